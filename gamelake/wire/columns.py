@@ -1,0 +1,77 @@
+"""Arrow columns as Delta tables keep them.
+
+Integers become 64-bit and floats double: a field that a later schema version widens then needs no change of the table,
+and no table feature that one of the four engines lacks. uint64 becomes decimal(20, 0), durations and times of day
+become microseconds.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+UINT64_AS_DECIMAL = pa.decimal128(20, 0)
+MICROSECONDS_UTC = pa.timestamp("us", "UTC")
+
+
+def delta_type(arrow: pa.DataType) -> pa.DataType:
+    """The type that a Delta table keeps values of an Arrow type in; every part of it may be null."""
+    if pa.types.is_struct(arrow):
+        return pa.struct([delta_field(arrow.field(i)) for i in range(arrow.num_fields) if _has_columns(arrow.field(i))])
+    if pa.types.is_map(arrow):
+        return pa.map_(delta_type(arrow.key_type), delta_type(arrow.item_type))
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", delta_type(arrow.value_type)))
+    return _delta_scalar(arrow)
+
+
+def _delta_scalar(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_uint64(arrow):
+        return UINT64_AS_DECIMAL
+    if pa.types.is_integer(arrow) or pa.types.is_duration(arrow) or pa.types.is_time(arrow):
+        return pa.int64()
+    if pa.types.is_floating(arrow):
+        return pa.float64()
+    if pa.types.is_timestamp(arrow):
+        return MICROSECONDS_UTC
+    return arrow
+
+
+def delta_field(field: pa.Field) -> pa.Field:
+    """A field of a Delta table: nullable, whatever the sender promises."""
+    return pa.field(field.name, delta_type(field.type))
+
+
+def _has_columns(field: pa.Field) -> bool:
+    """Parquet can't keep a struct without fields, such as google.protobuf.Empty."""
+    return not pa.types.is_struct(field.type) or any(
+        _has_columns(field.type.field(i)) for i in range(field.type.num_fields)
+    )
+
+
+def as_delta(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows in the types that Delta tables keep."""
+    kept = [field for field in batch.schema if _has_columns(field)]
+    fields = [delta_field(field) for field in kept]
+    arrays = [_cast(batch.column(new.name), new.type) for new in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if array.type.equals(target):
+        return array
+    if pa.types.is_struct(target):
+        children = [_cast(array.field(field.name), field.type) for field in target]
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=_nulls(array))
+    if pa.types.is_map(target):
+        items = _cast(array.items, target.item_type)
+        return pa.MapArray.from_arrays(array.offsets, _cast(array.keys, target.key_type), items, target, mask=_nulls(array))
+    if pa.types.is_list(target):
+        return pa.ListArray.from_arrays(array.offsets, _cast(array.values, target.value_type), target, mask=_nulls(array))
+    if pa.types.is_time(array.type):
+        array = array.cast(pa.time64("us"))
+    if pa.types.is_duration(array.type):
+        array = array.cast(pa.duration("us"))
+    return array.cast(target)
+
+
+def _nulls(array: pa.Array) -> pa.BooleanArray | None:
+    return pc.is_null(array) if array.null_count else None

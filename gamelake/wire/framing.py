@@ -1,0 +1,158 @@
+"""The Confluent wire format, split for a whole array of records at once.
+
+A value is: magic byte 0, schema id (4 bytes, big-endian), message index, Protobuf body. The message index is an array of
+zig-zag varints, its length first; the most common one, `[0]`, is written as the single byte 0.
+Source: Confluent documentation, "Formats, serializers, and deserializers", heading "Wire format".
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+MAGIC = 0
+_ID_END = 5
+_VARINT_BYTES = 5  # an int32 needs no more
+DEEPEST_NESTING = 16
+_WHOLE_BODY = 2**31 - 1  # pyarrow's binary_slice fails without a stop
+
+
+@dataclass(frozen=True, slots=True)
+class MessageType:
+    """Which message of which schema a record holds."""
+
+    schema_id: int
+    index: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameGroup:
+    """The records of one message type: their row numbers (int64) and their bodies (binary, as long)."""
+
+    message_type: MessageType
+    rows: Ints
+    bodies: pa.BinaryArray
+
+
+@dataclass(frozen=True, slots=True)
+class Unframed:
+    """A batch split by message type, and the rows that have no valid frame with what is wrong with each."""
+
+    groups: list[FrameGroup]
+    bad_rows: Ints
+    problems: list[str]
+
+
+def unframe(values: pa.BinaryArray) -> Unframed:
+    """Split Kafka values (nulls allowed) by schema id and message index, without a loop over records."""
+    frames = _Frames(values)
+    good = np.flatnonzero(frames.ok)
+    bad = np.flatnonzero(~frames.ok)
+    groups = [_group(values, frames, rows) for rows in frames.rows_by_header(good)]
+    return Unframed(groups, bad, [frames.problem(row) for row in bad])
+
+
+def _group(values: pa.BinaryArray, frames: "_Frames", rows: Ints) -> FrameGroup:
+    header = int(frames.body_start[rows[0]])
+    chosen = values if len(rows) == len(values) else values.take(pa.array(rows))
+    bodies = pc.binary_slice(chosen, header, _WHOLE_BODY)
+    return FrameGroup(frames.message_type(int(rows[0])), rows, bodies)
+
+
+class _Frames:
+    """The headers of all values, read column by column: byte 0 of each, bytes 1-4 of each, varint by varint."""
+
+    def __init__(self, values: pa.BinaryArray) -> None:
+        offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
+        data = values.buffers()[2]
+        self._bytes = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+        self._start = offsets[:-1].astype(np.int64)
+        self._end = offsets[1:].astype(np.int64)
+        self._null = np.asarray(values.is_null().to_numpy(zero_copy_only=False), bool)
+        long_enough = self._end - self._start > _ID_END
+        self._magic = self._byte_at(self._start)
+        self.ok: Flags = ~self._null & long_enough & (self._magic == MAGIC)
+        self.schema_id = self._schema_ids()
+        self.body_start: Ints = np.full(len(values), _ID_END + 1, np.int64)
+        self._indexes: dict[int, tuple[int, ...]] = {}
+        self._read_indexes()
+
+    def _byte_at(self, position: Ints) -> npt.NDArray[np.uint8]:
+        return self._bytes[np.minimum(position, len(self._bytes) - 1)]
+
+    def _schema_ids(self) -> Ints:
+        shifted = [self._byte_at(self._start + place).astype(np.int64) << (8 * (4 - place)) for place in (1, 2, 3, 4)]
+        return np.bitwise_or.reduce(shifted)
+
+    def _read_indexes(self) -> None:
+        """Read the message index of the rows whose index is not the single byte 0."""
+        rows = np.flatnonzero(self.ok & (self._byte_at(self._start + _ID_END) != 0))
+        if not len(rows):
+            return
+        count, position, ok = self._varints(self._start[rows] + _ID_END, self._end[rows])
+        ok &= (count > 0) & (count <= DEEPEST_NESTING)
+        path = np.zeros((len(rows), DEEPEST_NESTING), np.int64)
+        for depth in range(int(count[ok].max(initial=0))):
+            index, after, read = self._varints(position, self._end[rows])
+            deep = depth < count
+            path[deep, depth] = index[deep]
+            position = np.where(deep, after, position)
+            ok &= ~deep | (read & (index >= 0))
+        self.ok[rows[~ok]] = False
+        self.body_start[rows] = position - self._start[rows]
+        self._remember(rows[ok], count[ok], path[ok])
+
+    def _remember(self, rows: Ints, count: Ints, path: npt.NDArray[np.int64]) -> None:
+        distinct, where = np.unique(np.column_stack([count, path]), axis=0, return_inverse=True)
+        self._index_code = np.zeros(len(self.ok), np.int64)
+        self._index_code[rows] = where.reshape(-1) + 1
+        self._indexes = {code + 1: tuple(int(i) for i in row[1 : 1 + row[0]]) for code, row in enumerate(distinct)}
+
+    def _varints(self, position: Ints, end: Ints) -> tuple[Ints, Ints, Flags]:
+        """Read one zig-zag varint at each position: its value, the position after it, whether there was one."""
+        raw = np.zeros(len(position), np.int64)
+        reading = np.ones(len(position), bool)
+        complete = np.zeros(len(position), bool)
+        for group in range(_VARINT_BYTES):
+            reading = reading & (position < end)
+            byte = self._byte_at(position).astype(np.int64)
+            raw = np.where(reading, raw | ((byte & 0x7F) << (7 * group)), raw)
+            position = position + reading
+            complete |= reading & (byte < 0x80)
+            reading = reading & ~complete
+        return (raw >> 1) ^ -(raw & 1), position, complete
+
+    def rows_by_header(self, rows: Ints) -> list[Ints]:
+        """The given rows, split so that each part shares schema id, message index and header length."""
+        if not len(rows):
+            return []
+        code = self._codes[rows] * 2**40 + self.body_start[rows] * 2**32 + self.schema_id[rows]
+        if (code == code[0]).all():
+            return [rows]
+        order = np.argsort(code, kind="stable")
+        edges = np.flatnonzero(np.diff(code[order])) + 1
+        return np.split(rows[order], edges)
+
+    @cached_property
+    def _codes(self) -> Ints:
+        return self._index_code if self._indexes else np.zeros(len(self.ok), np.int64)
+
+    def message_type(self, row: int) -> MessageType:
+        return MessageType(int(self.schema_id[row]), self._indexes.get(int(self._codes[row]), (0,)))
+
+    def problem(self, row: int) -> str:
+        """What is wrong with a value that has no valid frame; never the value itself."""
+        length = int(self._end[row] - self._start[row])
+        if self._null[row]:
+            return "the record has no value"
+        if length <= _ID_END:
+            return f"the value has {length} bytes, fewer than a frame"
+        if self._magic[row] != MAGIC:
+            return f"the first byte is {int(self._magic[row])}, not {MAGIC}"
+        return "the message index is not an array of varints"

@@ -1,0 +1,64 @@
+"""A read-only client of any Confluent-compatible schema registry."""
+
+from dataclasses import dataclass
+
+import httpx
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from gamelake.errors import RegistryUnavailableError, SchemaError
+from gamelake.wire.compiler import ROOT_FILE
+
+_NOT_FOUND = 404
+_REFUSED = range(400, 500)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaSource:
+    """The text of one schema and of everything it imports, by the path it is imported under."""
+
+    texts: dict[str, str]
+    root: str = ROOT_FILE
+
+
+class Registry:
+    """Fetches schemas by id, together with the schemas that they refer to."""
+
+    def __init__(self, url: str) -> None:
+        # One answer is enough to know that a registry is down; who waits and for how long is the caller's to say.
+        self._client = SchemaRegistryClient({"url": url, "timeout": 5.0, "max.retries": 0})
+
+    def source(self, schema_id: int) -> SchemaSource:
+        """The source of a schema.
+
+        Raises:
+            SchemaError: the registry has no Protobuf schema under this id.
+            RegistryUnavailableError: the registry gave no answer.
+        """
+        try:
+            schema = self._client.get_schema(schema_id)
+            if schema.schema_type != "PROTOBUF":
+                raise SchemaError(f"schema {schema_id} is {schema.schema_type}, not PROTOBUF")
+            texts = {ROOT_FILE: schema.schema_str or ""}
+            self._add_references(schema.references or [], texts)
+        except SchemaRegistryError as error:
+            raise _classified(schema_id, error) from error
+        except httpx.HTTPError as error:
+            raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
+        return SchemaSource(texts=texts)
+
+    def _add_references(self, references: list, texts: dict[str, str]) -> None:  # type: ignore[type-arg]
+        for reference in references:
+            if reference.name in texts:
+                continue
+            registered = self._client.get_version(reference.subject, reference.version)
+            texts[reference.name] = registered.schema.schema_str
+            self._add_references(registered.schema.references or [], texts)
+
+
+def _classified(schema_id: int, error: SchemaRegistryError) -> SchemaError | RegistryUnavailableError:
+    if error.http_status_code == _NOT_FOUND:
+        return SchemaError(f"the registry has no schema {schema_id}")
+    if error.http_status_code in _REFUSED:
+        return SchemaError(f"the registry refuses schema {schema_id}: {error.error_message}")
+    return RegistryUnavailableError(f"the registry answered {error.http_status_code}: {error.error_message}")
