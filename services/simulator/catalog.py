@@ -1,0 +1,58 @@
+"""The world that the players live in: devices, countries, products, and what can happen."""
+
+from enum import IntEnum
+
+PLATFORMS = ("android", "ios", "web")
+PLATFORM_WEIGHTS = (0.56, 0.36, 0.08)
+
+COUNTRIES = ("US", "JP", "DE", "GB", "BR", "KR", "FR", "IN", "CA", "MX", "TR", "ID", "PL", "AU", "ES", "NL")
+COUNTRY_WEIGHTS = (22, 11, 8, 7, 8, 6, 6, 9, 4, 4, 4, 4, 2, 2, 2, 1)
+
+# Values of the contract's ConnectionType.
+CONNECTIONS = (0, 1, 2, 3, 4)
+CONNECTION_WEIGHTS = (0.02, 0.01, 0.62, 0.32, 0.03)
+
+RELEASES = ("4.0.0", "4.1.0", "4.1.2", "4.2.0", "4.3.0", "4.3.1", "4.4.0", "5.0.0", "5.0.1")
+
+EXPERIMENT_SETS: tuple[tuple[str, ...], ...] = ((), ("offer_b",), ("tutorial_c",), ("offer_b", "tutorial_c"))
+EXPERIMENT_WEIGHTS = (0.85, 0.08, 0.05, 0.02)
+
+PRODUCTS = ("gems_80", "gems_500", "gems_1200", "starter_pack", "season_pass", "gems_6500", "no_ads")
+PRODUCT_WEIGHTS = (0.40, 0.18, 0.10, 0.14, 0.09, 0.03, 0.06)
+PRICE_CENTS = (99, 499, 999, 299, 999, 4999, 399)
+
+ERRORS = ("network_timeout", "asset_missing", "save_conflict", "store_unavailable", "out_of_memory")
+ERROR_WEIGHTS = (0.55, 0.15, 0.12, 0.10, 0.08)
+
+ATTRIBUTE_SETS: tuple[tuple[tuple[str, str], ...], ...] = (
+    (),
+    (("placement", "rewarded"),),
+    (("placement", "interstitial"), ("network", "admob")),
+    (("locale", "en"),),
+)
+
+UNKNOWN_GAMES = ("Mystery Quest", "Castle Beta", "Project Falcon")
+
+EVENT_NAMES = (
+    "session_start",
+    "level_started",
+    "level_completed",
+    "level_failed",
+    "purchase",
+    "ad_viewed",
+    "error",
+    "session_end",
+)
+
+
+class Happening(IntEnum):
+    """What an event is; the number is its place in `EVENT_NAMES`."""
+
+    SESSION_START = 0
+    LEVEL_STARTED = 1
+    LEVEL_COMPLETED = 2
+    LEVEL_FAILED = 3
+    PURCHASE = 4
+    AD_VIEWED = 5
+    ERROR = 6
+    SESSION_END = 7
