@@ -1,0 +1,105 @@
+# Each target makes what it needs, once: stamps under build/ remember what was made from which file.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+EVENTS ?= 1000000
+GAMES ?= 30
+RATE ?=
+
+python := .venv/bin/python
+stamps := build/stamps
+prerequisites := compose/prerequisites.sh
+with_java := export JAVA_HOME && JAVA_HOME="$$($(prerequisites) java)" &&
+# Maven 3.8 on a new JDK warns about its own libraries at every start; an old JDK does not know the option, hence the first.
+maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
+maven := $(prerequisites) maven >/dev/null && $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" mvn --quiet --batch-mode package --file
+environment := $(stamps)/environment
+jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry
+
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded demo verify bench clean distclean
+
+##@ Start here
+
+help: ## Print this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(environment) $(jars) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
+	@:
+
+demo: setup ## Simulate players, ingest, check: EVENTS=1000000 GAMES=30 RATE=<events per second, empty for as fast as it goes>
+	@$(with_java) $(python) -m services.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
+
+verify: setup ## Prove from the tables that every record is accounted for
+	@$(with_java) $(python) -m jobs.verify
+
+bench: setup ## Measure the figures that the README states
+	@$(with_java) $(python) -m benchmarks
+
+##@ Check a change
+
+lint: $(environment) ## Check style, types and who imports whom
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+
+format: $(environment) ## Rewrite the code in the house's format
+	@.venv/bin/ruff check --fix-only --quiet .
+	@.venv/bin/ruff format .
+
+test: setup ## Run all tests that need no Docker (with CI=true a missing service fails instead of being skipped)
+	@$(with_java) .venv/bin/pytest tests/unit tests/spark tests/embedded
+
+test-unit: $(environment) ## Run the tests that open no socket and start no JVM
+	@.venv/bin/pytest tests/unit
+
+test-spark: $(environment) $(stamps)/spark-jars ## Run the tests that need Spark
+	@$(with_java) .venv/bin/pytest tests/spark
+
+test-embedded: setup ## Run the tests that need Kafka and the schema registry
+	@$(with_java) .venv/bin/pytest tests/embedded
+
+##@ Keep house
+
+lock: $(environment) ## Write requirements.lock anew from pyproject.toml
+	@echo "Locking the dependencies"
+	@.venv/bin/uv pip compile pyproject.toml --quiet --no-config --all-extras --universal --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock
+
+clean: ## Remove tables, streams' state and logs; keep .venv and the jars
+	@[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name jars ! -name registry ! -name stamps -exec rm -rf {} +
+
+distclean: ## Remove everything that make made
+	@rm -rf build .venv gamelake.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# What the targets above are made of
+
+# Nothing but the two files below may make an environment stale: editing the code must not reinstall it.
+$(environment): requirements.lock pyproject.toml
+	@echo "Making .venv from requirements.lock"
+	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear .venv
+	@$(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(python) -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@mkdir -p $(@D) && touch $@
+
+$(stamps)/spark-jars: compose/spark/pom.xml
+	@echo "Fetching the jars for Spark"
+	@rm -rf build/jars/spark
+	@$(maven) $<
+	@mkdir -p $(@D) && touch $@
+
+$(stamps)/kafka-jars: compose/kafka/pom.xml
+	@echo "Fetching Kafka"
+	@rm -rf build/jars/kafka
+	@$(maven) $<
+	@mkdir -p $(@D) && touch $@
+
+$(stamps)/registry: compose/registry/pom.xml
+	@echo "Fetching the schema registry"
+	@rm -rf build/registry
+	@$(maven) $<
+	@mkdir -p $(@D) && touch $@

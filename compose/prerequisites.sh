@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Finds what make needs on this machine: `prerequisites.sh python|java|maven` prints its path, or says in one sentence what to install.
+# macOS still ships bash 3.2: no newer syntax here.
+set -eu
+
+readonly oldest_python="3.11"
+readonly oldest_java=21
+
+missing() {
+  echo "gamelake: $1" >&2
+  exit 1
+}
+
+is_new_enough_python() {
+  command -v "$1" >/dev/null 2>&1 || return 1
+  "$1" -c "import sys; sys.exit(sys.version_info < (${oldest_python/./, }))" 2>/dev/null
+}
+
+find_python() {
+  local candidate
+  for candidate in python3 python3.13 python3.12 python3.11 python; do
+    if is_new_enough_python "$candidate"; then
+      # Debian keeps ensurepip in a package of its own, without which a venv has no pip.
+      "$candidate" -c "import ensurepip, venv" 2>/dev/null ||
+        missing "$candidate cannot make virtual environments: install its venv package (Debian: apt-get install python3-venv)."
+      command -v "$candidate"
+      return
+    fi
+  done
+  missing "Python ${oldest_python} or newer is missing: install it (Debian: apt-get install python3 python3-venv; macOS: brew install python)."
+}
+
+java_candidates() {
+  echo "${JAVA_HOME:-}"
+  # A shim on the PATH (jenv, asdf) says nothing by its own path, so the JVM itself is asked.
+  if command -v java >/dev/null 2>&1; then
+    java -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.home = //p'
+  fi
+  ls -d /usr/lib/jvm/*/ "$HOME"/.sdkman/candidates/java/*/ /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home/ 2>/dev/null || true
+  if [ -x /usr/libexec/java_home ]; then
+    /usr/libexec/java_home --version "${oldest_java}+" 2>/dev/null || true
+  fi
+}
+
+java_version() {
+  sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$1/release" 2>/dev/null
+}
+
+find_java() {
+  local home version
+  while IFS= read -r home; do
+    home="${home%/}"
+    [ -n "$home" ] && [ -x "$home/bin/java" ] || continue
+    version="$(java_version "$home" || true)"
+    if [ "${version:-0}" -ge "$oldest_java" ]; then
+      echo "$home"
+      return
+    fi
+  done <<EOF
+$(java_candidates)
+EOF
+  missing "a JDK ${oldest_java} or newer is missing: install one (https://adoptium.net, or your system's openjdk-25-jdk) or set JAVA_HOME to it."
+}
+
+find_maven() {
+  command -v mvn || missing "Maven is missing: install it (Debian: apt-get install maven; macOS: brew install maven)."
+}
+
+case "${1:-}" in
+  python) find_python ;;
+  java) find_java ;;
+  maven) find_maven ;;
+  *) missing "usage: $0 python|java|maven" ;;
+esac
