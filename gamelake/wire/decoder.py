@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.contracts.reasons import DeadLetterReason
 from gamelake.errors import SchemaError
-from gamelake.wire.columns import as_delta
+from gamelake.lake.columns import as_delta
 from gamelake.wire.compiler import message_at
 from gamelake.wire.framing import FrameGroup, Ints, MessageType, unframe
 from gamelake.wire.schemas import MissingSchema, SchemaCache
