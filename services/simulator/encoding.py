@@ -7,15 +7,15 @@ from ptars import HandlerPool, PtarsConfig
 from services.simulator.columns import Scene, record_batch
 from services.simulator.schemas import EventSchema
 
-MAGIC = b"\x00"
+_MAGIC = b"\x00"
 # The message index [0], the file's first message, is written as one byte.
-FIRST_MESSAGE = b"\x00"
+_FIRST_MESSAGE = b"\x00"
 _CONFIG = PtarsConfig(timestamp_unit="us", timestamp_tz="UTC")
 
 
 def frame_header(schema_id: int) -> bytes:
     """Give what the Confluent format puts before the body."""
-    return MAGIC + schema_id.to_bytes(4, "big") + FIRST_MESSAGE
+    return _MAGIC + schema_id.to_bytes(4, "big") + _FIRST_MESSAGE
 
 
 HEADER_BYTES = len(frame_header(0))

@@ -1,18 +1,21 @@
 """Events before they have a text or a clock: numbers only, one row per event."""
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+# A stretch, or one flag per event, or the events' numbers.
+Rows: TypeAlias = slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
     """Things that happened, in the order in which they are sent, in parallel arrays.
 
-    `position` counts the run's events; `delay_us` is how long the event waited in its device; `schema` is a version of the
-    contract; `product` and `error` are -1 where there is none; `game` beyond the spec's games is an unknown one.
+    `position` counts the run's events; `delay_us` is how long the event waited in its device; `schema` is a version of
+    the contract; `product` and `error` are -1 where there is none; `game` beyond the spec's games is an unknown one.
     """
 
     position: npt.NDArray[np.int64]
@@ -35,8 +38,9 @@ class Moments:
     salt: npt.NDArray[np.uint64]
 
     def __len__(self) -> int:
+        """Count the events."""
         return len(self.position)
 
-    def __getitem__(self, rows: Any) -> "Moments":
-        """Give some of the events: a slice, a mask or row numbers."""
+    def __getitem__(self, rows: Rows) -> "Moments":
+        """Give some of the events."""
         return Moments(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})

@@ -56,7 +56,8 @@ def make_population(players: int, games: int, random: np.random.Generator) -> Po
 def pick(random: np.random.Generator, weights: npt.ArrayLike | Sequence[float], count: int) -> npt.NDArray[np.int8]:
     """Draw numbers of things by weight."""
     edges = np.cumsum(weights)
-    return np.searchsorted(edges, random.random(count) * edges[-1], side="right").astype(np.int8)
+    numbers: npt.NDArray[np.intp] = np.searchsorted(edges, random.random(count) * edges[-1], side="right")
+    return numbers.astype(np.int8)
 
 
 def _clock_skew_us(players: int, random: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -1,20 +1,17 @@
 """The contract's versions: compiled for this program, and registered under the topic's subject."""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import grpc_tools
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from google.protobuf.descriptor_pool import DescriptorPool
-from grpc_tools import protoc
 
-from gamelake.errors import ContractError, RegistryUnavailableError
+from gamelake.errors import ContractError, RegistryUnavailableError, SchemaError
+from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
 
 _FILE = "game_event.proto"
-_MESSAGE = "gamelake.events.GameEvent"
+# The message index of the event: it is the first of its file.
+FIRST_MESSAGE = (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +52,9 @@ def _load(folder: Path, version: int) -> EventSchema:
     source = folder / _FILE
     if not source.is_file():
         raise ContractError(f"version {version} of the game event is not in {folder}")
-    pool = DescriptorPool()
-    for file in _compile(folder).file:
-        pool.Add(file)
-    return EventSchema(version=version, text=source.read_text(), message=pool.FindMessageTypeByName(_MESSAGE))
-
-
-def _compile(folder: Path) -> FileDescriptorSet:
-    well_known = Path(grpc_tools.__file__).parent / "_proto"
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "event.pb"
-        arguments = [f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={out}", _FILE]
-        if protoc.main(["protoc", *arguments]) != 0:
-            raise ContractError(f"{folder / _FILE} does not compile")
-        return FileDescriptorSet.FromString(out.read_bytes())
+    text = source.read_text(encoding="utf-8")
+    try:
+        message = message_at(compile_sources({ROOT_FILE: text}), FIRST_MESSAGE)
+    except SchemaError as error:
+        raise ContractError(f"{source}: {error}") from error
+    return EventSchema(version=version, text=text, message=message)

@@ -34,7 +34,7 @@ class KafkaSender:
 
     def __init__(self, *, bootstrap_servers: str, topic: str) -> None:
         self._topic = topic
-        self._sent = 0
+        self.sent = 0
         self._failed = 0
         self._reason: KafkaError | None = None
         self._producer = Producer({**_PRODUCER_SETTINGS, "bootstrap.servers": bootstrap_servers})
@@ -51,7 +51,7 @@ class KafkaSender:
             for key, value in zip(parcel.keys.to_pylist(), parcel.values.to_pylist(), strict=True)
         ]
         queued = self._producer.produce_batch(self._topic, records, on_delivery=self._on_failure)
-        self._sent += queued
+        self.sent += queued
         if queued < len(records):
             raise DeliveryError(f"the producer took {queued} of {len(records)} records")
         self._producer.poll(0)
@@ -60,7 +60,7 @@ class KafkaSender:
     def finish(self, patience: timedelta = timedelta(seconds=60)) -> int:
         """Wait until Kafka has answered for every record, and give the number that it has confirmed."""
         unanswered = self._producer.flush(patience.total_seconds())
-        return self._sent - self._failed - unanswered
+        return self.sent - self._failed - unanswered
 
     def _wait_for_room(self, records: int) -> None:
         # A record that the full queue refuses would be overtaken by the next one of its player.

@@ -29,8 +29,8 @@ _FAILED = 0.3
 class Arcade:
     """Seats at which the players take turns, one session after the other.
 
-    A player belongs to one seat, and a block visits a seat at most once: so the sessions of a player never overlap, and no
-    block holds two events of one player.
+    A player belongs to one seat, and a block visits a seat at most once: so the sessions of a player never overlap, and
+    no block holds two events of one player.
     """
 
     def __init__(self, spec: TrafficSpec, population: Population, seed: np.random.SeedSequence) -> None:
@@ -82,7 +82,9 @@ class Arcade:
         self._length[seats] = 2 + random.geometric(1 / (_MEAN_EVENTS - 2), count)
         self._session[seats] = _random_bytes(random, count, _SESSION_BYTES)
         self._release[seats] = np.minimum((eagerness + progress) * _RELEASES_PER_RUN, last_release)
-        self._schema[seats] = 1 + np.minimum((eagerness + progress) / 1.5 * self._spec.versions, self._spec.versions - 1)
+        self._schema[seats] = 1 + np.minimum(
+            (eagerness + progress) / 1.5 * self._spec.versions, self._spec.versions - 1
+        )
         self._delay_us[seats] = np.minimum(random.exponential(_MEAN_DELAY_US, count), _MAX_DELAY_US)
         self._in_level[seats] = False
 

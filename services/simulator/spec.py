@@ -18,6 +18,7 @@ class Shares:
     null_time: float = 0.001
 
     def __post_init__(self) -> None:
+        """Refuse shares that no run can have."""
         shares = [getattr(self, each.name) for each in fields(self)]
         if min(shares) < 0 or sum(shares) > 1:
             raise SettingsError("each share must be at least 0, and all together at most 1")
@@ -33,7 +34,7 @@ class TrafficSpec:
     Args:
         game_names: what stands in `game_name`, the most popular game first.
         events: how many events happen; duplicates come on top.
-        history: the simulated time that the run covers, ending now; zero means that every event happens when it is sent.
+        history: the simulated time that the run covers, ending now; zero makes events happen when they are sent.
     """
 
     game_names: tuple[str, ...]
@@ -45,6 +46,7 @@ class TrafficSpec:
     shares: Shares = field(default_factory=Shares)
 
     def __post_init__(self) -> None:
+        """Refuse a run of nothing."""
         if not self.game_names:
             raise SettingsError("the simulator needs at least one game")
         if min(self.versions, self.events, self.players) < 1:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from gamelake.errors import SettingsError
 from services.simulator.columns import Scene, Titles
 from services.simulator.encoding import Encoder
 from services.simulator.fates import Fate
@@ -40,6 +41,8 @@ class Traffic:
     """
 
     def __init__(self, spec: TrafficSpec, encoders: Sequence[Encoder], clock: Clock = wall_clock) -> None:
+        if [each.version for each in encoders] != list(range(1, spec.versions + 1)):
+            raise SettingsError(f"there must be one encoder for each of {spec.versions} versions, in order")
         population_seed, arcade_seed = np.random.SeedSequence(spec.seed).spawn(2)
         random = np.random.default_rng(population_seed)
         self._encoders = encoders

@@ -1,0 +1,125 @@
+"""Each field is set when it should be, in each version that has it, as the protobuf package reads it."""
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gamelake.errors import ContractError
+from services.simulator.catalog import EVENT_NAMES, PRODUCTS
+from services.simulator.columns import Scene, Titles, record_batch
+from services.simulator.players import make_population
+from services.simulator.sessions import Arcade
+from services.simulator.text import hex_text, uuid_text
+from tests.unit.simulator.builders import FIRST_SCHEMA_ID, GAMES, NOW_US, Event, a_spec, decode, encoders, good_events
+
+
+@cache
+def _events(version: int) -> tuple[Event, ...]:
+    return tuple(sent.event for sent in good_events() if sent.version == version)
+
+
+def _a_scene() -> Scene:
+    spec = a_spec()
+    population = make_population(spec.players, len(GAMES), np.random.default_rng(3))
+    moments = next(Arcade(spec, population, np.random.SeedSequence(5)).blocks())
+    return Scene(
+        moments=moments,
+        population=population,
+        titles=Titles.of(GAMES),
+        event_time_us=NOW_US - moments.position,
+        ingest_time_us=NOW_US,
+    )
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_value_decodes_to_what_the_columns_say(version: int) -> None:
+    scene, encoder = _a_scene(), encoders()[version - 1]
+
+    values = encoder.encode(scene).to_pylist()
+
+    for row, value in enumerate(values):
+        assert int.from_bytes(value[1:5], "big") == FIRST_SCHEMA_ID + version - 1
+        _, event = decode(value)
+        assert event.event_name == EVENT_NAMES[scene.moments.happening[row]]
+        assert event.event_time.ToMicroseconds() == scene.event_time_us[row]
+        assert event.ingest_time.ToMicroseconds() == NOW_US
+        assert event.game_name == GAMES[scene.moments.game[row]]
+        assert event.gamer_id == scene.population.gamer_ids[int(scene.moments.player[row])].as_py()
+        assert event.session_id == scene.moments.session[row].tobytes().hex()
+        if version > 1:
+            assert event.event_params.level == scene.moments.level[row]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_no_version_leaves_bytes_that_its_schema_does_not_name(version: int) -> None:
+    for event in _events(version)[:500]:
+        kept = type(event)()
+        kept.CopyFrom(event)
+        kept.DiscardUnknownFields()
+        assert kept.ByteSize() == event.ByteSize()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_only_purchases_have_an_amount_and_only_finished_levels_a_score(version: int) -> None:
+    for event in _events(version):
+        params = event.event_params
+        assert params.HasField("amount") == (event.event_name == "purchase")
+        assert params.HasField("score_adjustment") == (event.event_name in {"level_completed", "level_failed"})
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_purchase_says_what_was_bought_for_how_much(version: int) -> None:
+    bought = [event for event in _events(version) if event.HasField("purchase")]
+
+    assert bought
+    for event in bought:
+        assert event.event_name == "purchase"
+        assert event.purchase.product_id in PRODUCTS
+        assert event.purchase.quantity >= 1
+        assert event.purchase.currency == "USD"
+        assert event.purchase.price_micros == round(event.event_params.amount * 1_000_000)
+
+
+def test_only_error_events_have_a_report() -> None:
+    reported = [event.event_name for event in _events(3) if event.HasField("error")]
+
+    assert set(reported) == {"error"}
+
+
+def test_some_answers_that_failed_have_a_time_and_others_have_none() -> None:
+    reports = [event.error for event in _events(3) if event.HasField("error")]
+
+    assert {report.HasField("response_ms") for report in reports} == {True, False}
+    assert all(report.code for report in reports)
+
+
+def test_ads_say_where_they_were_shown() -> None:
+    for event in _events(3):
+        assert ("placement" in event.attributes) == (event.event_name == "ad_viewed")
+
+
+def test_some_players_are_in_experiments() -> None:
+    sizes = {len(event.experiment_ids) for event in _events(2)}
+
+    assert sizes == {0, 1, 2}
+
+
+def test_a_session_says_once_which_app_it_is_of() -> None:
+    for event in _events(1):
+        assert bool(event.event_params.app_name) == (event.event_name == "session_start")
+        assert bool(event.event_params.game_keyword) == (event.event_name == "session_start")
+
+
+def test_a_field_that_no_sdk_knows_is_named() -> None:
+    with pytest.raises(ContractError, match="mood"):
+        record_batch(_a_scene(), pa.schema([("mood", pa.string())]))
+
+
+def test_an_id_is_a_uuid_of_version_4() -> None:
+    assert uuid_text(np.full((1, 16), 255, dtype=np.uint8)).to_pylist() == ["ffffffff-ffff-4fff-bfff-ffffffffffff"]
+
+
+def test_hexadecimal_text_keeps_its_last_digits() -> None:
+    assert hex_text("g", np.array([[0x01, 0x23, 0xAB]], dtype=np.uint8), digits=5).to_pylist() == ["g123ab"]

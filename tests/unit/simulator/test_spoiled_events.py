@@ -1,0 +1,177 @@
+"""What is bad is bad for good, in the way and as often as the spec says, and the ledger knows of all of it."""
+
+import json
+from collections import Counter
+from math import sqrt
+
+import pytest
+from google.protobuf.message import DecodeError
+from ptars import HandlerPool
+
+from gamelake.errors import SettingsError
+from services.simulator.catalog import UNKNOWN_GAMES
+from services.simulator.encoding import HEADER_BYTES
+from services.simulator.ledger import Bookkeeper, Ledger
+from services.simulator.spec import Shares, TrafficSpec
+from services.simulator.spoil import UNKNOWN_SCHEMA_ID, Spoiling
+from services.simulator.traffic import Traffic
+from tests.unit.simulator.builders import (
+    FIRST_SCHEMA_ID,
+    GAMES,
+    NOW_US,
+    a_run,
+    a_spec,
+    decode,
+    encoders,
+    events,
+    only,
+    records,
+    records_of,
+    schemas,
+)
+
+_HOUR_US = 3600 * 1_000_000
+_BAD = Shares(late=0.05, future=0.04, duplicate=0.03, undecodable=0.08, unknown_game=0.02, null_time=0.06)
+
+
+def _run(spec: TrafficSpec) -> tuple[list[tuple[str, bytes]], Ledger]:
+    traffic = Traffic(spec, encoders(), clock=lambda: NOW_US)
+    books, sent = Bookkeeper(spec), []
+    for parcel in traffic.parcels():
+        sent += records_of(parcel)
+        books.note(parcel.moments, records=len(parcel.values), value_bytes=parcel.value_bytes)
+    return sent, books.ledger(acked=len(sent))
+
+
+def _kind(value: bytes) -> Spoiling | None:
+    """Tell why a value can't be read, as a reader of the frame would."""
+    if value[0] != 0:
+        return Spoiling.WRONG_MAGIC
+    if int.from_bytes(value[1:5], "big") == UNKNOWN_SCHEMA_ID:
+        return Spoiling.UNKNOWN_SCHEMA
+    try:
+        decode(value)
+    except DecodeError:
+        return Spoiling.RANDOM_BODY if value[HEADER_BYTES] == 0x0F else Spoiling.TRUNCATED_BODY
+    return None
+
+
+def _about(count: int, share: float, events: int) -> bool:
+    return abs(count - share * events) < 5 * sqrt(events * share)
+
+
+def test_the_shares_are_met() -> None:
+    ledger = _run(a_spec(events=20_000, shares=_BAD))[1]
+
+    assert _about(ledger.late, _BAD.late, 20_000)
+    assert _about(ledger.future, _BAD.future, 20_000)
+    assert _about(ledger.duplicates, _BAD.duplicate, 20_000)
+    assert _about(ledger.null_time, _BAD.null_time, 20_000)
+    assert _about(sum(ledger.undecodable.values()), _BAD.undecodable, 20_000)
+    assert _about(sum(ledger.unknown_game.values()), _BAD.unknown_game, 20_000)
+
+
+def test_the_ledger_adds_up() -> None:
+    sent, ledger = _run(a_spec(shares=_BAD))
+
+    good = sum(game.events for game in ledger.by_game.values())
+    bad = sum(ledger.undecodable.values()) + sum(ledger.unknown_game.values())
+    assert good + bad == 6_000
+    assert ledger.sent == good + bad + ledger.duplicates == len(sent) == sum(ledger.by_version.values())
+    assert ledger.value_bytes == sum(len(value) for _, value in sent)
+
+
+def test_the_ledger_counts_what_a_reader_counts() -> None:
+    sent, ledger = _run(a_spec(shares=_BAD))
+    kinds = [_kind(value) for _, value in sent]
+    decoded = [decode(value)[1] for (_, value), kind in zip(sent, kinds, strict=True) if kind is None]
+    games = Counter(event.game_name for event in decoded)
+
+    assert ledger.undecodable == {kind: kinds.count(kind) for kind in Spoiling}
+    assert ledger.null_time == sum(not event.HasField("event_time") for event in decoded)
+    assert ledger.unknown_game == {name: games[name] for name in UNKNOWN_GAMES}
+    for name in GAMES:
+        assert ledger.by_game[name].events + ledger.by_game[name].duplicated == games[name]
+
+
+def test_a_good_run_has_nothing_bad_in_its_ledger() -> None:
+    ledger = _run(a_spec())[1]
+
+    assert ledger.sent == sum(game.on_time for game in ledger.by_game.values()) == 6_000
+
+
+def test_a_ledger_can_be_read_by_a_program() -> None:
+    ledger = _run(a_spec(shares=_BAD))[1]
+
+    written = json.loads(ledger.to_json())
+
+    assert written["sent"] == written["acked"] == ledger.sent
+    assert written["by_game"]["Archery Duel"]["late"] == ledger.by_game["Archery Duel"].late
+    assert set(written["undecodable"]) == {"random_body", "truncated_body", "wrong_magic", "unknown_schema"}
+
+
+def test_a_duplicate_is_the_same_bytes_for_the_same_player() -> None:
+    counts = Counter(records(a_run(shares=only(duplicate=0.2))))
+
+    assert set(counts.values()) == {1, 2}
+    assert len(counts) == 6_000
+
+
+def test_a_duplicate_keeps_its_event_id() -> None:
+    ids = Counter(sent.event.event_id for sent in events(a_run(shares=only(duplicate=1.0))))
+
+    assert set(ids.values()) == {2}
+
+
+def test_no_spoiled_value_passes_for_an_event() -> None:
+    kinds = [_kind(value) for _, value in records(a_run(shares=only(undecodable=1.0)))]
+
+    assert None not in kinds
+    assert set(kinds) == set(Spoiling)
+
+
+def test_the_decoder_of_the_streams_refuses_spoiled_bodies_too() -> None:
+    handlers = [HandlerPool([schema.message.file]).get_for_message(schema.message) for schema in schemas()]
+    for _, value in records(a_run(shares=only(undecodable=1.0), events=2_000)):
+        if _kind(value) in {Spoiling.RANDOM_BODY, Spoiling.TRUNCATED_BODY}:
+            handler = handlers[int.from_bytes(value[1:5], "big") - FIRST_SCHEMA_ID]
+            with pytest.raises(ValueError, match="failed to decode"):
+                handler.list_to_record_batch([value[HEADER_BYTES:]])
+
+
+def test_events_of_unknown_games_are_whole_but_for_the_name() -> None:
+    names = {sent.event.game_name for sent in events(a_run(shares=only(unknown_game=1.0)))}
+
+    assert names == set(UNKNOWN_GAMES)
+
+
+def test_events_without_a_time_keep_everything_else() -> None:
+    for sent in events(a_run(shares=only(null_time=1.0))):
+        assert not sent.event.HasField("event_time")
+        assert sent.event.HasField("ingest_time")
+        assert sent.event.event_params.HasField("client_event_time")
+
+
+def test_late_events_are_hours_to_three_days_old() -> None:
+    ages = [NOW_US - sent.event.event_time.ToMicroseconds() for sent in events(a_run(shares=only(late=1.0)))]
+
+    assert min(ages) > 2 * _HOUR_US
+    assert max(ages) < 73 * _HOUR_US
+    assert max(ages) > 48 * _HOUR_US
+
+
+def test_future_events_are_at_most_twenty_hours_ahead() -> None:
+    leads = [sent.event.event_time.ToMicroseconds() - NOW_US for sent in events(a_run(shares=only(future=1.0)))]
+
+    assert min(leads) > 0
+    assert max(leads) <= 20 * _HOUR_US
+
+
+@pytest.mark.parametrize("shares", [{"late": -0.1}, {"late": 0.6, "duplicate": 0.6}])
+def test_shares_that_cannot_be_are_refused(shares: dict[str, float]) -> None:
+    with pytest.raises(SettingsError):
+        only(**shares)
+
+
+def test_every_schema_of_the_contract_can_be_loaded() -> None:
+    assert [schema.version for schema in schemas()] == [1, 2, 3]
