@@ -36,10 +36,8 @@ java_candidates() {
   if command -v java >/dev/null 2>&1; then
     java -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.home = //p'
   fi
-  ls -d /usr/lib/jvm/*/ "$HOME"/.sdkman/candidates/java/*/ /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home/ 2>/dev/null || true
-  if [ -x /usr/libexec/java_home ]; then
-    /usr/libexec/java_home --version "${oldest_java}+" 2>/dev/null || true
-  fi
+  ls -d /usr/lib/jvm/*/ "$HOME"/.sdkman/candidates/java/*/ /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home/ \
+    /Library/Java/JavaVirtualMachines/*/Contents/Home/ 2>/dev/null || true
 }
 
 java_version() {
