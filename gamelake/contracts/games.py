@@ -10,6 +10,7 @@ import msgspec
 
 from gamelake.contracts.located_yaml import load_located
 from gamelake.errors import ContractError
+from gamelake.naming import game_table
 
 _BYTES_PER_UNIT = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SMALLEST_FILE, _LARGEST_FILE = 2**20, 2**30
@@ -49,7 +50,7 @@ class GameSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def table(self) -> str:
         """The game's silver table, relative to the lakehouse."""
-        return f"silver/{self.name}_events"
+        return game_table(self.name)
 
     @property
     def target_file_bytes(self) -> int:

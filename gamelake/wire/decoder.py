@@ -54,10 +54,14 @@ class Rejects:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A batch after decoding: each row is in exactly one group or among the rejects."""
+    """A batch after decoding: each row is in exactly one group or among the rejects.
+
+    `framed` has the rows of each message type, whether they decode or not.
+    """
 
     groups: list[DecodedGroup]
     rejects: Rejects
+    framed: list[tuple[MessageType, Ints]]
 
 
 class Decoder:
@@ -75,7 +79,8 @@ class Decoder:
             rejects.add([row], DeadLetterReason.BAD_FRAMING, problem)
         deadline = self._schemas.deadline()
         groups = (self._decode_group(group, rejects, deadline) for group in unframed.groups)
-        return Decoded([group for group in groups if group is not None], rejects)
+        framed = [(group.message_type, group.rows) for group in unframed.groups]
+        return Decoded([group for group in groups if group is not None], rejects, framed)
 
     def _decode_group(self, group: FrameGroup, rejects: Rejects, deadline: float) -> DecodedGroup | None:
         decoder = self._decoder(group.message_type, deadline)

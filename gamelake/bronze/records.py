@@ -1,0 +1,62 @@
+"""The bronze table's rows: Kafka records with their coordinates."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+TIMESTAMP = pa.timestamp("us", "UTC")
+
+# What a task gets of each record. The topic is a constant of the query, so it does not travel with each one.
+RECORD_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", TIMESTAMP),
+        pa.field("headers", HEADERS),
+    ]
+)
+
+# Filter columns first: statistics are kept for the first 32. Long values last.
+BRONZE_SCHEMA = pa.schema(
+    [
+        pa.field("kafka_timestamp", TIMESTAMP),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("schema_id", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("headers", HEADERS),
+        pa.field("value", pa.binary()),
+    ]
+)
+BRONZE_PARTITION = "ingest_date"
+_MICROSECONDS_A_DAY = 86_400_000_000
+
+
+def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.RecordBatch:
+    """The bronze rows of a batch of records, in their order."""
+    columns = {
+        "kafka_timestamp": records.column("timestamp"),
+        "topic": pa.repeat(pa.scalar(topic, pa.string()), len(records)),
+        "partition": records.column("partition").cast(pa.int64()),
+        "offset": records.column("offset"),
+        "schema_id": schema_ids,
+        "key": records.column("key"),
+        "headers": _headers(records),
+        "value": records.column("value"),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in BRONZE_SCHEMA.names], schema=BRONZE_SCHEMA)
+
+
+def _headers(records: pa.RecordBatch) -> pa.Array:
+    headers = records.column("headers")
+    return pa.nulls(len(records), HEADERS) if headers.null_count == len(records) else headers.cast(HEADERS)
+
+
+def ingest_days(records: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Days since 1970 (UTC) on which Kafka took the records in; the epoch where Kafka has no timestamp."""
+    microseconds = pc.fill_null(records.column("timestamp").cast(pa.int64()), 0).to_numpy()
+    return np.floor_divide(microseconds, _MICROSECONDS_A_DAY)

@@ -1,0 +1,141 @@
+"""What happens inside a Spark task: records in, files and one report out."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelake.bronze.records import as_bronze, ingest_days
+from gamelake.dead_letters.letters import as_dead_letters
+from gamelake.fanout.chunk import ChunkWriter, Target
+from gamelake.fanout.plan import TaskPlan
+from gamelake.fanout.report import TaskReport, joined_offsets, pack
+from gamelake.fanout.sorting import Placement, Sorter
+from gamelake.lake.manifest import OffsetRange
+from gamelake.lake.store import Store
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.silver.events import common_columns
+from gamelake.silver.routing import Router
+from gamelake.wire.decoder import Decoded, Decoder, Rejects
+from gamelake.wire.registry import Registry
+from gamelake.wire.schemas import SchemaCache
+
+# One decoder for all tasks that a worker process runs: its schemas are compiled once, not once per batch.
+_decoders: dict[tuple[object, ...], Decoder] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FanOutTask:
+    """The function that Spark maps over the partitions of a micro-batch (`mapInArrow`)."""
+
+    plan: TaskPlan
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Decode, route and write all records of a partition; yield one packed report per chunk."""
+        chunk = _Chunk(self.plan)
+        for batch in batches:
+            chunk.take(batch)
+            if chunk.is_full():
+                yield pack(chunk.flush())
+        if chunk.records:
+            yield pack(chunk.flush())
+
+
+class _Chunk:
+    """Takes records until it is full, then writes their files and reports."""
+
+    def __init__(self, plan: TaskPlan) -> None:
+        self._plan = plan
+        store = Store(plan.lakehouse)
+        self._decoder = _decoder(plan, store)
+        router = Router(plan.contract, plan.unlisted_tables)
+        self._sorter = Sorter(router, plan.contract.event_time, dict(plan.schemas))
+        self._writer = ChunkWriter(store, plan.contract, plan.writer_threads)
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        self.records = 0
+        self._bytes = 0
+        self._offsets: list[OffsetRange] = []
+        self._dead_letters: Counter[str] = Counter()
+
+    def is_full(self) -> bool:
+        """Whether another batch would make the chunk too large."""
+        return self.records >= self._plan.chunk.records or self._bytes >= self._plan.chunk.value_bytes
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Decode and sort one batch of records."""
+        self.records += len(batch)
+        self._bytes += batch.column("value").nbytes
+        self._offsets.extend(_offset_ranges(batch))
+        decoded = self._decoder.decode(batch.column("value"))
+        bronze = as_bronze(batch, self._plan.topic, _schema_ids(decoded, len(batch)))
+        days = ingest_days(batch)
+        self._add_by_day(BRONZE_EVENTS, bronze, days)
+        self._add_events(batch, decoded)
+        self._add_dead_letters(bronze, days, decoded.rejects)
+
+    def _add_events(self, batch: pa.RecordBatch, decoded: Decoded) -> None:
+        placement = Placement(
+            batch.column("partition").cast(pa.int64()),
+            batch.column("offset"),
+            pc.fill_null(batch.column("timestamp").cast(pa.int64()), 0).to_numpy(),
+        )
+        for group in decoded.groups:
+            for run in self._sorter.sort(group, placement, decoded.rejects):
+                self._writer.add(Target(run.table, run.day), run.rows, run.schema_id)
+                self._writer.add(Target(SILVER_EVENTS, run.day), common_columns(run.rows))
+
+    def _add_dead_letters(self, bronze: pa.RecordBatch, days: npt.NDArray[np.int64], rejects: Rejects) -> None:
+        if rejects.rows:
+            letters = as_dead_letters(bronze, rejects.rows, rejects.reasons, rejects.details)
+            self._add_by_day(DEAD_LETTERS, letters, days[rejects.rows])
+            self._dead_letters.update(reason.value for reason in rejects.reasons)
+
+    def _add_by_day(self, table: str, rows: pa.RecordBatch, days: npt.NDArray[np.int64]) -> None:
+        for day in np.unique(days):
+            of_day = rows if (days == day).all() else rows.filter(pa.array(days == day))
+            self._writer.add(Target(table, int(day)), of_day)
+
+    def flush(self) -> TaskReport:
+        """Write the files and start afresh."""
+        report = TaskReport(
+            files=self._writer.write(),
+            offsets=joined_offsets(self._offsets),
+            dead_letters=dict(self._dead_letters),
+        )
+        self._start_afresh()
+        return report
+
+
+def _decoder(plan: TaskPlan, store: Store) -> Decoder:
+    key = (plan.lakehouse.uri, plan.registry_url, plan.schema_wait)
+    if key not in _decoders:
+        _decoders[key] = Decoder(SchemaCache(Registry(plan.registry_url), store, plan.schema_wait))
+    return _decoders[key]
+
+
+def _schema_ids(decoded: Decoded, length: int) -> pa.Array:
+    """The schema id of each record, null where there is none."""
+    ids = np.full(length, -1, np.int64)
+    for message_type, rows in decoded.framed:
+        ids[rows] = message_type.schema_id
+    return pa.array(ids, mask=ids < 0)
+
+
+def _offset_ranges(batch: pa.RecordBatch) -> list[OffsetRange]:
+    partitions = batch.column("partition").to_numpy()
+    offsets = batch.column("offset").to_numpy()
+    ranges = []
+    for partition in np.unique(partitions):
+        taken = offsets[partitions == partition]
+        ranges.append(
+            OffsetRange(
+                partition=int(partition), first=int(taken.min()), last=int(taken.max()), records=len(taken)
+            )
+        )
+    return ranges
