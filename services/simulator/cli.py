@@ -33,7 +33,7 @@ class Options:
     rate: int
     events: int
     seed: int
-    players: int
+    players: int | None
     history: timedelta
     ledger: Path | None
     shares: Shares
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rate", type=int, default=0, help="events per second; default: as fast as possible")
     add("--events", type=int, default=1_000_000, help="events in the run; default: %(default)s")
     add("--seed", type=int, default=7, help="the same seed makes the same events; default: %(default)s")
-    add("--players", type=int, default=400_000, help="how many people play; default: %(default)s")
+    add("--players", type=int, help="how many people play; default: two for five events, at most 400000")
     add(
         "--history",
         type=float,

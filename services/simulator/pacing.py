@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-_STEP_SECONDS = 0.02
+_STEP_SECONDS = 0.05
 
 
 def events_per_step(rate: int) -> int:

@@ -1,5 +1,6 @@
 """The contract's versions: compiled for this program, and registered under the topic's subject."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +39,10 @@ def register(schemas: Sequence[EventSchema], *, registry_url: str, topic: str) -
     Raises:
         RegistryUnavailableError: the registry did not answer, or refused a schema.
     """
-    # Only here: the registry's client brings an HTTP stack, which nothing else of the simulator needs.
-    from confluent_kafka.schema_registry import Schema, SchemaRegistryClient  # noqa: PLC0415
+    # Only here: the registry's client brings an HTTP stack, which nothing else of the simulator needs, and which warns
+    # about a library of its own on being imported.
+    with warnings.catch_warnings(record=True):
+        from confluent_kafka.schema_registry import Schema, SchemaRegistryClient  # noqa: PLC0415
 
     try:
         client = SchemaRegistryClient({"url": registry_url})

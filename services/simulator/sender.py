@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gamelake.errors import TransientError
 from services.simulator.traffic import Parcel
 
 _MAX_QUEUED = 200_000
 _POLL_SECONDS = 0.005
+_FIRST_ANSWER_SECONDS = 15
+# Long enough for a broker to be started again.
+_PATIENCE = timedelta(seconds=120)
 
 _PRODUCER_SETTINGS: Mapping[str, str | int | bool] = {
     "enable.idempotence": True,
@@ -22,6 +25,9 @@ _PRODUCER_SETTINGS: Mapping[str, str | int | bool] = {
     "queue.buffering.max.kbytes": 512 * 1024,
     # Successes are what is left when the failures are known; a callback for each of them costs more than sending.
     "delivery.report.only.error": True,
+    "message.timeout.ms": int(_PATIENCE.total_seconds() * 1000),
+    # What matters in librdkafka's own log comes back as an error; the rest is a line for every attempt to connect.
+    "log_level": 2,
 }
 
 
@@ -30,7 +36,11 @@ class DeliveryError(TransientError):
 
 
 class KafkaSender:
-    """Sends parcels to one topic, in order."""
+    """Sends parcels to one topic, in order.
+
+    Raises:
+        DeliveryError: Kafka does not answer.
+    """
 
     def __init__(self, *, bootstrap_servers: str, topic: str) -> None:
         self._topic = topic
@@ -38,6 +48,10 @@ class KafkaSender:
         self._failed = 0
         self._reason: KafkaError | None = None
         self._producer = Producer({**_PRODUCER_SETTINGS, "bootstrap.servers": bootstrap_servers})
+        try:
+            self._producer.list_topics(timeout=_FIRST_ANSWER_SECONDS)
+        except KafkaException as error:
+            raise DeliveryError(f"Kafka at {bootstrap_servers} does not answer: {error}") from error
 
     def send(self, parcel: Parcel) -> None:
         """Hand a parcel to the producer, waiting while its queue is full.
@@ -57,7 +71,7 @@ class KafkaSender:
         self._producer.poll(0)
         self._raise_failures()
 
-    def finish(self, patience: timedelta = timedelta(seconds=60)) -> int:
+    def finish(self, patience: timedelta = _PATIENCE) -> int:
         """Wait until Kafka has answered for every record, and give the number that it has confirmed."""
         unanswered = self._producer.flush(patience.total_seconds())
         return self.sent - self._failed - unanswered

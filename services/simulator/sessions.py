@@ -37,7 +37,7 @@ class Arcade:
         self._spec = spec
         self._population = population
         self._random = np.random.default_rng(seed)
-        seats = max(1, spec.players // _PLAYERS_PER_SEAT)
+        seats = max(1, spec.population // _PLAYERS_PER_SEAT)
         self._order = self._random.permutation(seats)
         self._step = np.zeros(seats, dtype=np.int32)
         self._length = np.zeros(seats, dtype=np.int32)
@@ -74,7 +74,7 @@ class Arcade:
         """Begin a session at each seat, with a player of that seat, some of whom come more often."""
         count, random = len(seats), self._random
         member = (random.random(count) ** 2 * _PLAYERS_PER_SEAT).astype(np.int64)
-        player = (seats + member * len(self._order)) % self._spec.players
+        player = (seats + member * len(self._order)) % self._spec.population
         progress = self._position / self._spec.events
         eagerness = self._population.eagerness[player]
         last_release = len(catalog.RELEASES) - 1

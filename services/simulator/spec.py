@@ -24,6 +24,9 @@ class Shares:
             raise SettingsError("each share must be at least 0, and all together at most 1")
 
 
+_MOST_PLAYERS = 400_000
+_PLAYERS_PER_EVENT = 0.4
+
 NO_BAD_EVENTS = Shares(late=0, future=0, duplicate=0, undecodable=0, unknown_game=0, null_time=0)
 
 
@@ -34,6 +37,7 @@ class TrafficSpec:
     Args:
         game_names: what stands in `game_name`, the most popular game first.
         events: how many events happen; duplicates come on top.
+        players: how many people play; by default so many that each of them has time for a session or two.
         history: the simulated time that the run covers, ending now; zero makes events happen when they are sent.
     """
 
@@ -41,7 +45,7 @@ class TrafficSpec:
     versions: int = 3
     events: int = 1_000_000
     seed: int = 7
-    players: int = 400_000
+    players: int | None = None
     history: timedelta = timedelta(minutes=5)
     shares: Shares = field(default_factory=Shares)
 
@@ -49,7 +53,14 @@ class TrafficSpec:
         """Refuse a run of nothing."""
         if not self.game_names:
             raise SettingsError("the simulator needs at least one game")
-        if min(self.versions, self.events, self.players) < 1:
+        if min(self.versions, self.events, self.population) < 1:
             raise SettingsError("versions, events and players must be at least 1")
         if self.history < timedelta(0):
             raise SettingsError("history must not be negative")
+
+    @property
+    def population(self) -> int:
+        """How many people play."""
+        if self.players is not None:
+            return self.players
+        return min(_MOST_PLAYERS, max(1, int(self.events * _PLAYERS_PER_EVENT)))

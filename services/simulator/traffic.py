@@ -47,7 +47,7 @@ class Traffic:
         random = np.random.default_rng(population_seed)
         self._encoders = encoders
         self._clock = clock
-        self._population = make_population(spec.players, len(spec.game_names), random)
+        self._population = make_population(spec.population, len(spec.game_names), random)
         self._arcade = Arcade(spec, self._population, arcade_seed)
         self._timeline = Timeline(history=spec.history, events=spec.events, now_us=clock())
         self._titles = Titles.of(spec.game_names)

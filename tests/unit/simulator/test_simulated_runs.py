@@ -111,3 +111,10 @@ def test_a_single_player_can_play_alone() -> None:
 def test_a_version_without_an_encoder_is_refused() -> None:
     with pytest.raises(SettingsError, match="3 versions"):
         Traffic(a_spec(), encoders(2))
+
+
+def test_small_runs_have_few_players_so_that_sessions_get_somewhere() -> None:
+    names = [sent.event.event_name for sent in events(a_run(players=None, events=3_000))]
+
+    assert names.count("session_start") < 0.2 * len(names)
+    assert a_spec(players=None, events=100_000_000).population == 400_000

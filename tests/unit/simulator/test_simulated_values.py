@@ -22,7 +22,7 @@ def _events(version: int) -> tuple[Event, ...]:
 
 def _a_scene() -> Scene:
     spec = a_spec()
-    population = make_population(spec.players, len(GAMES), np.random.default_rng(3))
+    population = make_population(spec.population, len(GAMES), np.random.default_rng(3))
     moments = next(Arcade(spec, population, np.random.SeedSequence(5)).blocks())
     return Scene(
         moments=moments,
