@@ -13,6 +13,10 @@ class ServiceError(StartupError):
     """An embedded service cannot be started or is gone."""
 
 
+class ServiceMissingError(ServiceError):
+    """What the service is made of, or the Java it runs on, is not on this machine."""
+
+
 class ServiceEndedError(ServiceError):
     """The process ended by itself."""
 

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from services.embedded.errors import ServiceError
+from services.embedded.errors import ServiceMissingError
 
 OLDEST = 21
 INSTALLED = (
@@ -22,12 +22,12 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
     """The first Java 21 or newer among JAVA_HOME, the `java` on the PATH and the usual places.
 
     Raises:
-        ServiceError: there is none.
+        ServiceMissingError: there is none.
     """
     for home in _candidates(environment):
         if (home / "bin" / "java").is_file() and java_version(home) >= OLDEST:
             return home
-    raise ServiceError(f"a JDK {OLDEST} or newer is missing: install one, or set JAVA_HOME to it")
+    raise ServiceMissingError(f"a JDK {OLDEST} or newer is missing: install one, or set JAVA_HOME to it")
 
 
 def java_version(home: Path) -> int:

@@ -16,8 +16,18 @@ from services.embedded.process import Program
 from services.embedded.service import REPOSITORY, EmbeddedService, fetched
 
 JARS = REPOSITORY / "build" / "jars" / "kafka"
-HEAP = "512m"
 MIB = 1024 * 1024
+JVM_OPTIONS = (
+    "-Xms512m",
+    "-Xmx512m",
+    "-XX:+UseG1GC",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:-UsePerfData",
+    # At its usual level of "info" Kafka buries the reason of a failure under a page of its orderly shutdown.
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
 
 
 class EmbeddedKafka(EmbeddedService):
@@ -43,9 +53,7 @@ class EmbeddedKafka(EmbeddedService):
         java = (str(find_java_home() / "bin" / "java"), "-cp", f"{fetched(JARS)}/*")
         if not (self._data / "meta.properties").exists():
             _format((*java, "kafka.tools.StorageTool"), settings)
-        # The log goes to stderr, which is the log file.
-        options = (f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData")
-        command = (*java, *options, "kafka.Kafka", str(settings))
+        command = (*java, *JVM_OPTIONS, "kafka.Kafka", str(settings))
         return Program(name=self.name, command=command, log_file=self.directory / "kafka.log")
 
     def is_healthy(self) -> bool:
@@ -86,6 +94,8 @@ def _node(port: int, controller_port: int) -> Mapping[str, str | int]:
 
 SINGLE_NODE: Mapping[str, str | int] = {
     "auto.create.topics.enable": "false",  # a misspelt topic must fail, not appear
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 3000,  # a broker that was killed may not come back before its session is over
     "default.replication.factor": 1,
     "group.initial.rebalance.delay.ms": 0,
     "log.segment.delete.delay.ms": 1000,

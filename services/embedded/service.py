@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from services.embedded.errors import ServiceError
+from services.embedded.errors import ServiceError, ServiceMissingError
 from services.embedded.process import ChildProcess, Program
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -92,8 +92,8 @@ def fetched(path: Path) -> Path:
     """A path that `make setup` fills.
 
     Raises:
-        ServiceError: it is not there.
+        ServiceMissingError: it is not there.
     """
     if not path.exists():
-        raise ServiceError(f"{path} is missing: run `make setup`")
+        raise ServiceMissingError(f"{path} is missing: run `make setup`")
     return path

@@ -1,0 +1,31 @@
+"""What all tests share: a folder is a mark, and a missing service is a failure in CI only."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+TESTS = Path(__file__).parent
+MARKED_FOLDERS = frozenset({"spark", "embedded"})
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark each test with its folder, so that `-m "not spark"` needs no mark in any file."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in MARKED_FOLDERS:
+            item.add_marker(folder)
+
+
+@pytest.fixture(scope="session")
+def missing_service() -> Callable[[str], NoReturn]:
+    """Ends the test for want of a service: a skip at a desk, a failure in CI, which must not pass by skipping."""
+
+    def end_test(reason: str) -> NoReturn:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI must have every service: {reason}", pytrace=False)
+        pytest.skip(reason)
+
+    return end_test

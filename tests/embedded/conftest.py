@@ -1,0 +1,53 @@
+"""A real Kafka and a real registry, started once for all tests of this folder."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+import pytest
+
+from services.embedded import EmbeddedKafka, EmbeddedRegistry, EmbeddedServices
+from services.embedded.errors import ServiceMissingError
+from services.embedded.topics import create_topic, delete_topic
+
+
+@pytest.fixture(scope="session")
+def services(
+    tmp_path_factory: pytest.TempPathFactory, missing_service: Callable[[str], NoReturn]
+) -> Iterator[EmbeddedServices]:
+    """Kafka and the registry, running."""
+    both = EmbeddedServices(tmp_path_factory.mktemp("services"))
+    try:
+        both.start()
+    except ServiceMissingError as error:
+        missing_service(str(error))
+    yield both
+    both.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(services: EmbeddedServices) -> EmbeddedKafka:
+    """A running Kafka that all tests share: leave it running."""
+    return services.kafka
+
+
+@pytest.fixture(scope="session")
+def registry(services: EmbeddedServices) -> EmbeddedRegistry:
+    """A running registry that all tests share: leave it running."""
+    return services.registry
+
+
+@pytest.fixture
+def topic(kafka: EmbeddedKafka) -> Iterator[Callable[[int], str]]:
+    """Makes a topic of a random name with so many partitions; it is deleted after the test."""
+    names: list[str] = []
+
+    def make(partitions: int) -> str:
+        name = f"test-{uuid.uuid4().hex}"
+        create_topic(kafka.bootstrap_servers, name, partitions)
+        names.append(name)
+        return name
+
+    yield make
+    for name in names:
+        delete_topic(kafka.bootstrap_servers, name)
