@@ -36,8 +36,9 @@ java_candidates() {
   if command -v java >/dev/null 2>&1; then
     java -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.home = //p'
   fi
-  ls -d /usr/lib/jvm/*/ "$HOME"/.sdkman/candidates/java/*/ /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home/ \
-    /Library/Java/JavaVirtualMachines/*/Contents/Home/ 2>/dev/null || true
+  # A pattern that matches nothing stays as it is, and names no Java.
+  printf '%s\n' /usr/lib/jvm/* "${HOME:-}"/.sdkman/candidates/java/* \
+    /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home /Library/Java/JavaVirtualMachines/*/Contents/Home
 }
 
 java_version() {

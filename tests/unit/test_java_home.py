@@ -1,0 +1,61 @@
+"""Finding a Java: make and the services must find the same one."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from services.embedded.errors import ServiceMissingError
+from services.embedded.java import find_java_home, java_version
+
+SCRIPT = Path(__file__).resolve().parents[2] / "compose" / "prerequisites.sh"
+PATH = "/usr/bin:/bin"
+
+
+def a_java_home(home: Path, version: str) -> Path:
+    """A folder that looks like an installed JDK of that version."""
+    (home / "bin").mkdir(parents=True)
+    java = home / "bin" / "java"
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    (home / "release").write_text(f'IMPLEMENTOR="Nobody"\nJAVA_VERSION="{version}"\n')
+    return home
+
+
+def found_by_script(environment: dict[str, str]) -> Path:
+    """What make would put into JAVA_HOME."""
+    outcome = subprocess.run((str(SCRIPT), "java"), env=environment, capture_output=True, text=True, check=True)
+    return Path(outcome.stdout.strip())
+
+
+@pytest.mark.parametrize(("stated", "version"), [("25.0.1", 25), ("21", 21), ("17.0.15", 17), ("1.8.0_402", 1)])
+def test_the_major_version_is_read_from_the_release_file(tmp_path: Path, stated: str, version: int) -> None:
+    assert java_version(a_java_home(tmp_path, stated)) == version
+
+
+def test_a_new_enough_java_home_is_taken(tmp_path: Path) -> None:
+    home = a_java_home(tmp_path / "jdk", "21.0.2")
+    environment = {"JAVA_HOME": str(home), "HOME": str(tmp_path), "PATH": PATH}
+
+    assert find_java_home(environment) == home
+    assert found_by_script(environment) == home
+
+
+def test_an_old_java_home_is_passed_over_for_a_newer_one_elsewhere(tmp_path: Path) -> None:
+    old = a_java_home(tmp_path / "jdk", "17.0.1")
+    a_java_home(tmp_path / ".sdkman" / "candidates" / "java" / "25-tem", "25")
+    environment = {"JAVA_HOME": str(old), "HOME": str(tmp_path), "PATH": PATH}
+
+    found = find_java_home(environment)
+
+    # The machine may have one of its own under /usr/lib/jvm, which comes first.
+    assert found != old
+    assert java_version(found) >= 21
+    assert found_by_script(environment) == found
+
+
+def test_the_word_about_a_missing_java_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.embedded.java.INSTALLED", ())
+
+    with pytest.raises(ServiceMissingError, match="JDK 21 or newer is missing: install one"):
+        find_java_home({"PATH": ""})

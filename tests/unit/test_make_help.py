@@ -1,0 +1,39 @@
+"""`make` alone says what can be made, and CI calls nothing else."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MAKEFILE = (REPOSITORY / "Makefile").read_text()
+TARGETS = re.findall(r"^([a-z][a-z-]*):(?!=)", MAKEFILE, re.MULTILINE)
+WORKFLOW = (REPOSITORY / ".github" / "workflows" / "ci.yml").read_text()
+CI_SCRIPT = (REPOSITORY / ".ci" / "run").read_text()
+
+
+@pytest.fixture(scope="module")
+def help_text() -> str:
+    """What `make` without a target prints."""
+    return subprocess.run(("/usr/bin/make", "-C", str(REPOSITORY)), capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_has_a_line_in_the_help(target: str, help_text: str) -> None:
+    assert re.search(rf"^  {target} +\S", help_text, re.MULTILINE)
+
+
+def test_every_target_is_made_even_when_a_file_has_its_name() -> None:
+    phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)
+
+    assert phony is not None
+    assert set(phony[1].split()) == set(TARGETS)
+
+
+@pytest.mark.parametrize("text", [WORKFLOW, CI_SCRIPT], ids=["ci.yml", ".ci/run"])
+def test_ci_calls_only_targets_that_exist(text: str) -> None:
+    called = re.findall(r"(?:step|run:) make ([a-z-]+)", text)
+
+    assert called
+    assert set(called) <= set(TARGETS)
