@@ -2,7 +2,7 @@
 
 GamelakeError
 ├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError
-├── RecordsError        set these records aside      SchemaError · IncompatibleSchemaError
+├── RecordsError        set these records aside      SchemaError (UnknownSchemaError) · IncompatibleSchemaError
 ├── TransientError      retry with backoff           RegistryUnavailableError
 └── DataLossError       stop the query               TopicRecreatedError · OffsetGapError · DeadLetterFloodError
 """
@@ -37,7 +37,11 @@ class RecordsError(GamelakeError):
 
 
 class SchemaError(RecordsError):
-    """A schema does not exist or does not compile."""
+    """A schema can't be used: it does not compile, or lacks the message that a record names."""
+
+
+class UnknownSchemaError(SchemaError):
+    """The registry has no schema under an id."""
 
 
 class IncompatibleSchemaError(RecordsError):

@@ -12,17 +12,17 @@ REPORT_SCHEMA = "report binary"
 
 
 class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file, the table that it is for, and how that table is laid out."""
+    """A file, the table that it is for, and how that table is laid out.
+
+    `columns` is the Arrow schema of the file and its partition columns, as an IPC message; `schema_id` the highest id
+    of the schemas that its rows came in.
+    """
 
     table: str
     partition_by: tuple[str, ...]
     columns: bytes
     schema_id: int
     file: DataFile
-
-    def arrow_schema(self) -> pa.Schema:
-        """The columns of the file and its partition columns."""
-        return pa.ipc.read_schema(pa.py_buffer(self.columns))
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -77,13 +77,12 @@ class Decoder:
         rejects = Rejects()
         for row, problem in zip(unframed.bad_rows, unframed.problems, strict=True):
             rejects.add([row], DeadLetterReason.BAD_FRAMING, problem)
-        deadline = self._schemas.deadline()
-        groups = (self._decode_group(group, rejects, deadline) for group in unframed.groups)
+        groups = (self._decode_group(group, rejects) for group in unframed.groups)
         framed = [(group.message_type, group.rows) for group in unframed.groups]
         return Decoded([group for group in groups if group is not None], rejects, framed)
 
-    def _decode_group(self, group: FrameGroup, rejects: Rejects, deadline: float) -> DecodedGroup | None:
-        decoder = self._decoder(group.message_type, deadline)
+    def _decode_group(self, group: FrameGroup, rejects: Rejects) -> DecodedGroup | None:
+        decoder = self._decoder(group.message_type)
         if isinstance(decoder, MissingSchema):
             rejects.add(group.rows, decoder.reason, decoder.detail)
             return None
@@ -94,9 +93,9 @@ class Decoder:
             rejects.add(group.rows[bad], DeadLetterReason.UNDECODABLE, detail)
         return DecodedGroup(group.message_type, group.rows[good], columns) if len(good) else None
 
-    def _decoder(self, message_type: MessageType, deadline: float) -> "MessageDecoder | MissingSchema":
+    def _decoder(self, message_type: MessageType) -> "MessageDecoder | MissingSchema":
         if message_type not in self._messages:
-            schema = self._schemas.get(message_type.schema_id, deadline)
+            schema = self._schemas.get(message_type.schema_id)
             if isinstance(schema, MissingSchema):
                 return schema
             try:

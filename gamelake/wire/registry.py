@@ -6,7 +6,7 @@ import httpx
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from gamelake.errors import RegistryUnavailableError, SchemaError
+from gamelake.errors import RegistryUnavailableError, SchemaError, UnknownSchemaError
 from gamelake.wire.compiler import ROOT_FILE
 
 _NOT_FOUND = 404
@@ -32,7 +32,8 @@ class Registry:
         """The source of a schema.
 
         Raises:
-            SchemaError: the registry has no Protobuf schema under this id.
+            UnknownSchemaError: the registry has no schema under this id.
+            SchemaError: the schema is no Protobuf schema.
             RegistryUnavailableError: the registry gave no answer.
         """
         try:
@@ -58,7 +59,7 @@ class Registry:
 
 def _classified(schema_id: int, error: SchemaRegistryError) -> SchemaError | RegistryUnavailableError:
     if error.http_status_code == _NOT_FOUND:
-        return SchemaError(f"the registry has no schema {schema_id}")
+        return UnknownSchemaError(f"the registry has no schema {schema_id}")
     if error.http_status_code in _REFUSED:
         return SchemaError(f"the registry refuses schema {schema_id}: {error.error_message}")
     return RegistryUnavailableError(f"the registry answered {error.http_status_code}: {error.error_message}")

@@ -1,0 +1,54 @@
+"""Places where a test can have the process killed, as a crash would: at once, with no clean-up."""
+
+import os
+import signal
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Lock
+
+
+class Failpoint(StrEnum):
+    """The steps of a batch that a crash may fall between."""
+
+    BEFORE_FILES = "before_files"
+    AFTER_FILES = "after_files"
+    AFTER_MANIFEST = "after_manifest"
+    AFTER_TABLE_COMMIT = "after_table_commit"
+    AFTER_COMMITS = "after_commits"
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Kill the process the n-th time that it reaches a step."""
+
+    step: Failpoint
+    at: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> "Kill":
+        """Read `after_table_commit:7`.
+
+        Raises:
+            ValueError: there is no such step.
+        """
+        step, _, at = text.partition(":")
+        return cls(Failpoint(step), int(at or 1))
+
+
+@dataclass(slots=True)
+class Failpoints:
+    """Counts the steps of this process; kills it where it was told to. Without orders it does nothing."""
+
+    kill: Kill | None = None
+    _reached: Counter[Failpoint] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def reach(self, step: Failpoint) -> None:
+        """Note that a step was reached."""
+        if self.kill is None or self.kill.step is not step:
+            return
+        with self._lock:
+            self._reached[step] += 1
+            if self._reached[step] == self.kill.at:
+                os.kill(os.getpid(), signal.SIGKILL)

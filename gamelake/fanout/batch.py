@@ -1,0 +1,148 @@
+"""The body of the stream: decide a batch once, then commit it to every table, however often it is tried."""
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from threading import Lock
+
+import msgspec
+from pyspark.sql import DataFrame
+
+from gamelake.errors import GamelakeError, TopicRecreatedError
+from gamelake.failpoints import Failpoint, Failpoints
+from gamelake.fanout.decision import Decider
+from gamelake.fanout.flood import FloodBreaker
+from gamelake.fanout.offsets import check_same_offsets
+from gamelake.fanout.stream import Generation, Stream
+from gamelake.lake.manifest import BatchManifest
+from gamelake.lake.tables import BatchTransaction, DeltaTables
+
+log = logging.getLogger(__name__)
+
+_COMMIT_THREADS = 8
+
+
+class BatchSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the job's log: what a batch held and how long its parts took."""
+
+    batch: int
+    records: int
+    dead_letters: dict[str, int]
+    tables: int
+    files: int
+    bytes: int
+    decide_seconds: float
+    commit_seconds: float
+    committed_at: str
+
+
+class FanOut:
+    """What `foreachBatch` calls; it may call twice with the same batch, after a crash or a failed commit."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        generation: Generation,
+        decider: Decider,
+        tables: DeltaTables,
+        breaker: FloodBreaker,
+        topic_id: Callable[[], str],
+        failpoints: Failpoints,
+    ) -> None:
+        self._stream = stream
+        self._generation = generation
+        self._decider = decider
+        self._tables = tables
+        self._breaker = breaker
+        self._topic_id = topic_id
+        self._failpoints = failpoints
+        # Held while a batch runs: who holds it can stop the query without cutting a batch in two.
+        self.running = Lock()
+        self.failure: GamelakeError | None = None
+        self.batches = 0
+
+    def __call__(self, records: DataFrame, batch_id: int) -> None:
+        """Take one micro-batch, whole."""
+        with self.running:
+            try:
+                self._take(records, batch_id)
+            except GamelakeError as error:
+                # Spark wraps whatever is raised here in text; the job wants the error itself.
+                self.failure = error
+                raise
+
+    def _take(self, records: DataFrame, batch_id: int) -> None:
+        started = time.perf_counter()
+        manifest = self._settled(batch_id) or self._decide(records, batch_id)
+        decided = time.perf_counter()
+        self.commit(manifest)
+        self._failpoints.reach(Failpoint.AFTER_COMMITS)
+        self.batches += 1
+        log.info("batch %s", _summary(manifest, decided - started, time.perf_counter() - decided))
+
+    def _settled(self, batch_id: int) -> BatchManifest | None:
+        """The manifest of a batch that was decided by an earlier attempt."""
+        manifest = self._stream.manifests.read(self._generation.number, batch_id)
+        if manifest is not None:
+            check_same_offsets(manifest, self._stream.folder(self._generation).offsets(batch_id))
+            log.warning("batch %d was decided before: finishing its commits", batch_id)
+        return manifest
+
+    def _decide(self, records: DataFrame, batch_id: int) -> BatchManifest:
+        planned = self._stream.folder(self._generation).planned(batch_id)
+        self._failpoints.reach(Failpoint.BEFORE_FILES)
+        decision = self._decider.decide(records, planned)
+        self._failpoints.reach(Failpoint.AFTER_FILES)
+        self._check_topic()
+        self._breaker.check(decision.records, sum(decision.dead_letters.values()))
+        manifest = self._stream.manifests.settle(
+            BatchManifest(
+                stream=self._generation.stream,
+                query_id=self._generation.query_id,
+                generation=self._generation.number,
+                batch_id=batch_id,
+                topic=self._generation.topic,
+                topic_id=self._generation.topic_id,
+                written_at=datetime.now(UTC).isoformat(),
+                offsets=decision.offsets,
+                tables=decision.tables,
+                dead_letters=decision.dead_letters,
+            )
+        )
+        self._breaker.count(manifest.records, sum(manifest.dead_letters.values()))
+        self._failpoints.reach(Failpoint.AFTER_MANIFEST)
+        return manifest
+
+    def _check_topic(self) -> None:
+        """Offsets of a topic that was made anew under the same name would silently mean other records."""
+        if self._topic_id() != self._generation.topic_id:
+            raise TopicRecreatedError(f"the topic '{self._generation.topic}' was deleted and made again while we read it")
+
+    def commit(self, manifest: BatchManifest) -> None:
+        """Commit a batch to all its tables, several at a time; tables that have it already are left alone."""
+        transaction = BatchTransaction(manifest.app_id, manifest.batch_id)
+
+        def commit_table(position: int) -> None:
+            self._tables.append(manifest.tables[position], transaction)
+            self._failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
+
+        with ThreadPoolExecutor(_COMMIT_THREADS, thread_name_prefix="commit") as pool:
+            list(pool.map(commit_table, range(len(manifest.tables))))
+
+
+def _summary(manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> str:
+    files = [file for entry in manifest.tables for file in entry.files]
+    summary = BatchSummary(
+        batch=manifest.batch_id,
+        records=manifest.records,
+        dead_letters=manifest.dead_letters,
+        tables=len(manifest.tables),
+        files=len(files),
+        bytes=sum(file.size for file in files),
+        decide_seconds=round(decide_seconds, 3),
+        commit_seconds=round(commit_seconds, 3),
+        committed_at=datetime.now(UTC).isoformat(),
+    )
+    return msgspec.json.encode(summary).decode()

@@ -1,0 +1,43 @@
+"""The breaker that stops the query when bad records come in a flood: then the fault is ours, not theirs."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from gamelake.errors import DeadLetterFloodError
+
+
+@dataclass(frozen=True, slots=True)
+class FloodLimit:
+    """More than this share of bad records among the last so many is a flood."""
+
+    share: float = 0.5
+    records: int = 10_000
+
+
+class FloodBreaker:
+    """Counts records and dead letters over the newest batches that together hold the limit's number of records."""
+
+    def __init__(self, limit: FloodLimit) -> None:
+        self._limit = limit
+        self._batches: deque[tuple[int, int]] = deque()
+
+    def check(self, records: int, dead_letters: int) -> None:
+        """Refuse a batch that makes a flood.
+
+        Raises:
+            DeadLetterFloodError: nothing of the batch may be committed.
+        """
+        seen = records + sum(batch[0] for batch in self._batches)
+        bad = dead_letters + sum(batch[1] for batch in self._batches)
+        if seen >= self._limit.records and bad > self._limit.share * seen and dead_letters:
+            raise DeadLetterFloodError(
+                f"{bad} of the last {seen} records are bad, more than a share of {self._limit.share}: this batch is not "
+                "committed. Look at its reasons in the log; put the cause right and start again, or raise "
+                "GAMELAKE_FLOOD_SHARE to set them all aside"
+            )
+
+    def count(self, records: int, dead_letters: int) -> None:
+        """Remember a batch that was accepted."""
+        self._batches.append((records, dead_letters))
+        while sum(batch[0] for batch in self._batches) - self._batches[0][0] >= self._limit.records:
+            self._batches.popleft()

@@ -1,0 +1,131 @@
+"""The running query: assembled from settings, started, and stopped without cutting a batch in two."""
+
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Event
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from gamelake.contracts.games import load_games
+from gamelake.errors import OffsetGapError
+from gamelake.failpoints import Failpoints
+from gamelake.fanout.batch import FanOut
+from gamelake.fanout.decision import Decider, Parallelism
+from gamelake.fanout.flood import FloodBreaker
+from gamelake.fanout.plan import ChunkLimits, TaskPlan
+from gamelake.fanout.source import Topic
+from gamelake.fanout.stream import Generation, Stream
+from gamelake.lake.store import Store
+from gamelake.lake.tables import BatchTransaction, DeltaTables
+from gamelake.settings import IngestSettings
+
+log = logging.getLogger(__name__)
+
+_LOOK_EVERY_SECONDS = 0.5
+_REMEMBERED_BATCHES = 20
+
+
+class Mode(StrEnum):
+    """When the query ends."""
+
+    CONTINUOUS = "continuous"
+    AVAILABLE_NOW = "available_now"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A stream that is ready to run: its generation, and the tables as they stand."""
+
+    stream: Stream
+    generation: Generation
+    tables: DeltaTables
+    topic: Topic
+
+
+def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Prepared:
+    """Finish what the last run left half done, and open the stream's checkpoint.
+
+    Raises:
+        StartupError: Kafka, a contract or the checkpoint is not as it must be.
+        TopicRecreatedError: the topic is another one than before.
+    """
+    topic = Topic(settings.bootstrap_servers, settings.topic)
+    topic_id = topic.id()
+    stream = Stream(store, settings.stream, settings.topic)
+    finish_last_batch(stream, tables)
+    return Prepared(stream, stream.open(topic_id), tables, topic)
+
+
+def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
+    """Make the commits of the last decided batch that a crash left out; only that batch can lack any."""
+    manifest = stream.last_manifest()
+    if manifest is not None:
+        for entry in manifest.tables:
+            tables.append(entry, BatchTransaction(manifest.app_id, manifest.batch_id))
+
+
+def fan_out(settings: IngestSettings, prepared: Prepared, store: Store, cores: int) -> FanOut:
+    """The batch function of a prepared stream."""
+    plan = TaskPlan(
+        lakehouse=settings.lakehouse.location,
+        registry_url=settings.registry_url,
+        topic=settings.topic,
+        contract=load_games(settings.games_file),
+        schema_wait=settings.schema_wait,
+        chunk=ChunkLimits(records=settings.chunk_records),
+    )
+    names = [folder for layer in ("bronze", "silver", "dead_letters") for folder in store.folders(f"{layer}/")]
+    schemas = {name: schema for name in names if (schema := prepared.tables.schema(name)) is not None}
+    breaker = FloodBreaker(settings.flood)
+    for manifest in prepared.stream.manifests.last(_REMEMBERED_BATCHES):
+        breaker.count(manifest.records, sum(manifest.dead_letters.values()))
+    return FanOut(
+        prepared.stream,
+        prepared.generation,
+        Decider(plan, schemas, Parallelism(cores, settings.records_per_task)),
+        prepared.tables,
+        breaker,
+        prepared.topic.id,
+        Failpoints(settings.kill),
+    )
+
+
+def start(spark: SparkSession, settings: IngestSettings, prepared: Prepared, body: FanOut, mode: Mode) -> StreamingQuery:
+    """Start the query on its own checkpoint."""
+    records = prepared.topic.records(spark, settings.max_offsets_per_trigger)
+    checkpoint = settings.lakehouse.location.child(prepared.generation.checkpoint)
+    writer = records.writeStream.queryName(settings.stream).foreachBatch(body).option("checkpointLocation", checkpoint)
+    if mode is Mode.AVAILABLE_NOW:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{settings.trigger_interval.total_seconds()} seconds").start()
+
+
+def run_until(stop: Event, query: StreamingQuery, body: FanOut) -> None:
+    """Wait for the query to end, or end it between two batches once `stop` is set.
+
+    Raises:
+        GamelakeError: what ended the query.
+        OffsetGapError: Kafka no longer has records that the query had yet to read.
+    """
+    try:
+        while not query.awaitTermination(_LOOK_EVERY_SECONDS):
+            if stop.is_set():
+                log.info("stopping after the batch that runs")
+                with body.running:
+                    query.stop()
+                return
+    except StreamingQueryException as error:
+        raise body.failure or _classified(error) from error
+
+
+def _classified(error: StreamingQueryException) -> Exception:
+    text = str(error)
+    if "KAFKA_DATA_LOSS" in text or "data may have been lost" in text:
+        return OffsetGapError(
+            "Kafka no longer holds offsets that the checkpoint has yet to read: retention passed the reader, or the "
+            "topic was made again. Nothing of this batch was committed; docs/delivery-guarantees.md says how to go on"
+        )
+    return error

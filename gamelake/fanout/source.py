@@ -1,0 +1,45 @@
+"""The Kafka topic that a stream reads."""
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession
+
+from gamelake.errors import StartupError
+
+_ANSWER_SECONDS = 15.0
+
+
+class Topic:
+    """A topic and the way to ask who it is."""
+
+    def __init__(self, bootstrap_servers: str, name: str) -> None:
+        self._servers = bootstrap_servers
+        self._name = name
+        # Quiet: librdkafka would report each lost connection on stderr, and the query reports what matters.
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+
+    def id(self) -> str:
+        """The id that Kafka gave the topic when it was made: another one after it was deleted and made again.
+
+        Raises:
+            StartupError: Kafka or the topic is not there.
+        """
+        answer = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_ANSWER_SECONDS)
+        try:
+            return str(answer[self._name].result(_ANSWER_SECONDS).topic_id)
+        except KafkaException as error:
+            reason = error.args[0].str()
+            raise StartupError(f"the topic '{self._name}' at {self._servers} can't be read: {reason}") from error
+
+    def records(self, spark: SparkSession, max_offsets_per_trigger: int) -> DataFrame:
+        """The topic's records as a stream from its beginning, in the columns that tasks take."""
+        options = {
+            "kafka.bootstrap.servers": self._servers,
+            "subscribe": self._name,
+            "startingOffsets": "earliest",
+            "failOnDataLoss": "true",
+            "includeHeaders": "true",
+            "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
+        }
+        stream = spark.readStream.format("kafka").options(**options).load()
+        return stream.select("key", "value", "partition", "offset", "timestamp", "headers")

@@ -1,0 +1,158 @@
+"""A stream by its name: the checkpoint generations that it has gone through, and the one that is in use.
+
+A generation is one checkpoint folder and one application id for Delta transactions. Both are new whenever a checkpoint
+is made anew, because Delta silently ignores a batch id that its application has used before.
+"""
+
+import logging
+import uuid
+from datetime import UTC, datetime
+
+import msgspec
+
+from gamelake.errors import CheckpointError, TopicRecreatedError
+from gamelake.fanout.checkpoint import CheckpointFolder
+from gamelake.lake.manifest import BatchManifest, Manifests
+from gamelake.lake.store import Store
+from gamelake.naming import checkpoint_path, generation_path
+
+log = logging.getLogger(__name__)
+
+
+class Generation(msgspec.Struct, frozen=True, kw_only=True):
+    """One checkpoint generation of a stream. `first_batch` is the id of its first batch."""
+
+    stream: str
+    number: int
+    query_id: str
+    topic: str
+    topic_id: str
+    first_batch: int
+    reason: str
+    created_at: str
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint's folder in the lakehouse."""
+        return checkpoint_path(self.stream, self.number)
+
+    @property
+    def app_id(self) -> str:
+        """The application of this generation's Delta transactions."""
+        return f"{self.query_id}-{self.number}"
+
+
+class Stream:
+    """A named stream over one topic, with its generations in the lakehouse."""
+
+    def __init__(self, store: Store, name: str, topic: str) -> None:
+        self._store = store
+        self._name = name
+        self._topic = topic
+        self.manifests = Manifests(store, name)
+
+    def current(self) -> Generation | None:
+        """The newest generation, None before the first start."""
+        numbers = [int(path.split("/")[-1].split(".")[0]) for path in self._store.paths(self._generations())]
+        return self._read(max(numbers)) if numbers else None
+
+    def open(self, topic_id: str) -> Generation:
+        """The generation to run: the current one if its checkpoint is whole, else one made for what is there.
+
+        Raises:
+            CheckpointError: the checkpoint is damaged, or is not this stream's.
+            TopicRecreatedError: the topic is another one than the checkpoint's, though it has the same name.
+        """
+        current = self.current()
+        if current is None:
+            return self._add(0, topic_id, 0, "first start", query_id=str(uuid.uuid4()))
+        self._check_topic(current, topic_id)
+        checkpoint = self.folder(current).read()
+        if checkpoint is None:
+            return self.rebuild(topic_id, reason="the checkpoint was gone")
+        if checkpoint.query_id != current.query_id:
+            raise CheckpointError(f"the checkpoint {current.checkpoint} belongs to query {checkpoint.query_id}, not ours")
+        return current
+
+    def rebuild(self, topic_id: str, reason: str) -> Generation:
+        """Start a new generation where the manifests end.
+
+        The caller must have committed the last manifest to all its tables.
+
+        Raises:
+            TopicRecreatedError: the manifests count in another topic.
+        """
+        current = self.current()
+        if current is None:
+            raise CheckpointError(f"the stream '{self._name}' was never started: there is nothing to rebuild")
+        self._check_topic(current, topic_id)
+        last = self.manifests.last(1)
+        first_batch = last[0].batch_id + 1 if last else 0
+        generation = self._add(current.number + 1, topic_id, first_batch, reason, query_id=current.query_id)
+        if last:
+            self.folder(generation).resume_after(generation.query_id, last[0].batch_id, self.next_offsets(topic_id))
+        log.warning("checkpoint rebuilt from the manifests: generation %d, next batch %d", generation.number, first_batch)
+        return generation
+
+    def restart_on_new_topic(self, topic_id: str) -> Generation:
+        """Start a new generation at the beginning of a topic that took the place of the old one."""
+        current = self.current()
+        if current is None:
+            raise CheckpointError(f"the stream '{self._name}' was never started: start it instead")
+        last = self.manifests.last(1)
+        first_batch = last[0].batch_id + 1 if last else 0
+        reason = "the topic was recreated"
+        generation = self._add(current.number + 1, topic_id, first_batch, reason, query_id=current.query_id)
+        if last:
+            self.folder(generation).resume_after(generation.query_id, last[0].batch_id, {})
+        return generation
+
+    def next_offsets(self, topic_id: str) -> dict[int, int]:
+        """The offset after the last one taken of each partition, over all manifests of this topic."""
+        offsets: dict[int, int] = {}
+        for number, batch_id in self.manifests.batches():
+            manifest = self.manifests.read(number, batch_id)
+            if manifest is not None and manifest.topic_id == topic_id:
+                for taken in manifest.offsets:
+                    offsets[taken.partition] = max(offsets.get(taken.partition, 0), taken.last + 1)
+        return offsets
+
+    def last_manifest(self) -> BatchManifest | None:
+        """The newest manifest: the only one whose commits may not all be done."""
+        last = self.manifests.last(1)
+        return last[0] if last else None
+
+    def folder(self, generation: Generation) -> CheckpointFolder:
+        """The checkpoint of a generation."""
+        return CheckpointFolder(self._store, generation.checkpoint, self._topic)
+
+    def _check_topic(self, generation: Generation, topic_id: str) -> None:
+        if generation.topic_id != topic_id:
+            raise TopicRecreatedError(
+                f"the topic '{self._topic}' was deleted and made again: the checkpoint's offsets mean nothing in it. "
+                "What the old topic still held unread is lost. To go on with the new one from its beginning, run "
+                "jobs/rebuild_checkpoint.py --new-topic"
+            )
+
+    def _add(self, number: int, topic_id: str, first_batch: int, reason: str, *, query_id: str) -> Generation:
+        generation = Generation(
+            stream=self._name,
+            number=number,
+            query_id=query_id,
+            topic=self._topic,
+            topic_id=topic_id,
+            first_batch=first_batch,
+            reason=reason,
+            created_at=datetime.now(UTC).isoformat(),
+        )
+        content = msgspec.json.format(msgspec.json.encode(generation))
+        if not self._store.put_new(generation_path(self._name, number), content):
+            raise CheckpointError(f"another process has just started generation {number} of stream '{self._name}'")
+        self.folder(generation).create(query_id)
+        return generation
+
+    def _generations(self) -> str:
+        return generation_path(self._name, 0).rsplit("/", 1)[0]
+
+    def _read(self, number: int) -> Generation:
+        return msgspec.json.decode(self._store.get(generation_path(self._name, number)) or b"", type=Generation)
