@@ -17,7 +17,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from services.embedded import EmbeddedKafka, EmbeddedRegistry
 from services.embedded.errors import ServiceEndedError, ServiceError
 from services.embedded.topics import create_topic, delete_topic
-from tests.embedded.process_table import descendants_of, still_running
+from tests.process_table import descendants_of, still_running
 from tests.eventually import eventually
 
 A_SCHEMA = Schema('syntax = "proto3"; package game; message Started { string player = 1; }', "PROTOBUF")
