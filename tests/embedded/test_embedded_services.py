@@ -17,8 +17,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from services.embedded import EmbeddedKafka, EmbeddedRegistry
 from services.embedded.errors import ServiceEndedError, ServiceError
 from services.embedded.topics import create_topic, delete_topic
-from tests.process_table import descendants_of, still_running
 from tests.eventually import eventually
+from tests.process_table import descendants_of, still_running
 
 A_SCHEMA = Schema('syntax = "proto3"; package game; message Started { string player = 1; }', "PROTOBUF")
 ANOTHER_SCHEMA = Schema('syntax = "proto3"; package game; message Ended { string player = 1; }', "PROTOBUF")

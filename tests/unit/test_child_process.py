@@ -35,7 +35,7 @@ def test_the_pid_is_that_of_the_program_and_not_of_its_tether(tmp_path: Path) ->
 def test_a_program_that_ends_tells_its_exit_code_and_the_last_of_its_log(tmp_path: Path) -> None:
     child = ChildProcess(a_program(tmp_path, "import sys; print('no space left'); sys.exit(3)"))
 
-    with pytest.raises(ServiceEndedError, match="a program ended with exit code 3; the end of .*:\nno space left"):
+    with pytest.raises(ServiceEndedError, match=r"a program ended with exit code 3; the end of .*:\nno space left"):
         child.wait_until(lambda: False, timedelta(seconds=30))
 
 
