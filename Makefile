@@ -65,7 +65,7 @@ test-embedded: setup ## Run the tests that need Kafka and the schema registry
 
 ##@ Keep house
 
-lock: $(environment) ## Write requirements.lock anew from pyproject.toml
+lock: $(environment) ## Bring requirements.lock in line with pyproject.toml
 	@echo "Locking the dependencies"
 	@.venv/bin/uv pip compile pyproject.toml --quiet --no-config --all-extras --universal --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock
