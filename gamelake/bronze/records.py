@@ -4,10 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+from gamelake.bronze.headers import HEADERS, parse_headers
+
 TIMESTAMP = pa.timestamp("us", "UTC")
 
-# What a task gets of each record. The topic is a constant of the query, so it does not travel with each one.
+# What a task gets of each record, its headers as JSON text. The topic is a constant of the query, so it does not travel with each one.
 RECORD_SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -15,7 +16,7 @@ RECORD_SCHEMA = pa.schema(
         pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64()),
         pa.field("timestamp", TIMESTAMP),
-        pa.field("headers", HEADERS),
+        pa.field("headers", pa.string()),
     ]
 )
 
@@ -45,15 +46,10 @@ def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.R
         "offset": records.column("offset"),
         "schema_id": schema_ids,
         "key": records.column("key"),
-        "headers": _headers(records),
+        "headers": parse_headers(records.column("headers")),
         "value": records.column("value"),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in BRONZE_SCHEMA.names], schema=BRONZE_SCHEMA)
-
-
-def _headers(records: pa.RecordBatch) -> pa.Array:
-    headers = records.column("headers")
-    return pa.nulls(len(records), HEADERS) if headers.null_count == len(records) else headers.cast(HEADERS)
 
 
 def ingest_days(records: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -4,6 +4,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
+from gamelake.bronze.headers import HEADERS_AS_JSON
 from gamelake.errors import StartupError
 
 _ANSWER_SECONDS = 15.0
@@ -42,4 +43,4 @@ class Topic:
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
         }
         stream = spark.readStream.format("kafka").options(**options).load()
-        return stream.select("key", "value", "partition", "offset", "timestamp", "headers")
+        return stream.selectExpr("key", "value", "partition", "offset", "timestamp", f"{HEADERS_AS_JSON} AS headers")

@@ -1,13 +1,18 @@
 """A read-only client of any Confluent-compatible schema registry."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-import httpx
-from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.error import SchemaRegistryError
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 
 from gamelake.errors import RegistryUnavailableError, SchemaError, UnknownSchemaError
 from gamelake.wire.compiler import ROOT_FILE
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
+    from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 _NOT_FOUND = 404
 _REFUSED = range(400, 500)
@@ -25,8 +30,15 @@ class Registry:
     """Fetches schemas by id, together with the schemas that they refer to."""
 
     def __init__(self, url: str) -> None:
+        self._url = url
+
+    @cached_property
+    def _client(self) -> SchemaRegistryClient:
+        # Loading the client's HTTP stack takes a second, and a worker whose schemas are all known never needs it.
+        from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
+
         # One answer is enough to know that a registry is down; who waits and for how long is the caller's to say.
-        self._client = SchemaRegistryClient({"url": url, "timeout": 5.0, "max.retries": 0})
+        return SchemaRegistryClient({"url": self._url, "timeout": 5.0, "max.retries": 0})
 
     def source(self, schema_id: int) -> SchemaSource:
         """The source of a schema.
@@ -36,6 +48,9 @@ class Registry:
             SchemaError: the schema is no Protobuf schema.
             RegistryUnavailableError: the registry gave no answer.
         """
+        import httpx  # noqa: PLC0415 # as above
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
+
         try:
             schema = self._client.get_schema(schema_id)
             if schema.schema_type != "PROTOBUF":
@@ -48,7 +63,7 @@ class Registry:
             raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
         return SchemaSource(texts=texts)
 
-    def _add_references(self, references: list, texts: dict[str, str]) -> None:  # type: ignore[type-arg]
+    def _add_references(self, references: list[SchemaReference], texts: dict[str, str]) -> None:
         for reference in references:
             if reference.name in texts:
                 continue
