@@ -1,0 +1,40 @@
+"""Rebuilds a lost or damaged checkpoint of the ingest stream from its manifests; the next start goes on from there.
+
+Stop the ingest job first. Settings come from GAMELAKE_* variables (docs/settings.md), the same as for the job itself.
+"""
+
+import argparse
+
+from gamelake.fanout.query import finish_last_batch
+from gamelake.fanout.source import Topic
+from gamelake.fanout.stream import Stream
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables
+from gamelake.program import OK, run
+from gamelake.settings import IngestSettings
+
+
+def main() -> int:
+    """Finish the last batch, then start a new checkpoint generation where it ended."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry-run", action="store_true", help="say where the stream would go on, and change nothing")
+    parser.add_argument("--new-topic", action="store_true", help="go on at the beginning of a topic that was made again")
+    arguments = parser.parse_args()
+    settings = IngestSettings.from_env()
+    stream = Stream(Store(settings.lakehouse.location), settings.stream, settings.topic)
+    topic_id = Topic(settings.bootstrap_servers, settings.topic).id()
+    print(f"next offsets by partition: {stream.next_offsets(topic_id) or 'from the beginning'}")
+    if arguments.dry_run:
+        return OK
+    with DeltaTables(settings.lakehouse.location) as tables:
+        finish_last_batch(stream, tables)
+    if arguments.new_topic:
+        generation = stream.restart_on_new_topic(topic_id)
+    else:
+        generation = stream.rebuild(topic_id, reason="asked for")
+    print(f"generation {generation.number} is ready; its first batch is {generation.first_batch}")
+    return OK
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,52 @@
+"""Proves from manifests and transaction logs that every record of a lakehouse was taken once, and where it went.
+
+Reads GAMELAKE_LAKEHOUSE (and the S3 settings of docs/settings.md). Exits with 0 if the books balance, 1 if not.
+"""
+
+import argparse
+import json
+
+from gamelake.lake.store import Store
+from gamelake.maintenance.books import Books, balance
+from gamelake.program import FAILED, OK, run
+from gamelake.settings import LakehouseSettings
+
+
+def main() -> int:
+    """Print the balance, as a table or as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    arguments = parser.parse_args()
+    books = balance(Store(LakehouseSettings.from_env().location))
+    print(_as_json(books) if arguments.json else _as_text(books))
+    return FAILED if books.problems else OK
+
+
+def _as_text(books: Books) -> str:
+    lines = [f"{'table':<44}{'rows':>12}{'files':>8}{'MiB':>9}"]
+    lines += [f"{t.table:<44}{t.rows:>12,}{t.files:>8,}{t.bytes / 2**20:>9.1f}" for t in books.tables]
+    lines += [f"dead letters, {reason:<30}{count:>12,}" for reason, count in sorted(books.dead_letters.items())]
+    dead = sum(books.dead_letters.values())
+    lines.append(
+        f"{books.batches:,} batches: {books.records:,} records = {books.silver_rows:,} silver rows + {dead:,} dead letters"
+    )
+    lines += [f"PROBLEM {problem}" for problem in books.problems]
+    lines.append("the books do not balance" if books.problems else "every offset was taken once; the books balance")
+    return "\n".join(lines)
+
+
+def _as_json(books: Books) -> str:
+    tables = [{"table": t.table, "rows": t.rows, "files": t.files, "bytes": t.bytes} for t in books.tables]
+    document = {
+        "batches": books.batches,
+        "records": books.records,
+        "silver_rows": books.silver_rows,
+        "dead_letters": dict(books.dead_letters),
+        "tables": tables,
+        "problems": books.problems,
+    }
+    return json.dumps(document, indent=2)
+
+
+if __name__ == "__main__":
+    run(main)
