@@ -21,11 +21,11 @@ def main() -> int:
     settings = IngestSettings.from_env()
     store = Store(settings.lakehouse.location)
     with DeltaTables(settings.lakehouse.location) as tables:
-        prepared = prepare(settings, store, tables)
+        source = prepare(settings, store, tables)
         spark = spark_session(settings.stream, settings.spark_jars)
         stop = stop_event()
-        body = fan_out(settings, prepared, store, spark.sparkContext.defaultParallelism)
-        run_until(stop, start(spark, settings, prepared, body, mode), body)
+        body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
+        run_until(stop, start(spark, settings, source, body, mode), body)
         spark.stop()
     return OK
 

@@ -18,7 +18,9 @@ def main() -> int:
     """Finish the last batch, then start a new checkpoint generation where it ended."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dry-run", action="store_true", help="say where the stream would go on, and change nothing")
-    parser.add_argument("--new-topic", action="store_true", help="go on at the beginning of a topic that was made again")
+    parser.add_argument(
+        "--new-topic", action="store_true", help="go on at the beginning of a topic that was made again"
+    )
     arguments = parser.parse_args()
     settings = IngestSettings.from_env()
     stream = Stream(Store(settings.lakehouse.location), settings.stream, settings.topic)

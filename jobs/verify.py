@@ -28,7 +28,8 @@ def _as_text(books: Books) -> str:
     lines += [f"dead letters, {reason:<30}{count:>12,}" for reason, count in sorted(books.dead_letters.items())]
     dead = sum(books.dead_letters.values())
     lines.append(
-        f"{books.batches:,} batches: {books.records:,} records = {books.silver_rows:,} silver rows + {dead:,} dead letters"
+        f"{books.batches:,} batches: {books.records:,} records read = {books.silver_rows:,} silver rows "
+        f"+ {dead:,} dead letters"
     )
     lines += [f"PROBLEM {problem}" for problem in books.problems]
     lines.append("the books do not balance" if books.problems else "every offset was taken once; the books balance")

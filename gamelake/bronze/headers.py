@@ -34,7 +34,9 @@ def parse_headers(texts: pa.StringArray) -> pa.ListArray:
     )
     lists = parsed["headers"].combine_chunks()
     pairs = lists.values
-    structs = pa.StructArray.from_arrays([pairs.field("key"), _unhex(pairs.field("value"))], fields=list(HEADERS.value_type))
+    structs = pa.StructArray.from_arrays(
+        [pairs.field("key"), _unhex(pairs.field("value"))], fields=list(HEADERS.value_type)
+    )
     whole = pa.ListArray.from_arrays(lists.offsets, structs, HEADERS)
     positions = np.cumsum(texts.is_valid().to_numpy(zero_copy_only=False)) - 1
     return whole.take(pa.array(positions, mask=texts.is_null().to_numpy(zero_copy_only=False)))

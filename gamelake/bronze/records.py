@@ -1,6 +1,7 @@
 """The bronze table's rows: Kafka records with their coordinates."""
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -8,7 +9,8 @@ from gamelake.bronze.headers import HEADERS, parse_headers
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 
-# What a task gets of each record, its headers as JSON text. The topic is a constant of the query, so it does not travel with each one.
+# What a task gets of each record, its headers as JSON text. The topic is a constant of the query: it does not travel
+# with each record.
 RECORD_SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -52,7 +54,7 @@ def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.R
     return pa.RecordBatch.from_arrays([columns[name] for name in BRONZE_SCHEMA.names], schema=BRONZE_SCHEMA)
 
 
-def ingest_days(records: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def ingest_days(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Days since 1970 (UTC) on which Kafka took the records in; the epoch where Kafka has no timestamp."""
     microseconds = pc.fill_null(records.column("timestamp").cast(pa.int64()), 0).to_numpy()
-    return np.floor_divide(microseconds, _MICROSECONDS_A_DAY)
+    return np.asarray(microseconds // _MICROSECONDS_A_DAY)

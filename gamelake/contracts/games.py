@@ -119,7 +119,10 @@ def _impossible(contract: GamesContract) -> list[tuple[str, str]]:
         for value in game.match:
             if value in matches:
                 problems.append(
-                    (f"{place}.match", f"'{value}' is claimed by both '{matches[value]}' and '{game.name}'; keep it in one")
+                    (
+                        f"{place}.match",
+                        f"'{value}' is claimed by both '{matches[value]}' and '{game.name}'; keep it in one",
+                    )
                 )
             matches[value] = game.name
         problems.extend((f"{place}.{key}", problem) for key, problem in _layout_problems(game))

@@ -10,8 +10,6 @@ import yaml
 from gamelake.errors import ContractError
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class LocatedDocument:
     """A YAML document and its lines, keyed by paths such as `$.games[3].match`."""

@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 
@@ -15,6 +15,7 @@ from gamelake.failpoints import Failpoint, Failpoints
 from gamelake.fanout.decision import Decider
 from gamelake.fanout.flood import FloodBreaker
 from gamelake.fanout.offsets import check_same_offsets
+from gamelake.fanout.source import Topic
 from gamelake.fanout.stream import Generation, Stream
 from gamelake.lake.manifest import BatchManifest
 from gamelake.lake.tables import BatchTransaction, DeltaTables
@@ -38,25 +39,26 @@ class BatchSummary(msgspec.Struct, frozen=True, kw_only=True):
     committed_at: str
 
 
+@dataclass(frozen=True, slots=True)
+class OpenStream:
+    """A stream that is ready to run: its checkpoint generation, its topic, and the tables that it writes."""
+
+    stream: Stream
+    generation: Generation
+    tables: DeltaTables
+    topic: Topic
+
+
 class FanOut:
     """What `foreachBatch` calls; it may call twice with the same batch, after a crash or a failed commit."""
 
-    def __init__(
-        self,
-        stream: Stream,
-        generation: Generation,
-        decider: Decider,
-        tables: DeltaTables,
-        breaker: FloodBreaker,
-        topic_id: Callable[[], str],
-        failpoints: Failpoints,
-    ) -> None:
-        self._stream = stream
-        self._generation = generation
+    def __init__(self, source: OpenStream, decider: Decider, breaker: FloodBreaker, failpoints: Failpoints) -> None:
+        self._stream = source.stream
+        self._generation = source.generation
+        self._tables = source.tables
+        self._topic = source.topic
         self._decider = decider
-        self._tables = tables
         self._breaker = breaker
-        self._topic_id = topic_id
         self._failpoints = failpoints
         # Held while a batch runs: who holds it can stop the query without cutting a batch in two.
         self.running = Lock()
@@ -117,8 +119,10 @@ class FanOut:
 
     def _check_topic(self) -> None:
         """Offsets of a topic that was made anew under the same name would silently mean other records."""
-        if self._topic_id() != self._generation.topic_id:
-            raise TopicRecreatedError(f"the topic '{self._generation.topic}' was deleted and made again while we read it")
+        if self._topic.id() != self._generation.topic_id:
+            raise TopicRecreatedError(
+                f"the topic '{self._generation.topic}' was deleted and made again while we read it"
+            )
 
     def commit(self, manifest: BatchManifest) -> None:
         """Commit a batch to all its tables, several at a time; tables that have it already are left alone."""

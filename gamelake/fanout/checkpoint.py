@@ -79,9 +79,9 @@ class CheckpointFolder:
         """
         path = f"{self._path}/offsets/{batch_id}"
         lines = (self._store.get(path) or b"").decode(errors="replace").splitlines()
+        if len(lines) != _OFFSET_LINES or not lines[0].startswith("v"):
+            raise self._damaged(path, f"it has {len(lines)} lines instead of {_OFFSET_LINES}")
         try:
-            if len(lines) != _OFFSET_LINES or not lines[0].startswith("v"):
-                raise ValueError(f"{len(lines)} lines instead of {_OFFSET_LINES}")
             return {int(partition): int(offset) for partition, offset in json.loads(lines[2])[self._topic].items()}
         except KeyError as error:
             raise self._damaged(path, f"it is not of the topic '{self._topic}'") from error

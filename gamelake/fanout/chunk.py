@@ -87,9 +87,7 @@ class ChunkWriter:
         rows = pa.concat_tables([pa.Table.from_batches([rows]) for rows in batches], promote_options="permissive")
         return [self._write_file(target, layout, values, part) for values, part in _split(rows, layout.extra)]
 
-    def _write_file(
-        self, target: Target, layout: Layout, values: dict[str, str | None], rows: pa.Table
-    ) -> WrittenFile:
+    def _write_file(self, target: Target, layout: Layout, values: dict[str, str | None], rows: pa.Table) -> WrittenFile:
         content, statistics = encode_parquet(rows, layout.unique)
         # Partition values stand in the commit; in the path only the day does, for people who look.
         path = new_file_name(f"{layout.partition_by[0]}={target.date}")

@@ -31,8 +31,8 @@ class FloodBreaker:
         bad = dead_letters + sum(batch[1] for batch in self._batches)
         if seen >= self._limit.records and bad > self._limit.share * seen and dead_letters:
             raise DeadLetterFloodError(
-                f"{bad} of the last {seen} records are bad, more than a share of {self._limit.share}: this batch is not "
-                "committed. Look at its reasons in the log; put the cause right and start again, or raise "
+                f"{bad} of the last {seen} records are bad, more than a share of {self._limit.share}: the batch is not "
+                "taken. Look at its reasons in the log; put the cause right and start again, or raise "
                 "GAMELAKE_FLOOD_SHARE to set them all aside"
             )
 

@@ -52,7 +52,7 @@ def check_same_offsets(manifest: BatchManifest, after: Mapping[int, int]) -> Non
     for taken in manifest.offsets:
         if after.get(taken.partition) != taken.last + 1:
             raise CheckpointError(
-                f"batch {manifest.batch_id} took partition {taken.partition} up to offset {taken.last}, but the checkpoint "
-                f"says {after.get(taken.partition, 0) - 1}: it is an old copy. Rebuild it from the manifests with "
-                "jobs/rebuild_checkpoint.py"
+                f"batch {manifest.batch_id} took partition {taken.partition} up to offset {taken.last}, but by the "
+                f"checkpoint up to {after.get(taken.partition, 0) - 1}: it is an old copy. "
+                "Rebuild it from the manifests with jobs/rebuild_checkpoint.py"
             )

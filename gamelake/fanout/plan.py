@@ -30,6 +30,6 @@ class TaskPlan:
     contract: GamesContract
     schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     unlisted_tables: frozenset[str] = frozenset()
-    schema_wait: SchemaWait = SchemaWait()
-    chunk: ChunkLimits = ChunkLimits()
+    schema_wait: SchemaWait = field(default_factory=SchemaWait)
+    chunk: ChunkLimits = field(default_factory=ChunkLimits)
     writer_threads: int = 2

@@ -1,7 +1,6 @@
 """The running query: assembled from settings, started, and stopped without cutting a batch in two."""
 
 import logging
-from dataclasses import dataclass
 from enum import StrEnum
 from threading import Event
 
@@ -12,19 +11,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 from gamelake.contracts.games import load_games
 from gamelake.errors import OffsetGapError
 from gamelake.failpoints import Failpoints
-from gamelake.fanout.batch import FanOut
+from gamelake.fanout.batch import FanOut, OpenStream
 from gamelake.fanout.decision import Decider, Parallelism
 from gamelake.fanout.flood import FloodBreaker
 from gamelake.fanout.plan import ChunkLimits, TaskPlan
 from gamelake.fanout.source import Topic
-from gamelake.fanout.stream import Generation, Stream
+from gamelake.fanout.stream import Stream
 from gamelake.lake.store import Store
 from gamelake.lake.tables import BatchTransaction, DeltaTables
 from gamelake.settings import IngestSettings
 
 log = logging.getLogger(__name__)
 
-_LOOK_EVERY_SECONDS = 0.5
+_LOOK_EVERY_SECONDS = 1
 _REMEMBERED_BATCHES = 20
 
 
@@ -35,17 +34,7 @@ class Mode(StrEnum):
     AVAILABLE_NOW = "available_now"
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A stream that is ready to run: its generation, and the tables as they stand."""
-
-    stream: Stream
-    generation: Generation
-    tables: DeltaTables
-    topic: Topic
-
-
-def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Prepared:
+def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> OpenStream:
     """Finish what the last run left half done, and open the stream's checkpoint.
 
     Raises:
@@ -56,7 +45,7 @@ def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Prep
     topic_id = topic.id()
     stream = Stream(store, settings.stream, settings.topic)
     finish_last_batch(stream, tables)
-    return Prepared(stream, stream.open(topic_id), tables, topic)
+    return OpenStream(stream, stream.open(topic_id), tables, topic)
 
 
 def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
@@ -67,8 +56,8 @@ def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
             tables.append(entry, BatchTransaction(manifest.app_id, manifest.batch_id))
 
 
-def fan_out(settings: IngestSettings, prepared: Prepared, store: Store, cores: int) -> FanOut:
-    """The batch function of a prepared stream."""
+def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: int) -> FanOut:
+    """The batch function of an open stream."""
     plan = TaskPlan(
         lakehouse=settings.lakehouse.location,
         registry_url=settings.registry_url,
@@ -78,25 +67,20 @@ def fan_out(settings: IngestSettings, prepared: Prepared, store: Store, cores: i
         chunk=ChunkLimits(records=settings.chunk_records),
     )
     names = [folder for layer in ("bronze", "silver", "dead_letters") for folder in store.folders(f"{layer}/")]
-    schemas = {name: schema for name in names if (schema := prepared.tables.schema(name)) is not None}
+    schemas = {name: schema for name in names if (schema := source.tables.schema(name)) is not None}
     breaker = FloodBreaker(settings.flood)
-    for manifest in prepared.stream.manifests.last(_REMEMBERED_BATCHES):
+    for manifest in source.stream.manifests.last(_REMEMBERED_BATCHES):
         breaker.count(manifest.records, sum(manifest.dead_letters.values()))
-    return FanOut(
-        prepared.stream,
-        prepared.generation,
-        Decider(plan, schemas, Parallelism(cores, settings.records_per_task)),
-        prepared.tables,
-        breaker,
-        prepared.topic.id,
-        Failpoints(settings.kill),
-    )
+    decider = Decider(plan, schemas, Parallelism(cores, settings.records_per_task))
+    return FanOut(source, decider, breaker, Failpoints(settings.kill))
 
 
-def start(spark: SparkSession, settings: IngestSettings, prepared: Prepared, body: FanOut, mode: Mode) -> StreamingQuery:
+def start(
+    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut, mode: Mode
+) -> StreamingQuery:
     """Start the query on its own checkpoint."""
-    records = prepared.topic.records(spark, settings.max_offsets_per_trigger)
-    checkpoint = settings.lakehouse.location.child(prepared.generation.checkpoint)
+    records = source.topic.records(spark, settings.max_offsets_per_trigger)
+    checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
     writer = records.writeStream.queryName(settings.stream).foreachBatch(body).option("checkpointLocation", checkpoint)
     if mode is Mode.AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +119,7 @@ class Sorter:
         starts = [0, *(np.flatnonzero(np.diff(sorted_key)) + 1), len(order)]
         return [
             Run(self.router.tables[codes[chosen[a]]], int(days[order[a]]), taken.slice(a, b - a), schema_id)
-            for a, b in zip(starts, starts[1:], strict=False)
+            for a, b in pairwise(starts)
         ]
 
 

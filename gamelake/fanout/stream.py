@@ -71,7 +71,9 @@ class Stream:
         if checkpoint is None:
             return self.rebuild(topic_id, reason="the checkpoint was gone")
         if checkpoint.query_id != current.query_id:
-            raise CheckpointError(f"the checkpoint {current.checkpoint} belongs to query {checkpoint.query_id}, not ours")
+            raise CheckpointError(
+                f"the checkpoint {current.checkpoint} belongs to query {checkpoint.query_id}, not ours"
+            )
         return current
 
     def rebuild(self, topic_id: str, reason: str) -> Generation:
@@ -91,7 +93,9 @@ class Stream:
         generation = self._add(current.number + 1, topic_id, first_batch, reason, query_id=current.query_id)
         if last:
             self.folder(generation).resume_after(generation.query_id, last[0].batch_id, self.next_offsets(topic_id))
-        log.warning("checkpoint rebuilt from the manifests: generation %d, next batch %d", generation.number, first_batch)
+        log.warning(
+            "checkpoint rebuilt from the manifests: generation %d, next batch %d", generation.number, first_batch
+        )
         return generation
 
     def restart_on_new_topic(self, topic_id: str) -> Generation:

@@ -134,8 +134,6 @@ def _offset_ranges(batch: pa.RecordBatch) -> list[OffsetRange]:
     for partition in np.unique(partitions):
         taken = offsets[partitions == partition]
         ranges.append(
-            OffsetRange(
-                partition=int(partition), first=int(taken.min()), last=int(taken.max()), records=len(taken)
-            )
+            OffsetRange(partition=int(partition), first=int(taken.min()), last=int(taken.max()), records=len(taken))
         )
     return ranges

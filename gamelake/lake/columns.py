@@ -63,9 +63,13 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays(children, fields=list(target), mask=_nulls(array))
     if pa.types.is_map(target):
         items = _cast(array.items, target.item_type)
-        return pa.MapArray.from_arrays(array.offsets, _cast(array.keys, target.key_type), items, target, mask=_nulls(array))
+        return pa.MapArray.from_arrays(
+            array.offsets, _cast(array.keys, target.key_type), items, target, mask=_nulls(array)
+        )
     if pa.types.is_list(target):
-        return pa.ListArray.from_arrays(array.offsets, _cast(array.values, target.value_type), target, mask=_nulls(array))
+        return pa.ListArray.from_arrays(
+            array.offsets, _cast(array.values, target.value_type), target, mask=_nulls(array)
+        )
     if pa.types.is_time(array.type):
         array = array.cast(pa.time64("us"))
     if pa.types.is_duration(array.type):

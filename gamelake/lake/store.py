@@ -69,5 +69,5 @@ def _open(location: Location) -> "obstore.store.ObjectStore":
     if parts.scheme == "file":
         return LocalStore(Path(unquote(parts.path)), mkdir=True)
     if parts.scheme == "s3":
-        return from_url(location.uri, config=dict(location.options))  # type: ignore[call-overload] # keys are S3's own
+        return from_url(location.uri, config=dict(location.options))  # type: ignore[no-any-return, call-overload] # keys are S3's own
     raise SettingsError(f"a lakehouse lives under file:// or s3://, not '{location.uri}'")

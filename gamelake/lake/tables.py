@@ -58,7 +58,9 @@ class DeltaTables:
         """Use the tables until the end of the block."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Let the checkpoint that is being written end; drop those that wait."""
         self._upkeep.shutdown(wait=True, cancel_futures=True)
 
@@ -78,6 +80,7 @@ class DeltaTables:
         Raises:
             CommitFailedError: other writers were faster at every attempt.
         """
+        conflict: DeltaError | None = None
         for _ in range(_ATTEMPTS):
             try:
                 return self._append_once(entry, transaction)
@@ -88,7 +91,7 @@ class DeltaTables:
                 if "already exists" not in str(error):
                     raise
                 conflict = error
-        raise conflict
+        raise CommitFailedError(f"{entry.table}: other writers were faster {_ATTEMPTS} times") from conflict
 
     def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         handle = self._refreshed(entry.table)
@@ -100,7 +103,7 @@ class DeltaTables:
             return CommitOutcome.ALREADY_COMMITTED
         _add_columns(handle, Schema.from_json(entry.schema))
         handle.create_write_transaction(
-            _add_actions(entry),
+            [*_add_actions(entry)],
             "append",
             handle.schema(),
             partition_by=list(entry.partition_by),

@@ -122,6 +122,7 @@ def file_problems(promised: dict[str, tuple[str, int]], log: TableLog) -> Iterat
         if len(times) != 1:
             yield f"{path} of batch {transaction} was added {len(times)} times"
         elif (times[0].transaction, times[0].rows) != (transaction, rows):
-            yield f"{path} was added by {times[0].transaction} with {times[0].rows} rows, not by {transaction} with {rows}"
+            found = times[0]
+            yield f"{path} was added by {found.transaction} with {found.rows} rows, not by {transaction} with {rows}"
     for path, times in added.items():
         yield f"{path}, added in version {times[0].version}, is in no manifest"

@@ -40,7 +40,7 @@ def conform(event: pa.RecordBatch, partitions: pa.Array, offsets: pa.Array) -> p
             another type; holds for all events of the message type.
     """
     columns = _spread(event)
-    if (taken := {"kafka_partition", "kafka_offset", EVENT_DATE} & columns.keys()):
+    if taken := {"kafka_partition", "kafka_offset", EVENT_DATE} & columns.keys():
         raise IncompatibleSchemaError(f"the message has a field named {sorted(taken)[0]}, which is the platform's own")
     columns |= {"kafka_partition": partitions, "kafka_offset": offsets}
     names = [name for name in COMMON_SCHEMA.names if name in columns and name not in _LAST]

@@ -31,7 +31,7 @@ class Router:
         distinct = game_names.dictionary_encode()
         codes = [self._code(name) for name in distinct.dictionary.to_pylist()]
         positions = np.asarray(distinct.indices.fill_null(len(codes)).to_numpy())
-        return np.asarray([*codes, NOWHERE], np.int64)[positions]
+        return np.asarray(np.array([*codes, NOWHERE], np.int64)[positions])
 
     def _code(self, name: str) -> int:
         if name not in self._code_by_name:

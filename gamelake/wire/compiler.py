@@ -60,7 +60,7 @@ def message_at(descriptors: FileDescriptorSet, index: tuple[int, ...]) -> Descri
     """
     pool = DescriptorPool()
     for file in descriptors.file:
-        pool.Add(file)  # type: ignore[no-untyped-call]
+        pool.Add(file)
     root = descriptors.file[-1]
     messages, path = root.message_type, [root.package] if root.package else []
     for step in index:
@@ -68,4 +68,4 @@ def message_at(descriptors: FileDescriptorSet, index: tuple[int, ...]) -> Descri
             raise SchemaError(f"the schema has no message at index {list(index)}")
         path.append(messages[step].name)
         messages = messages[step].nested_type
-    return pool.FindMessageTypeByName(".".join(path))  # type: ignore[no-any-return, no-untyped-call]
+    return pool.FindMessageTypeByName(".".join(path))

@@ -1,7 +1,7 @@
 """The Confluent wire format, split for a whole array of records at once.
 
-A value is: magic byte 0, schema id (4 bytes, big-endian), message index, Protobuf body. The message index is an array of
-zig-zag varints, its length first; the most common one, `[0]`, is written as the single byte 0.
+A value is: magic byte 0, schema id (4 bytes, big-endian), message index, Protobuf body. The message index is an array
+of zig-zag varints, its length first; the most common one, `[0]`, is written as the single byte 0.
 Source: Confluent documentation, "Formats, serializers, and deserializers", heading "Wire format".
 """
 
@@ -18,6 +18,7 @@ Flags = npt.NDArray[np.bool_]
 
 MAGIC = 0
 _ID_END = 5
+_MORE = 0x80  # set in each byte of a varint but the last
 _VARINT_BYTES = 5  # an int32 needs no more
 DEEPEST_NESTING = 16
 _WHOLE_BODY = 2**31 - 1  # pyarrow's binary_slice fails without a stop
@@ -55,7 +56,7 @@ def unframe(values: pa.BinaryArray) -> Unframed:
     good = np.flatnonzero(frames.ok)
     bad = np.flatnonzero(~frames.ok)
     groups = [_group(values, frames, rows) for rows in frames.rows_by_header(good)]
-    return Unframed(groups, bad, [frames.problem(row) for row in bad])
+    return Unframed(groups, bad, [frames.problem(int(row)) for row in bad])
 
 
 def _group(values: pa.BinaryArray, frames: "_Frames", rows: Ints) -> FrameGroup:
@@ -84,11 +85,11 @@ class _Frames:
         self._read_indexes()
 
     def _byte_at(self, position: Ints) -> npt.NDArray[np.uint8]:
-        return self._bytes[np.minimum(position, len(self._bytes) - 1)]
+        return np.asarray(self._bytes[np.minimum(position, len(self._bytes) - 1)])
 
     def _schema_ids(self) -> Ints:
-        shifted = [self._byte_at(self._start + place).astype(np.int64) << (8 * (4 - place)) for place in (1, 2, 3, 4)]
-        return np.bitwise_or.reduce(shifted)
+        parts = [self._byte_at(self._start + place).astype(np.int64) << (8 * (4 - place)) for place in (1, 2, 3, 4)]
+        return np.asarray(parts[0] | parts[1] | parts[2] | parts[3])
 
     def _read_indexes(self) -> None:
         """Read the message index of the rows whose index is not the single byte 0."""
@@ -124,7 +125,7 @@ class _Frames:
             byte = self._byte_at(position).astype(np.int64)
             raw = np.where(reading, raw | ((byte & 0x7F) << (7 * group)), raw)
             position = position + reading
-            complete |= reading & (byte < 0x80)
+            complete |= reading & (byte < _MORE)
             reading = reading & ~complete
         return (raw >> 1) ^ -(raw & 1), position, complete
 

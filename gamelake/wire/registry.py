@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-
 from gamelake.errors import RegistryUnavailableError, SchemaError, UnknownSchemaError
 from gamelake.wire.compiler import ROOT_FILE
 
@@ -65,10 +64,11 @@ class Registry:
 
     def _add_references(self, references: list[SchemaReference], texts: dict[str, str]) -> None:
         for reference in references:
-            if reference.name in texts:
+            name = str(reference.name)
+            if name in texts:
                 continue
-            registered = self._client.get_version(reference.subject, reference.version)
-            texts[reference.name] = registered.schema.schema_str
+            registered = self._client.get_version(str(reference.subject), int(reference.version or 0))
+            texts[name] = registered.schema.schema_str or ""
             self._add_references(registered.schema.references or [], texts)
 
 

@@ -128,4 +128,3 @@ class SchemaCache:
 def schema_path(schema_id: int) -> str:
     """Where the lakehouse keeps a compiled schema."""
     return f"_gamelake/schemas/{schema_id}.binpb"
-
