@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from gamelake.errors import SettingsError
@@ -17,6 +19,15 @@ _CONFIGURATION = {
     "spark.driver.extraJavaOptions": "-Xss4m",
     "spark.log.level": "WARN",
 }
+_LOCAL = {
+    # Four attempts for a task, as on a cluster; one core less would starve the driver's own threads.
+    "spark.master": "local[*, 4]",
+    "spark.driver.memory": "1g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
 
 
 def spark_session(name: str, jars: Path | None) -> SparkSession:
@@ -25,24 +36,18 @@ def spark_session(name: str, jars: Path | None) -> SparkSession:
     Raises:
         SettingsError: the folder has no jars.
     """
-    builder = SparkSession.builder.appName(name)
-    for key, value in _CONFIGURATION.items():
-        builder = builder.config(key, value)
+    configuration = SparkConf().setAppName(name).setAll(list(_CONFIGURATION.items()))
     if jars is not None:
-        builder = _local(builder, jars)
-    return builder.getOrCreate()
+        _start_local(configuration, jars)
+    return SparkSession.builder.config(conf=configuration).getOrCreate()
 
 
-def _local(builder: SparkSession.Builder, jars: Path) -> SparkSession.Builder:
+def _start_local(configuration: SparkConf, jars: Path) -> None:
     found = sorted(str(path) for path in jars.glob("*.jar"))
     if not found:
         raise SettingsError(f"GAMELAKE_SPARK_JARS is '{jars}', which holds no jars; make setup fetches them")
-    return (
-        # Four attempts for a task, as on a cluster; one core less would starve the driver's own threads.
-        builder.master("local[*, 4]")
-        .config("spark.jars", ",".join(found))
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-    )
+    configuration.setAll([*_LOCAL.items(), ("spark.jars", ",".join(found))])
+    # In a session of its own the JVM does not hear the SIGTERM or Ctrl-C that asks us to finish the batch first;
+    # it ends when its standard input does, so it never outlives us.
+    gateway = launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
+    SparkContext(conf=configuration, gateway=gateway)

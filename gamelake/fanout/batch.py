@@ -2,10 +2,12 @@
 
 import logging
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from threading import Lock
+from threading import Event, Lock
 
 import msgspec
 from pyspark.sql import DataFrame
@@ -23,6 +25,8 @@ from gamelake.lake.tables import BatchTransaction, DeltaTables
 log = logging.getLogger(__name__)
 
 _COMMIT_THREADS = 8
+_TICK_SECONDS = 0.1
+_MARK_SECONDS = 10
 
 
 class BatchSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,20 +64,41 @@ class FanOut:
         self._decider = decider
         self._breaker = breaker
         self._failpoints = failpoints
-        # Held while a batch runs: who holds it can stop the query without cutting a batch in two.
-        self.running = Lock()
+        self._running = Lock()
+        self._stopping = Event()
+        self._last_batch: int | None = None
         self.failure: GamelakeError | None = None
-        self.batches = 0
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:
         """Take one micro-batch, whole."""
-        with self.running:
-            try:
-                self._take(records, batch_id)
-            except GamelakeError as error:
-                # Spark wraps whatever is raised here in text; the job wants the error itself.
-                self.failure = error
-                raise
+        self._enter()
+        try:
+            self._take(records, batch_id)
+        except GamelakeError as error:
+            # Spark wraps whatever is raised here in text; the job wants the error itself.
+            self.failure = error
+            raise
+        finally:
+            self._running.release()
+
+    def _enter(self) -> None:
+        while not self._running.acquire(timeout=_TICK_SECONDS):
+            if self._stopping.is_set():
+                # The query is being stopped from between two batches, and waits for us to get out of the way.
+                raise InterruptedError("the query is stopping")
+
+    @contextmanager
+    def between_batches(self) -> Iterator[None]:
+        """Let the batch that runs end and be marked as done in the checkpoint; then start no other one."""
+        with self._running:
+            self._stopping.set()
+            deadline = time.monotonic() + _MARK_SECONDS
+            folder = self._stream.folder(self._generation)
+            while self._last_batch is not None and time.monotonic() < deadline:
+                if folder.is_committed(self._last_batch):
+                    break
+                time.sleep(_TICK_SECONDS)
+            yield
 
     def _take(self, records: DataFrame, batch_id: int) -> None:
         started = time.perf_counter()
@@ -81,7 +106,7 @@ class FanOut:
         decided = time.perf_counter()
         self.commit(manifest)
         self._failpoints.reach(Failpoint.AFTER_COMMITS)
-        self.batches += 1
+        self._last_batch = batch_id
         log.info("batch %s", _summary(manifest, decided - started, time.perf_counter() - decided))
 
     def _settled(self, batch_id: int) -> BatchManifest | None:

@@ -88,6 +88,10 @@ class CheckpointFolder:
         except (ValueError, AttributeError) as error:
             raise self._damaged(path, str(error)) from error
 
+    def is_committed(self, batch_id: int) -> bool:
+        """Whether Spark has marked a batch as done."""
+        return self._store.get(f"{self._path}/commits/{batch_id}") is not None
+
     def planned(self, batch_id: int) -> PlannedOffsets:
         """What a batch is to read, by the logs that Spark wrote before it."""
         first = batch_id == 0 or self._store.get(f"{self._path}/offsets/{batch_id - 1}") is None

@@ -98,11 +98,18 @@ def run_until(stop: Event, query: StreamingQuery, body: FanOut) -> None:
         while not query.awaitTermination(_LOOK_EVERY_SECONDS):
             if stop.is_set():
                 log.info("stopping after the batch that runs")
-                with body.running:
-                    query.stop()
+                with body.between_batches():
+                    _stop_quietly(query)
                 return
     except StreamingQueryException as error:
         raise body.failure or _classified(error) from error
+
+
+def _stop_quietly(query: StreamingQuery) -> None:
+    """Stop a query whose thread may be anywhere between two batches; that it is interrupted there is no error."""
+    SparkSession.active().sparkContext.setLogLevel("OFF")
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    query.stop()
 
 
 def _classified(error: StreamingQueryException) -> Exception:
