@@ -1,0 +1,55 @@
+"""Measures, keeps what was found, and writes it into the documents: `python -m benchmarks`."""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.report import write_report
+from benchmarks.results import save
+from benchmarks.suite import NAMES, Request, run
+from gamelake.errors import GamelakeError
+from services.embedded.java import find_java_home
+from services.embedded.service import REPOSITORY
+
+_RESULTS = REPOSITORY / "benchmarks" / "results"
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    arguments = _parser().parse_args()
+    # For the JVMs and Python workers that Spark starts.
+    os.environ |= {
+        "JAVA_HOME": str(find_java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    names = tuple(arguments.only or NAMES)
+    request = Request(
+        events=arguments.events, repeats=arguments.repeats, names=names, directory=REPOSITORY / "build" / "benchmarks"
+    )
+    started = time.monotonic()
+    try:
+        results = run(request, lambda line: print(f"{time.monotonic() - started:6.0f} s  {line}", flush=True))
+    except GamelakeError as error:
+        print(f"gamelake: {error}", file=sys.stderr)
+        return 1
+    print(f"results are in {save(results, arguments.out)}")
+    if set(names) == set(NAMES) and arguments.out == _RESULTS:
+        write_report(results, REPOSITORY / "docs")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    add = parser.add_argument
+    add("--events", type=int, default=2_000_000, help="events in the topic; default: %(default)s")
+    add("--repeats", type=int, default=3, help="rounds, each of which runs everything once; default: %(default)s")
+    add("--only", nargs="+", choices=NAMES, metavar="NAME", help=f"measure only these, and write no report: {', '.join(NAMES)}")
+    add("--out", type=Path, default=_RESULTS, help="folder for the results; default: benchmarks/results")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

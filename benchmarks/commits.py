@@ -1,0 +1,64 @@
+"""Idempotent commits to many tables at once, their files written beforehand."""
+
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
+from gamelake.lake.manifest import TableFiles
+from gamelake.lake.store import Location, Store
+from gamelake.lake.tables import BatchTransaction, DeltaTables, delta_schema_json
+from gamelake.silver.events import COMMON_SCHEMA, EVENT_DATE, UNIQUE_COLUMNS
+
+TABLES = 32
+_THREADS = 8
+_WARM_UP, _REPETITIONS = 10, 50
+_ROWS = 100
+
+
+def commit_seconds(directory: Path) -> tuple[float, ...]:
+    """Seconds that each of many rounds took to add a file to every table."""
+    location = Location(uri=directory.resolve().as_uri())
+    entries = _Entries(location)
+    app_id = str(uuid.uuid4())
+    seconds = []
+    with DeltaTables(location) as tables, ThreadPoolExecutor(_THREADS) as pool:
+        for version in range(_WARM_UP + _REPETITIONS):
+            batch, transaction = entries.next(), BatchTransaction(app_id, version)
+            started = time.perf_counter()
+            list(pool.map(lambda entry: tables.append(entry, transaction), batch))  # noqa: B023 # done before the next
+            seconds.append(time.perf_counter() - started)
+    return tuple(round(each, 4) for each in seconds[_WARM_UP:])
+
+
+class _Entries:
+    """Makes what a batch adds to each table: one small file."""
+
+    def __init__(self, location: Location) -> None:
+        self._store = Store(location)
+        self._day = datetime.now(UTC).date().isoformat()
+        columns = [pa.nulls(_ROWS, field.type) for field in COMMON_SCHEMA]
+        rows = pa.Table.from_arrays(columns, schema=COMMON_SCHEMA)
+        self._content, self._statistics = encode_parquet(rows, UNIQUE_COLUMNS)
+        self._schema = delta_schema_json(COMMON_SCHEMA.append(pa.field(EVENT_DATE, pa.date32())))
+
+    def next(self) -> Sequence[TableFiles]:
+        """Write the files of a batch."""
+        return [self._entry(f"silver/game_{number:03d}_events") for number in range(1, TABLES + 1)]
+
+    def _entry(self, table: str) -> TableFiles:
+        path = new_file_name(f"{EVENT_DATE}={self._day}")
+        self._store.put(f"{table}/{path}", self._content.to_pybytes())
+        file = DataFile(
+            path=path,
+            size=self._content.size,
+            rows=_ROWS,
+            partition={EVENT_DATE: self._day},
+            statistics=self._statistics,
+        )
+        return TableFiles(table=table, partition_by=(EVENT_DATE,), schema=self._schema, files=(file,))

@@ -1,0 +1,104 @@
+"""Gamelake's own way: the ingest job's classes on a new lakehouse, until the topic's present end."""
+
+import logging
+from functools import partial
+from threading import Event
+
+import msgspec
+
+from benchmarks.results import BatchTimes
+from benchmarks.spark import warm_session
+from benchmarks.stopwatch import Stopwatch
+from benchmarks.traffic import write_contract
+from benchmarks.way import Outcome, Way, Workload, check_records, job_settings
+from gamelake.fanout.batch import BatchSummary, OpenStream
+from gamelake.fanout.query import Mode, fan_out, prepare, run_until, start
+from gamelake.lake.manifest import BatchManifest
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables
+from gamelake.naming import SILVER_EVENTS, game_of
+
+_BATCH_LOG = "gamelake.fanout.batch"
+
+
+class BatchLog(logging.Handler):
+    """Keeps what the job's log says of each batch."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.batches: list[BatchTimes] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a line of the log, if it is one about a batch that is done."""
+        batch = batch_of(record.getMessage())
+        if batch is not None:
+            self.batches.append(times_of(batch))
+
+    def __enter__(self) -> "BatchLog":
+        """Begin to listen."""
+        logger = logging.getLogger(_BATCH_LOG)
+        logger.setLevel(logging.INFO)
+        logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+        logging.getLogger(_BATCH_LOG).removeHandler(self)
+
+
+def batch_of(line: str) -> BatchSummary | None:
+    """The batch that a line of the job's log is about, None if it is about something else."""
+    _, found, summary = line.partition("batch {")
+    return msgspec.json.decode("{" + summary, type=BatchSummary) if found else None
+
+
+def times_of(batch: BatchSummary) -> BatchTimes:
+    """What the benchmarks keep of a batch."""
+    return BatchTimes(
+        records=batch.records,
+        tables=batch.tables,
+        files=batch.files,
+        decide_seconds=batch.decide_seconds,
+        commit_seconds=batch.commit_seconds,
+    )
+
+
+def fan_out_into(tables: int) -> Way:
+    """The fan-out into so many game tables, bronze and silver/events besides."""
+    return partial(_fan_out, tables=tables)
+
+
+def _fan_out(workload: Workload, *, tables: int) -> Outcome:
+    settings = job_settings(workload, write_contract(workload.directory, tables))
+    spark = warm_session(workload.spark_jars)
+    store = Store(settings.lakehouse.location)
+    with DeltaTables(settings.lakehouse.location) as delta_tables, BatchLog() as log:
+        source = prepare(settings, store, delta_tables)
+        body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
+        watch = Stopwatch.start(workload.kafka_pid)
+        run_until(Event(), start(spark, settings, source, body, Mode.AVAILABLE_NOW), body)
+        lap = watch.stop()
+    manifests = manifests_of(source)
+    check_records(f"the fan-out into {tables} tables", _silver_rows(manifests), workload.records)
+    return Outcome(
+        records=workload.records,
+        lap=lap,
+        batches=tuple(log.batches),
+        files=sum(len(entry.files) for manifest in manifests for entry in manifest.tables),
+        game_table_bytes=_game_table_bytes(manifests),
+    )
+
+
+def manifests_of(source: OpenStream) -> list[BatchManifest]:
+    """The manifests of all batches of a stream."""
+    manifests = source.stream.manifests
+    return manifests.last(len(manifests.batches()))
+
+
+def _silver_rows(manifests: list[BatchManifest]) -> int:
+    return sum(manifest.rows_in(SILVER_EVENTS) for manifest in manifests)
+
+
+def _game_table_bytes(manifests: list[BatchManifest]) -> int:
+    entries = (entry for manifest in manifests for entry in manifest.tables if game_of(entry.table))
+    return sum(file.size for entry in entries for file in entry.files)

@@ -1,0 +1,110 @@
+"""The processes that the ways run in: one for each kind, kept warm from round to round, idle while it is another's turn."""
+
+import multiprocessing
+import os
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from benchmarks.fan_out import fan_out_into
+from benchmarks.python_loop import consume_and_append
+from benchmarks.spark_ceiling import read_into_nowhere
+from benchmarks.textbook import append_partitioned, append_to_each
+from benchmarks.way import Outcome, Way, Workload
+
+CEILING, TEXTBOOK, PARTITIONED, PYTHON_LOOP = "ceiling", "textbook", "textbook_partitioned", "python_loop"
+FAN_OUT_TABLES = (1, 10, 30, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class WayInPeer:
+    """A way and the kind of process that it runs in."""
+
+    peer: str
+    run: Way
+
+
+def fan_out_name(tables: int) -> str:
+    """The name of the fan-out into so many tables."""
+    return f"fan_out_{tables}"
+
+
+WAYS: Mapping[str, WayInPeer] = {
+    CEILING: WayInPeer("ceiling", read_into_nowhere),
+    **{fan_out_name(tables): WayInPeer("fan_out", fan_out_into(tables)) for tables in FAN_OUT_TABLES},
+    TEXTBOOK: WayInPeer("textbook", append_to_each),
+    PARTITIONED: WayInPeer("textbook", append_partitioned),
+    PYTHON_LOOP: WayInPeer("python_loop", consume_and_append),
+}
+
+
+class WayFailedError(Exception):
+    """A way ended with an error."""
+
+
+class Peers:
+    """Starts a process when a way first needs it; ends all of them with the `with` block."""
+
+    def __init__(self, log_folder: Path) -> None:
+        self._log_folder = log_folder
+        self._context = multiprocessing.get_context("spawn")
+        self._running: dict[str, tuple[SpawnProcess, Connection]] = {}
+
+    def __enter__(self) -> "Peers":
+        """Start nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ask every process to end, and wait for it."""
+        for process, connection in self._running.values():
+            connection.close()
+            process.join()
+
+    def run(self, way: str, workload: Workload) -> Outcome:
+        """Run a way in its process.
+
+        Raises:
+            WayFailedError: it ended with an error; tells which.
+        """
+        peer = WAYS[way].peer
+        if peer not in self._running:
+            self._running[peer] = self._start(peer)
+        connection = self._running[peer][1]
+        connection.send((way, workload))
+        answer = connection.recv()
+        if not isinstance(answer, Outcome):
+            raise WayFailedError(f"{way}: {answer}")
+        return answer
+
+    def _start(self, peer: str) -> tuple[SpawnProcess, Connection]:
+        ours, theirs = self._context.Pipe()
+        self._log_folder.mkdir(parents=True, exist_ok=True)
+        process = self._context.Process(target=partial(_serve, theirs, self._log_folder / f"{peer}.log"), name=peer)
+        process.start()
+        theirs.close()
+        return process, ours
+
+
+def _serve(connection: Connection, log_file: Path) -> None:
+    """Run ways until the other side hangs up."""
+    # The JVM and its workers inherit both: their words belong in the log and not among the benchmark's.
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    while True:
+        try:
+            way, workload = connection.recv()
+        except EOFError:
+            return
+        connection.send(_answer(WAYS[way].run, workload))
+
+
+def _answer(run: Way, workload: Workload) -> Outcome | str:
+    try:
+        return run(workload)
+    except Exception:  # noqa: BLE001 # whatever it is, the other process reports it
+        return traceback.format_exc()

@@ -1,0 +1,107 @@
+"""What a run of the benchmarks found, as the file that keeps it."""
+
+from pathlib import Path
+
+import msgspec
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the figures were measured on."""
+
+    cores: int
+    memory_bytes: int
+    cpu_model: str
+    system: str
+    versions: dict[str, str]
+
+
+class Lap(msgspec.Struct, frozen=True, kw_only=True):
+    """Wall time, and CPU time (user and system) of the way's process tree, of Kafka and of all the rest of the machine.
+
+    CPU times are None where the system does not tell them.
+    """
+
+    seconds: float
+    cpu_seconds: float | None
+    kafka_cpu_seconds: float | None
+    other_cpu_seconds: float | None
+
+
+class BatchTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The two parts of a micro-batch of the fan-out, and what it wrote."""
+
+    records: int
+    tables: int
+    files: int
+    decide_seconds: float
+    commit_seconds: float
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+    """One way of moving the topic's records, run once."""
+
+    way: str
+    round: int
+    records: int
+    lap: Lap
+    batches: tuple[BatchTimes, ...] = ()
+    files: int = 0
+    game_table_bytes: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Records per second."""
+        return self.records / self.lap.seconds
+
+
+class CommitTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds for one commit to each of so many tables, one entry per repetition."""
+
+    round: int
+    tables: int
+    seconds: tuple[float, ...]
+
+
+class Freshness(msgspec.Struct, frozen=True, kw_only=True):
+    """How old events were when the last commit of their batch was done, in seconds, over a run at a steady rate."""
+
+    round: int
+    events: int
+    rate: int
+    p50: float
+    p95: float
+    max: float
+    lap: Lap
+    batches: tuple[BatchTimes, ...]
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run, with every single measurement."""
+
+    measured_at: str
+    commit: str
+    events: int
+    wire_bytes_per_event: float
+    machine: Machine
+    measurements: tuple[Measurement, ...] = ()
+    commits: tuple[CommitTimes, ...] = ()
+    freshness: tuple[Freshness, ...] = ()
+
+    def of(self, way: str) -> tuple[Measurement, ...]:
+        """The measurements of a way, by round."""
+        return tuple(each for each in self.measurements if each.way == way)
+
+
+def save(results: Results, folder: Path) -> Path:
+    """Write the results under their date and commit, and as the latest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n"
+    path = folder / f"{results.measured_at[:10]}-{results.commit}.json"
+    for each in (path, folder / "latest.json"):
+        each.write_bytes(content)
+    return path
+
+
+def load(path: Path) -> Results:
+    """Read results."""
+    return msgspec.json.decode(path.read_bytes(), type=Results)

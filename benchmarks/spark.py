@@ -1,0 +1,29 @@
+"""What the ways that run on Spark share: the jobs' own session, and the topic as Spark gives it."""
+
+from functools import cache
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.way import Workload
+from gamelake.session import spark_session
+
+# The fan-out's default.
+MAX_OFFSETS_PER_TRIGGER = 1_000_000
+
+
+@cache
+def warm_session(jars: Path) -> SparkSession:
+    """The session of this process, configured as every job's is."""
+    return spark_session("benchmark", jars)
+
+
+def kafka_records(spark: SparkSession, workload: Workload) -> DataFrame:
+    """The topic as a stream from its beginning, in batches as large as the fan-out's."""
+    options = {
+        "kafka.bootstrap.servers": workload.bootstrap_servers,
+        "subscribe": workload.topic,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(MAX_OFFSETS_PER_TRIGGER),
+    }
+    return spark.readStream.format("kafka").options(**options).load()

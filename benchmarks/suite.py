@@ -1,0 +1,144 @@
+"""One run of the benchmarks: services, topic, warm-up, rounds, and what they found."""
+
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks import freshness
+from benchmarks.commits import TABLES, commit_seconds
+from benchmarks.machine import short_commit, this_machine
+from benchmarks.peers import WAYS, Peers
+from benchmarks.results import CommitTimes, Freshness, Measurement, Results
+from benchmarks.traffic import Filled, fill
+from benchmarks.way import Outcome, Workload
+from services.embedded import EmbeddedServices
+from services.embedded.kafka import JARS as KAFKA_JARS
+from services.embedded.service import REPOSITORY, fetched
+
+COMMITS, FRESHNESS = "commits", "freshness"
+NAMES = (*WAYS, COMMITS, FRESHNESS)
+SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
+_TOPIC, _WARM_UP_TOPIC = "benchmark", "benchmark-warm-up"
+_WARM_UP_SHARE, _WARM_UPS = 8, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to measure, and where to put what is only needed meanwhile."""
+
+    events: int
+    repeats: int
+    names: tuple[str, ...]
+    directory: Path
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The ways of moving records among the names, in the order of a round."""
+        return tuple(name for name in WAYS if name in self.names)
+
+
+def run(request: Request, say: Callable[[str], None]) -> Results:
+    """Measure everything that was asked for; nothing but logs is left in the directory."""
+    measured_at = datetime.now(UTC)
+    directory = request.directory / uuid.uuid4().hex[:8]
+    with EmbeddedServices(directory / "services") as services:
+        workload = Workload(
+            bootstrap_servers=services.kafka.bootstrap_servers,
+            registry_url=services.registry.url,
+            kafka_pid=services.kafka.process.pid,
+            topic=_TOPIC,
+            records=request.events,
+            spark_jars=fetched(SPARK_JARS),
+            directory=directory,
+        )
+        suite = _Suite(request, workload, say)
+        filled, measurements = suite.rounds()
+        commits, fresh = suite.commits(), suite.freshness()
+    shutil.rmtree(directory)
+    return Results(
+        measured_at=measured_at.isoformat(timespec="seconds"),
+        commit=short_commit(REPOSITORY),
+        events=request.events,
+        wire_bytes_per_event=round(filled.value_bytes / filled.records, 1),
+        machine=this_machine(SPARK_JARS, KAFKA_JARS),
+        measurements=measurements,
+        commits=commits,
+        freshness=fresh,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    request: Request
+    workload: Workload
+    say: Callable[[str], None]
+
+    def rounds(self) -> tuple[Filled, tuple[Measurement, ...]]:
+        """Each way once per round, so that a machine that slows down slows all of them down alike."""
+        filled, warm_up = self._topics()
+        measurements = []
+        with Peers(self.request.directory / "logs") as peers:
+            for _ in range(_WARM_UPS):
+                for way in self.request.ways:
+                    self.say(f"warm-up: {way}")
+                    self._run(peers, way, warm_up)
+            for number in range(1, self.request.repeats + 1):
+                for way in self.request.ways:
+                    outcome = self._run(peers, way, self.workload)
+                    measurements.append(_measurement(way, number, outcome))
+                    self.say(f"round {number}: {way}: {measurements[-1].rate:,.0f} records/s")
+        return filled, tuple(measurements)
+
+    def _topics(self) -> tuple[Filled, Workload]:
+        self.say(f"filling the topic with {self.request.events:,} events")
+        servers, registry = self.workload.bootstrap_servers, self.workload.registry_url
+        filled = fill(servers, registry, _TOPIC, self.request.events)
+        few = fill(servers, registry, _WARM_UP_TOPIC, max(self.request.events // _WARM_UP_SHARE, 1))
+        return filled, replace(self.workload, topic=_WARM_UP_TOPIC, records=few.records)
+
+    def _run(self, peers: Peers, way: str, workload: Workload) -> Outcome:
+        directory = self._fresh_directory()
+        outcome = peers.run(way, replace(workload, directory=directory))
+        shutil.rmtree(directory)
+        return outcome
+
+    def commits(self) -> tuple[CommitTimes, ...]:
+        """The commits alone, if they were asked for."""
+        if COMMITS not in self.request.names:
+            return ()
+        self.say(f"committing to {TABLES} tables")
+        rounds = range(1, self.request.repeats + 1)
+        return tuple(
+            CommitTimes(round=number, tables=TABLES, seconds=commit_seconds(self._fresh_directory()))
+            for number in rounds
+        )
+
+    def freshness(self) -> tuple[Freshness, ...]:
+        """The job at a steady rate, if it was asked for."""
+        if FRESHNESS not in self.request.names:
+            return ()
+        found = []
+        for number in range(1, self.request.repeats + 1):
+            found.append(freshness.measure(replace(self.workload, directory=self._fresh_directory()), number))
+            self.say(f"round {number}: freshness: 95 % of the events within {found[-1].p95:.2f} s")
+        return tuple(found)
+
+    def _fresh_directory(self) -> Path:
+        directory = self.workload.directory / uuid.uuid4().hex[:8]
+        directory.mkdir(parents=True)
+        return directory
+
+
+def _measurement(way: str, number: int, outcome: Outcome) -> Measurement:
+    return Measurement(
+        way=way,
+        round=number,
+        records=outcome.records,
+        lap=outcome.lap,
+        batches=outcome.batches,
+        files=outcome.files,
+        game_table_bytes=outcome.game_table_bytes,
+    )

@@ -1,0 +1,62 @@
+"""The topic that all ways read, and the games contracts that spread it over fewer or more tables."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from services.embedded.service import REPOSITORY
+from services.embedded.topics import create_topic
+from services.simulator.encoding import Encoder
+from services.simulator.schemas import load_schemas, register
+from services.simulator.sender import DeliveryError, KafkaSender
+from services.simulator.spec import NO_BAD_EVENTS, TrafficSpec
+from services.simulator.traffic import Traffic
+
+GAME_NAMES = tuple(f"Game {number:03d}" for number in range(1, 101))
+PARTITIONS = 4
+VERSIONS = 3
+CONTRACTS = REPOSITORY / "contracts"
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a topic holds: records, and the bytes of their values together."""
+
+    records: int
+    value_bytes: int
+
+
+def fill(bootstrap_servers: str, registry_url: str, topic: str, events: int) -> Filled:
+    """Make a topic and fill it with events of all games and versions, none of them bad.
+
+    Raises:
+        DeliveryError: Kafka did not take every record.
+    """
+    create_topic(bootstrap_servers, topic, PARTITIONS)
+    schemas = load_schemas(CONTRACTS, VERSIONS)
+    ids = register(schemas, registry_url=registry_url, topic=topic)
+    spec = TrafficSpec(game_names=GAME_NAMES, versions=VERSIONS, events=events, shares=NO_BAD_EVENTS)
+    encoders = [Encoder(schema, schema_id) for schema, schema_id in zip(schemas, ids, strict=True)]
+    sender = KafkaSender(bootstrap_servers=bootstrap_servers, topic=topic)
+    value_bytes = 0
+    for parcel in Traffic(spec, encoders).parcels():
+        sender.send(parcel)
+        value_bytes += parcel.value_bytes
+    acked = sender.finish()
+    if acked != sender.sent:
+        raise DeliveryError(f"Kafka confirmed {acked} of {sender.sent} records")
+    return Filled(acked, value_bytes)
+
+
+def write_contract(folder: Path, tables: int) -> Path:
+    """Write a games contract that spreads all games evenly over so many tables, and give its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    games = [
+        {"name": f"game_{number + 1:03d}", "match": list(GAME_NAMES[number::tables])} for number in range(tables)
+    ]
+    path = folder / f"games-{tables}.yaml"
+    path.write_text(yaml.safe_dump({"unlisted_games": "dead_letters", "games": games}))
+    return path
+
+

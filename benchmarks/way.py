@@ -1,0 +1,73 @@
+"""What every way of moving the topic's records has in common: the work, and what it hands back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from benchmarks.results import BatchTimes, Lap
+from gamelake.lake.store import Location
+from gamelake.settings import IngestSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """The topic to read and the services to read it with; `directory` is for what a run writes."""
+
+    bootstrap_servers: str
+    registry_url: str
+    kafka_pid: int
+    topic: str
+    records: int
+    spark_jars: Path
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a way found about itself; it has checked that no record is missing."""
+
+    records: int
+    lap: Lap
+    batches: tuple[BatchTimes, ...] = ()
+    files: int = 0
+    game_table_bytes: int = 0
+
+
+Way: TypeAlias = Callable[[Workload], Outcome]
+
+
+class RecordsMissingError(Exception):
+    """A way ended without having moved all records: its time means nothing."""
+
+
+def check_records(way: str, moved: int, expected: int) -> None:
+    """Let only a whole run count.
+
+    Raises:
+        RecordsMissingError: the numbers differ.
+    """
+    if moved != expected:
+        raise RecordsMissingError(f"{way} moved {moved} records of {expected}")
+
+
+def location_of(workload: Workload) -> Location:
+    """The lakehouse of a run, new and empty."""
+    return Location(uri=(workload.directory / "lakehouse").resolve().as_uri())
+
+
+def job_variables(workload: Workload, games_file: Path) -> dict[str, str]:
+    """The settings of the ingest job as the environment gives them, all else at its default."""
+    return {
+        "GAMELAKE_LAKEHOUSE": location_of(workload).uri,
+        "GAMELAKE_BOOTSTRAP_SERVERS": workload.bootstrap_servers,
+        "GAMELAKE_TOPIC": workload.topic,
+        "GAMELAKE_REGISTRY_URL": workload.registry_url,
+        "GAMELAKE_GAMES_FILE": str(games_file),
+        "GAMELAKE_SPARK_JARS": str(workload.spark_jars),
+    }
+
+
+def job_settings(workload: Workload, games_file: Path) -> IngestSettings:
+    """The settings of the ingest job."""
+    return IngestSettings.from_env(job_variables(workload, games_file))
