@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from services.embedded import EmbeddedKafka, EmbeddedRegistry, EmbeddedServices
 from services.embedded.errors import ServiceMissingError
 from services.embedded.topics import create_topic, delete_topic
+from tests.embedded.lakehouse import Lakehouse
+from tests.embedded.sending import Sender
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +54,17 @@ def topic(kafka: EmbeddedKafka) -> Iterator[Callable[[int], str]]:
     yield make
     for name in names:
         delete_topic(kafka.bootstrap_servers, name)
+
+
+@pytest.fixture
+def lakehouse(
+    tmp_path: Path, kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic: Callable[[int], str]
+) -> Lakehouse:
+    """An empty lakehouse, fed by a topic of its own with two partitions."""
+    return Lakehouse(tmp_path, kafka.bootstrap_servers, registry.url, topic(2))
+
+
+@pytest.fixture
+def sender(lakehouse: Lakehouse) -> Sender:
+    """Sends to the lakehouse's topic."""
+    return Sender(lakehouse.bootstrap_servers, lakehouse.registry_url, lakehouse.topic)

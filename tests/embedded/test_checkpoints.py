@@ -1,0 +1,70 @@
+"""Rows 16 to 18 of the fault matrix: checkpoints that are lost or damaged, topics that are made again."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+from gamelake.failpoints import Failpoint
+from services.embedded.topics import create_topic, delete_topic
+from tests.embedded.lakehouse import Lakehouse
+from tests.embedded.sending import Sender
+
+STARTUP, DATA_LOSS = 2, 3
+
+
+def checkpoint(lakehouse: Lakehouse, generation: int) -> Path:
+    return lakehouse.directory / f"lake/_gamelake/streams/ingest_events/checkpoints/{generation:06d}"
+
+
+def test_a_deleted_checkpoint_is_rebuilt_from_the_manifests(lakehouse: Lakehouse, sender: Sender) -> None:
+    sender.send_events(60, "Archery")
+    lakehouse.ingest()
+    sender.send_events(60, "Bingo")
+    lakehouse.ingest_killed(Failpoint.AFTER_TABLE_COMMIT, 2)
+    shutil.rmtree(checkpoint(lakehouse, 0))
+    sender.send_events(60, "Archery")
+
+    lakehouse.ingest()
+
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert lakehouse.books().problems == []
+    assert checkpoint(lakehouse, 1).is_dir()
+
+
+def test_a_truncated_checkpoint_is_refused_by_name_and_rebuilt_on_request(lakehouse: Lakehouse, sender: Sender) -> None:
+    sender.send_events(60, "Archery")
+    lakehouse.ingest()
+    (checkpoint(lakehouse, 0) / "offsets" / "0").write_bytes(b"")
+    sender.send_events(60, "Bingo")
+
+    job = lakehouse.start("--available-now")
+
+    assert job.wait() == STARTUP
+    assert "checkpoints/000000/offsets/0" in job.log_text()
+    assert "rebuild_checkpoint" in job.log_text()
+
+    assert lakehouse.start(job="rebuild_checkpoint").wait() == 0
+    lakehouse.ingest()
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert lakehouse.books().problems == []
+
+
+def test_a_topic_that_was_made_again_stops_the_stream_until_someone_says_go_on(
+    lakehouse: Lakehouse, sender: Sender
+) -> None:
+    sender.send_events(60, "Archery")
+    lakehouse.ingest()
+    delete_topic(lakehouse.bootstrap_servers, lakehouse.topic)
+    create_topic(lakehouse.bootstrap_servers, lakehouse.topic, 2)
+    # More than before: by offsets alone nothing would look wrong, and the first 60 would be skipped in silence.
+    sender.send_events(90, "Bingo")
+
+    job = lakehouse.start("--available-now")
+
+    assert job.wait() == DATA_LOSS
+    assert "was deleted and made again" in job.log_text()
+
+    assert lakehouse.start("--new-topic", job="rebuild_checkpoint").wait() == 0
+    lakehouse.ingest()
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert lakehouse.books().problems == []

@@ -1,0 +1,58 @@
+"""Rows 6 to 9 of the fault matrix: the driver dies by SIGKILL between any two steps of a batch."""
+
+from collections import Counter
+
+from gamelake.failpoints import Failpoint
+from tests.embedded.lakehouse import GAMES, Lakehouse
+from tests.embedded.sending import Sender
+
+DEATHS = (
+    (Failpoint.BEFORE_FILES, 1),
+    (Failpoint.AFTER_FILES, 1),
+    (Failpoint.AFTER_MANIFEST, 1),
+    (Failpoint.AFTER_TABLE_COMMIT, 1),
+    (Failpoint.AFTER_TABLE_COMMIT, 3),
+    (Failpoint.AFTER_COMMITS, 1),
+)
+
+
+def send_a_bit_of_everything(sender: Sender) -> None:
+    sender.send_events(50, "Archery")
+    sender.send_events(40, "Bingo")
+    sender.send_bad([b"\x07 wrong magic", None])
+
+
+def test_a_driver_killed_at_any_step_loses_nothing_and_doubles_nothing(lakehouse: Lakehouse, sender: Sender) -> None:
+    for step, at in DEATHS:
+        send_a_bit_of_everything(sender)
+        lakehouse.ingest_killed(step, at)
+    lakehouse.ingest()
+
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert sum(lakehouse.reasons().values()) == sender.ledger.bad
+    assert lakehouse.books().problems == []
+
+
+def test_what_a_killed_batch_decided_stands_whatever_the_contract_says_later(
+    lakehouse: Lakehouse, sender: Sender
+) -> None:
+    sent = sender.send_events(30, "Archery")
+    lakehouse.ingest_killed(Failpoint.AFTER_MANIFEST)
+    lakehouse.games_file.write_text(GAMES.replace("Archery", "Another").replace("own_table", "dead_letters"))
+
+    lakehouse.ingest()
+
+    assert lakehouse.event_ids("silver/archery_events") == Counter(sent)
+    assert lakehouse.reasons() == Counter()
+    assert lakehouse.books().problems == []
+
+
+def test_what_a_killed_batch_decided_stands_when_the_registry_is_gone(lakehouse: Lakehouse, sender: Sender) -> None:
+    sent = sender.send_events(30, "Archery")
+    lakehouse.ingest_killed(Failpoint.AFTER_TABLE_COMMIT, 2)
+    lakehouse.registry_url = "http://127.0.0.1:9/nobody-is-here"
+
+    lakehouse.ingest()
+
+    assert lakehouse.event_ids("silver/archery_events") == Counter(sent)
+    assert lakehouse.books().problems == []

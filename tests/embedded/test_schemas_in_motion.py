@@ -1,0 +1,84 @@
+"""Rows 22 to 24 of the fault matrix: the registry goes away, schemas change, games appear, and the job just runs."""
+
+from collections import Counter
+
+import pytest
+
+from services.embedded import EmbeddedRegistry
+from tests.embedded.lakehouse import Lakehouse
+from tests.embedded.sending import Sender, an_event, contract_text, framed
+from tests.eventually import eventually
+
+
+@pytest.fixture(autouse=True)
+def _impatient(lakehouse: Lakehouse) -> None:
+    lakehouse.settings |= {"GAMELAKE_SCHEMA_WAIT_SECONDS": "2", "GAMELAKE_SCHEMA_RETRY_SECONDS": "1"}
+
+
+def test_new_columns_and_new_games_appear_while_the_job_runs(lakehouse: Lakehouse, sender: Sender) -> None:
+    with lakehouse.ingesting():
+        old = sender.send_events(20, "Archery")
+        lakehouse.await_rows("silver/archery_events", old)
+        new = sender.send_events(20, "Archery", contract_text(3), connection_type=2, experiment_ids=["blue"])
+        unlisted = sender.send_events(20, "Brand New")
+        lakehouse.await_rows("silver/archery_events", new)
+        lakehouse.await_rows("silver/brand_new_events", unlisted)
+
+    rows = lakehouse.rows("silver/archery_events", "event_id", "connection_type", "experiment_ids").to_pylist()
+    connection = {row["event_id"]: row["connection_type"] for row in rows}
+    assert {connection[event_id] for event_id in old} == {None}
+    assert {connection[event_id] for event_id in new} == {"CONNECTION_TYPE_WIFI"}
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert lakehouse.books().problems == []
+
+
+def test_an_incompatible_schema_sets_aside_that_game_and_no_other(lakehouse: Lakehouse, sender: Sender) -> None:
+    # Another type under a new field number: the registry's own rules would refuse it, a producer may not ask.
+    changed = contract_text(1).replace("string session_id = 7;", "int64 session_id = 77;")
+    # The column is common to all games, so only a game-specific one shows that games are apart.
+    widened = contract_text(1).replace("string device_id = 6;", "string device_id = 6;\n  bool boosted = 60;")
+    clashing = contract_text(1).replace("string device_id = 6;", "string device_id = 6;\n  string boosted = 61;")
+    with lakehouse.ingesting():
+        first = sender.send_events(10, "Archery", widened)
+        lakehouse.await_rows("silver/archery_events", first)
+        schema_id = sender.register(clashing)
+        sender.send_bad([framed(schema_id, an_event(clashing, f"clash-{i}", "Archery")) for i in range(5)])
+        other_game = sender.send_events(10, "Bingo", clashing)
+        schema_id = sender.register(changed)
+        sender.send_bad([framed(schema_id, an_event(changed, f"changed-{i}", "Bingo")) for i in range(5)])
+        same_game = sender.send_events(10, "Archery", widened)
+        lakehouse.await_rows("silver/archery_events", same_game)
+        lakehouse.await_rows("silver/bingo_events", other_game)
+        eventually(lambda: lakehouse.reasons() == Counter(incompatible_schema=10), timeout=60)
+
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert lakehouse.books().problems == []
+
+
+def test_without_a_registry_known_schemas_flow_and_unknown_ones_are_set_aside(
+    lakehouse: Lakehouse, sender: Sender, registry: EmbeddedRegistry
+) -> None:
+    new_schema = contract_text(1).replace(
+        "string device_id = 6;", f"string device_id = 6;\n  string {lakehouse.topic.replace('-', '_')} = 70;"
+    )
+    schema_id = sender.register(new_schema)
+    first = sender.send_events(10, "Archery")
+    with lakehouse.ingesting():
+        lakehouse.await_rows("silver/archery_events", first)
+        known = sender.register(contract_text(1))
+        registry.stop()
+        try:
+            sender.send_bad([framed(schema_id, an_event(new_schema, f"unknown-{i}", "Archery")) for i in range(5)])
+            eventually(lambda: lakehouse.reasons() == Counter(schema_unavailable=5), timeout=60)
+            ids = [f"known-{i}" for i in range(10)]
+            sender.send_values(
+                ids, [framed(known, an_event(contract_text(1), event_id, "Archery")) for event_id in ids]
+            )
+            lakehouse.await_rows("silver/archery_events", ids)
+        finally:
+            registry.start()
+        late = sender.send_events(10, "Bingo", new_schema)
+        lakehouse.await_rows("silver/bingo_events", late)
+
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert lakehouse.books().problems == []
