@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -47,6 +48,10 @@ class ChildProcess:
         """Whether the program has not ended."""
         return self._tether.poll() is None
 
+    def exit_code(self) -> int | None:
+        """How the program ended, as a shell would say it; None while it runs."""
+        return self._tether.poll()
+
     def raise_if_ended(self) -> None:
         """Do nothing while the program runs.
 
@@ -78,6 +83,21 @@ class ChildProcess:
             self._tether.wait(grace.total_seconds())
         except subprocess.TimeoutExpired:
             self.kill()
+
+    def finish(self, patience: timedelta) -> int:
+        """Ask the program, and nothing that it has started, to end, and give its exit code.
+
+        Raises:
+            ServiceUnhealthyError: it had not ended when the patience was; now it is killed.
+        """
+        if self.is_running():
+            with suppress(ProcessLookupError):  # it may end by itself just now
+                os.kill(self.pid, signal.SIGTERM)
+        try:
+            return self._tether.wait(patience.total_seconds())
+        except subprocess.TimeoutExpired as error:
+            self.kill()
+            raise ServiceUnhealthyError(f"{self.program.name} did not end within {patience}") from error
 
     def kill(self) -> None:
         """End the program as a crash would, and return when it is gone."""
