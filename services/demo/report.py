@@ -1,0 +1,1 @@
+def as_page(s): return "x"

@@ -1,0 +1,184 @@
+"""The run itself: everything is started, watched until the tables have all that the simulator sent, and ended."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+
+from confluent_kafka import KafkaException
+
+from gamelake.lake.manifest import BatchManifest, Manifests
+from gamelake.lake.store import Store
+from gamelake.maintenance.books import Books, balance, streams_of
+from services.demo import programs
+from services.demo.cli import Options
+from services.demo.errors import DemoError
+from services.demo.figures import Sample
+from services.demo.job_log import BatchLine, JobLog
+from services.demo.places import Places
+from services.demo.progress import Progress, RunClock
+from services.demo.screen import Screen
+from services.demo.topic_end import TopicEnd
+from services.embedded import EmbeddedServices
+from services.embedded.errors import tail_of
+from services.embedded.process import ChildProcess
+from services.embedded.topics import create_topic
+
+SECONDS_BETWEEN_LOOKS = 0.2
+LONGEST_STALL = timedelta(minutes=3)
+TIME_TO_END = timedelta(seconds=60)
+# The batch that runs may end in good order; a person who has pressed Ctrl-C waits no longer than this.
+TIME_TO_GIVE_UP = timedelta(seconds=15)
+
+# A stream, its checkpoint generation and the batch's id.
+BatchKey = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What a run leaves to be judged.
+
+    Args:
+        before: the books as earlier runs left them.
+        services_ready: in seconds since the start, like `simulator_started`.
+    """
+
+    clock: RunClock
+    before: Books
+    batches: tuple[tuple[BatchLine, BatchManifest], ...]
+    samples: tuple[Sample, ...]
+    services_ready: float
+    simulator_started: float
+
+
+class Run:
+    """One run of the demo: Kafka, the registry, the job and the simulator, from the first to the last record."""
+
+    def __init__(self, options: Options, places: Places, seed: int, screen: Screen) -> None:
+        self._options = options
+        self._places = places
+        self._seed = seed
+        self._screen = screen
+        self._store = Store(places.lakehouse)
+        self._services = EmbeddedServices(places.directory)
+        self._clock = RunClock()
+        self._job_log = JobLog(places.job_log)
+
+    def record(self) -> Recording:
+        """Run everything to its end; whatever goes wrong, nothing is left running.
+
+        Raises:
+            DemoError: a program failed, or the job stood still.
+            ServiceError: a program ended that should not have, or never answered.
+        """
+        before = balance(self._store)
+        with ExitStack() as running:
+            self._screen.say("Starting Kafka and the schema registry")
+            running.enter_context(self._services)
+            create_topic(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
+            ready = self._clock.now()
+            topic_end = TopicEnd(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
+            job = ChildProcess(programs.ingest_job(self._options, self._places, self._services))
+            running.callback(_give_up, job)
+            before = self._settled(before, topic_end, job)
+            known = set(_batch_keys(self._store))
+            simulator = ChildProcess(programs.simulator(self._options, self._places, self._services, self._seed))
+            running.callback(simulator.stop)
+            started = self._clock.now()
+            self._screen.say(f"Simulating {self._options.events:,} events of {self._options.games} games")
+            progress = self._progress(topic_end, before, self._options.events)
+            self._follow(progress, job, simulator)
+            self._screen.rest()
+            self._end(job)
+        return Recording(
+            clock=self._clock,
+            before=before,
+            batches=self._batches(progress.batches, known),
+            samples=tuple(progress.samples),
+            services_ready=ready,
+            simulator_started=started,
+        )
+
+    def _settled(self, before: Books, topic_end: TopicEnd, job: ChildProcess) -> Books:
+        """The books once the job has made good what an interrupted run left undone."""
+        left = topic_end.records() - before.records
+        if not left and not before.problems:
+            return before
+        self._screen.say(f"Finishing an interrupted run: {left:,} records")
+        progress = self._progress(topic_end, before, left)
+        self._follow(progress, job, None)
+        deadline = time.monotonic() + TIME_TO_END.total_seconds()
+        while (settled := balance(self._store)).problems:
+            if time.monotonic() > deadline:
+                raise DemoError("the books of earlier runs do not balance:\n" + "\n".join(settled.problems))
+            job.raise_if_ended()
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        return settled
+
+    def _progress(self, topic_end: TopicEnd, before: Books, goal: int) -> Progress:
+        return Progress(
+            clock=self._clock,
+            job_log=self._job_log,
+            topic_end=topic_end,
+            store=self._store,
+            taken_before=before.records,
+            goal=goal,
+        )
+
+    def _follow(self, progress: Progress, job: ChildProcess, simulator: ChildProcess | None) -> None:
+        """Watch until the simulator has ended and nothing that it sent is left to take."""
+        while True:
+            has_sent_all = simulator is None or _has_ended_well(simulator)
+            job.raise_if_ended()
+            self._look(progress)
+            if has_sent_all:
+                # Only a sample that is younger than the simulator's end says what there is to take.
+                progress.sample()
+                if progress.lag == 0:
+                    return
+            if progress.stalled_for > LONGEST_STALL:
+                raise DemoError(f"the job has taken nothing for {LONGEST_STALL}; {tail_of(self._places.job_log)}")
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _look(self, progress: Progress) -> None:
+        self._services.raise_if_ended()
+        try:
+            progress.look()
+        except KafkaException as error:
+            self._services.raise_if_ended()
+            raise DemoError(f"Kafka does not answer: {error}") from error
+        self._screen.show(progress.status())
+
+    def _end(self, job: ChildProcess) -> None:
+        code = job.finish(TIME_TO_END)
+        if code != 0:
+            raise DemoError(f"the job ended with exit code {code}; {tail_of(self._places.job_log)}")
+
+    def _batches(
+        self, lines: list[BatchLine], known: set[BatchKey]
+    ) -> tuple[tuple[BatchLine, BatchManifest], ...]:
+        new = sorted(_batch_keys(self._store) - known)
+        manifests = {batch: Manifests(self._store, stream).read(number, batch) for stream, number, batch in new}
+        pairs = tuple((line, manifest) for line in lines if (manifest := manifests.get(line.batch)) is not None)
+        if len(pairs) != len(new) or len(pairs) != len(lines):
+            raise DemoError(f"the job told of {len(lines)} batches and left {len(new)} manifests")
+        return pairs
+
+
+def _batch_keys(store: Store) -> set[BatchKey]:
+    return {(stream, *key) for stream in streams_of(store) for key in Manifests(store, stream).batches()}
+
+
+def _has_ended_well(simulator: ChildProcess) -> bool:
+    code = simulator.exit_code()
+    if code:
+        raise DemoError(f"the simulator ended with exit code {code}; {tail_of(simulator.program.log_file)}")
+    return code is not None
+
+
+def _give_up(job: ChildProcess) -> None:
+    """End a job that is no longer wanted, after its batch if that does not take long."""
+    try:
+        job.finish(TIME_TO_GIVE_UP)
+    finally:
+        job.kill()
