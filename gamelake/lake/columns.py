@@ -41,10 +41,13 @@ def delta_field(field: pa.Field) -> pa.Field:
 
 
 def _has_columns(field: pa.Field) -> bool:
-    """Parquet can't keep a struct without fields, such as google.protobuf.Empty."""
-    return not pa.types.is_struct(field.type) or any(
-        _has_columns(field.type.field(i)) for i in range(field.type.num_fields)
-    )
+    """Parquet can't keep a struct without fields, such as google.protobuf.Empty, nor a list or map of them."""
+    arrow = field.type
+    if pa.types.is_struct(arrow):
+        return any(_has_columns(arrow.field(i)) for i in range(arrow.num_fields))
+    if pa.types.is_list(arrow):
+        return _has_columns(arrow.value_field)
+    return not pa.types.is_map(arrow) or _has_columns(arrow.item_field)
 
 
 def as_delta(batch: pa.RecordBatch) -> pa.RecordBatch:

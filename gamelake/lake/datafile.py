@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 _STRING_PREFIX = 32  # characters of a bound, as Delta's own writers keep
@@ -94,24 +95,37 @@ def statistics(rows: pa.Table, metadata: pq.FileMetaData) -> str:
         chunks = [metadata.row_group(group).column(column) for group in range(metadata.num_row_groups)]
         path = chunks[0].path_in_schema
         if ".list." not in path and ".key_value." not in path:
-            _add_bounds(result, path.split("."), leaves[path], [chunk.statistics for chunk in chunks])
+            _add_bounds(result, rows, path.split("."), leaves[path], [chunk.statistics for chunk in chunks])
     for field in rows.schema:
         if pa.types.is_list(field.type) or pa.types.is_map(field.type):
             result["nullCount"][field.name] = rows.column(field.name).null_count
     return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 
 
-def _add_bounds(result: dict[str, Any], path: list[str], leaf: pa.DataType, chunks: list[Any]) -> None:
+def _add_bounds(
+    result: dict[str, Any], rows: pa.Table, path: list[str], leaf: pa.DataType, chunks: list[Any]
+) -> None:
     if any(chunk is None for chunk in chunks):
         return
     _put(result["nullCount"], path, sum(chunk.null_count for chunk in chunks))
-    bounded = [chunk for chunk in chunks if chunk.has_min_max]
-    if not bounded:
+    # Parquet has no bounds for values of more than 4 KiB: those of the other row groups must not speak for them.
+    bounded = [chunk for chunk in chunks if chunk.num_values]
+    if not bounded or not all(chunk.has_min_max for chunk in bounded) or _has_nan(rows, path, leaf):
         return
     least, greatest = _bound_of(bounded, leaf)
     if least is not None and greatest is not None:
         _put(result["minValues"], path, least)
         _put(result["maxValues"], path, greatest)
+
+
+def _has_nan(rows: pa.Table, path: list[str], leaf: pa.DataType) -> bool:
+    """Parquet's bounds leave NaN out, which Spark takes for the greatest of all numbers."""
+    if not pa.types.is_floating(leaf):
+        return False
+    values = rows.column(path[0])
+    if path[1:]:
+        values = pc.struct_field(values, path[1:])
+    return bool(pc.any(pc.is_nan(values)).as_py())
 
 
 def _put(tree: dict[str, Any], path: list[str], value: object) -> None:
@@ -126,20 +140,35 @@ def _bound_of(chunks: list[Any], leaf: pa.DataType) -> tuple[object, object]:
         return _timestamp(min(chunk.min_raw for chunk in chunks)), _timestamp(max(chunk.max_raw for chunk in chunks))
     if pa.types.is_binary(leaf) or pa.types.is_decimal(leaf):
         return None, None
+    if pa.types.is_date(leaf):
+        return _date(min(chunk.min_raw for chunk in chunks)), _date(max(chunk.max_raw for chunk in chunks))
     least, greatest = min(chunk.min for chunk in chunks), max(chunk.max for chunk in chunks)
     if pa.types.is_string(leaf):
-        cut = greatest[:_STRING_PREFIX]
-        return least[:_STRING_PREFIX], cut if cut == greatest else cut + _HIGHEST_CHARACTER
-    if pa.types.is_date(leaf):
-        return least.isoformat(), greatest.isoformat()
+        return least[:_STRING_PREFIX], _upper_bound(greatest)
     if pa.types.is_floating(leaf) and not (abs(least) < float("inf") and abs(greatest) < float("inf")):
         return None, None
     return least, greatest
 
 
+def _upper_bound(greatest: str) -> str | None:
+    """A short text that sorts after the given one, None if there is none."""
+    if len(greatest) <= _STRING_PREFIX:
+        return greatest
+    return None if greatest[_STRING_PREFIX] == _HIGHEST_CHARACTER else greatest[:_STRING_PREFIX] + _HIGHEST_CHARACTER
+
+
 def _timestamp(microseconds: int) -> str | None:
     """ISO 8601, or None outside the years that a datetime can hold."""
     try:
-        return (_EPOCH + timedelta(microseconds=microseconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _date(days: int) -> str | None:
+    """ISO 8601, or None outside the years that a datetime can hold."""
+    try:
+        return (_EPOCH + timedelta(days=days)).date().isoformat()
     except OverflowError:
         return None

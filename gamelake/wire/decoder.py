@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import ptars
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -69,7 +69,7 @@ class Decoder:
 
     def __init__(self, schemas: SchemaCache) -> None:
         self._schemas = schemas
-        self._messages: dict[MessageType, MessageDecoder] = {}
+        self._messages: dict[MessageType, MessageDecoder | MissingSchema] = {}
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
         """Decode a batch; never raises for what a record or a schema holds."""
@@ -99,9 +99,13 @@ class Decoder:
             if isinstance(schema, MissingSchema):
                 return schema
             try:
-                self._messages[message_type] = MessageDecoder(message_at(schema, message_type.index))
+                message = message_at(schema, message_type.index)
             except SchemaError as error:
                 return MissingSchema(DeadLetterReason.BAD_FRAMING, str(error))
+            try:
+                self._messages[message_type] = MessageDecoder(message)
+            except SchemaError as error:
+                self._messages[message_type] = MissingSchema(DeadLetterReason.INVALID_SCHEMA, str(error))
         return self._messages[message_type]
 
 
@@ -110,11 +114,22 @@ class MessageDecoder:
 
     Whether a body decodes is ptars' word alone, whatever other bodies stand beside it; the protobuf package only
     says where to look first, because asking it for one body costs a hundredth of asking ptars.
+
+    Raises:
+        SchemaError: the type has a group, or is written in a way that ptars can't read.
     """
 
     def __init__(self, descriptor: Descriptor) -> None:
         self.name = str(descriptor.full_name)
-        self._handler = ptars.HandlerPool([descriptor.file], config=_PTARS).get_for_message(descriptor)
+        if group := _group_in(descriptor, set()):
+            # ptars skips groups without a word; whole dead letters are better than rows with holes.
+            raise SchemaError(f"{group} is a group, which can't be decoded; make it a message field")
+        try:
+            self._handler = ptars.HandlerPool([descriptor.file], config=_PTARS).get_for_message(descriptor)
+        except BaseException as error:
+            if not isinstance(error, ValueError | TypeError) and not _is_panic(error):
+                raise
+            raise SchemaError(f"{self.name} can't be decoded; write its schema in proto3 or proto2") from error
         self._suspect: type[Message] = GetMessageClass(descriptor)
 
     def decode(self, bodies: pa.BinaryArray) -> tuple[Ints, pa.RecordBatch]:
@@ -164,7 +179,25 @@ class MessageDecoder:
         except ValueError:
             return None
         except BaseException as error:
-            # A panic in Rust is no Exception; a body that causes one is a bad body, anything else is not ours.
-            if type(error).__name__ != "PanicException":
+            # A body that causes a panic is a bad body; anything else is not ours.
+            if not _is_panic(error):
                 raise
             return None
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Whether Rust gave up; that is no Exception, and its class is in no module."""
+    return type(error).__name__ == "PanicException"
+
+
+def _group_in(descriptor: Descriptor, seen: set[str]) -> str | None:
+    """The full name of a group somewhere in a message type, None if it has none."""
+    seen.add(descriptor.full_name)
+    for field in descriptor.fields:
+        if field.type == FieldDescriptor.TYPE_GROUP:
+            return str(field.full_name)
+        if field.message_type is not None and field.message_type.full_name not in seen:
+            group = _group_in(field.message_type, seen)
+            if group is not None:
+                return group
+    return None

@@ -47,7 +47,7 @@ class Registry:
             SchemaError: the schema is no Protobuf schema.
             RegistryUnavailableError: the registry gave no answer.
         """
-        import httpx  # noqa: PLC0415 # as above
+        import httpx2  # noqa: PLC0415 # as above
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
 
         try:
@@ -58,7 +58,7 @@ class Registry:
             self._add_references(schema.references or [], texts)
         except SchemaRegistryError as error:
             raise _classified(schema_id, error) from error
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
         return SchemaSource(texts=texts)
 

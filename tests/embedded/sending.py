@@ -48,7 +48,7 @@ class Sender:
     def register(self, source: str) -> int:
         """Register a schema under a subject of its own, where no compatibility rule can refuse it."""
         with SchemaRegistryClient({"url": self._registry_url}) as registry:
-            return registry.register_schema(f"{self._topic}-{uuid.uuid4().hex}", Schema(source, "PROTOBUF"))
+            return int(registry.register_schema(f"{self._topic}-{uuid.uuid4().hex}", Schema(source, "PROTOBUF")))
 
     def send_events(self, count: int, game_name: str, source: str | None = None, **fields: object) -> list[str]:
         """Send good events; gives their ids."""
