@@ -1,0 +1,89 @@
+"""A lakehouse whose schemas are known already, and Kafka records for it as a DataFrame."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message_factory import GetMessageClass
+from pyspark.sql import DataFrame, SparkSession
+
+from gamelake.contracts.games import GamesContract, GameSpec, UnlistedGames
+from gamelake.fanout.decision import Decider, Decision, Parallelism
+from gamelake.fanout.offsets import PlannedOffsets
+from gamelake.fanout.plan import TaskPlan
+from gamelake.lake.store import Location, Store
+from gamelake.lake.tables import BatchTransaction, DeltaTables
+from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
+from gamelake.wire.schemas import schema_path
+
+PROTO = Path(__file__).parents[2] / "contracts" / "proto" / "v1" / "game_event.proto"
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+RECORD_TYPES = "key binary, value binary, partition int, offset long, timestamp timestamp, headers string"
+CONTRACT = GamesContract(
+    games=(GameSpec(name="archery", match=("Archery",)), GameSpec(name="bingo", match=("Bingo",))),
+    unlisted_games=UnlistedGames.OWN_TABLE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of partition 0."""
+
+    offset: int
+    value: bytes
+
+
+@dataclass(slots=True)
+class KnownSchemas:
+    """A lakehouse that holds compiled schemas, so that no registry is asked."""
+
+    folder: Path
+    count: int = 0
+
+    @property
+    def location(self) -> Location:
+        """Where the lakehouse is."""
+        return Location(uri=f"file://{self.folder}")
+
+    def add(self, extra_field: str = "") -> int:
+        """Make known a game event with one more field; gives the schema's id."""
+        source = PROTO.read_text().replace("string device_id = 6;", f"string device_id = 6;\n  {extra_field}")
+        self.count += 1
+        descriptors = compile_sources({ROOT_FILE: source})
+        Store(self.location).put(schema_path(self.count), descriptors.SerializeToString())
+        return self.count
+
+    def value(self, schema_id: int, event_id: str, game_name: str) -> bytes:
+        """An event as a Kafka value."""
+        kept = Store(self.location).get(schema_path(schema_id))
+        assert kept is not None
+        event = GetMessageClass(message_at(FileDescriptorSet.FromString(kept), (0,)))(
+            event_id=event_id, event_name="level_completed", game_name=game_name
+        )
+        event.event_time.FromDatetime(NOW)  # type: ignore[attr-defined]
+        return b"\x00" + schema_id.to_bytes(4, "big") + b"\x00" + bytes(event.SerializeToString())
+
+    def decider(self, tables: DeltaTables, names: Sequence[str] = (), tasks: int = 2) -> Decider:
+        """Decides batches for this lakehouse; `names` are the tables that exist."""
+        plan = TaskPlan(lakehouse=self.location, registry_url="http://127.0.0.1:9", topic="events", contract=CONTRACT)
+        schemas = {name: schema for name in names if (schema := tables.schema(name)) is not None}
+        return Decider(plan, schemas, Parallelism(cores=tasks, records_per_task=1))
+
+
+def as_frame(spark: SparkSession, records: Sequence[Record], partitions: int = 2) -> DataFrame:
+    """The records as tasks get them, spread over so many Spark partitions in order."""
+    rows = [(b"k", record.value, 0, record.offset, NOW, None) for record in records]
+    return spark.createDataFrame(rows, RECORD_TYPES).repartitionByRange(partitions, "offset")
+
+
+def planned(records: Sequence[Record]) -> PlannedOffsets:
+    """What a batch of exactly these records plans to read."""
+    return PlannedOffsets({0: min(r.offset for r in records)}, {0: max(r.offset for r in records) + 1})
+
+
+def commit(tables: DeltaTables, decision: Decision, batch_id: int) -> None:
+    """Commit a decided batch to its tables."""
+    for entry in decision.tables:
+        tables.append(entry, BatchTransaction("test", batch_id))
