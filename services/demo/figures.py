@@ -115,13 +115,18 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """All figures of a run."""
+    """All figures of a run.
+
+    Args:
+        freshness_once_running: of the rows that arrived after the first commit, when no row waited for a start.
+    """
 
     asked: Asked
     verdict: Verdict
     totals: Totals
     times: Times
     freshness: Freshness
+    freshness_once_running: Freshness
     histogram: Histogram
     games: tuple[GameFigures, ...]
     dead_letters: Mapping[str, int]

@@ -47,9 +47,16 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Seconds from ingest to commit, and the ingest's time since 1970, by `game_name`."""
+    """Seconds from ingest to commit.
+
+    Args:
+        games: of all rows, by `game_name`.
+        once_running: of the rows that were ingested after the first commit.
+        first_ingest: when the first row was ingested, in seconds since 1970.
+    """
 
     games: Mapping[str, npt.NDArray[np.float64]]
+    once_running: npt.NDArray[np.float64]
     first_ingest: float
 
     @property
@@ -73,20 +80,26 @@ def _readable(width: float) -> float:
 def delays_of(lakehouse: Path, committed: Iterable[tuple[BatchManifest, datetime]]) -> Delays:
     """Read the rows that batches added to `silver/events`, each batch with the time at which it was committed."""
     found: dict[str, list[npt.NDArray[np.float64]]] = {}
-    first_ingest = np.inf
+    late_arrivals = [np.empty(0)]
+    first_ingest, first_commit = np.inf, np.inf
     for manifest, committed_at in committed:
+        first_commit = min(first_commit, committed_at.timestamp())
         for file in (file for entry in manifest.tables if entry.table == SILVER_EVENTS for file in entry.files):
             rows = pq.ParquetFile(lakehouse / SILVER_EVENTS / file.path).read(columns=list(_COLUMNS))
             ingested = rows.column("ingest_time").cast(pa.int64()).to_numpy() / 1e6
             first_ingest = min(first_ingest, float(ingested.min()))
-            for game, of_game in _by_game(rows.column("game_name"), committed_at.timestamp() - ingested):
+            delays = committed_at.timestamp() - ingested
+            late_arrivals.append(delays[ingested > first_commit])
+            for game, of_game in _by_game(rows.column("game_name"), delays):
                 found.setdefault(game, []).append(of_game)
-    return Delays({game: np.concatenate(parts) for game, parts in sorted(found.items())}, first_ingest)
+    return Delays(
+        {game: np.concatenate(parts) for game, parts in sorted(found.items())},
+        np.concatenate(late_arrivals),
+        first_ingest,
+    )
 
 
-def _by_game(
-    names: pa.ChunkedArray, seconds: npt.NDArray[np.float64]
-) -> Iterable[tuple[str, npt.NDArray[np.float64]]]:
+def _by_game(names: pa.ChunkedArray, seconds: npt.NDArray[np.float64]) -> Iterable[tuple[str, npt.NDArray[np.float64]]]:
     encoded = pc.dictionary_encode(names).combine_chunks()
     numbers = encoded.indices.to_numpy()
     order = np.argsort(numbers, kind="stable")

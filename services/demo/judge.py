@@ -36,6 +36,7 @@ def summarise(options: Options, places: Places, seed: int, recording: Recording)
         totals=_totals(batches, times, max(sample.memory_bytes for sample in recording.samples)),
         times=times,
         freshness=Freshness.of(delays.all),
+        freshness_once_running=Freshness.of(delays.once_running),
         histogram=delays.histogram(),
         games=tuple(_games(recording, contract, delays, after)),
         dead_letters=dict(sorted(_dead_letters(recording).items())),
@@ -109,9 +110,7 @@ def _totals(batches: tuple[BatchFigures, ...], times: Times, peak_memory_bytes: 
     )
 
 
-def _games(
-    recording: Recording, contract: GamesContract, delays: Delays, after: Books
-) -> Iterator[GameFigures]:
+def _games(recording: Recording, contract: GamesContract, delays: Delays, after: Books) -> Iterator[GameFigures]:
     added: defaultdict[str, list[TableFiles]] = defaultdict(list)
     for _, manifest in recording.batches:
         for entry in manifest.tables:

@@ -1,1 +1,113 @@
-def as_page(s): return "x"
+"""The run as one page that needs nothing else: style and pictures are in it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from html import escape
+from pathlib import Path
+from string import Template
+from xml.etree import ElementTree as ET
+
+from services.demo import charts
+from services.demo.figures import GameFigures, Summary
+
+_TEMPLATE = Path(__file__).with_name("report.html.template")
+_GIB = 2**30
+_SHOWN_PROBLEMS = 50
+
+
+def as_page(summary: Summary) -> str:
+    """Fill the template."""
+    pictures = (
+        charts.throughput,
+        charts.lag,
+        charts.batch_durations,
+        charts.freshness,
+        charts.rows_per_game,
+        charts.dead_letters,
+        charts.memory,
+    )
+    drawn = {draw.__name__: ET.tostring(draw(summary), encoding="unicode") for draw in pictures}
+    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+        drawn,
+        heading=escape(heading(summary)),
+        started_at=f"{datetime.fromisoformat(summary.asked.started_at):%d %B %Y, %H:%M} UTC",
+        verdict_class="good" if summary.verdict.adds_up else "bad",
+        verdict=_verdict(summary),
+        tiles=_tiles(summary),
+        burst_note=_burst_note(summary),
+        games=_table(_GAME_COLUMNS, map(_game, summary.games)),
+    )
+
+
+def heading(summary: Summary) -> str:
+    """What was asked for, in one line."""
+    asked = summary.asked
+    pace = f"at {asked.rate:,} per second" if asked.rate else "as fast as they can be sent"
+    return f"{asked.events:,} events of {asked.games} games, {pace}"
+
+
+def _burst_note(summary: Summary) -> str:
+    if summary.asked.rate:
+        return ""
+    return (
+        "<p>The simulator sent everything at once while the job was still starting, so these seconds are mostly the "
+        "time that rows queued. <code>make demo RATE=10000</code> shows a steady stream.</p>"
+    )
+
+
+def _once_running(summary: Summary) -> str:
+    fresh = summary.freshness_once_running
+    return f"; once the job ran p95 {fresh.p95_seconds:.1f} s, p50 {fresh.p50_seconds:.1f} s" if fresh.rows else ""
+
+
+def _verdict(summary: Summary) -> str:
+    verdict = summary.verdict
+    if verdict.adds_up:
+        return (
+            "<h2>Everything adds up</h2><p>The tables hold just what the simulator sent, game by game and reason by "
+            f"reason. In the whole lakehouse {verdict.records_in_lakehouse:,} records became "
+            f"{verdict.rows_in_lakehouse:,} rows and {verdict.dead_letters_in_lakehouse:,} dead letters in "
+            f"{verdict.batches_in_lakehouse:,} batches, and every offset was taken once.</p>"
+        )
+    items = "".join(f"<li>{escape(problem)}</li>" for problem in verdict.problems[:_SHOWN_PROBLEMS])
+    return f"<h2>The books do not balance: {len(verdict.problems):,} problems</h2><ul>{items}</ul>"
+
+
+def _tiles(summary: Summary) -> str:
+    totals, fresh = summary.totals, summary.freshness
+    tiles = (
+        ("records", f"{totals.records:,}", f"{totals.rows:,} rows + {totals.dead_letters:,} dead letters"),
+        ("records/s", f"{totals.records_per_second:,.0f}", "from the first event sent to the last one committed"),
+        ("records/s, busy", f"{totals.records_per_busy_second:,.0f}", "while a batch was decided or committed"),
+        ("freshness p95", f"{fresh.p95_seconds:.1f} s", f"p50 {fresh.p50_seconds:.1f} s{_once_running(summary)}"),
+        ("files", f"{totals.files:,}", f"{totals.bytes / 2**20:,.0f} MiB in {len(summary.batches):,} batches"),
+        ("in all", f"{summary.times.finished:.0f} s", f"at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"),
+    )
+    return "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd>{escape(detail)}</dd></div>"
+        for name, value, detail in tiles
+    )
+
+
+_GAME_COLUMNS = ("game", "rows", "files", "bytes/row", "p50 s", "p95 s", "rows in table")
+
+
+def _game(game: GameFigures) -> tuple[str, ...]:
+    return (
+        game.game,
+        f"{game.rows:,}",
+        f"{game.files:,}",
+        f"{game.bytes_per_row:.1f}",
+        f"{game.freshness.p50_seconds:.1f}",
+        f"{game.freshness.p95_seconds:.1f}",
+        f"{game.rows_in_table:,}",
+    )
+
+
+def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+    body = "".join(
+        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in rest)}</tr>'
+        for first, *rest in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,5 +1,6 @@
 """The run itself: everything is started, watched until the tables have all that the simulator sent, and ended."""
 
+import gc
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -73,11 +74,8 @@ class Run:
         """
         before = balance(self._store)
         with ExitStack() as running:
-            self._screen.say("Starting Kafka and the schema registry")
-            running.enter_context(self._services)
-            create_topic(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
+            topic_end = self._start_services(running)
             ready = self._clock.now()
-            topic_end = TopicEnd(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
             job = ChildProcess(programs.ingest_job(self._options, self._places, self._services))
             running.callback(_give_up, job)
             before = self._settled(before, topic_end, job)
@@ -88,7 +86,6 @@ class Run:
             self._screen.say(f"Simulating {self._options.events:,} events of {self._options.games} games")
             progress = self._progress(topic_end, before, self._options.events)
             self._follow(progress, job, simulator)
-            self._screen.rest()
             self._end(job)
         return Recording(
             clock=self._clock,
@@ -98,6 +95,14 @@ class Run:
             services_ready=ready,
             simulator_started=started,
         )
+
+    def _start_services(self, running: ExitStack) -> TopicEnd:
+        self._screen.say("Starting Kafka and the schema registry")
+        running.enter_context(self._services)
+        create_topic(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
+        # The client that found its topic there already would live on, and report the broker's end on stderr.
+        gc.collect()
+        return TopicEnd(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
 
     def _settled(self, before: Books, topic_end: TopicEnd, job: ChildProcess) -> Books:
         """The books once the job has made good what an interrupted run left undone."""
@@ -127,36 +132,34 @@ class Run:
 
     def _follow(self, progress: Progress, job: ChildProcess, simulator: ChildProcess | None) -> None:
         """Watch until the simulator has ended and nothing that it sent is left to take."""
-        while True:
-            has_sent_all = simulator is None or _has_ended_well(simulator)
-            job.raise_if_ended()
-            self._look(progress)
-            if has_sent_all:
-                # Only a sample that is younger than the simulator's end says what there is to take.
-                progress.sample()
-                if progress.lag == 0:
-                    return
-            if progress.stalled_for > LONGEST_STALL:
-                raise DemoError(f"the job has taken nothing for {LONGEST_STALL}; {tail_of(self._places.job_log)}")
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+        while simulator is not None and not _has_ended_well(simulator):
+            self._look(progress, job)
+        # Only a sample that is younger than the simulator's end says what there is to take.
+        progress.sample()
+        while progress.lag:
+            self._look(progress, job)
+        progress.sample()
 
-    def _look(self, progress: Progress) -> None:
+    def _look(self, progress: Progress, job: ChildProcess) -> None:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
         self._services.raise_if_ended()
+        job.raise_if_ended()
         try:
             progress.look()
         except KafkaException as error:
             self._services.raise_if_ended()
             raise DemoError(f"Kafka does not answer: {error}") from error
         self._screen.show(progress.status())
+        if progress.stalled_for > LONGEST_STALL:
+            raise DemoError(f"the job has taken nothing for {LONGEST_STALL}; {tail_of(self._places.job_log)}")
 
     def _end(self, job: ChildProcess) -> None:
+        self._screen.rest()
         code = job.finish(TIME_TO_END)
         if code != 0:
             raise DemoError(f"the job ended with exit code {code}; {tail_of(self._places.job_log)}")
 
-    def _batches(
-        self, lines: list[BatchLine], known: set[BatchKey]
-    ) -> tuple[tuple[BatchLine, BatchManifest], ...]:
+    def _batches(self, lines: list[BatchLine], known: set[BatchKey]) -> tuple[tuple[BatchLine, BatchManifest], ...]:
         new = sorted(_batch_keys(self._store) - known)
         manifests = {batch: Manifests(self._store, stream).read(number, batch) for stream, number, batch in new}
         pairs = tuple((line, manifest) for line in lines if (manifest := manifests.get(line.batch)) is not None)

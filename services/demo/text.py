@@ -37,6 +37,12 @@ def _run(summary: Summary) -> Iterator[str]:
         f"{totals.records_per_busy_second:,} while batches ran"
     )
     yield f"freshness p50 {fresh.p50_seconds:.1f} s, p95 {fresh.p95_seconds:.1f} s"
+    running = summary.freshness_once_running
+    if running.rows:
+        yield (
+            f"freshness p50 {running.p50_seconds:.1f} s, p95 {running.p95_seconds:.1f} s "
+            f"of the {running.rows:,} rows that arrived after the first commit"
+        )
     yield f"{times.finished:.0f} s in all, at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"
 
 

@@ -3,7 +3,10 @@
 import time
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    OffsetSpec,  # type: ignore[attr-defined] # the stubs do not export it
+)
 
 ANSWER_SECONDS = 15.0
 SECONDS_BETWEEN_ATTEMPTS = 0.1
@@ -17,7 +20,8 @@ class TopicEnd:
     def __init__(self, bootstrap_servers: str, topic: str, partitions: int) -> None:
         # Quiet: librdkafka would report the broker's end on stderr when the demo stops.
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-        self._request = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # nor give it a type
+        self._request = {TopicPartition(topic, number): latest for number in range(partitions)}
 
     def records(self) -> int:
         """Records that were ever written to the topic, whoever has read them.
