@@ -7,6 +7,7 @@ MAKEFLAGS += --no-print-directory
 EVENTS ?= 1000000
 GAMES ?= 30
 RATE ?=
+export GAMELAKE_LAKEHOUSE ?= file://$(CURDIR)/build/demo/lakehouse
 
 python := .venv/bin/python
 stamps := build/stamps
@@ -33,7 +34,7 @@ setup: $(environment) $(jars) ## Make .venv from requirements.lock and fetch the
 demo: setup ## Simulate players, ingest, check: EVENTS=1000000 GAMES=30 RATE=<events per second, empty for as fast as it goes>
 	@$(with_java) $(python) -m services.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
 
-verify: setup ## Prove from the tables that every record is accounted for
+verify: setup ## Prove that every record is accounted for (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
 	@$(with_java) $(python) -m jobs.verify
 
 bench: setup ## Measure the figures that the README states
