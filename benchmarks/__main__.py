@@ -46,7 +46,13 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--events", type=int, default=2_000_000, help="events in the topic; default: %(default)s")
     add("--repeats", type=int, default=3, help="rounds, each of which runs everything once; default: %(default)s")
-    add("--only", nargs="+", choices=NAMES, metavar="NAME", help=f"measure only these, and write no report: {', '.join(NAMES)}")
+    add(
+        "--only",
+        nargs="+",
+        choices=NAMES,
+        metavar="NAME",
+        help=f"measure only these, and write no report: {', '.join(NAMES)}",
+    )
     add("--out", type=Path, default=_RESULTS, help="folder for the results; default: benchmarks/results")
     return parser
 

@@ -106,5 +106,5 @@ def _serve(connection: Connection, log_file: Path) -> None:
 def _answer(run: Way, workload: Workload) -> Outcome | str:
     try:
         return run(workload)
-    except Exception:  # noqa: BLE001 # whatever it is, the other process reports it
+    except Exception:  # whatever it is, the other process reports it
         return traceback.format_exc()

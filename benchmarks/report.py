@@ -1,5 +1,149 @@
-"""stub."""
+"""Writes what a run found into docs/performance.md and its chart: `python -m benchmarks.report` does so again."""
+
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from benchmarks.results import Results
+from statistics import median
+
+from benchmarks.chart import Bar, bar_chart
+from benchmarks.figures import GOALS
+from benchmarks.peers import CEILING, FAN_OUT_TABLES, PARTITIONED, PYTHON_LOOP, TEXTBOOK, fan_out_name
+from benchmarks.results import Freshness, Measurement, Results, load
+from services.embedded.service import REPOSITORY
+
+_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
+_MILLION = 1_000_000
+
+_LABELS: dict[str, str] = {
+    CEILING: "Spark reads, writes nothing",
+    **{fan_out_name(tables): f"fan-out, {tables} + 2 tables" for tables in FAN_OUT_TABLES},
+    TEXTBOOK: "textbook, 30 + 2 appends",
+    PARTITIONED: "textbook, 1 partitioned + 2",
+    PYTHON_LOOP: "Python loop, 30 tables",
+}
+
+
+class MarkersMissingError(Exception):
+    """The document has no place for the figures."""
+
+
 def write_report(results: Results, docs: Path) -> None:
-    """Stub."""
+    """Put the tables between the document's markers, and draw the chart.
+
+    Raises:
+        MarkersMissingError: the document has no markers.
+    """
+    document = docs / "performance.md"
+    before, begin, rest = document.read_text(encoding="utf-8").partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise MarkersMissingError(f"{document} lacks the lines {_BEGIN} and {_END}")
+    measured = "\n\n".join([_circumstances(results), _goals(results), _ways(results), _freshness(results.freshness)])
+    document.write_text(f"{before}{_BEGIN}\n\n{measured}\n\n{_END}{after}", encoding="utf-8")
+    (docs / "performance.svg").write_text(_chart(results), encoding="utf-8")
+
+
+def _circumstances(results: Results) -> str:
+    machine, versions = results.machine, results.machine.versions
+    return (
+        f"Measured on {results.measured_at[:10]} at commit `{results.commit}`, with {results.events:,} events of "
+        f"{results.wire_bytes_per_event:.0f} bytes, {_rounds(results)} rounds; on {machine.cores} cores "
+        f"({machine.cpu_model}) with {machine.memory_bytes / 2**30:.0f} GiB, which Kafka and the registry shared; "
+        f"Spark {versions['pyspark']}, Java {versions['java']}, Delta {versions['delta']}, "
+        f"delta-rs {versions['deltalake']}, ptars {versions['ptars']}, Kafka {versions['kafka']}."
+    )
+
+
+def _rounds(results: Results) -> int:
+    return max((each.round for each in results.measurements), default=0)
+
+
+def _goals(results: Results) -> str:
+    rows = [[goal.text, goal.bound_text, goal.found(results), goal.verdict(results)] for goal in GOALS]
+    return _table(["figure", "to reach", "measured: median (least to greatest)", "verdict"], rows)
+
+
+def _ways(results: Results) -> str:
+    rows = [_way_row(_LABELS[way], found) for way in _LABELS if (found := results.of(way))]
+    head = ["way", "records", "records/s", "CPU s per million", "Kafka's CPU s", "files", "decide s", "commit s"]
+    return _table(head, rows)
+
+
+def _way_row(label: str, found: Sequence[Measurement]) -> list[str]:
+    rates = [each.rate for each in found]
+    decide = [sum(batch.decide_seconds for batch in each.batches) for each in found if each.batches]
+    commit = [sum(batch.commit_seconds for batch in each.batches) for each in found if each.batches]
+    return [
+        label,
+        f"{found[0].records:,}",
+        f"{median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})",
+        _median([each.lap.cpu_seconds * _MILLION / each.records for each in found if each.lap.cpu_seconds is not None]),
+        _median(
+            [
+                each.lap.kafka_cpu_seconds * _MILLION / each.records
+                for each in found
+                if each.lap.kafka_cpu_seconds is not None
+            ]
+        ),
+        f"{found[0].files:,}" if found[0].files else "",
+        _median(decide),
+        _median(commit),
+    ]
+
+
+def _median(values: Sequence[float]) -> str:
+    return f"{median(values):.2f}" if values else ""
+
+
+def _freshness(rounds: Sequence[Freshness]) -> str:
+    rows = [
+        [
+            f"{each.round}",
+            f"{each.events:,}",
+            f"{each.p50:.2f}",
+            f"{each.p95:.2f}",
+            f"{each.max:.2f}",
+            f"{len(each.batches)}",
+            f"{sum(batch.files for batch in each.batches) / sum(batch.tables for batch in each.batches):.2f}",
+            _median([batch.decide_seconds for batch in each.batches]),
+            _median([batch.commit_seconds for batch in each.batches]),
+            "" if each.lap.cpu_seconds is None else f"{each.lap.cpu_seconds / each.lap.seconds:.2f}",
+        ]
+        for each in rounds
+    ]
+    head = ["round", "events", "p50 s", "p95 s", "oldest s", "batches", "files per table and batch"]
+    return _table([*head, "decide s", "commit s", "cores busy"], rows) if rows else "Freshness was not measured."
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
+
+
+def _chart(results: Results) -> str:
+    bars = [
+        Bar(
+            label=label,
+            value=median(rates),
+            least=min(rates),
+            greatest=max(rates),
+            kind="ours" if way.startswith("fan_out") else "peer",
+        )
+        for way, label in _LABELS.items()
+        if (rates := [each.rate for each in results.of(way)])
+    ]
+    note = (
+        f"Median of {_rounds(results)} rounds, the line from the least to the greatest; {results.machine.cores} cores; "
+        "+ 2: bronze and silver/events"
+    )
+    return bar_chart("Records per second, from Kafka to committed tables", note, bars)
+
+
+def main() -> int:
+    """Report the results of a file, by default the latest ones."""
+    default = REPOSITORY / "benchmarks" / "results" / "latest.json"
+    write_report(load(Path(sys.argv[1]) if len(sys.argv) > 1 else default), REPOSITORY / "docs")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -52,11 +52,7 @@ def fill(bootstrap_servers: str, registry_url: str, topic: str, events: int) -> 
 def write_contract(folder: Path, tables: int) -> Path:
     """Write a games contract that spreads all games evenly over so many tables, and give its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    games = [
-        {"name": f"game_{number + 1:03d}", "match": list(GAME_NAMES[number::tables])} for number in range(tables)
-    ]
+    games = [{"name": f"game_{number + 1:03d}", "match": list(GAME_NAMES[number::tables])} for number in range(tables)]
     path = folder / f"games-{tables}.yaml"
     path.write_text(yaml.safe_dump({"unlisted_games": "dead_letters", "games": games}))
     return path
-
-

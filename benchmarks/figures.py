@@ -1,0 +1,84 @@
+"""The figures that were promised, what they must reach, and what a run found of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from benchmarks.peers import CEILING, TEXTBOOK, fan_out_name
+from benchmarks.results import Results
+
+
+class Verdict(StrEnum):
+    """Whether a figure is what it must be."""
+
+    REACHED = "reached"
+    FALLS_SHORT = "**falls short**"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure, the value that its median must reach from below or (`at_most`) from above, and where it is found."""
+
+    text: str
+    bound: float
+    unit: str
+    values: Callable[[Results], Sequence[float]]
+    at_most: bool = False
+
+    @property
+    def bound_text(self) -> str:
+        """What is to be reached, in words."""
+        return f"{'at most' if self.at_most else 'at least'} {self.bound:g}{self.unit}"
+
+    def found(self, results: Results) -> str:
+        """The median and the least and greatest value."""
+        values = self.values(results)
+        if not values:
+            return "–"
+        return f"{median(values):.2f}{self.unit} ({min(values):.2f} to {max(values):.2f})"
+
+    def verdict(self, results: Results) -> Verdict:
+        """Whether the median is on the right side of the bound."""
+        values = self.values(results)
+        if not values:
+            return Verdict.NOT_MEASURED
+        reached = median(values) <= self.bound if self.at_most else median(values) >= self.bound
+        return Verdict.REACHED if reached else Verdict.FALLS_SHORT
+
+
+def rate_ratios(results: Results, way: str, other: str) -> list[float]:
+    """Records per second of one way over another's, round by round."""
+    others = {each.round: each.rate for each in results.of(other)}
+    return [each.rate / others[each.round] for each in results.of(way) if each.round in others]
+
+
+def _fan_out_to(other: str, tables: int = 30) -> Callable[[Results], Sequence[float]]:
+    return lambda results: rate_ratios(results, fan_out_name(tables), other)
+
+
+def _commit_seconds(results: Results) -> list[float]:
+    return [seconds for each in results.commits for seconds in each.seconds]
+
+
+def _silver_bytes(results: Results) -> list[float]:
+    return [each.game_table_bytes / each.records for each in results.of(fan_out_name(30))]
+
+
+GOALS: tuple[Goal, ...] = (
+    Goal("fan-out into 30 game tables, of Spark's ceiling: first step", 0.4, "", _fan_out_to(CEILING)),
+    Goal("fan-out into 30 game tables, of Spark's ceiling: second step", 0.5, "", _fan_out_to(CEILING)),
+    Goal("fan-out into 30 game tables, times the textbook", 5, "", _fan_out_to(TEXTBOOK)),
+    Goal("rate into 30 game tables, of the rate into one", 0.75, "", _fan_out_to(fan_out_name(1))),
+    Goal("rate into 100 game tables, of the rate into one", 0.6, "", _fan_out_to(fan_out_name(1), 100)),
+    Goal("32 idempotent commits together", 0.4, " s", _commit_seconds, at_most=True),
+    Goal("bytes per event in the game tables", 60, "", _silver_bytes, at_most=True),
+    Goal(
+        "freshness: 95 % of the events are younger than this when they can be read",
+        2.5,
+        " s",
+        lambda results: [each.p95 for each in results.freshness],
+        at_most=True,
+    ),
+)
