@@ -1,13 +1,15 @@
 """Proves from manifests and transaction logs that every record of a lakehouse was taken once, and where it went.
 
-Reads GAMELAKE_LAKEHOUSE (and the S3 settings of docs/settings.md). Exits with 0 if the books balance, 1 if not.
+Reads GAMELAKE_LAKEHOUSE (and the S3 settings of docs/settings.md). Exits with 0 if the books balance,
+1 if not, 2 if there are none.
 """
 
 import argparse
 import json
 
+from gamelake.errors import StoreError
 from gamelake.lake.store import Store
-from gamelake.maintenance.books import Books, balance
+from gamelake.maintenance.books import Books, balance, streams_of
 from gamelake.program import FAILED, OK, run
 from gamelake.settings import LakehouseSettings
 
@@ -17,7 +19,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     arguments = parser.parse_args()
-    books = balance(Store(LakehouseSettings.from_env().location))
+    store = Store(LakehouseSettings.from_env().location)
+    if not streams_of(store):
+        raise StoreError(f"no stream has written to {store.location.uri} yet: there is nothing to verify")
+    books = balance(store)
     print(_as_json(books) if arguments.json else _as_text(books))
     return FAILED if books.problems else OK
 
