@@ -1,10 +1,14 @@
 """The pictures of a run."""
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import TypeAlias
 from xml.etree import ElementTree as ET
 
 from services.demo.figures import BatchFigures, Sample, Summary
 from services.demo.plot import Axis, Bar, Frame, Side, bar_list
+
+Chart: TypeAlias = Callable[[Summary], ET.Element]
 
 _LEAST_SECONDS = 0.5
 _BATCH_MARKS = 10
@@ -107,3 +111,6 @@ def _seconds(batch: BatchFigures) -> float:
 
 def _end(summary: Summary) -> float:
     return max(summary.times.last_commit, summary.samples[-1].seconds)
+
+
+ALL = (throughput, lag, batch_durations, freshness, rows_per_game, dead_letters, memory)

@@ -17,16 +17,7 @@ _SHOWN_PROBLEMS = 50
 
 def as_page(summary: Summary) -> str:
     """Fill the template."""
-    pictures = (
-        charts.throughput,
-        charts.lag,
-        charts.batch_durations,
-        charts.freshness,
-        charts.rows_per_game,
-        charts.dead_letters,
-        charts.memory,
-    )
-    drawn = {draw.__name__: ET.tostring(draw(summary), encoding="unicode") for draw in pictures}
+    drawn = {draw.__name__: ET.tostring(draw(summary), encoding="unicode") for draw in charts.ALL}
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         drawn,
         heading=escape(heading(summary)),

@@ -3,9 +3,9 @@
 import time
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # the stubs do not export OffsetSpec
     AdminClient,
-    OffsetSpec,  # type: ignore[attr-defined] # the stubs do not export it
+    OffsetSpec,
 )
 
 ANSWER_SECONDS = 15.0

@@ -1,0 +1,118 @@
+"""Runs of the demo that never ran."""
+
+from services.demo.figures import (
+    Asked,
+    BatchFigures,
+    GameFigures,
+    Sample,
+    Summary,
+    Times,
+    Totals,
+    Verdict,
+)
+from services.demo.freshness import Freshness, Histogram
+from services.simulator.ledger import GameCounts, Ledger
+
+TABLES = {"Archery Duel": "silver/archery_duel_events", "Bingo Harbor": "silver/bingo_harbor_events"}
+SOME_FRESHNESS = Freshness(rows=90, p50_seconds=1.5, p95_seconds=2.5, max_seconds=3.0)
+
+
+def a_ledger() -> Ledger:
+    """Two games' accounts with one event at least of every kind."""
+    return Ledger(
+        sent=70,
+        acked=70,
+        value_bytes=7_000,
+        duplicates=3,
+        late=4,
+        future=2,
+        null_time=5,
+        by_game={
+            "Archery Duel": GameCounts(on_time=20, late=3, future=2, duplicated=1, null_time=4),
+            "Bingo Harbor": GameCounts(on_time=15, late=1, future=0, duplicated=2, null_time=1),
+        },
+        unknown_game={"Mystery Quest": 3, "Castle Beta": 2},
+        undecodable={"random_body": 4, "truncated_body": 3, "wrong_magic": 5, "unknown_schema": 1},
+        by_version={1: 30, 2: 40},
+    )
+
+
+def a_batch(number: int) -> BatchFigures:
+    """A batch of a hundred records."""
+    return BatchFigures(
+        batch=number,
+        ended=10.0 + 2 * number,
+        records=100,
+        dead_letters=10,
+        tables=4,
+        files=6,
+        bytes=5_000,
+        decide_seconds=1.5,
+        commit_seconds=0.25,
+    )
+
+
+def a_game(name: str = "Archery Duel") -> GameFigures:
+    """A game of ninety rows."""
+    return GameFigures(
+        game=name,
+        table="silver/archery_duel_events",
+        rows=90,
+        files=3,
+        bytes=4_500,
+        bytes_per_row=50.0,
+        rows_in_table=90,
+        freshness=SOME_FRESHNESS,
+    )
+
+
+def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0) -> Summary:
+    """A run in figures."""
+    taken = tuple(a_batch(number) for number in range(batches))
+    return Summary(
+        asked=Asked(
+            events=100 * batches,
+            games=1,
+            versions=3,
+            rate=rate,
+            seed=7,
+            max_records_per_batch=100,
+            started_at="2026-11-21T10:40:37+00:00",
+        ),
+        verdict=Verdict(
+            problems=problems,
+            batches_in_lakehouse=batches,
+            records_in_lakehouse=100 * batches,
+            rows_in_lakehouse=90 * batches,
+            dead_letters_in_lakehouse=10 * batches,
+        ),
+        totals=Totals(
+            records=100 * batches,
+            rows=90 * batches,
+            dead_letters=10 * batches,
+            bytes=5_000 * batches,
+            files=6 * batches,
+            records_per_second=50,
+            records_per_busy_second=57,
+            peak_memory_bytes=2**31,
+        ),
+        times=Times(
+            services_ready=4.0,
+            simulator_started=4.2,
+            first_event=6.0,
+            first_commit=10.0,
+            last_commit=8.0 + 2 * batches,
+            finished=15.0,
+        ),
+        freshness=SOME_FRESHNESS,
+        freshness_once_running=SOME_FRESHNESS,
+        histogram=Histogram(bin_seconds=0.5, rows=(0, 10, 50, 20, 10)),
+        games=(a_game(),),
+        dead_letters={"undecodable": 15, "unroutable": 5},
+        batches=taken,
+        samples=(
+            Sample(seconds=4.5, produced=0, taken=0, memory_bytes=2**30),
+            Sample(seconds=8.0, produced=100 * batches, taken=0, memory_bytes=2**31),
+            Sample(seconds=14.0, produced=100 * batches, taken=100 * batches, memory_bytes=2**30),
+        ),
+    )

@@ -1,0 +1,171 @@
+"""The figures of a run, its pictures and its page."""
+
+import json
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gamelake.lake.datafile import DataFile
+from gamelake.lake.manifest import BatchManifest, TableFiles
+from services.demo import charts
+from services.demo.freshness import Delays, Freshness, delays_of
+from services.demo.plot import Bar, bar_list, nice_top, short
+from services.demo.report import as_page
+from services.demo.text import as_text
+from tests.unit.demo.builders import a_summary
+
+
+def a_manifest(lakehouse: Path, name: str, rows: dict[str, list[float]]) -> BatchManifest:
+    """A batch with one file in silver/events: for each game the times of its rows, in seconds since 1970."""
+    names = [game for game, times in rows.items() for _ in times]
+    micros = [int(moment * 1e6) for times in rows.values() for moment in times]
+    table = pa.table({"game_name": names, "ingest_time": pa.array(micros, pa.timestamp("us", tz="UTC"))})
+    (lakehouse / "silver/events").mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, lakehouse / "silver/events" / name)
+    file = DataFile(path=name, size=1, rows=len(names), partition={}, statistics="{}")
+    return BatchManifest(
+        stream="ingest_events",
+        query_id="query",
+        generation=0,
+        batch_id=0,
+        topic="game-events",
+        topic_id="topic",
+        written_at="",
+        offsets=(),
+        tables=(TableFiles(table="silver/events", partition_by=(), schema="{}", files=(file,)),),
+        dead_letters={},
+    )
+
+
+def at(seconds: float) -> datetime:
+    """A time so many seconds after 1970."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def test_a_rows_freshness_is_from_its_arrival_to_its_batchs_commit(tmp_path: Path) -> None:
+    first = a_manifest(tmp_path, "one.parquet", {"Archery Duel": [100, 101], "Bingo Harbor": [103]})
+    second = a_manifest(tmp_path, "two.parquet", {"Bingo Harbor": [104, 108]})
+
+    delays = delays_of(tmp_path, [(first, at(105)), (second, at(110))])
+
+    assert {game: sorted(seconds) for game, seconds in delays.games.items()} == {
+        "Archery Duel": [4.0, 5.0],
+        "Bingo Harbor": [2.0, 2.0, 6.0],
+    }
+    assert delays.first_ingest == 100
+    assert list(delays.once_running) == [2.0]
+
+
+@pytest.mark.parametrize("longest", [0.003, 0.4, 33.1, 5_000.0])
+def test_the_histogram_has_every_row_once_and_few_bins(longest: float) -> None:
+    seconds = np.linspace(0, longest, 1_000)
+
+    histogram = Delays({"A": seconds[:400], "B": seconds[400:]}, np.empty(0), 0).histogram()
+
+    assert sum(histogram.rows) == 1_000
+    assert len(histogram.rows) <= 41
+    assert (len(histogram.rows) - 1) * histogram.bin_seconds <= longest
+
+
+def test_a_clock_that_went_back_gives_no_negative_bin() -> None:
+    assert Delays({"A": np.array([-0.2, 0.5])}, np.empty(0), 0).histogram().rows[0] >= 1
+
+
+def test_freshness_of_no_rows_is_told_by_their_number() -> None:
+    assert Freshness.of(np.empty(0)).rows == 0
+
+
+@pytest.mark.parametrize("draw", charts.ALL, ids=lambda draw: draw.__name__)
+@pytest.mark.parametrize("batches", [1, 2, 300])
+def test_each_picture_is_well_formed_and_says_what_it_shows(draw: charts.Chart, batches: int) -> None:
+    svg = ET.fromstring(ET.tostring(draw(a_summary(batches=batches))))  # noqa: S314 # written a line above
+
+    assert svg.get("role") == "img"
+    assert svg.get("aria-label")
+    assert all(title.text for title in svg.iter("title"))
+    numbers = [float(rect.get(side, "")) for rect in svg.iter("rect") for side in ("x", "y", "width", "height")]
+    assert all(np.isfinite(numbers))
+    assert min(numbers, default=0) >= 0
+
+
+def test_names_in_pictures_are_escaped() -> None:
+    drawn = ET.tostring(bar_list("Games", [Bar('<Tom & "Jerry">', 1, "<&>")]), encoding="unicode")
+
+    assert "<Tom" not in drawn
+    assert ET.fromstring(drawn).findtext("text") == '<Tom & "Jerry">'  # noqa: S314 # written a line above
+
+
+@pytest.mark.parametrize(("value", "top"), [(0, 1), (0.7, 0.8), (1, 1), (239_000, 240_000), (36.5, 40), (1e6, 1e6)])
+def test_an_axis_ends_at_a_round_number(value: float, top: float) -> None:
+    assert nice_top(value) == pytest.approx(top)
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (0.25, "0.25"), (1_500, "1.5 k"), (2_000_000, "2 M")])
+def test_numbers_along_an_axis_are_short(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+class OpenTags(HTMLParser):
+    """Notes what is opened and not closed, and every address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember a tag unless nothing ever closes it."""
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close the innermost tag."""
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed_and_needs_nothing_from_anywhere() -> None:
+    page = as_page(a_summary())
+    parser = OpenTags()
+
+    parser.feed(page)
+
+    assert parser.open == []
+    assert parser.addresses == []
+    assert "url(" not in page
+    assert "Everything adds up" in page
+
+
+def test_the_page_says_what_is_wrong() -> None:
+    page = as_page(a_summary(problems=("silver/<b>_events gained 1 rows instead of 2",)))
+
+    assert "Everything adds up" not in page
+    assert "The books do not balance: 1 problems" in page
+    assert "silver/&lt;b&gt;_events gained 1 rows instead of 2" in page
+
+
+def test_a_steady_run_is_not_said_to_have_queued() -> None:
+    assert "queued" in as_page(a_summary(rate=0))
+    assert "queued" not in as_page(a_summary(rate=10_000))
+
+
+def test_the_text_ends_with_the_verdict() -> None:
+    assert "Everything adds up" in as_text(a_summary()).splitlines()[-1]
+    assert as_text(a_summary(problems=("a", "b"))).splitlines()[-3:] == [
+        "PROBLEM a",
+        "PROBLEM b",
+        "The books do not balance: 2 problems.",
+    ]
+
+
+def test_the_summary_is_written_as_json() -> None:
+    document = json.loads(a_summary().to_json())
+
+    assert document["totals"]["records"] == sum(batch["records"] for batch in document["batches"])
+    assert document["verdict"]["problems"] == []

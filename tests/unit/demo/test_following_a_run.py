@@ -1,0 +1,110 @@
+"""A run while it goes on: the job's log, the memory, what is shown."""
+
+import io
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from services.demo.cli import parse
+from services.demo.job_log import JobLog, batch_of
+from services.demo.memory import resident_bytes
+from services.demo.screen import Screen, Status
+
+PREFIX = "2026-11-21 10:41:01,858 INFO gamelake.fanout.batch batch "
+SAYS = (
+    '{"batch":3,"records":199998,"dead_letters":{"bad_framing":109,"unroutable":191},"tables":33,"files":279,'
+    '"bytes":28872721,"decide_seconds":7.629,"commit_seconds":0.107,"committed_at":"2026-11-21T10:41:01.858264+00:00"}'
+)
+A_STATUS = Status(
+    seconds=12.3,
+    goal=1_000_000,
+    produced=500_000,
+    taken=200_000,
+    records_per_second=25_000,
+    tables=33,
+    dead_letters=12,
+    batches=1,
+)
+
+
+def test_a_batch_is_read_from_its_line() -> None:
+    batch = batch_of((PREFIX + SAYS).encode())
+
+    assert batch is not None
+    assert (batch.batch, batch.records, batch.tables, batch.files) == (3, 199_998, 33, 279)
+    assert batch.dead_letters == {"bad_framing": 109, "unroutable": 191}
+    assert batch.seconds == pytest.approx(7.736)
+    assert batch.committed_at.isoformat() == "2026-11-21T10:41:01.858264+00:00"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "26/11/21 10:41:01 WARN ProcessingTimeExecutor: Current batch is falling behind.",
+        "2026-11-21 10:41:01,858 WARNING gamelake.fanout.batch batch 3 was decided before: finishing its commits",
+        "",
+    ],
+)
+def test_a_line_of_something_else_is_no_batch(line: str) -> None:
+    assert batch_of(line.encode()) is None
+
+
+def test_a_batch_that_lacks_a_figure_is_an_error_and_not_overlooked() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        batch_of((PREFIX + '{"batch":3}').encode())
+
+
+def test_the_log_is_followed_from_where_it_ended_and_only_by_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"{PREFIX}{SAYS}\n")
+    log = JobLog(path)
+
+    with path.open("a") as writer:
+        writer.write(PREFIX + SAYS.replace('"batch":3', '"batch":4') + "\n" + PREFIX + SAYS[:50])
+        writer.flush()
+        first = log.new_batches()
+        writer.write(SAYS[50:] + "\n")
+        writer.flush()
+        second = log.new_batches()
+
+    assert [batch.batch for batch in first] == [4]
+    assert [batch.batch for batch in second] == [3]
+    assert log.new_batches() == []
+
+
+def test_memory_is_that_of_a_process_and_all_below_it() -> None:
+    listing = "  1  0 1000\n 10  1  200\n 11 10   30\n 12 11    4\n 20  1 5000\n"
+
+    assert resident_bytes(listing, 10) == 234 * 1024
+
+
+def test_off_a_terminal_the_status_is_a_plain_line() -> None:
+    written = io.StringIO()
+
+    with Screen(Console(file=written, soft_wrap=True)) as screen:
+        screen.show(A_STATUS)
+
+    assert written.getvalue() == (
+        "   12 s  produced 500,000  taken 200,000  25,000/s  lag 300,000  tables 33  dead letters 12\n"
+    )
+
+
+def test_on_a_terminal_the_status_is_a_block() -> None:
+    written = io.StringIO()
+
+    with Screen(Console(file=written, force_terminal=True, width=100)) as screen:
+        screen.show(A_STATUS)
+        screen.show(A_STATUS)
+
+    for figure in ("500,000", "200,000", "300,000", "25,000", "33", "12"):
+        assert figure in written.getvalue()
+
+
+@pytest.mark.parametrize("option", ["--events", "--games", "--versions", "--rate", "--max-records-per-batch"])
+def test_nothing_less_than_one_can_be_asked_for(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([option, "0"])
+
+    assert "0 is not at least 1" in capsys.readouterr().err
