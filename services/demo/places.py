@@ -23,7 +23,8 @@ class Places:
     @property
     def lakehouse(self) -> Location:
         """The tables."""
-        return Location(uri=(self.directory / "lakehouse").as_uri())
+        # Not as_uri(), which would write a space as %20: Spark takes such a path by the letter.
+        return Location(uri=f"file://{self.directory / 'lakehouse'}")
 
     @property
     def job_log(self) -> Path:

@@ -1,0 +1,69 @@
+"""The demo, small: it ends well, proves its figures, and goes on where it stopped."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from services.demo.programs import SPARK_JARS
+from services.embedded.service import REPOSITORY
+
+EVENTS, GAMES = 20_000, 5
+SECONDS = 600
+
+
+@pytest.fixture(autouse=True)
+def _jars(missing_service: Callable[[str], NoReturn]) -> None:
+    if not SPARK_JARS.is_dir():
+        missing_service(f"{SPARK_JARS} is missing: run `make setup`")
+
+
+def command(directory: Path) -> tuple[str, ...]:
+    """A small demo as `make demo` starts it."""
+    asked = ("--events", str(EVENTS), "--games", str(GAMES), "--directory", str(directory))
+    return (sys.executable, "-m", "services.demo", *asked)
+
+
+def demo(directory: Path) -> tuple[str, dict[str, Any]]:
+    """Run it to its end; give what it printed and its figures."""
+    outcome = subprocess.run(
+        command(directory), cwd=REPOSITORY, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert outcome.stderr == ""
+    return outcome.stdout, json.loads((directory / "summary.json").read_text())
+
+
+def check_sums(summary: dict[str, Any], directory: Path) -> None:
+    """The figures of one run must agree with each other and with what was sent."""
+    totals, games, batches = summary["totals"], summary["games"], summary["batches"]
+    sent = json.loads((directory / "ledger.json").read_text())["sent"]
+    assert totals["records"] == sent == sum(batch["records"] for batch in batches)
+    assert totals["records"] == totals["rows"] + totals["dead_letters"]
+    assert totals["rows"] == sum(game["rows"] for game in games) == sum(summary["histogram"]["rows"])
+    assert totals["rows"] == sum(game["freshness"]["rows"] for game in games)
+    assert totals["dead_letters"] == sum(summary["dead_letters"].values()) > 0
+    assert len(games) == GAMES
+    assert summary["samples"][-1]["produced"] == summary["samples"][-1]["taken"] == sent
+    assert summary["verdict"]["problems"] == []
+
+
+def test_a_second_demo_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
+    # A folder that a person may well choose: its name must survive URIs and command lines.
+    directory = tmp_path / "my demo"
+
+    printed, first = demo(directory)
+    _, second = demo(directory)
+
+    assert "Everything adds up" in printed
+    assert "Everything adds up" in (directory / "report.html").read_text()
+    check_sums(second, directory)
+    assert first["verdict"]["records_in_lakehouse"] == first["totals"]["records"]
+    both = first["totals"]["records"] + second["totals"]["records"]
+    assert second["verdict"]["records_in_lakehouse"] == both
+    for before, after in zip(first["games"], second["games"], strict=True):
+        assert after["rows_in_table"] == before["rows"] + after["rows"]
