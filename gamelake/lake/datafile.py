@@ -102,9 +102,7 @@ def statistics(rows: pa.Table, metadata: pq.FileMetaData) -> str:
     return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 
 
-def _add_bounds(
-    result: dict[str, Any], rows: pa.Table, path: list[str], leaf: pa.DataType, chunks: list[Any]
-) -> None:
+def _add_bounds(result: dict[str, Any], rows: pa.Table, path: list[str], leaf: pa.DataType, chunks: list[Any]) -> None:
     if any(chunk is None for chunk in chunks):
         return
     _put(result["nullCount"], path, sum(chunk.null_count for chunk in chunks))

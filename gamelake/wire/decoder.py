@@ -193,11 +193,11 @@ def _is_panic(error: BaseException) -> bool:
 def _group_in(descriptor: Descriptor, seen: set[str]) -> str | None:
     """The full name of a group somewhere in a message type, None if it has none."""
     seen.add(descriptor.full_name)
-    for field in descriptor.fields:
-        if field.type == FieldDescriptor.TYPE_GROUP:
-            return str(field.full_name)
-        if field.message_type is not None and field.message_type.full_name not in seen:
-            group = _group_in(field.message_type, seen)
+    for part in descriptor.fields:
+        if part.type == FieldDescriptor.TYPE_GROUP:
+            return str(part.full_name)
+        if part.message_type is not None and part.message_type.full_name not in seen:
+            group = _group_in(part.message_type, seen)
             if group is not None:
                 return group
     return None
