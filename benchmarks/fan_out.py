@@ -7,7 +7,7 @@ from threading import Event
 import msgspec
 
 from benchmarks.results import BatchTimes
-from benchmarks.spark import warm_session
+from benchmarks.spark import trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import write_contract
 from benchmarks.way import Outcome, Way, Workload, check_records, job_settings
@@ -76,13 +76,15 @@ def _fan_out(workload: Workload, *, tables: int) -> Outcome:
         source = prepare(settings, store, delta_tables)
         body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
         watch = Stopwatch.start(workload.kafka_pid)
-        run_until(Event(), start(spark, settings, source, body, Mode.AVAILABLE_NOW), body)
+        query = start(spark, settings, source, body, Mode.AVAILABLE_NOW)
+        run_until(Event(), query, body)
         lap = watch.stop()
     manifests = manifests_of(source)
     check_records(f"the fan-out into {tables} tables", _silver_rows(manifests), workload.records)
     return Outcome(
         records=workload.records,
         lap=lap,
+        trigger_seconds=trigger_seconds(query),
         batches=tuple(log.batches),
         files=sum(len(entry.files) for manifest in manifests for entry in manifest.tables),
         game_table_bytes=_game_table_bytes(manifests),

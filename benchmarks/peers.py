@@ -1,4 +1,4 @@
-"""The processes that the ways run in: one for each kind, kept warm from round to round, idle while it is another's turn."""
+"""The processes that the ways run in: one for each kind, warm from round to round, idle when it is not its turn."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""What one would write first without Spark: consume, parse, group, and append with delta-rs, all in one Python process."""
+"""What one would write first without Spark: consume, parse, group and append with delta-rs, in one process."""
 
 from collections import defaultdict
 from collections.abc import Iterator

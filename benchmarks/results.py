@@ -44,14 +44,20 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     records: int
     lap: Lap
+    trigger_seconds: float = 0
     batches: tuple[BatchTimes, ...] = ()
     files: int = 0
     game_table_bytes: int = 0
 
     @property
     def rate(self) -> float:
-        """Records per second."""
+        """Records per second, from the query's start to its end."""
         return self.records / self.lap.seconds
+
+    @property
+    def trigger_rate(self) -> float:
+        """Records per second of the micro-batches alone, as Spark times them: without the query's start and end."""
+        return self.records / (self.trigger_seconds or self.lap.seconds)
 
 
 class CommitTimes(msgspec.Struct, frozen=True, kw_only=True):

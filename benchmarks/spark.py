@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.way import Workload
 from gamelake.session import spark_session
@@ -27,3 +28,8 @@ def kafka_records(spark: SparkSession, workload: Workload) -> DataFrame:
         "maxOffsetsPerTrigger": str(MAX_OFFSETS_PER_TRIGGER),
     }
     return spark.readStream.format("kafka").options(**options).load()
+
+
+def trigger_seconds(query: StreamingQuery) -> float:
+    """What the query's micro-batches took, by Spark's own count."""
+    return sum(progress.durationMs["triggerExecution"] for progress in query.recentProgress) / 1000

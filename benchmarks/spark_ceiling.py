@@ -1,6 +1,6 @@
 """The ceiling: what Spark's Kafka source alone can do on this machine, its records going nowhere."""
 
-from benchmarks.spark import kafka_records, warm_session
+from benchmarks.spark import kafka_records, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.way import Outcome, Workload, check_records
 
@@ -16,4 +16,4 @@ def read_into_nowhere(workload: Workload) -> Outcome:
     lap = watch.stop()
     moved = sum(progress.numInputRows for progress in query.recentProgress)
     check_records("the ceiling", moved, workload.records)
-    return Outcome(records=moved, lap=lap)
+    return Outcome(records=moved, lap=lap, trigger_seconds=trigger_seconds(query))

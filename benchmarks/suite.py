@@ -138,6 +138,7 @@ def _measurement(way: str, number: int, outcome: Outcome) -> Measurement:
         round=number,
         records=outcome.records,
         lap=outcome.lap,
+        trigger_seconds=outcome.trigger_seconds,
         batches=outcome.batches,
         files=outcome.files,
         game_table_bytes=outcome.game_table_bytes,

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 # its usual name
 from pyspark.sql.types import StructType
 
-from benchmarks.spark import kafka_records, warm_session
+from benchmarks.spark import kafka_records, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.textbook_rows import GAME_TABLE, DecodeTask, decoded_columns
 from benchmarks.traffic import write_contract
@@ -97,7 +97,7 @@ def _run(workload: Workload, games: Callable[[Textbook, DataFrame], Sequence[Wri
     lap = watch.stop()
     rows, files = _written(workload)
     check_records("the textbook way", rows, workload.records)
-    return Outcome(records=workload.records, lap=lap, files=files)
+    return Outcome(records=workload.records, lap=lap, trigger_seconds=trigger_seconds(query), files=files)
 
 
 def _textbook(

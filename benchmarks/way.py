@@ -29,6 +29,7 @@ class Outcome:
 
     records: int
     lap: Lap
+    trigger_seconds: float = 0
     batches: tuple[BatchTimes, ...] = ()
     files: int = 0
     game_table_bytes: int = 0
