@@ -16,6 +16,7 @@ from gamelake.lake.evolution import merged
 from gamelake.silver.events import conform
 from gamelake.silver.routing import NOWHERE, Router
 from gamelake.wire.decoder import DecodedGroup, Rejects
+from gamelake.wire.framing import MessageType
 
 MICROSECONDS_A_DAY = 86_400_000_000
 Ints = npt.NDArray[np.int64]
@@ -47,7 +48,7 @@ class Sorter:
     router: Router
     limits: EventTimeLimits
     schemas: dict[str, pa.Schema]
-    _verdicts: dict[tuple[pa.Schema, str], str] = field(default_factory=dict)
+    _verdicts: dict[tuple[MessageType, int], str] = field(default_factory=dict)
 
     def sort(self, group: DecodedGroup, placement: Placement, rejects: Rejects) -> list[Run]:
         """Runs of rows by (day, table); what can't be placed is added to the rejects."""
@@ -86,23 +87,24 @@ class Sorter:
 
     def _without_incompatible(self, schema: pa.Schema, group: DecodedGroup, codes: Ints, rejects: Rejects) -> Ints:
         for code in np.unique(codes):
-            problem = "" if code == NOWHERE else self._incompatible(schema, self.router.tables[code])
+            problem = "" if code == NOWHERE else self._incompatible(group.message_type, schema, int(code))
             if problem:
                 failed = codes == code
                 rejects.add(group.rows[failed], DeadLetterReason.INCOMPATIBLE_SCHEMA, problem)
                 codes = np.where(failed, NOWHERE, codes)
         return codes
 
-    def _incompatible(self, schema: pa.Schema, table: str) -> str:
-        """Why the table can't take the columns; empty if it can, and then it has them from now on."""
-        if (schema, table) not in self._verdicts:
+    def _incompatible(self, message_type: MessageType, schema: pa.Schema, code: int) -> str:
+        """Why a table can't take the columns; empty if it can, and then it has them from now on."""
+        if (message_type, code) not in self._verdicts:
+            table = self.router.tables[code]
             known = self.schemas.get(table)
             try:
-                self.schemas[table] = schema if known is None else merged(known, schema)
-                self._verdicts[schema, table] = ""
+                self.schemas[table] = merged(pa.schema([]) if known is None else known, schema)
+                self._verdicts[message_type, code] = ""
             except IncompatibleSchemaError as error:
-                self._verdicts[schema, table] = str(error)
-        return self._verdicts[schema, table]
+                self._verdicts[message_type, code] = str(error)
+        return self._verdicts[message_type, code]
 
     def _runs(self, events: pa.RecordBatch, microseconds: Ints, codes: Ints, schema_id: int) -> list[Run]:
         placed = np.flatnonzero(codes != NOWHERE)

@@ -1,5 +1,6 @@
 """What happens inside a Spark task: records in, files and one report out."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ class _Chunk:
         placement = Placement(
             batch.column("partition").cast(pa.int64()),
             batch.column("offset"),
-            pc.fill_null(batch.column("timestamp").cast(pa.int64()), 0).to_numpy(),
+            _kafka_microseconds(batch),
         )
         for group in decoded.groups:
             for run in self._sorter.sort(group, placement, decoded.rejects):
@@ -125,6 +126,12 @@ def _schema_ids(decoded: Decoded, length: int) -> pa.Array:
     for message_type, rows in decoded.framed:
         ids[rows] = message_type.schema_id
     return pa.array(ids, mask=ids < 0)
+
+
+def _kafka_microseconds(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """When Kafka took each record in; now, where a producer of old gave it no time."""
+    given = pc.fill_null(batch.column("timestamp").cast(pa.int64()), 0).to_numpy()
+    return np.where(given > 0, given, time.time_ns() // 1000)
 
 
 def _offset_ranges(batch: pa.RecordBatch) -> list[OffsetRange]:

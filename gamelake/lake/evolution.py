@@ -1,6 +1,7 @@
 """How a table's schema takes in the columns of new data: columns are added, at any depth; types never change."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -14,8 +15,15 @@ def merged(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
     Raises:
         IncompatibleSchemaError: a column would have to change its type; names the column and both types.
     """
+    grown = _grown(table, incoming)
+    return table if grown is None else grown
+
+
+# Thirty tables of one schema ask the same question in every batch.
+@lru_cache(maxsize=4096)
+def _grown(table: pa.Schema, incoming: pa.Schema) -> pa.Schema | None:
     fields = _merged_fields(list(table), list(incoming), "")
-    return table if fields is None else pa.schema(fields)
+    return None if fields is None else pa.schema(fields)
 
 
 def _merged_fields(have: list[pa.Field], new: Iterable[pa.Field], path: str) -> list[pa.Field] | None:
@@ -28,7 +36,9 @@ def _merged_fields(have: list[pa.Field], new: Iterable[pa.Field], path: str) -> 
         place = places.get(field.name.lower())
         if place is None:
             places[field.name.lower()] = len(result)
-            result.append(pa.field(field.name, delta_type(field.type)))
+            # Merged with nothing, so that names inside of it are checked against each other too.
+            added = _merged_type(_without_fields(field.type), field.type, f"{path}{field.name}")
+            result.append(pa.field(field.name, delta_type(added or field.type)))
             changed = True
             continue
         if result[place].name != field.name:
@@ -54,3 +64,12 @@ def _merged_type(have: pa.DataType, new: pa.DataType, path: str) -> pa.DataType 
     if not delta_type(have).equals(delta_type(new)):
         raise IncompatibleSchemaError(f"column {path} is {have} in the table and {new} in the record")
     return None
+
+
+def _without_fields(arrow: pa.DataType) -> pa.DataType:
+    """The same type with its structs empty."""
+    if pa.types.is_struct(arrow):
+        return pa.struct([])
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", _without_fields(arrow.value_type)))
+    return pa.map_(arrow.key_type, _without_fields(arrow.item_type)) if pa.types.is_map(arrow) else arrow

@@ -40,7 +40,8 @@ def conform(event: pa.RecordBatch, partitions: pa.Array, offsets: pa.Array) -> p
             another type; holds for all events of the message type.
     """
     columns = _spread(event)
-    if taken := {"kafka_partition", "kafka_offset", EVENT_DATE} & columns.keys():
+    # Spark and Trino take Event_Date and event_date for one column.
+    if taken := {"kafka_partition", "kafka_offset", EVENT_DATE} & {name.lower() for name in columns}:
         raise IncompatibleSchemaError(f"the message has a field named {sorted(taken)[0]}, which is the platform's own")
     columns |= {"kafka_partition": partitions, "kafka_offset": offsets}
     names = [name for name in COMMON_SCHEMA.names if name in columns and name not in _LAST]
@@ -58,7 +59,10 @@ def _spread(event: pa.RecordBatch) -> dict[str, pa.Array]:
         return columns if params is None else columns | {SPREAD: params}
     children = dict(zip([field.name for field in params.type], params.flatten(), strict=True))
     taken = columns.keys() & children.keys()
-    return columns | {f"{SPREAD}_{name}" if name in taken else name: child for name, child in children.items()}
+    spread = {f"{SPREAD}_{name}" if name in taken else name: child for name, child in children.items()}
+    if twice := columns.keys() & spread.keys():
+        raise IncompatibleSchemaError(f"the message has two fields for the column {sorted(twice)[0]}")
+    return columns | spread
 
 
 def _check(schema: pa.Schema) -> None:
