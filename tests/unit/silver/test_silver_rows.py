@@ -1,0 +1,82 @@
+"""Events as silver rows: which columns they get, and which messages can't be events at all."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from gamelake.errors import IncompatibleSchemaError
+from gamelake.silver.events import COMMON_SCHEMA, common_columns, conform
+
+_MOMENT = pa.timestamp("us", "UTC")
+
+
+def _event(**columns: pa.Array) -> pa.RecordBatch:
+    required = {
+        "event_time": pa.array([datetime(2026, 1, 1, tzinfo=UTC)], _MOMENT),
+        "game_name": pa.array(["Kart Rumble"]),
+    }
+    return pa.RecordBatch.from_pydict(required | columns)
+
+
+def _conformed(event: pa.RecordBatch) -> pa.RecordBatch:
+    return conform(event, pa.array([3]), pa.array([14]))
+
+
+def test_filter_columns_come_first_and_coordinates_last() -> None:
+    event = _event(level=pa.array([5]), event_id=pa.array(["x"]), event_name=pa.array(["purchase"]))
+
+    names = _conformed(event).schema.names
+
+    assert names == ["event_time", "event_name", "game_name", "level", "kafka_partition", "kafka_offset", "event_id"]
+
+
+def test_the_parameters_of_an_event_become_columns_beside_the_others() -> None:
+    params = pa.array([{"platform": "ios", "game_name": "inner", "amount": 1.5}])
+
+    row = _conformed(_event(event_params=params)).to_pylist()[0]
+
+    assert (row["platform"], row["amount"]) == ("ios", 1.5)
+    assert (row["game_name"], row["event_params_game_name"]) == ("Kart Rumble", "inner")
+
+
+def test_parameters_that_were_not_sent_are_null() -> None:
+    params = pa.array([None], pa.struct([("platform", pa.string())]))
+
+    assert _conformed(_event(event_params=params))["platform"].to_pylist() == [None]
+
+
+def test_parameters_that_are_no_message_stay_a_column() -> None:
+    assert _conformed(_event(event_params=pa.array(["a=1"])))["event_params"].to_pylist() == ["a=1"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"kafka_offset": pa.array([1])}, "named kafka_offset, which is the platform's own"),
+        ({"Event_Date": pa.array(["x"])}, "named event_date, which is the platform's own"),
+        ({"event_name": pa.array([1])}, "column event_name is string in the table and int64 in the record"),
+        ({"event_time": pa.array(["today"])}, "column event_time is timestamp"),
+        (
+            {"event_params": pa.array([{"game_name": "x"}]), "event_params_game_name": pa.array(["y"])},
+            "two fields for the column event_params_game_name",
+        ),
+    ],
+)
+def test_a_message_that_can_be_no_event_is_refused(columns: dict[str, pa.Array], problem: str) -> None:
+    with pytest.raises(IncompatibleSchemaError, match=problem):
+        _conformed(_event(**columns))
+
+
+@pytest.mark.parametrize("missing", ["event_time", "game_name"])
+def test_a_message_that_can_not_be_placed_is_refused(missing: str) -> None:
+    with pytest.raises(IncompatibleSchemaError, match=f"the message has no {missing}"):
+        _conformed(_event().drop_columns([missing]))
+
+
+def test_the_common_columns_are_null_where_a_game_has_none() -> None:
+    common = common_columns(_conformed(_event()))
+
+    assert common.schema == COMMON_SCHEMA
+    assert common["platform"].to_pylist() == [None]
+    assert common["kafka_offset"].to_pylist() == [14]
