@@ -1,0 +1,101 @@
+"""Put if absent, and the decision about a batch that stands once it is written."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gamelake.errors import SettingsError
+from gamelake.lake.datafile import DataFile
+from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange, TableFiles
+from gamelake.lake.store import Location, Store
+from tests.unit.lake.appends import a_location
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(a_location(tmp_path / "lake house"))
+
+
+def test_an_object_is_created_once(store: Store) -> None:
+    assert store.put_new("a/b.json", b"first")
+    assert not store.put_new("a/b.json", b"second")
+    assert store.get("a/b.json") == b"first"
+
+
+def test_a_writer_knows_its_own_content_again(store: Store) -> None:
+    store.put_new("a/b.json", b"mine")
+
+    assert store.put_new("a/b.json", b"mine")
+
+
+def test_of_many_writers_at_once_one_wins(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda writer: store.put_new("a.json", str(writer).encode()), range(8)))
+
+    assert won.count(True) == 1
+    assert store.get("a.json") == str(won.index(True)).encode()
+
+
+def test_a_store_lists_what_is_in_a_folder(store: Store) -> None:
+    for path in ("silver/b/1", "silver/a/2", "silver/a/1", "silverware/1"):
+        store.put(path, b"")
+
+    assert store.paths("silver") == ["silver/a/1", "silver/a/2", "silver/b/1"]
+    assert store.folders("silver/") == ["silver/a", "silver/b"]
+    assert store.paths("gold") == []
+    assert store.get("gold/1") is None
+
+
+def test_a_place_that_is_no_store_is_refused() -> None:
+    with pytest.raises(SettingsError, match="gs://bucket"):
+        Store(Location(uri="gs://bucket"))
+
+
+def test_a_location_can_be_printed_without_its_keys() -> None:
+    location = Location(uri="s3://lake", options={"AWS_SECRET_ACCESS_KEY": "hidden"})
+
+    assert "hidden" not in repr(location)
+
+
+def _manifest(batch_id: int, records: int = 10, generation: int = 0) -> BatchManifest:
+    file = DataFile(path="x.parquet", size=1, rows=records - 2, partition={"event_date": "2026-01-01"}, statistics="{}")
+    return BatchManifest(
+        stream="ingest",
+        query_id="query",
+        generation=generation,
+        batch_id=batch_id,
+        topic="events",
+        topic_id="topic",
+        written_at="2026-01-01T00:00:00+00:00",
+        offsets=(OffsetRange(partition=0, first=0, last=records - 1, records=records),),
+        tables=(TableFiles(table="silver/events", partition_by=("event_date",), schema="{}", files=(file, file)),),
+        dead_letters={"undecodable": 2},
+    )
+
+
+def test_the_first_decision_about_a_batch_stands(store: Store) -> None:
+    manifests = Manifests(store, "ingest")
+
+    first = manifests.settle(_manifest(7, records=10))
+    second = manifests.settle(_manifest(7, records=20))
+
+    assert first == second == manifests.read(0, 7) == _manifest(7, records=10)
+
+
+def test_a_decision_says_what_a_batch_held(store: Store) -> None:
+    manifest = Manifests(store, "ingest").settle(_manifest(7))
+
+    assert (manifest.records, manifest.rows_in("silver/events"), manifest.rows_in("other")) == (10, 16, 0)
+    assert manifest.app_id == "query-0"
+
+
+def test_manifests_are_found_in_the_order_of_their_batches(store: Store) -> None:
+    manifests = Manifests(store, "ingest")
+    for generation, batch_id in ((1, 100), (0, 9), (0, 10), (1, 11)):
+        manifests.settle(_manifest(batch_id, generation=generation))
+
+    assert manifests.batches() == [(0, 9), (0, 10), (1, 11), (1, 100)]
+    assert [manifest.batch_id for manifest in manifests.last(2)][-1] == 100
+    assert manifests.read(0, 11) is None
+    assert Manifests(store, "none").last(1) == []

@@ -1,0 +1,190 @@
+"""Delta tables: each batch appended once, whoever else writes, and the same for every reader."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from gamelake.errors import IncompatibleSchemaError
+from gamelake.lake.tables import BatchTransaction, CommitOutcome, open_table, schema_of
+from tests.unit.lake.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
+
+_WRITERS, _COMMITS = 8, 25
+
+
+def _table(folder: Path) -> DeltaTable:
+    return open_table(a_location(folder), TABLE)
+
+
+def _numbers(folder: Path) -> list[int]:
+    return sorted(_table(folder).to_pyarrow_table(columns=["number"])["number"].to_pylist())
+
+
+def test_a_batch_that_is_appended_twice_is_in_the_table_once(tmp_path: Path) -> None:
+    entry = an_append(tmp_path, some_rows(0))
+    batch = BatchTransaction("query-0", 0)
+
+    with tables_in(tmp_path) as tables, tables_in(tmp_path) as others:
+        outcomes = [tables.append(entry, batch), tables.append(entry, batch), others.append(entry, batch)]
+
+    assert outcomes == [CommitOutcome.COMMITTED, CommitOutcome.ALREADY_COMMITTED, CommitOutcome.ALREADY_COMMITTED]
+    assert _numbers(tmp_path) == [0, 1, 2]
+    assert _table(tmp_path).version() == 0
+
+
+def test_the_same_batch_id_of_another_application_is_another_batch(tmp_path: Path) -> None:
+    with tables_in(tmp_path) as tables:
+        tables.append(an_append(tmp_path, some_rows(0)), BatchTransaction("query-0", 7))
+        outcome = tables.append(an_append(tmp_path, some_rows(3)), BatchTransaction("query-1", 7))
+
+        assert outcome is CommitOutcome.COMMITTED
+        assert tables.transaction_version(TABLE, "query-1") == 7
+        assert tables.transaction_version(TABLE, "query-2") is None
+        assert tables.transaction_version("silver/none_events", "query-1") is None
+    assert _numbers(tmp_path) == list(range(6))
+
+
+def test_a_batch_older_than_the_last_one_is_taken_for_done(tmp_path: Path) -> None:
+    with tables_in(tmp_path) as tables:
+        tables.append(an_append(tmp_path, some_rows(0)), BatchTransaction("query-0", 5))
+
+        outcome = tables.append(an_append(tmp_path, some_rows(3)), BatchTransaction("query-0", 4))
+
+    assert outcome is CommitOutcome.ALREADY_COMMITTED
+
+
+def test_writers_that_race_to_create_a_table_all_get_their_rows_in(tmp_path: Path) -> None:
+    start = Barrier(4)
+    entries = [an_append(tmp_path, some_rows(10 * writer)) for writer in range(4)]
+
+    def write(writer: int) -> CommitOutcome:
+        with tables_in(tmp_path) as tables:
+            start.wait()
+            return tables.append(entries[writer], BatchTransaction(f"query-{writer}", 0))
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(write, range(4)))
+
+    assert outcomes == [CommitOutcome.COMMITTED] * 4
+    assert len(_numbers(tmp_path)) == 12
+
+
+def test_eight_writers_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
+    def write(writer: int) -> None:
+        with tables_in(tmp_path) as tables:
+            for commit in range(_COMMITS):
+                rows = some_rows(writer * _COMMITS + commit, count=1)
+                entry = an_entry(rows.schema, [a_file(tmp_path, rows)])
+                transaction = BatchTransaction(f"query-{writer}", commit)
+                assert tables.append(entry, transaction) is CommitOutcome.COMMITTED
+
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        list(pool.map(write, range(_WRITERS)))
+
+    log = sorted(int(path.stem) for path in (tmp_path / TABLE / "_delta_log").glob("*.json"))
+    assert log == list(range(_WRITERS * _COMMITS))
+    assert _numbers(tmp_path) == list(range(_WRITERS * _COMMITS))
+
+
+def test_columns_appear_at_any_depth_and_old_rows_have_null_there(tmp_path: Path) -> None:
+    first = pa.table({"number": [0], "place": [{"x": 1.0}]})
+    second = pa.table({"number": [1], "place": [{"x": 2.0, "deep": {"a": "b"}}], "level": [7]})
+
+    with tables_in(tmp_path) as tables:
+        tables.append(an_append(tmp_path, first), BatchTransaction("query-0", 0))
+        tables.append(an_append(tmp_path, second), BatchTransaction("query-0", 1))
+        known = tables.schema(TABLE)
+
+    rows = _table(tmp_path).to_pyarrow_table().sort_by("number").select(["number", "place", "level"]).to_pylist()
+    assert rows == [
+        {"number": 0, "place": {"x": 1.0, "deep": None}, "level": None},
+        {"number": 1, "place": {"x": 2.0, "deep": {"a": "b"}}, "level": 7},
+    ]
+    assert known == schema_of(_table(tmp_path))
+
+
+def test_an_older_batch_takes_no_column_away(tmp_path: Path) -> None:
+    with tables_in(tmp_path) as tables:
+        tables.append(an_append(tmp_path, some_rows(0)), BatchTransaction("query-0", 0))
+        tables.append(an_append(tmp_path, some_rows(3).select(["number"])), BatchTransaction("query-0", 1))
+
+    names = _table(tmp_path).to_pyarrow_table().sort_by("number")["name"].to_pylist()
+    assert names == ["player 0", "player 1", "player 2", None, None, None]
+
+
+def test_a_column_never_changes_its_type(tmp_path: Path) -> None:
+    with tables_in(tmp_path) as tables:
+        tables.append(an_append(tmp_path, some_rows(0)), BatchTransaction("query-0", 0))
+
+        with pytest.raises(IncompatibleSchemaError, match="column number is int64"):
+            tables.append(an_append(tmp_path, pa.table({"number": ["x"]})), BatchTransaction("query-0", 1))
+
+
+def test_a_reader_replays_few_commits_because_there_are_checkpoints(tmp_path: Path) -> None:
+    rows = some_rows(0)
+    entries = [an_entry(rows.schema, [a_file(tmp_path, rows)]) for _ in range(60)]
+
+    with tables_in(tmp_path) as tables:
+        for batch, entry in enumerate(entries):
+            tables.append(entry, BatchTransaction("query-0", batch))
+
+    log = tmp_path / TABLE / "_delta_log"
+    (checkpoint,) = [int(path.name.split(".")[0]) for path in log.glob("*.checkpoint.parquet")]
+    assert 49 <= checkpoint <= 59
+    assert len(_numbers(tmp_path)) == 180
+    with tables_in(tmp_path) as tables:
+        assert tables.transaction_version(TABLE, "query-0") == 59
+
+
+def test_there_is_no_table_before_its_first_batch(tmp_path: Path) -> None:
+    with tables_in(tmp_path) as tables:
+        assert tables.schema(TABLE) is None
+    with pytest.raises(TableNotFoundError):
+        _table(tmp_path)
+
+
+@pytest.fixture
+def two_days(tmp_path: Path) -> DeltaTable:
+    rows = pa.table(
+        {
+            "number": pa.array([1, 2], pa.int64()),
+            "nested": [{"label": "a", "amounts": [1.5]}, None],
+            "named": pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    later = rows.set_column(0, "number", pa.array([101, 102], pa.int64()))
+    with tables_in(tmp_path) as tables:
+        tables.append(an_append(tmp_path, rows, "2026-01-01"), BatchTransaction("query-0", 0))
+        tables.append(an_append(tmp_path, later, "2026-01-02"), BatchTransaction("query-0", 1))
+    return _table(tmp_path)
+
+
+def test_deltalake_and_duckdb_read_the_same_rows_and_columns(two_days: DeltaTable) -> None:
+    table = two_days.to_pyarrow_table().sort_by("number")
+    dataset = two_days.to_pyarrow_dataset()
+
+    found = duckdb.from_arrow(dataset).order("number").to_arrow_table()
+
+    assert found.schema.names == table.schema.names == ["number", "nested", "named", "event_date"]
+    assert found.to_pylist() == table.to_pylist()
+    assert [row["event_date"].isoformat() for row in table.to_pylist()] == ["2026-01-01"] * 2 + ["2026-01-02"] * 2
+
+
+def test_statistics_reach_the_log_and_spare_readers_whole_files(two_days: DeltaTable) -> None:
+    actions = pa.table(two_days.get_add_actions(flatten=True)).sort_by("partition.event_date").to_pylist()
+    assert [(action["min.number"], action["max.number"], action["num_records"]) for action in actions] == [
+        (1, 2, 2),
+        (101, 102, 2),
+    ]
+    assert [action["null_count.nested.label"] for action in actions] == [1, 1]
+
+    dataset = two_days.to_pyarrow_dataset()
+    by_value = list(dataset.get_fragments(filter=pc.field("number") > 50))
+    by_day = list(dataset.get_fragments(filter=pc.field("event_date") == pa.scalar("2026-01-01").cast(pa.date32())))
+    assert (len(list(dataset.get_fragments())), len(by_value), len(by_day)) == (2, 1, 1)
