@@ -1,6 +1,7 @@
 """The ingest job's log, read while it is written: one line for each batch."""
 
 import re
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 
@@ -39,10 +40,16 @@ def batch_of(line: bytes) -> BatchLine | None:
 
 
 class JobLog:
-    """Follows the log from its present end."""
+    """Follows the log from its present end.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the log, which need not be there yet.
+        decided: batches that were decided before; the job tells of the last of them again when it finishes it.
+    """
+
+    def __init__(self, path: Path, decided: Collection[int]) -> None:
         self._path = path
+        self._decided = frozenset(decided)
         self._position = path.stat().st_size if path.exists() else 0
         self._begun = b""
 
@@ -53,4 +60,5 @@ class JobLog:
             added = log.read()
         self._position += len(added)
         *lines, self._begun = (self._begun + added).split(b"\n")
-        return [batch for line in lines if (batch := batch_of(line)) is not None]
+        told = [batch for line in lines if (batch := batch_of(line)) is not None]
+        return [batch for batch in told if batch.batch not in self._decided]

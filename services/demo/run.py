@@ -63,7 +63,7 @@ class Run:
         self._store = Store(places.lakehouse)
         self._services = EmbeddedServices(places.directory)
         self._clock = RunClock()
-        self._job_log = JobLog(places.job_log)
+        self._job_log = JobLog(places.job_log, {batch for _, _, batch in _batch_keys(self._store)})
 
     def record(self) -> Recording:
         """Run everything to its end; whatever goes wrong, nothing is left running.
@@ -138,6 +138,8 @@ class Run:
         progress.sample()
         while progress.lag:
             self._look(progress, job)
+            if progress.lag < 0:
+                raise DemoError(f"the job has taken {-progress.lag:,} records more than Kafka has")
         progress.sample()
 
     def _look(self, progress: Progress, job: ChildProcess) -> None:

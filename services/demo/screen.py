@@ -87,7 +87,7 @@ def as_block(status: Status) -> Table:
     """The status for a terminal."""
     block = Table.grid(padding=(0, 3))
     for _ in range(4):
-        block.add_column(justify="right")
+        block.add_column(justify="right", min_width=12)
     for labels, values in (
         (("produced", "taken", "lag", "rows/s"), _large(status)),
         (("batches", "tables", "dead letters", "seconds"), _small(status)),
@@ -107,4 +107,4 @@ def _small(status: Status) -> tuple[str, ...]:
 
 
 def _bar(share: float) -> str:
-    return f"[bold]{share:.0%}[/bold]"
+    return f"[bold]{share:.0%}[/bold] taken"

@@ -1,6 +1,7 @@
-"""The demo, small: it ends well, proves its figures, and goes on where it stopped."""
+"""The demo, small: it ends well, proves its figures, goes on where it stopped, and leaves nothing running."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import pytest
 
 from services.demo.programs import SPARK_JARS
 from services.embedded.service import REPOSITORY
+from tests.eventually import eventually
+from tests.process_table import descendants_of, still_running
 
 EVENTS, GAMES = 20_000, 5
 SECONDS = 600
@@ -67,3 +70,17 @@ def test_a_second_demo_goes_on_where_the_first_one_ended(tmp_path: Path) -> None
     assert second["verdict"]["records_in_lakehouse"] == both
     for before, after in zip(first["games"], second["games"], strict=True):
         assert after["rows_in_table"] == before["rows"] + after["rows"]
+
+
+def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
+    with subprocess.Popen(command(tmp_path), cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert any(line.startswith("Simulating") for line in running.stdout)
+        children = descendants_of(running.pid)
+
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=SECONDS)
+
+    assert running.returncode == 130
+    assert len(children) >= 8  # Kafka, the registry, the job and the simulator, each on its tether
+    eventually(lambda: not still_running(children))

@@ -59,7 +59,7 @@ def test_a_batch_that_lacks_a_figure_is_an_error_and_not_overlooked() -> None:
 def test_the_log_is_followed_from_where_it_ended_and_only_by_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(f"{PREFIX}{SAYS}\n")
-    log = JobLog(path)
+    log = JobLog(path, set())
 
     with path.open("a") as writer:
         writer.write(PREFIX + SAYS.replace('"batch":3', '"batch":4') + "\n" + PREFIX + SAYS[:50])
@@ -72,6 +72,16 @@ def test_the_log_is_followed_from_where_it_ended_and_only_by_whole_lines(tmp_pat
     assert [batch.batch for batch in first] == [4]
     assert [batch.batch for batch in second] == [3]
     assert log.new_batches() == []
+
+
+def test_a_batch_that_was_decided_before_is_not_taken_again(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = JobLog(path, {2, 3})
+
+    new = SAYS.replace('"batch":3', '"batch":4')
+    path.write_text(f"{PREFIX}{SAYS}\n{PREFIX}{new}\n")
+
+    assert [batch.batch for batch in log.new_batches()] == [4]
 
 
 def test_memory_is_that_of_a_process_and_all_below_it() -> None:
