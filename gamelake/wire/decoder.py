@@ -129,7 +129,9 @@ class MessageDecoder:
         except BaseException as error:
             if not isinstance(error, ValueError | TypeError) and not _is_panic(error):
                 raise
-            raise SchemaError(f"{self.name} can't be decoded; write its schema in proto3 or proto2") from error
+            raise SchemaError(
+                f"{self.name} can't be decoded; write it in proto3 or proto2, with names that differ by more than case"
+            ) from error
         self._suspect: type[Message] = GetMessageClass(descriptor)
 
     def decode(self, bodies: pa.BinaryArray) -> tuple[Ints, pa.RecordBatch]:

@@ -46,6 +46,7 @@ _EDITION = """
 edition = "2023";
 message Event { int32 number = 1; }
 """
+_CLASHING = 'syntax = "proto3"; message Event { int32 score = 1; int32 Score = 2; }'
 _RECURSIVE = """
 syntax = "proto3";
 message Node { string name = 1; Node left = 2; repeated Node children = 3; map<string, Node> named = 4; }
@@ -101,7 +102,11 @@ def test_nesting_beyond_all_measure_is_no_crash() -> None:
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [pytest.param(_GROUP, "Inner.part is a group", id="group"), pytest.param(_EDITION, "in proto3", id="edition")],
+    [
+        pytest.param(_GROUP, "Inner.part is a group", id="group"),
+        pytest.param(_EDITION, "in proto3", id="edition"),
+        pytest.param(_CLASHING, "differ", id="names that differ by case only"),
+    ],
 )
 def test_a_schema_that_can_not_be_read_costs_only_its_own_records(text: str, word: str, tmp_path: Path) -> None:
     decoder = a_decoder(tmp_path, {1: text, 2: _RECURSIVE})

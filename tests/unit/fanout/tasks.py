@@ -1,0 +1,185 @@
+"""Fan-out tasks run on Arrow batches, without Spark, Kafka or a registry; what they wrote, read back."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from google.protobuf import json_format
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message_factory import GetMessageClass
+
+from gamelake.bronze.records import RECORD_SCHEMA
+from gamelake.contracts.games import GamesContract, GameSpec
+from gamelake.fanout.plan import TaskPlan
+from gamelake.fanout.report import TaskReport, WrittenFile, unpack
+from gamelake.fanout.task import FanOutTask
+from gamelake.lake.store import Location, Store
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.wire.compiler import compile_sources, message_at
+from gamelake.wire.schemas import schema_path
+
+# One JSON object: an event, or a row as read back.
+Json: TypeAlias = dict[str, Any]
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+KART = GameSpec(name="kart_rumble", match=("Kart Rumble",))
+YETI = GameSpec(name="yeti_ski", match=("Yeti Ski",))
+GAMES = GamesContract(games=(KART, YETI))
+KART_TABLE, YETI_TABLE = KART.table, YETI.table
+_PLATFORM_TABLES = (BRONZE_EVENTS, SILVER_EVENTS, DEAD_LETTERS)
+_FIRST_ID = 40
+
+
+def schema_id(version: int) -> int:
+    """The id under which a version of the game event is registered in these tests."""
+    return _FIRST_ID + version
+
+
+@cache
+def game_event_schema(version: int) -> FileDescriptorSet:
+    text = Path(f"contracts/proto/v{version}/game_event.proto").read_text(encoding="utf-8")
+    return compile_sources({"schema.proto": text})
+
+
+@cache
+def compiled(text: str) -> FileDescriptorSet:
+    return compile_sources({"schema.proto": text})
+
+
+def framed(event: Json, schema: FileDescriptorSet, under: int) -> bytes:
+    """Encode an event given as JSON, by the first message of a schema that is registered under an id."""
+    message = json_format.ParseDict(event, GetMessageClass(message_at(schema, (0,)))())
+    return b"\0" + under.to_bytes(4, "big") + b"\0" + bytes(message.SerializeToString())
+
+
+def an_event(**changes: object) -> Json:
+    """Give a good event of version 1, with changes; a field that is set to None is left out."""
+    event: Json = {
+        "eventId": "0b9c7c0e-6a55-4a86-8d1c-0a8b8a3a7a10",
+        "eventName": "level_completed",
+        "eventTime": "2026-01-01T11:59:00Z",
+        "gameName": "Kart Rumble",
+        "gamerId": "p-1",
+    }
+    return {name: value for name, value in (event | changes).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One Kafka record as a task gets it."""
+
+    value: bytes | None
+    partition: int = 0
+    offset: int = 0
+    timestamp: datetime | None = NOON
+    key: bytes | None = b"p-1"
+    headers: str | None = None
+
+
+def a_record(version: int = 1, *, offset: int = 0, **changes: object) -> Record:
+    return Record(value=framed(an_event(**changes), game_event_schema(version), schema_id(version)), offset=offset)
+
+
+def a_spoiled_record(*, offset: int = 0) -> Record:
+    return Record(value=b"\0" + schema_id(1).to_bytes(4, "big") + b"\0\xff", offset=offset)
+
+
+def numbered(records: Iterable[Record]) -> list[Record]:
+    """The records one after the other in their partition."""
+    return [replace(record, offset=offset) for offset, record in enumerate(records)]
+
+
+def as_batch(records: Sequence[Record]) -> pa.RecordBatch:
+    columns = [[getattr(record, name) for record in records] for name in RECORD_SCHEMA.names]
+    arrays = [pa.array(values, each.type) for values, each in zip(columns, RECORD_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA)
+
+
+@dataclass
+class Outcome:
+    """What a task reported, and the rows it wrote."""
+
+    store: Store
+    reports: list[TaskReport] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[WrittenFile]:
+        """Files of all reports."""
+        return [file for report in self.reports for file in report.files]
+
+    @property
+    def dead_letters(self) -> Counter[str]:
+        """How many records were set aside, by reason."""
+        return sum((Counter(report.dead_letters) for report in self.reports), Counter[str]())
+
+    @property
+    def records(self) -> int:
+        """How many records the task says that it read."""
+        return sum(taken.records for report in self.reports for taken in report.offsets)
+
+    @property
+    def game_tables(self) -> set[str]:
+        """The tables of games that got rows."""
+        return {file.table for file in self.files} - set(_PLATFORM_TABLES)
+
+    def count(self, table: str) -> int:
+        """Rows of a table, as reported."""
+        return sum(file.file.rows for file in self.files if file.table == table)
+
+    def rows(self, table: str) -> list[Json]:
+        """Give the rows of a table, with their partition values, by offset."""
+        rows = [row for file in self.files if file.table == table for row in self._rows_of(file)]
+        return sorted(rows, key=lambda row: (row.get("kafka_offset", row.get("offset")), str(row)))
+
+    def columns(self, table: str) -> set[str]:
+        """Names of all columns that a table got."""
+        schemas = [pa.ipc.read_schema(pa.py_buffer(file.columns)) for file in self.files if file.table == table]
+        return {name for schema in schemas for name in schema.names}
+
+    def _rows_of(self, file: WrittenFile) -> list[Json]:
+        content = self.store.get(f"{file.table}/{file.file.path}")
+        assert content is not None
+        assert len(content) == file.file.size
+        table = pq.read_table(pa.BufferReader(content))
+        assert table.num_rows == file.file.rows
+        return [row | file.file.partition for row in table.to_pylist()]
+
+
+@dataclass
+class Lakehouse:
+    """A lakehouse that knows the schemas of the game event, so that no task asks a registry."""
+
+    folder: Path
+    contract: GamesContract = GAMES
+
+    def __post_init__(self) -> None:
+        """Open the folder and put the three versions into it."""
+        self.location = Location(uri=self.folder.as_uri())
+        self.store = Store(self.location)
+        for version in (1, 2, 3):
+            self.register(schema_id(version), game_event_schema(version))
+
+    def register(self, under: int, schema: FileDescriptorSet) -> None:
+        """Make a schema known under an id."""
+        self.store.put(schema_path(under), schema.SerializeToString())
+
+    def run(self, records: Sequence[Record], *, batch_records: int = 1_000, **plan: object) -> Outcome:
+        """Run one task over records, handed to it in batches of so many."""
+        task = FanOutTask(
+            TaskPlan(
+                lakehouse=self.location,
+                registry_url="http://registry.invalid",
+                topic="events",
+                contract=self.contract,
+                **plan,  # type: ignore[arg-type] # checked by the plan itself
+            )
+        )
+        batches = (as_batch(records[at : at + batch_records]) for at in range(0, len(records), batch_records))
+        packed = (row for batch in task(batches) for row in batch.column("report").to_pylist())
+        return Outcome(self.store, unpack(packed))
