@@ -106,8 +106,11 @@ class CheckpointFolder:
     def _check_commit(self, batch_id: int) -> None:
         path = f"{self._path}/commits/{batch_id}"
         lines = (self._store.get(path) or b"").decode(errors="replace").splitlines()
-        if not lines or not lines[0].startswith("v"):
-            raise self._damaged(path, "it is empty or not a commit")
+        try:
+            if not lines or not lines[0].startswith("v") or not isinstance(json.loads(lines[1]), dict):
+                raise self._damaged(path, "it is empty or not a commit")
+        except (IndexError, ValueError) as error:
+            raise self._damaged(path, "it is cut off") from error
 
     def _batches(self, files: list[str], log: str) -> list[int]:
         names = [path.rsplit("/", 1)[-1] for path in files if path.startswith(f"{self._path}/{log}/")]

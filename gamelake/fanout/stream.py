@@ -6,6 +6,7 @@ is made anew, because Delta silently ignores a batch id that its application has
 
 import logging
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -65,7 +66,7 @@ class Stream:
         """
         current = self.current()
         if current is None:
-            return self._add(0, topic_id, 0, "first start", query_id=str(uuid.uuid4()))
+            return self._first(topic_id)
         self._check_topic(current, topic_id)
         checkpoint = self.folder(current).read()
         if checkpoint is None:
@@ -73,6 +74,12 @@ class Stream:
         if checkpoint.query_id != current.query_id:
             raise CheckpointError(
                 f"the checkpoint {current.checkpoint} belongs to query {checkpoint.query_id}, not ours"
+            )
+        if current.first_batch and checkpoint.last_commit is None:
+            # Spark would start at the beginning of the topic, and no manifest of this generation would notice.
+            raise CheckpointError(
+                f"the checkpoint {current.checkpoint} has lost what was done before batch {current.first_batch}. "
+                "Nothing was read or written. Rebuild it from the manifests with jobs/rebuild_checkpoint.py"
             )
         return current
 
@@ -88,13 +95,11 @@ class Stream:
         if current is None:
             raise CheckpointError(f"the stream '{self._name}' was never started: there is nothing to rebuild")
         self._check_topic(current, topic_id)
-        last = self.manifests.last(1)
-        first_batch = last[0].batch_id + 1 if last else 0
-        generation = self._add(current.number + 1, topic_id, first_batch, reason, query_id=current.query_id)
-        if last:
-            self.folder(generation).resume_after(generation.query_id, last[0].batch_id, self.next_offsets(topic_id))
+        generation = self._after(current, topic_id, reason, self.next_offsets(topic_id))
         log.warning(
-            "checkpoint rebuilt from the manifests: generation %d, next batch %d", generation.number, first_batch
+            "checkpoint rebuilt from the manifests: generation %d, next batch %d",
+            generation.number,
+            generation.first_batch,
         )
         return generation
 
@@ -103,13 +108,7 @@ class Stream:
         current = self.current()
         if current is None:
             raise CheckpointError(f"the stream '{self._name}' was never started: start it instead")
-        last = self.manifests.last(1)
-        first_batch = last[0].batch_id + 1 if last else 0
-        reason = "the topic was recreated"
-        generation = self._add(current.number + 1, topic_id, first_batch, reason, query_id=current.query_id)
-        if last:
-            self.folder(generation).resume_after(generation.query_id, last[0].batch_id, {})
-        return generation
+        return self._after(current, topic_id, "the topic was recreated", {})
 
     def next_offsets(self, topic_id: str) -> dict[int, int]:
         """The offset after the last one taken of each partition, over all manifests of this topic."""
@@ -138,22 +137,42 @@ class Stream:
                 "jobs/rebuild_checkpoint.py --new-topic"
             )
 
-    def _add(self, number: int, topic_id: str, first_batch: int, reason: str, *, query_id: str) -> Generation:
-        generation = Generation(
+    def _first(self, topic_id: str) -> Generation:
+        generation = self._generation(0, topic_id, "first start", str(uuid.uuid4()))
+        self._record(generation)
+        self.folder(generation).create(generation.query_id)
+        return generation
+
+    def _after(self, current: Generation, topic_id: str, reason: str, offsets: Mapping[int, int]) -> Generation:
+        """Start the generation after the current one, behind the last manifest."""
+        generation = self._generation(current.number + 1, topic_id, reason, current.query_id)
+        # The checkpoint is whole before the generation counts: half of one would read the topic from its beginning.
+        if generation.first_batch:
+            self.folder(generation).resume_after(generation.query_id, generation.first_batch - 1, offsets)
+        else:
+            self.folder(generation).create(generation.query_id)
+        self._record(generation)
+        return generation
+
+    def _generation(self, number: int, topic_id: str, reason: str, query_id: str) -> Generation:
+        last = self.last_manifest()
+        return Generation(
             stream=self._name,
             number=number,
             query_id=query_id,
             topic=self._topic,
             topic_id=topic_id,
-            first_batch=first_batch,
+            first_batch=last.batch_id + 1 if last else 0,
             reason=reason,
             created_at=datetime.now(UTC).isoformat(),
         )
+
+    def _record(self, generation: Generation) -> None:
         content = msgspec.json.format(msgspec.json.encode(generation))
-        if not self._store.put_new(generation_path(self._name, number), content):
-            raise CheckpointError(f"another process has just started generation {number} of stream '{self._name}'")
-        self.folder(generation).create(query_id)
-        return generation
+        if not self._store.put_new(generation_path(self._name, generation.number), content):
+            raise CheckpointError(
+                f"another process has just started generation {generation.number} of stream '{self._name}'"
+            )
 
     def _generations(self) -> str:
         return generation_path(self._name, 0).rsplit("/", 1)[0]

@@ -1,0 +1,73 @@
+"""Streams whose batches are decided without Spark, and a store that fails at a given write."""
+
+from pathlib import Path
+
+from gamelake.fanout.stream import Generation, Stream
+from gamelake.lake.manifest import BatchManifest, OffsetRange
+from gamelake.lake.store import Location, Store
+
+TOPIC, TOPIC_ID, NEW_TOPIC_ID = "events", "topic-1", "topic-2"
+
+
+class FailingStore(Store):
+    """A store in front of which the process dies: the n-th write and all after it do not happen."""
+
+    def __init__(self, location: Location, writes: int) -> None:
+        super().__init__(location)
+        self._left = writes
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write, as long as there are writes left."""
+        self._count()
+        super().put(path, content)
+
+    def put_new(self, path: str, content: bytes) -> bool:
+        """Write, as long as there are writes left."""
+        self._count()
+        return super().put_new(path, content)
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise ConnectionError("the process died")
+
+
+def location_of(folder: Path) -> Location:
+    return Location(uri=folder.as_uri())
+
+
+def a_stream(folder: Path, topic: str = TOPIC) -> Stream:
+    return Stream(Store(location_of(folder)), "ingest", topic)
+
+
+def decide(stream: Stream, generation: Generation, batch_id: int, last: int, partition: int = 0) -> BatchManifest:
+    """Settle a batch of ten records that ends at an offset."""
+    taken = OffsetRange(partition=partition, first=last - 9, last=last, records=10)
+    return stream.manifests.settle(
+        BatchManifest(
+            stream=generation.stream,
+            query_id=generation.query_id,
+            generation=generation.number,
+            batch_id=batch_id,
+            topic=generation.topic,
+            topic_id=generation.topic_id,
+            written_at="2026-01-01T00:00:00+00:00",
+            offsets=(taken,),
+            tables=(),
+            dead_letters={},
+        )
+    )
+
+
+def log_batch(folder: Path, generation: Generation, batch_id: int, offsets: dict[int, int], topic: str = TOPIC) -> None:
+    """Write a batch into a checkpoint's logs as Spark does."""
+    root = folder / generation.checkpoint
+    partitions = ",".join(f'"{partition}":{offset}' for partition, offset in offsets.items())
+    metadata = '{"batchWatermarkMs":0,"batchTimestampMs":1767268800000,"conf":{"spark.sql.shuffle.partitions":"2"}}'
+    for log, lines in (
+        ("offsets", ["v1", metadata, f'{{"{topic}":{{{partitions}}}}}']),
+        ("commits", ["v1", '{"nextBatchWatermarkMs":0}']),
+    ):
+        (root / log).mkdir(parents=True, exist_ok=True)
+        (root / log / str(batch_id)).write_text("\n".join(lines), encoding="utf-8")
+        (root / log / f".{batch_id}.crc").write_bytes(b"crc")

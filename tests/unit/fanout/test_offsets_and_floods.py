@@ -1,0 +1,116 @@
+"""What a batch read against what it planned to read, and the breaker that stops a flood of bad records."""
+
+import pytest
+
+from gamelake.errors import CheckpointError, DeadLetterFloodError, OffsetGapError
+from gamelake.fanout.flood import FloodBreaker, FloodLimit
+from gamelake.fanout.offsets import PlannedOffsets, check_same_offsets, taken_offsets
+from gamelake.fanout.report import joined_offsets
+from gamelake.lake.manifest import BatchManifest, OffsetRange
+
+
+def _taken(partition: int, first: int, last: int, records: int | None = None) -> OffsetRange:
+    return OffsetRange(
+        partition=partition, first=first, last=last, records=last - first + 1 if records is None else records
+    )
+
+
+def test_ranges_come_from_the_plan_and_counts_from_what_was_there() -> None:
+    planned = PlannedOffsets({0: 10, 1: 5}, {0: 20, 1: 5, 2: 8})
+
+    ranges = taken_offsets(planned, [_taken(0, 12, 18, records=4), _taken(2, 3, 7)])
+
+    # Compaction and transactions leave holes; a new partition begins where its first record stands.
+    assert ranges == (_taken(0, 10, 19, records=4), _taken(2, 3, 7))
+
+
+def test_a_range_of_which_nothing_is_left_counts_no_records() -> None:
+    assert taken_offsets(PlannedOffsets({0: 10}, {0: 20}), []) == (_taken(0, 10, 19, records=0),)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [_taken(0, 9, 15), _taken(0, 10, 20), _taken(0, 25, 30), _taken(7, 0, 1)],
+    ids=["early", "late", "far", "alien"],
+)
+def test_records_that_were_not_planned_stop_the_query(read: OffsetRange) -> None:
+    with pytest.raises(OffsetGapError, match=rf"partitions? \[?{read.partition}"):
+        taken_offsets(PlannedOffsets({0: 10}, {0: 20}), [read])
+
+
+def test_the_ranges_of_several_tasks_make_one_for_each_partition() -> None:
+    ranges = [_taken(1, 5, 9), _taken(0, 3, 4), _taken(1, 0, 4), _taken(1, 20, 20)]
+
+    assert joined_offsets(ranges) == (_taken(0, 3, 4), _taken(1, 0, 20, records=11))
+    assert joined_offsets([_taken(0, 3, 4), _taken(0, 3, 4)]) == (_taken(0, 3, 4, records=4),)
+
+
+def _manifest(*offsets: OffsetRange) -> BatchManifest:
+    return BatchManifest(
+        stream="ingest",
+        query_id="q",
+        generation=0,
+        batch_id=3,
+        topic="events",
+        topic_id="t",
+        written_at="",
+        offsets=offsets,
+        tables=(),
+        dead_letters={},
+    )
+
+
+def test_a_decided_batch_must_end_where_the_checkpoint_says() -> None:
+    manifest = _manifest(_taken(0, 0, 9), _taken(1, 5, 6))
+
+    check_same_offsets(manifest, {0: 10, 1: 7, 2: 99})
+
+    for old_copy in ({0: 10, 1: 6}, {0: 10}, {}):
+        with pytest.raises(CheckpointError, match="batch 3 took partition"):
+            check_same_offsets(manifest, old_copy)
+
+
+def test_more_bad_records_than_the_share_stop_the_query() -> None:
+    breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
+
+    breaker.check(100, 50)
+    with pytest.raises(DeadLetterFloodError, match="51 of the last 100 records are bad"):
+        breaker.check(100, 51)
+
+
+def test_a_few_bad_records_at_the_start_are_no_flood() -> None:
+    FloodBreaker(FloodLimit(share=0.5, records=100)).check(99, 99)
+
+
+def test_small_batches_are_judged_together() -> None:
+    breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
+    for _ in range(9):
+        breaker.check(10, 9)
+        breaker.count(10, 9)
+
+    with pytest.raises(DeadLetterFloodError):
+        breaker.check(10, 9)
+
+
+def test_what_is_long_past_is_forgotten() -> None:
+    breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
+    breaker.count(90, 90)
+    for _ in range(10):
+        breaker.count(20, 0)
+
+    breaker.check(10, 10)
+
+
+def test_a_good_batch_is_never_held_up_by_bad_ones_before_it() -> None:
+    breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
+    breaker.count(1_000, 1_000)
+
+    breaker.check(10, 0)
+
+
+def test_a_share_of_one_sets_everything_aside() -> None:
+    FloodBreaker(FloodLimit(share=1, records=1)).check(1_000, 1_000)
+
+
+def test_a_batch_without_records_is_no_flood() -> None:
+    FloodBreaker(FloodLimit(share=0, records=1)).check(0, 0)

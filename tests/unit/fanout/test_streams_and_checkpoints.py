@@ -1,0 +1,212 @@
+"""Checkpoints: a damaged one is named, a lost one is rebuilt where the manifests end, an alien one is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from gamelake.errors import CheckpointError, TopicRecreatedError
+from gamelake.fanout.checkpoint import Checkpoint
+from gamelake.fanout.stream import Generation, Stream
+from gamelake.lake.store import Store
+from tests.unit.fanout.streams import (
+    NEW_TOPIC_ID,
+    TOPIC,
+    TOPIC_ID,
+    FailingStore,
+    a_stream,
+    decide,
+    location_of,
+    log_batch,
+)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    return a_stream(tmp_path)
+
+
+@pytest.fixture
+def running(stream: Stream, tmp_path: Path) -> Generation:
+    """A stream that has done two batches."""
+    generation = stream.open(TOPIC_ID)
+    for batch_id, last in ((0, 9), (1, 19)):
+        log_batch(tmp_path, generation, batch_id, {0: last + 1, 1: 0})
+        decide(stream, generation, batch_id, last)
+    return generation
+
+
+def _remove_checkpoint(folder: Path, generation: Generation, pattern: str = "**/*") -> None:
+    for path in (folder / generation.checkpoint).glob(pattern):
+        if path.is_file():
+            path.unlink()
+
+
+def test_a_first_start_makes_generation_0_and_its_own_checkpoint(stream: Stream) -> None:
+    generation = stream.open(TOPIC_ID)
+
+    assert (generation.number, generation.first_batch, generation.reason) == (0, 0, "first start")
+    assert stream.folder(generation).read() == Checkpoint(generation.query_id, None, None)
+    assert stream.open(TOPIC_ID) == stream.current() == generation
+
+
+def test_a_whole_checkpoint_is_gone_on_with(running: Generation, stream: Stream) -> None:
+    assert stream.open(TOPIC_ID) == running
+    assert stream.folder(running).read() == Checkpoint(running.query_id, 1, 1)
+    assert stream.folder(running).offsets(1) == {0: 20, 1: 0}
+
+
+def test_a_batch_is_planned_between_two_entries_of_the_log(running: Generation, stream: Stream) -> None:
+    first, second = stream.folder(running).planned(0), stream.folder(running).planned(1)
+
+    assert (dict(first.before), dict(first.after), first.records) == ({}, {0: 10, 1: 0}, 10)
+    assert (dict(second.before), dict(second.after), second.records) == ({0: 10, 1: 0}, {0: 20, 1: 0}, 10)
+
+
+_FILES = ("metadata", "offsets/0", "offsets/1", "commits/1")
+
+
+@pytest.mark.parametrize("file", _FILES)
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_file_that_was_cut_off_is_named(
+    file: str, share: float, running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    path = tmp_path / running.checkpoint / file
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+
+    with pytest.raises(CheckpointError, match=rf"checkpoint is damaged: .*{file}: .*jobs/rebuild_checkpoint\.py"):
+        stream.open(TOPIC_ID)
+
+
+@pytest.mark.parametrize(("file", "named"), [("metadata", "metadata"), ("offsets/1", "offsets")])
+def test_a_file_that_is_missing_is_named(
+    file: str, named: str, running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    for path in (tmp_path / running.checkpoint / "offsets").glob("?" if file == "offsets/1" else "none"):
+        path.unlink()
+    if file == "metadata":
+        (tmp_path / running.checkpoint / file).unlink()
+
+    with pytest.raises(CheckpointError, match=rf"checkpoint is damaged: .*{named}"):
+        stream.open(TOPIC_ID)
+
+
+def test_the_offsets_of_another_topic_are_refused(running: Generation, stream: Stream, tmp_path: Path) -> None:
+    log_batch(tmp_path, running, 2, {0: 30}, topic="other")
+
+    with pytest.raises(CheckpointError, match=rf"it is not of the topic '{TOPIC}'"):
+        stream.open(TOPIC_ID)
+
+
+def test_the_checkpoint_of_another_query_is_refused(running: Generation, stream: Stream, tmp_path: Path) -> None:
+    (tmp_path / running.checkpoint / "metadata").write_text('{"id":"someone-else"}', encoding="utf-8")
+
+    with pytest.raises(CheckpointError, match="belongs to query someone-else"):
+        stream.open(TOPIC_ID)
+
+
+def test_a_lost_checkpoint_is_rebuilt_where_the_manifests_end(
+    running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    decide(stream, running, 2, last=49, partition=1)
+    _remove_checkpoint(tmp_path, running)
+
+    rebuilt = stream.open(TOPIC_ID)
+
+    assert (rebuilt.number, rebuilt.first_batch, rebuilt.query_id) == (1, 3, running.query_id)
+    assert rebuilt.app_id != running.app_id
+    folder = stream.folder(rebuilt)
+    assert folder.read() == Checkpoint(running.query_id, 2, 2)
+    assert folder.offsets(2) == {0: 20, 1: 50}
+    assert stream.open(TOPIC_ID) == rebuilt
+
+
+def test_a_checkpoint_that_is_rebuilt_twice_goes_on_after_what_was_done_between(
+    running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    rebuilt = stream.rebuild(TOPIC_ID, "asked for")
+    decide(stream, rebuilt, 2, last=29)
+    log_batch(tmp_path, rebuilt, 2, {0: 30, 1: 0})
+
+    again = stream.rebuild(TOPIC_ID, "asked for")
+
+    assert (again.number, again.first_batch) == (2, 3)
+    assert stream.folder(again).offsets(2) == {0: 30}
+
+
+def test_a_checkpoint_that_is_lost_before_the_first_batch_starts_at_the_beginning(
+    stream: Stream, tmp_path: Path
+) -> None:
+    first = stream.open(TOPIC_ID)
+    _remove_checkpoint(tmp_path, first)
+
+    rebuilt = stream.open(TOPIC_ID)
+
+    assert (rebuilt.number, rebuilt.first_batch) == (1, 0)
+    assert stream.folder(rebuilt).read() == Checkpoint(first.query_id, None, None)
+
+
+@pytest.mark.parametrize("writes", range(8))
+def test_a_rebuild_that_dies_half_way_never_starts_from_the_beginning(
+    writes: int, running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    _remove_checkpoint(tmp_path, running)
+    dying = Stream(FailingStore(location_of(tmp_path), writes), "ingest", TOPIC)
+
+    try:
+        dying.open(TOPIC_ID)
+    except ConnectionError:
+        assert writes < 7
+
+    opened = stream.open(TOPIC_ID)
+    assert stream.folder(opened).read() == Checkpoint(running.query_id, 1, 1)
+    assert stream.folder(opened).offsets(1) == {0: 20}
+
+
+def test_a_rebuilt_checkpoint_that_lost_its_logs_is_refused(
+    running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    rebuilt = stream.rebuild(TOPIC_ID, "asked for")
+    _remove_checkpoint(tmp_path, rebuilt, "*/*")
+
+    with pytest.raises(CheckpointError, match="has lost what was done before batch 2"):
+        stream.open(TOPIC_ID)
+    assert running.number == 0
+
+
+@pytest.mark.usefixtures("running")
+def test_a_topic_that_was_made_again_is_refused(stream: Stream) -> None:
+    for attempt in (stream.open, lambda topic_id: stream.rebuild(topic_id, "asked for")):
+        with pytest.raises(TopicRecreatedError, match="--new-topic"):
+            attempt(NEW_TOPIC_ID)
+
+
+def test_a_new_topic_is_read_from_its_beginning_when_asked_for(running: Generation, stream: Stream) -> None:
+    restarted = stream.restart_on_new_topic(NEW_TOPIC_ID)
+
+    assert (restarted.number, restarted.first_batch, restarted.topic_id) == (1, 2, NEW_TOPIC_ID)
+    assert stream.folder(restarted).offsets(1) == {}
+    assert stream.next_offsets(NEW_TOPIC_ID) == {}
+    assert stream.open(NEW_TOPIC_ID) == restarted
+    assert restarted.app_id != running.app_id
+
+
+def test_two_processes_can_not_start_the_same_generation(tmp_path: Path, stream: Stream) -> None:
+    class LateStore(Store):
+        """Sees nothing of what others did since it was opened."""
+
+        def paths(self, prefix: str) -> list[str]:
+            return []
+
+    stream.open(TOPIC_ID)
+
+    with pytest.raises(CheckpointError, match="another process has just started generation 0"):
+        Stream(LateStore(location_of(tmp_path)), "ingest", TOPIC).open(TOPIC_ID)
+    assert stream.open(TOPIC_ID).number == 0
+
+
+def test_what_was_never_started_can_not_be_rebuilt(stream: Stream) -> None:
+    with pytest.raises(CheckpointError, match="never started"):
+        stream.rebuild(TOPIC_ID, "asked for")
+    with pytest.raises(CheckpointError, match="never started"):
+        stream.restart_on_new_topic(NEW_TOPIC_ID)
