@@ -1,6 +1,7 @@
 """The settings of the jobs: the one place that reads the environment."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -119,7 +120,7 @@ class IngestSettings:
             topic=env.required("GAMELAKE_TOPIC"),
             registry_url=env.required("GAMELAKE_REGISTRY_URL"),
             games_file=Path(env.required("GAMELAKE_GAMES_FILE")),
-            stream=env.optional("GAMELAKE_STREAM", "ingest_events"),
+            stream=_stream_name(env.optional("GAMELAKE_STREAM", "ingest_events")),
             max_offsets_per_trigger=env.whole("GAMELAKE_MAX_OFFSETS_PER_TRIGGER", 1_000_000, 1, 10**9),
             trigger_interval=timedelta(seconds=env.number("GAMELAKE_TRIGGER_SECONDS", 0, 0, 86_400)),
             records_per_task=env.whole("GAMELAKE_RECORDS_PER_TASK", 100_000, 1, 10**9),
@@ -134,6 +135,13 @@ class IngestSettings:
             spark_jars=Path(jars) if jars else None,
             kill=_kill(env.optional("GAMELAKE_FAILPOINT", "")),
         )
+
+
+def _stream_name(text: str) -> str:
+    """A name that is a folder's name in every store."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", text):
+        raise SettingsError(f"GAMELAKE_STREAM is '{text}'; it must be made of letters, digits, _ and -")
+    return text
 
 
 def _kill(text: str) -> Kill | None:
