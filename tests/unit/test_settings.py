@@ -105,6 +105,8 @@ def test_an_encrypted_store_is_not_asked_without_encryption() -> None:
 
 
 def test_a_local_lakehouse_gets_no_keys() -> None:
+    name = "AWS_SECRET_ACCESS_KEY"
+
     assert not _settings(AWS_SECRET_ACCESS_KEY="hidden").lakehouse.location.options
 
 
