@@ -105,9 +105,9 @@ def test_an_encrypted_store_is_not_asked_without_encryption() -> None:
 
 
 def test_a_local_lakehouse_gets_no_keys() -> None:
-    name = "AWS_SECRET_ACCESS_KEY"
+    keys = {"AWS_SECRET_ACCESS_KEY": "hidden"}
 
-    assert not _settings(AWS_SECRET_ACCESS_KEY="hidden").lakehouse.location.options
+    assert not _settings(**keys).lakehouse.location.options
 
 
 def test_some_jobs_need_the_lakehouse_only() -> None:
