@@ -38,7 +38,8 @@ def write_report(results: Results, docs: Path) -> None:
     _, end, after = rest.partition(_END)
     if not begin or not end:
         raise MarkersMissingError(f"{document} lacks the lines {_BEGIN} and {_END}")
-    measured = "\n\n".join([_circumstances(results), _goals(results), _ways(results), _freshness(results.freshness)])
+    parts = [_circumstances(results), _goals(results), _ways(results), _commits(results), _freshness(results.freshness)]
+    measured = "\n\n".join(parts)
     document.write_text(f"{before}{_BEGIN}\n\n{measured}\n\n{_END}{after}", encoding="utf-8")
     (docs / "performance.svg").write_text(_chart(results), encoding="utf-8")
 
@@ -50,8 +51,18 @@ def _circumstances(results: Results) -> str:
         f"{results.wire_bytes_per_event:.0f} bytes, {_rounds(results)} rounds; on {machine.cores} cores "
         f"({machine.cpu_model}) with {machine.memory_bytes / 2**30:.0f} GiB, which Kafka and the registry shared; "
         f"Spark {versions['pyspark']}, Java {versions['java']}, Delta {versions['delta']}, "
-        f"delta-rs {versions['deltalake']}, ptars {versions['ptars']}, Kafka {versions['kafka']}."
+        f"delta-rs {versions['deltalake']}, ptars {versions['ptars']}, Kafka {versions['kafka']}. {_quiet(results)}"
     )
+
+
+def _quiet(results: Results) -> str:
+    """How much of the cores all other processes used while the ways ran."""
+    laps = [each.lap for each in results.measurements if each.lap.other_cpu_seconds is not None]
+    if not laps:
+        return "What other processes used meanwhile was not measured."
+    used = sum(lap.other_cpu_seconds or 0 for lap in laps)
+    share = used / (sum(lap.seconds for lap in laps) * results.machine.cores)
+    return f"Other processes used {share:.1%} of the cores meanwhile."
 
 
 def _rounds(results: Results) -> int:
@@ -63,31 +74,37 @@ def _goals(results: Results) -> str:
     return _table(["figure", "to reach", "measured: median (least to greatest)", "verdict"], rows)
 
 
+def _commits(results: Results) -> str:
+    seconds = sorted(value for each in results.commits for value in each.seconds)
+    if not seconds:
+        return "The commits alone were not measured."
+    p95 = seconds[int(0.95 * len(seconds))]
+    return (
+        f"{results.commits[0].tables} commits together: half of {len(seconds)} repetitions within "
+        f"{median(seconds):.2f} s, 95 % within {p95:.2f} s, the slowest {seconds[-1]:.2f} s."
+    )
+
+
 def _ways(results: Results) -> str:
     rows = [_way_row(_LABELS[way], found) for way in _LABELS if (found := results.of(way))]
-    head = ["way", "records", "records/s", "CPU s per million", "Kafka's CPU s", "files", "decide s", "commit s"]
-    return _table(head, rows)
+    head = ["way", "records", "records/s", "batches alone", "CPU s per million", "Kafka's", "files"]
+    return _table([*head, "decide s", "commit s"], rows)
 
 
 def _way_row(label: str, found: Sequence[Measurement]) -> list[str]:
     rates = [each.rate for each in found]
-    decide = [sum(batch.decide_seconds for batch in each.batches) for each in found if each.batches]
-    commit = [sum(batch.commit_seconds for batch in each.batches) for each in found if each.batches]
     return [
         label,
         f"{found[0].records:,}",
         f"{median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})",
-        _median([each.lap.cpu_seconds * _MILLION / each.records for each in found if each.lap.cpu_seconds is not None]),
+        f"{median(each.trigger_rate for each in found):,.0f}",
+        _median([value * _MILLION / each.records for each in found if (value := each.lap.cpu_seconds) is not None]),
         _median(
-            [
-                each.lap.kafka_cpu_seconds * _MILLION / each.records
-                for each in found
-                if each.lap.kafka_cpu_seconds is not None
-            ]
+            [value * _MILLION / each.records for each in found if (value := each.lap.kafka_cpu_seconds) is not None]
         ),
         f"{found[0].files:,}" if found[0].files else "",
-        _median(decide),
-        _median(commit),
+        _median([sum(batch.decide_seconds for batch in each.batches) for each in found if each.batches]),
+        _median([sum(batch.commit_seconds for batch in each.batches) for each in found if each.batches]),
     ]
 
 
