@@ -4,7 +4,7 @@ All but the dates and the times far away need bytes that no Protobuf library wri
 """
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
@@ -72,6 +72,13 @@ _DIFFERENCES = (
         [("k", 1), ("k", 2)],
     ),
     Difference("a map entry without its message is null", _bytes(5, _ENTRY), "inners", [("k", None)]),
+    Difference("a map entry whose key has another wire type stays", _bytes(4, _number(1, 5)), "counts", [("", 0)]),
+    Difference(
+        "a moment that comes again with another wire type inside is 1970, not the one before",
+        _bytes(6, _number(1, 86_400)) + _bytes(6, _bytes(1, b"k")),
+        "moment",
+        datetime(1970, 1, 1, tzinfo=UTC),
+    ),
     Difference("a day that no calendar has becomes 1970-01-01", _day(2024, 2, 30), "day", date(1970, 1, 1)),
     Difference("a day without a year becomes 1970-01-01", _day(0, 12, 25), "day", date(1970, 1, 1)),
     Difference("a month without a day is its first day", _day(2024, 2, 0), "day", date(2024, 2, 1)),
