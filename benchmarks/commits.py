@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
 from gamelake.lake.manifest import TableFiles
 from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import BatchTransaction, DeltaTables, delta_schema_json
+from gamelake.lake.tables import DeltaTables, delta_schema_json
 from gamelake.silver.events import COMMON_SCHEMA, EVENT_DATE, UNIQUE_COLUMNS
 
 TABLES = 32

@@ -76,6 +76,9 @@ class LakehouseSettings:
         uri = env.required("GAMELAKE_LAKEHOUSE").rstrip("/")
         if not uri.startswith(("file:///", "s3://")):
             raise SettingsError(f"GAMELAKE_LAKEHOUSE is '{uri}'; it must start with file:/// or s3://")
+        if "%" in uri:
+            # Hadoop takes a percent-encoded path to the letter and others decode it: there would be two lakehouses.
+            raise SettingsError(f"GAMELAKE_LAKEHOUSE is '{uri}'; write its path as it is, without percent-encoding")
         return cls(location=Location(uri=uri, options=_s3_options(variables) if uri.startswith("s3://") else {}))
 
 

@@ -19,8 +19,9 @@ from gamelake.fanout.flood import FloodBreaker
 from gamelake.fanout.offsets import check_same_offsets
 from gamelake.fanout.source import Topic
 from gamelake.fanout.stream import Generation, Stream
+from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.manifest import BatchManifest
-from gamelake.lake.tables import BatchTransaction, DeltaTables
+from gamelake.lake.tables import DeltaTables
 
 log = logging.getLogger(__name__)
 

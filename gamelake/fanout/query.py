@@ -17,8 +17,9 @@ from gamelake.fanout.flood import FloodBreaker
 from gamelake.fanout.plan import ChunkLimits, TaskPlan
 from gamelake.fanout.source import Topic
 from gamelake.fanout.stream import Stream
+from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.store import Store
-from gamelake.lake.tables import BatchTransaction, DeltaTables
+from gamelake.lake.tables import DeltaTables
 from gamelake.settings import IngestSettings
 
 log = logging.getLogger(__name__)

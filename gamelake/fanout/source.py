@@ -41,6 +41,9 @@ class Topic:
             "failOnDataLoss": "true",
             "includeHeaders": "true",
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
+            # A fetch at the end of a partition waits so long for more; the default of 500 ms, once per partition that
+            # a task reads, was most of a small batch's time.
+            "kafka.fetch.max.wait.ms": "50",
         }
         stream = spark.readStream.format("kafka").options(**options).load()
         return stream.selectExpr("key", "value", "partition", "offset", "timestamp", f"{HEADERS_AS_JSON} AS headers")

@@ -2,7 +2,6 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
@@ -19,13 +18,15 @@ from deltalake.transaction import (
     create_table_with_add_actions,
 )
 
-from gamelake.lake.columns import delta_field
+from gamelake.lake.appends import BatchTransaction, TableHead, schema_of
 from gamelake.lake.evolution import merged
 from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Location
+from gamelake.lake.store import Location, Store
 
-_ATTEMPTS = 20
+_ATTEMPTS = 100
 _CHECKPOINT_EVERY = 50
+# Log clean-up may remove entries that we have not followed; no retention is as short as this.
+_STALE_SECONDS = 600
 # Checkpoints are made beside the stream; inside a commit they would stall all tables in the same batch.
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _PROPERTIES = {"delta.dataSkippingNumIndexedCols": "32", "delta.checkpointInterval": str(_CHECKPOINT_EVERY)}
@@ -38,20 +39,13 @@ class CommitOutcome(StrEnum):
     ALREADY_COMMITTED = "already_committed"
 
 
-@dataclass(frozen=True, slots=True)
-class BatchTransaction:
-    """The transaction id under which a table takes a batch: application and a version that only grows."""
-
-    app_id: str
-    version: int
-
-
 class DeltaTables:
     """The tables of a lakehouse, opened once and then followed commit by commit."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
-        self._open: dict[str, DeltaTable] = {}
+        self._store = Store(location)
+        self._heads: dict[str, TableHead] = {}
         self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoints")
 
     def __enter__(self) -> Self:
@@ -61,57 +55,72 @@ class DeltaTables:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the checkpoint that is being written end; drop those that wait."""
-        self._upkeep.shutdown(wait=True, cancel_futures=True)
+        """Let the log checkpoints that are due be written."""
+        self._upkeep.shutdown(wait=True)
 
     def schema(self, table: str) -> pa.Schema | None:
         """The table's columns, None if there is no such table yet."""
-        handle = self._refreshed(table)
-        return None if handle is None else schema_of(handle)
+        try:
+            return schema_of(open_table(self._location, table))
+        except TableNotFoundError:
+            return None
 
     def transaction_version(self, table: str, app_id: str) -> int | None:
         """The last batch that the table took from an application."""
-        handle = self._refreshed(table)
-        return None if handle is None else handle.transaction_version(app_id)
+        try:
+            return open_table(self._location, table).transaction_version(app_id)
+        except TableNotFoundError:
+            return None
 
     def append(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         """Add a batch's files to a table, creating it or adding columns where needed; a second time does nothing.
 
         Raises:
             CommitFailedError: other writers were faster at every attempt.
+            StoreError: the table has a feature that the stream does not write.
         """
         conflict: DeltaError | None = None
         for _ in range(_ATTEMPTS):
             try:
-                return self._append_once(entry, transaction)
+                outcome = self._append_once(entry, transaction)
             except CommitFailedError as error:
-                # Another writer changed the table between our look and our commit: look again.
                 conflict = error
             except DeltaError as error:
                 if "already exists" not in str(error):
                     raise
                 conflict = error
+            else:
+                if outcome is not None:
+                    return outcome
         raise CommitFailedError(f"{entry.table}: other writers were faster {_ATTEMPTS} times") from conflict
 
-    def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
-        handle = self._refreshed(entry.table)
-        if handle is None:
+    def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome | None:
+        """One attempt; None if another writer was faster."""
+        head = self._head(entry.table, transaction.app_id)
+        if head is None:
             self._create(entry, transaction)
             return CommitOutcome.COMMITTED
-        taken = handle.transaction_version(transaction.app_id)
+        taken = head.taken[transaction.app_id]
         if taken is not None and taken >= transaction.version:
             return CommitOutcome.ALREADY_COMMITTED
-        _add_columns(handle, Schema.from_json(entry.schema))
-        handle.create_write_transaction(
-            [*_add_actions(entry)],
-            "append",
-            handle.schema(),
-            partition_by=list(entry.partition_by),
-            commit_properties=_commit_properties(transaction),
-            post_commithook_properties=_NO_HOOKS,
-        )
-        self._keep_log_short(handle, entry.table)
+        if merged(head.schema, pa.schema(Schema.from_json(entry.schema))) is not head.schema:
+            _add_columns(open_table(self._location, entry.table), Schema.from_json(entry.schema))
+            head.follow(self._store, entry.table)
+        if not head.put(self._store, entry, transaction):
+            head.follow(self._store, entry.table)
+            return None
+        self._keep_log_short(head, entry.table)
         return CommitOutcome.COMMITTED
+
+    def _head(self, table: str, app_id: str) -> TableHead | None:
+        head = self._heads.get(table)
+        if head is None or app_id not in head.taken or time.monotonic() - head.seen_at > _STALE_SECONDS:
+            try:
+                head = TableHead.of(open_table(self._location, table), app_id)
+            except TableNotFoundError:
+                return None
+            self._heads[table] = head
+        return head
 
     def _create(self, entry: TableFiles, transaction: BatchTransaction) -> None:
         create_table_with_add_actions(
@@ -122,24 +131,16 @@ class DeltaTables:
             name=entry.table.replace("/", "_"),
             configuration=_PROPERTIES,
             storage_options=dict(self._location.options),
-            commit_properties=_commit_properties(transaction),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(transaction.app_id, transaction.version)],
+                custom_metadata={"gamelake.batch": f"{transaction.app_id}/{transaction.version}"},
+            ),
             post_commithook_properties=_NO_HOOKS,
         )
 
-    def _refreshed(self, table: str) -> DeltaTable | None:
-        handle = self._open.get(table)
-        if handle is not None:
-            handle.update_incremental()
-            return handle
-        try:
-            self._open[table] = open_table(self._location, table)
-        except TableNotFoundError:
-            return None
-        return self._open[table]
-
-    def _keep_log_short(self, handle: DeltaTable, table: str) -> None:
+    def _keep_log_short(self, head: TableHead, table: str) -> None:
         """A reader replays at most so many commits after the last checkpoint."""
-        if (handle.version() + 1) % _CHECKPOINT_EVERY == 0:
+        if (head.version + 1) % _CHECKPOINT_EVERY == 0:
             self._upkeep.submit(lambda: open_table(self._location, table).create_checkpoint())
 
 
@@ -150,11 +151,6 @@ def open_table(location: Location, table: str) -> DeltaTable:
         TableNotFoundError: there is no table.
     """
     return DeltaTable(location.child(table), storage_options=dict(location.options))
-
-
-def schema_of(handle: DeltaTable) -> pa.Schema:
-    """A table's columns in the types that `gamelake.lake.columns` gives."""
-    return pa.schema([delta_field(field) for field in pa.schema(handle.schema())])
 
 
 def delta_schema_json(schema: pa.Schema) -> str:
@@ -170,14 +166,6 @@ def _add_columns(handle: DeltaTable, wanted: Schema) -> None:
     changed = [field for field in target if have.get_field_index(field.name) < 0 or have.field(field.name) != field]
     fields: list[Field] = Schema.from_arrow(pa.schema(changed)).fields
     handle.alter.add_columns(fields, post_commithook_properties=_NO_HOOKS)
-    handle.update_incremental()
-
-
-def _commit_properties(transaction: BatchTransaction) -> CommitProperties:
-    return CommitProperties(
-        app_transactions=[Transaction(transaction.app_id, transaction.version)],
-        custom_metadata={"gamelake.batch": f"{transaction.app_id}/{transaction.version}"},
-    )
 
 
 def _add_actions(entry: TableFiles) -> list[AddAction]:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 _NOT_FOUND = 404
-_REFUSED = range(400, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class Registry:
         Raises:
             UnknownSchemaError: the registry has no schema under this id.
             SchemaError: the schema is no Protobuf schema.
-            RegistryUnavailableError: the registry gave no answer.
+            RegistryUnavailableError: the registry gave no answer, or refused to.
         """
         import httpx2  # noqa: PLC0415 # as above
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
@@ -72,9 +71,7 @@ class Registry:
             self._add_references(registered.schema.references or [], texts)
 
 
-def _classified(schema_id: int, error: SchemaRegistryError) -> SchemaError | RegistryUnavailableError:
+def _classified(schema_id: int, error: SchemaRegistryError) -> UnknownSchemaError | RegistryUnavailableError:
     if error.http_status_code == _NOT_FOUND:
         return UnknownSchemaError(f"the registry has no schema {schema_id}")
-    if error.http_status_code in _REFUSED:
-        return SchemaError(f"the registry refuses schema {schema_id}: {error.error_message}")
     return RegistryUnavailableError(f"the registry answered {error.http_status_code}: {error.error_message}")

@@ -96,6 +96,8 @@ class SchemaCache:
             return MissingSchema(DeadLetterReason.SCHEMA_UNAVAILABLE, "the registry gave no answer a moment ago")
         started, pause = self._clock(), _FIRST_PAUSE
         while isinstance(answer := self._ask(schema_id), MissingSchema):
+            if answer.reason is DeadLetterReason.INVALID_SCHEMA:
+                return answer  # an id never changes its meaning, so waiting would not help
             unavailable = answer.reason is DeadLetterReason.SCHEMA_UNAVAILABLE
             # "No such schema" is an answer: a moment is enough for one that is just being registered.
             patience = self._wait.patience if unavailable else min(self._wait.patience, _REGISTRATION_TIME)

@@ -19,7 +19,7 @@ def create_topic(bootstrap_servers: str, name: str, partitions: int) -> None:
     Raises:
         ServiceError: it is there with another number of partitions, or never became writable.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = _admin(bootstrap_servers)
     request = admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])
     try:
         request[name].result(DEADLINE.total_seconds())
@@ -33,12 +33,17 @@ def create_topic(bootstrap_servers: str, name: str, partitions: int) -> None:
 
 def delete_topic(bootstrap_servers: str, name: str) -> None:
     """Delete a topic and its records; one that is not there is deleted already."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = _admin(bootstrap_servers)
     try:
         admin.delete_topics([name])[name].result(DEADLINE.total_seconds())
     except KafkaException as error:
         if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise
+
+
+def _admin(bootstrap_servers: str) -> AdminClient:
+    # Quiet: a client that outlives its broker for a moment would report that on stderr.
+    return AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
 
 
 def _wait_for_leaders(admin: AdminClient, name: str) -> int:

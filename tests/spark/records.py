@@ -13,8 +13,9 @@ from gamelake.contracts.games import GamesContract, GameSpec, UnlistedGames
 from gamelake.fanout.decision import Decider, Decision, Parallelism
 from gamelake.fanout.offsets import PlannedOffsets
 from gamelake.fanout.plan import TaskPlan
+from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import BatchTransaction, DeltaTables
+from gamelake.lake.tables import DeltaTables
 from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
 from gamelake.wire.schemas import schema_path
 

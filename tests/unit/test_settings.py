@@ -114,3 +114,8 @@ def test_some_jobs_need_the_lakehouse_only() -> None:
     settings = LakehouseSettings.from_env({"GAMELAKE_LAKEHOUSE": "file:///srv/lakehouse"})
 
     assert settings.location.uri == "file:///srv/lakehouse"
+
+
+def test_a_percent_encoded_lakehouse_is_refused_because_engines_read_it_differently() -> None:
+    with pytest.raises(SettingsError, match="percent-encoding"):
+        LakehouseSettings.from_env({"GAMELAKE_LAKEHOUSE": "file:///tmp/my%20lake"})

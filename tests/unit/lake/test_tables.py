@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from gamelake.errors import IncompatibleSchemaError
-from gamelake.lake.tables import BatchTransaction, CommitOutcome, open_table, schema_of
+from gamelake.lake.appends import BatchTransaction, schema_of
+from gamelake.lake.tables import CommitOutcome, open_table
 from tests.unit.lake.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
 
 _WRITERS, _COMMITS = 8, 25
