@@ -137,7 +137,7 @@ def _ages(workload: Workload, run: _Run) -> tuple[Floats, tuple[BatchTimes, ...]
     first = run.steady_since + WARM_UP.total_seconds()
     ages, batches = [], []
     for batch in run.batches:
-        ingested = _ingest_seconds(workload, manifests.read(0, batch.batch))
+        ingested = _ingest_seconds(workload, manifests.read(batch.batch))
         ingested = ingested[ingested >= first]
         if len(ingested):
             ages.append(datetime.fromisoformat(batch.committed_at).timestamp() - ingested)

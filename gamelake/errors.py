@@ -4,7 +4,8 @@ GamelakeError
 ├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError
 ├── RecordsError        set these records aside      SchemaError (UnknownSchemaError) · IncompatibleSchemaError
 ├── TransientError      retry with backoff           RegistryUnavailableError
-└── DataLossError       stop the query               TopicRecreatedError · OffsetGapError · DeadLetterFloodError
+└── DataLossError       stop the query               TopicRecreatedError · OffsetGapError · DeadLetterFloodError ·
+                                                     AnotherDriverError
 """
 
 
@@ -66,6 +67,10 @@ class TopicRecreatedError(DataLossError):
 
 class OffsetGapError(DataLossError):
     """Kafka no longer holds records that the checkpoint has yet to read."""
+
+
+class AnotherDriverError(DataLossError):
+    """A second driver writes the same stream."""
 
 
 class DeadLetterFloodError(DataLossError):

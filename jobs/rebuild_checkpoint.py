@@ -18,22 +18,25 @@ def main() -> int:
     """Finish the last batch, then start a new checkpoint generation where it ended."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dry-run", action="store_true", help="say where the stream would go on, and change nothing")
-    parser.add_argument(
-        "--new-topic", action="store_true", help="go on at the beginning of a topic that was made again"
-    )
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--new-topic", action="store_true", help="go on at the beginning of a topic made again")
+    choice.add_argument("--skip-lost", action="store_true", help="give up offsets that Kafka no longer holds")
     arguments = parser.parse_args()
     settings = IngestSettings.from_env()
     stream = Stream(Store(settings.lakehouse.location), settings.stream, settings.topic)
-    topic_id = Topic(settings.bootstrap_servers, settings.topic).id()
-    print(f"next offsets by partition: {stream.next_offsets(topic_id) or 'from the beginning'}")
+    topic = Topic(settings.bootstrap_servers, settings.topic)
+    topic_id, earliest = topic.id(), topic.earliest_offsets()
+    print(f"next offsets by partition: {stream.next_offsets(topic_id)}; Kafka holds them from: {earliest}")
     if arguments.dry_run:
         return OK
     with DeltaTables(settings.lakehouse.location) as tables:
         finish_last_batch(stream, tables)
     if arguments.new_topic:
-        generation = stream.restart_on_new_topic(topic_id)
+        generation = stream.restart_on_new_topic(topic_id, earliest)
     else:
-        generation = stream.rebuild(topic_id, reason="asked for")
+        generation = stream.rebuild(topic_id, reason="asked for", earliest=earliest if arguments.skip_lost else None)
+    for given_up in generation.lost:
+        print(f"given up: offsets {given_up.first} to {given_up.last} of partition {given_up.partition}")
     print(f"generation {generation.number} is ready; its first batch is {generation.first_batch}")
     return OK
 

@@ -36,6 +36,10 @@ def _as_text(books: Books) -> str:
         f"{books.batches:,} batches: {books.records:,} records read = {books.silver_rows:,} silver rows "
         f"+ {dead:,} dead letters"
     )
+    if books.empty_offsets:
+        lines.append(f"{books.empty_offsets:,} offsets held no record (of transactions, or compacted)")
+    if books.lost_offsets:
+        lines.append(f"{books.lost_offsets:,} offsets were given up: Kafka had deleted them before they were read")
     lines += [f"PROBLEM {problem}" for problem in books.problems]
     lines.append("the books do not balance" if books.problems else "every offset was taken once; the books balance")
     return "\n".join(lines)
@@ -48,6 +52,8 @@ def _as_json(books: Books) -> str:
         "records": books.records,
         "silver_rows": books.silver_rows,
         "dead_letters": dict(books.dead_letters),
+        "empty_offsets": books.empty_offsets,
+        "lost_offsets": books.lost_offsets,
         "tables": tables,
         "problems": books.problems,
     }

@@ -12,14 +12,15 @@ from threading import Event, Lock
 import msgspec
 from pyspark.sql import DataFrame
 
-from gamelake.errors import GamelakeError, TopicRecreatedError
+from gamelake.errors import AnotherDriverError, GamelakeError, TopicRecreatedError
 from gamelake.failpoints import Failpoint, Failpoints
 from gamelake.fanout.decision import Decider
 from gamelake.fanout.flood import FloodBreaker
 from gamelake.fanout.offsets import check_same_offsets
 from gamelake.fanout.source import Topic
-from gamelake.fanout.stream import Generation, Stream
+from gamelake.fanout.stream import Stream
 from gamelake.lake.appends import BatchTransaction
+from gamelake.lake.generations import Generation
 from gamelake.lake.manifest import BatchManifest
 from gamelake.lake.tables import DeltaTables
 
@@ -112,8 +113,9 @@ class FanOut:
 
     def _settled(self, batch_id: int) -> BatchManifest | None:
         """The manifest of a batch that was decided by an earlier attempt."""
-        manifest = self._stream.manifests.read(self._generation.number, batch_id)
+        manifest = self._stream.manifests.read(batch_id)
         if manifest is not None:
+            self._check_ours(manifest)
             check_same_offsets(manifest, self._stream.folder(self._generation).offsets(batch_id))
             log.warning("batch %d was decided before: finishing its commits", batch_id)
         return manifest
@@ -139,9 +141,17 @@ class FanOut:
                 dead_letters=decision.dead_letters,
             )
         )
+        self._check_ours(manifest)
         self._breaker.count(manifest.records, sum(manifest.dead_letters.values()))
         self._failpoints.reach(Failpoint.AFTER_MANIFEST)
         return manifest
+
+    def _check_ours(self, manifest: BatchManifest) -> None:
+        if manifest.app_id != self._generation.app_id:
+            raise AnotherDriverError(
+                f"batch {manifest.batch_id} was decided by generation {manifest.generation} of this stream, and this "
+                f"driver runs generation {self._generation.number}: two drivers run. Stop one, and start the job again"
+            )
 
     def _check_topic(self) -> None:
         """Offsets of a topic that was made anew under the same name would silently mean other records."""

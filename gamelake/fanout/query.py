@@ -8,8 +8,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import OffsetGapError
+from gamelake.contracts.games import GamesContract, load_games
+from gamelake.errors import ContractError, OffsetGapError
 from gamelake.failpoints import Failpoints
 from gamelake.fanout.batch import FanOut, OpenStream
 from gamelake.fanout.decision import Decider, Parallelism
@@ -19,7 +19,7 @@ from gamelake.fanout.source import Topic
 from gamelake.fanout.stream import Stream
 from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
+from gamelake.lake.tables import DeltaTables, repartitioned
 from gamelake.settings import IngestSettings
 
 log = logging.getLogger(__name__)
@@ -58,12 +58,18 @@ def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
 
 
 def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: int) -> FanOut:
-    """The batch function of an open stream."""
+    """The batch function of an open stream.
+
+    Raises:
+        ContractError: the games contract is impossible, or not that of the tables that are there.
+    """
+    contract = load_games(settings.games_file)
+    _check_partitioning(contract, source.tables)
     plan = TaskPlan(
         lakehouse=settings.lakehouse.location,
         registry_url=settings.registry_url,
         topic=settings.topic,
-        contract=load_games(settings.games_file),
+        contract=contract,
         schema_wait=settings.schema_wait,
         chunk=ChunkLimits(records=settings.chunk_records),
     )
@@ -74,6 +80,13 @@ def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: i
         breaker.count(manifest.records, sum(manifest.dead_letters.values()))
     decider = Decider(plan, schemas, Parallelism(cores, settings.records_per_task))
     return FanOut(source, decider, breaker, Failpoints(settings.kill))
+
+
+def _check_partitioning(contract: GamesContract, tables: DeltaTables) -> None:
+    for game in contract.games:
+        have, wanted = tables.partition_columns(game.table), tuple(column.value for column in game.partition_by)
+        if have is not None and have != wanted:
+            raise ContractError(repartitioned(game.table, have, wanted))
 
 
 def start(
@@ -117,7 +130,8 @@ def _classified(error: StreamingQueryException) -> Exception:
     text = str(error)
     if "KAFKA_DATA_LOSS" in text or "data may have been lost" in text:
         return OffsetGapError(
-            "Kafka no longer holds offsets that the checkpoint has yet to read: retention passed the reader, or the "
-            "topic was made again. Nothing of this batch was committed; docs/delivery-guarantees.md says how to go on"
+            "Kafka no longer holds offsets that the checkpoint has yet to read: retention passed the reader. Nothing "
+            "of this batch was taken. What Kafka deleted is lost; to give it up and go on with what is there, run "
+            "jobs/rebuild_checkpoint.py --skip-lost"
         )
     return error

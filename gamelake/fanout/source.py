@@ -1,7 +1,7 @@
 """The Kafka topic that a stream reads."""
 
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # the stubs lack it
 from pyspark.sql import DataFrame, SparkSession
 
 from gamelake.bronze.headers import HEADERS_AS_JSON
@@ -29,8 +29,27 @@ class Topic:
         try:
             return str(answer[self._name].result(_ANSWER_SECONDS).topic_id)
         except KafkaException as error:
-            reason = error.args[0].str()
-            raise StartupError(f"the topic '{self._name}' at {self._servers} can't be read: {reason}") from error
+            raise self._unreadable(error) from error
+
+    def earliest_offsets(self) -> dict[int, int]:
+        """The first offset that Kafka still holds of each partition.
+
+        Raises:
+            StartupError: Kafka or the topic is not there.
+        """
+        description = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_ANSWER_SECONDS)
+        try:
+            partitions = [found.id for found in description[self._name].result(_ANSWER_SECONDS).partitions]
+            earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+            request = {TopicPartition(self._name, partition): earliest for partition in partitions}
+            answers = self._admin.list_offsets(request, request_timeout=_ANSWER_SECONDS)
+            return {place.partition: answer.result(_ANSWER_SECONDS).offset for place, answer in answers.items()}
+        except KafkaException as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: KafkaException) -> StartupError:
+        reason = error.args[0].str()
+        return StartupError(f"the topic '{self._name}' at {self._servers} can't be read: {reason}")
 
     def records(self, spark: SparkSession, max_offsets_per_trigger: int) -> DataFrame:
         """The topic's records as a stream from its beginning, in the columns that tasks take."""
@@ -40,6 +59,7 @@ class Topic:
             "startingOffsets": "earliest",
             "failOnDataLoss": "true",
             "includeHeaders": "true",
+            "kafka.isolation.level": "read_committed",
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
             # A fetch at the end of a partition waits so long for more; the default of 500 ms, once per partition that
             # a task reads, was most of a small batch's time.

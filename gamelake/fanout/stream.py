@@ -13,34 +13,11 @@ import msgspec
 
 from gamelake.errors import CheckpointError, TopicRecreatedError
 from gamelake.fanout.checkpoint import CheckpointFolder
-from gamelake.lake.manifest import BatchManifest, Manifests
+from gamelake.lake.generations import Generation, Generations
+from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange
 from gamelake.lake.store import Store
-from gamelake.naming import checkpoint_path, generation_path
 
 log = logging.getLogger(__name__)
-
-
-class Generation(msgspec.Struct, frozen=True, kw_only=True):
-    """One checkpoint generation of a stream. `first_batch` is the id of its first batch."""
-
-    stream: str
-    number: int
-    query_id: str
-    topic: str
-    topic_id: str
-    first_batch: int
-    reason: str
-    created_at: str
-
-    @property
-    def checkpoint(self) -> str:
-        """The checkpoint's folder in the lakehouse."""
-        return checkpoint_path(self.stream, self.number)
-
-    @property
-    def app_id(self) -> str:
-        """The application of this generation's Delta transactions."""
-        return f"{self.query_id}-{self.number}"
 
 
 class Stream:
@@ -50,12 +27,13 @@ class Stream:
         self._store = store
         self._name = name
         self._topic = topic
+        self._generations = Generations(store, name)
         self.manifests = Manifests(store, name)
 
     def current(self) -> Generation | None:
         """The newest generation, None before the first start."""
-        numbers = [int(path.split("/")[-1].split(".")[0]) for path in self._store.paths(self._generations())]
-        return self._read(max(numbers)) if numbers else None
+        generations = self._generations.all()
+        return generations[-1] if generations else None
 
     def open(self, topic_id: str) -> Generation:
         """The generation to run: the current one if its checkpoint is whole, else one made for what is there.
@@ -83,10 +61,16 @@ class Stream:
             )
         return current
 
-    def rebuild(self, topic_id: str, reason: str) -> Generation:
+    def rebuild(self, topic_id: str, reason: str, earliest: Mapping[int, int] | None = None) -> Generation:
         """Start a new generation where the manifests end.
 
         The caller must have committed the last manifest to all its tables.
+
+        Args:
+            topic_id: the topic as it is now.
+            reason: why, for the record.
+            earliest: the first offset that Kafka still holds of each partition, to give up what came before it; the
+                offsets given up stand in the generation's record.
 
         Raises:
             TopicRecreatedError: the manifests count in another topic.
@@ -95,7 +79,10 @@ class Stream:
         if current is None:
             raise CheckpointError(f"the stream '{self._name}' was never started: there is nothing to rebuild")
         self._check_topic(current, topic_id)
-        generation = self._after(current, topic_id, reason, self.next_offsets(topic_id))
+        expected = self.next_offsets(topic_id)
+        held = dict(earliest or {})
+        reachable = {partition: max(offset, held.get(partition, 0)) for partition, offset in expected.items()}
+        generation = self._after(current, topic_id, reason, held | reachable, lost(expected, reachable))
         log.warning(
             "checkpoint rebuilt from the manifests: generation %d, next batch %d",
             generation.number,
@@ -103,18 +90,18 @@ class Stream:
         )
         return generation
 
-    def restart_on_new_topic(self, topic_id: str) -> Generation:
-        """Start a new generation at the beginning of a topic that took the place of the old one."""
+    def restart_on_new_topic(self, topic_id: str, earliest: Mapping[int, int]) -> Generation:
+        """Start a new generation at the beginning, the `earliest` offsets, of a topic that replaced the old one."""
         current = self.current()
         if current is None:
             raise CheckpointError(f"the stream '{self._name}' was never started: start it instead")
-        return self._after(current, topic_id, "the topic was recreated", {})
+        return self._after(current, topic_id, "the topic was recreated", earliest, ())
 
     def next_offsets(self, topic_id: str) -> dict[int, int]:
         """The offset after the last one taken of each partition, over all manifests of this topic."""
         offsets: dict[int, int] = {}
-        for number, batch_id in self.manifests.batches():
-            manifest = self.manifests.read(number, batch_id)
+        for batch_id in self.manifests.batches():
+            manifest = self.manifests.read(batch_id)
             if manifest is not None and manifest.topic_id == topic_id:
                 for taken in manifest.offsets:
                     offsets[taken.partition] = max(offsets.get(taken.partition, 0), taken.last + 1)
@@ -139,19 +126,27 @@ class Stream:
 
     def _first(self, topic_id: str) -> Generation:
         generation = self._generation(0, topic_id, "first start", str(uuid.uuid4()))
-        self._record(generation)
+        self._generations.add(generation)
         self.folder(generation).create(generation.query_id)
         return generation
 
-    def _after(self, current: Generation, topic_id: str, reason: str, offsets: Mapping[int, int]) -> Generation:
+    def _after(
+        self,
+        current: Generation,
+        topic_id: str,
+        reason: str,
+        offsets: Mapping[int, int],
+        given_up: tuple[OffsetRange, ...],
+    ) -> Generation:
         """Start the generation after the current one, behind the last manifest."""
         generation = self._generation(current.number + 1, topic_id, reason, current.query_id)
+        generation = msgspec.structs.replace(generation, lost=given_up)
         # The checkpoint is whole before the generation counts: half of one would read the topic from its beginning.
         if generation.first_batch:
             self.folder(generation).resume_after(generation.query_id, generation.first_batch - 1, offsets)
         else:
             self.folder(generation).create(generation.query_id)
-        self._record(generation)
+        self._generations.add(generation)
         return generation
 
     def _generation(self, number: int, topic_id: str, reason: str, query_id: str) -> Generation:
@@ -167,15 +162,13 @@ class Stream:
             created_at=datetime.now(UTC).isoformat(),
         )
 
-    def _record(self, generation: Generation) -> None:
-        content = msgspec.json.format(msgspec.json.encode(generation))
-        if not self._store.put_new(generation_path(self._name, generation.number), content):
-            raise CheckpointError(
-                f"another process has just started generation {generation.number} of stream '{self._name}'"
-            )
 
-    def _generations(self) -> str:
-        return generation_path(self._name, 0).rsplit("/", 1)[0]
-
-    def _read(self, number: int) -> Generation:
-        return msgspec.json.decode(self._store.get(generation_path(self._name, number)) or b"", type=Generation)
+def lost(expected: Mapping[int, int], reachable: Mapping[int, int]) -> tuple[OffsetRange, ...]:
+    """What lies between the offsets that were to be read next and the ones that can be."""
+    return tuple(
+        OffsetRange(
+            partition=partition, first=offset, last=reachable[partition] - 1, records=reachable[partition] - offset
+        )
+        for partition, offset in sorted(expected.items())
+        if reachable[partition] > offset
+    )

@@ -40,6 +40,7 @@ class TableHead:
 
     version: int
     schema: pa.Schema
+    partition_by: tuple[str, ...]
     taken: dict[str, int | None]
     seen_at: float = field(default_factory=time.monotonic)
 
@@ -52,7 +53,8 @@ class TableHead:
         """
         protocol = handle.protocol()
         _check_protocol(handle.table_uri, protocol.min_reader_version, protocol.min_writer_version)
-        return cls(handle.version(), schema_of(handle), {app_id: handle.transaction_version(app_id)})
+        partition_by = tuple(handle.metadata().partition_columns)
+        return cls(handle.version(), schema_of(handle), partition_by, {app_id: handle.transaction_version(app_id)})
 
     def follow(self, store: Store, table: str) -> None:
         """Take in the commits that others have made since."""
@@ -67,6 +69,7 @@ class TableHead:
                 self.taken[action["txn"]["appId"]] = action["txn"]["version"]
             if "metaData" in action:
                 self.schema = _columns(Schema.from_json(action["metaData"]["schemaString"]))
+                self.partition_by = tuple(action["metaData"]["partitionColumns"])
             if "protocol" in action:
                 protocol = action["protocol"]
                 _check_protocol(table, protocol["minReaderVersion"], protocol["minWriterVersion"])

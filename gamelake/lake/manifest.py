@@ -60,7 +60,7 @@ class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifests:
-    """The manifests of one stream, by checkpoint generation and batch id."""
+    """The manifests of one stream, by batch id; ids go on across checkpoint generations."""
 
     def __init__(self, store: Store, stream: str) -> None:
         self._store = store
@@ -68,31 +68,31 @@ class Manifests:
 
     def settle(self, manifest: BatchManifest) -> BatchManifest:
         """Write a batch's manifest; if the batch has one already, that one stands and is returned."""
-        path = _path(manifest.stream, manifest.generation, manifest.batch_id)
-        if self._store.put_new(path, _pack(manifest)):
+        if self._store.put_new(_path(self._stream, manifest.batch_id), _pack(manifest)):
             return manifest
-        standing = self.read(manifest.generation, manifest.batch_id)
+        standing = self.read(manifest.batch_id)
         assert standing is not None  # noqa: S101 # put_new has just found it, and nothing removes manifests
         return standing
 
-    def read(self, generation: int, batch_id: int) -> BatchManifest | None:
+    def read(self, batch_id: int) -> BatchManifest | None:
         """The manifest of a batch, None if the batch was never decided."""
-        packed = self._store.get(_path(self._stream, generation, batch_id))
+        packed = self._store.get(_path(self._stream, batch_id))
         return None if packed is None else _unpack(packed)
 
-    def batches(self) -> list[tuple[int, int]]:
-        """(generation, batch id) of every decided batch, in order."""
+    def batches(self) -> list[int]:
+        """The ids of all decided batches, in order."""
         paths = self._store.paths(f"_gamelake/streams/{self._stream}/manifests")
-        return [(int(path.split("/")[-2]), int(path.split("/")[-1].split(".")[0])) for path in paths]
+        return [int(path.split("/")[-1].split(".")[0]) for path in paths]
 
     def last(self, count: int) -> list[BatchManifest]:
         """The newest manifests, at most `count`, oldest first."""
-        found = [self.read(generation, batch_id) for generation, batch_id in self.batches()[-count:]]
+        found = [self.read(batch_id) for batch_id in self.batches()[-count:]]
         return [manifest for manifest in found if manifest is not None]
 
 
-def _path(stream: str, generation: int, batch_id: int) -> str:
-    return f"_gamelake/streams/{stream}/manifests/{generation:06d}/{batch_id:012d}.json.zst"
+def _path(stream: str, batch_id: int) -> str:
+    # Not by generation: of two drivers that take themselves for the stream's, only one can decide a batch.
+    return f"_gamelake/streams/{stream}/manifests/{batch_id:012d}.json.zst"
 
 
 def _pack(manifest: BatchManifest) -> bytes:

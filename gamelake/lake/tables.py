@@ -18,6 +18,7 @@ from deltalake.transaction import (
     create_table_with_add_actions,
 )
 
+from gamelake.errors import ContractError
 from gamelake.lake.appends import BatchTransaction, TableHead, schema_of
 from gamelake.lake.evolution import merged
 from gamelake.lake.manifest import TableFiles
@@ -65,6 +66,13 @@ class DeltaTables:
         except TableNotFoundError:
             return None
 
+    def partition_columns(self, table: str) -> tuple[str, ...] | None:
+        """What the table is partitioned by, None if there is no such table yet."""
+        try:
+            return tuple(open_table(self._location, table).metadata().partition_columns)
+        except TableNotFoundError:
+            return None
+
     def transaction_version(self, table: str, app_id: str) -> int | None:
         """The last batch that the table took from an application."""
         try:
@@ -78,6 +86,7 @@ class DeltaTables:
         Raises:
             CommitFailedError: other writers were faster at every attempt.
             StoreError: the table has a feature that the stream does not write.
+            ContractError: the table is partitioned by other columns.
         """
         conflict: DeltaError | None = None
         for _ in range(_ATTEMPTS):
@@ -100,6 +109,8 @@ class DeltaTables:
         if head is None:
             self._create(entry, transaction)
             return CommitOutcome.COMMITTED
+        if head.partition_by != entry.partition_by:
+            raise ContractError(repartitioned(entry.table, head.partition_by, entry.partition_by))
         taken = head.taken[transaction.app_id]
         if taken is not None and taken >= transaction.version:
             return CommitOutcome.ALREADY_COMMITTED
@@ -151,6 +162,14 @@ def open_table(location: Location, table: str) -> DeltaTable:
         TableNotFoundError: there is no table.
     """
     return DeltaTable(location.child(table), storage_options=dict(location.options))
+
+
+def repartitioned(table: str, have: tuple[str, ...], wanted: tuple[str, ...]) -> str:
+    """What to say of a table whose contract asks for other partition columns than it has."""
+    return (
+        f"{table} is partitioned by {', '.join(have)}, and the games contract says {', '.join(wanted)}: a table "
+        "keeps its partitioning for life. Put the contract back, or give the game another name and with it a new table"
+    )
 
 
 def delta_schema_json(schema: pa.Schema) -> str:

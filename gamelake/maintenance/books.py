@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from gamelake.lake.generations import Generations
 from gamelake.lake.log import LoggedFile, TableLog
 from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange
 from gamelake.lake.store import Store
@@ -26,13 +27,19 @@ class TableBooks:
 
 @dataclass(slots=True)
 class Books:
-    """The balance of a lakehouse; it adds up if there are no problems."""
+    """The balance of a lakehouse; it adds up if there are no problems.
+
+    `empty_offsets` held no record: markers and aborted records of Kafka transactions, or what compaction removed.
+    `lost_offsets` were given up by a person when Kafka no longer had them.
+    """
 
     batches: int = 0
     records: int = 0
     silver_rows: int = 0
     dead_letters: Counter[str] = field(default_factory=Counter)
     tables: list[TableBooks] = field(default_factory=list)
+    empty_offsets: int = 0
+    lost_offsets: int = 0
     problems: list[str] = field(default_factory=list)
 
 
@@ -48,10 +55,14 @@ def balance(store: Store) -> Books:
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]] = defaultdict(list)
     for stream in streams_of(store):
         manifests = Manifests(store, stream)
-        for generation, batch_id in manifests.batches():
-            manifest = manifests.read(generation, batch_id)
+        for batch_id in manifests.batches():
+            manifest = manifests.read(batch_id)
             if manifest is not None:
                 _take(manifest, books, promised, offsets)
+        for generation in Generations(store, stream).all():
+            for given_up in generation.lost:
+                books.lost_offsets += given_up.records
+                offsets[generation.topic, generation.topic_id, given_up.partition].append(given_up)
     for (topic, _, partition), ranges in sorted(offsets.items()):
         books.problems += [f"{topic}[{partition}]: {problem}" for problem in offset_problems(ranges)]
     for table in _table_names(store, promised):
@@ -73,6 +84,7 @@ def _take(
     books.dead_letters.update(manifest.dead_letters)
     books.problems += [f"batch {manifest.batch_id}: {problem}" for problem in batch_problems(manifest)]
     for taken in manifest.offsets:
+        books.empty_offsets += taken.last - taken.first + 1 - taken.records
         offsets[manifest.topic, manifest.topic_id, taken.partition].append(taken)
     transaction = f"{manifest.app_id}/{manifest.batch_id}"
     for entry in manifest.tables:
@@ -106,10 +118,6 @@ def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:
             yield f"offsets {after.first} to {min(before.last, after.last)} were taken twice"
         elif after.first > before.last + 1:
             yield f"offsets {before.last + 1} to {after.first - 1} were never taken"
-    for taken in ordered:
-        missing = taken.last - taken.first + 1 - taken.records
-        if missing:
-            yield f"{missing} offsets from {taken.first} to {taken.last} held no record"
 
 
 def file_problems(promised: dict[str, tuple[str, int]], log: TableLog) -> Iterator[str]:

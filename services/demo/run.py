@@ -32,7 +32,7 @@ TIME_TO_END = timedelta(seconds=60)
 TIME_TO_GIVE_UP = timedelta(seconds=15)
 
 # A stream, its checkpoint generation and the batch's id.
-BatchKey = tuple[str, int, int]
+BatchKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Run:
         self._store = Store(places.lakehouse)
         self._services = EmbeddedServices(places.directory)
         self._clock = RunClock()
-        self._job_log = JobLog(places.job_log, {batch for _, _, batch in _batch_keys(self._store)})
+        self._job_log = JobLog(places.job_log, {batch for _, batch in _batch_keys(self._store)})
 
     def record(self) -> Recording:
         """Run everything to its end; whatever goes wrong, nothing is left running.
@@ -163,7 +163,7 @@ class Run:
 
     def _batches(self, lines: list[BatchLine], known: set[BatchKey]) -> tuple[tuple[BatchLine, BatchManifest], ...]:
         new = sorted(_batch_keys(self._store) - known)
-        manifests = {batch: Manifests(self._store, stream).read(number, batch) for stream, number, batch in new}
+        manifests = {batch: Manifests(self._store, stream).read(batch) for stream, batch in new}
         pairs = tuple((line, manifest) for line in lines if (manifest := manifests.get(line.batch)) is not None)
         if len(pairs) != len(new) or len(pairs) != len(lines):
             raise DemoError(f"the job told of {len(lines)} batches and left {len(new)} manifests")
@@ -171,7 +171,7 @@ class Run:
 
 
 def _batch_keys(store: Store) -> set[BatchKey]:
-    return {(stream, *key) for stream in streams_of(store) for key in Manifests(store, stream).batches()}
+    return {(stream, batch) for stream in streams_of(store) for batch in Manifests(store, stream).batches()}
 
 
 def _has_ended_well(simulator: ChildProcess) -> bool:

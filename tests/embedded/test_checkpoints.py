@@ -4,6 +4,9 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # the stubs lack it
+
 from gamelake.failpoints import Failpoint
 from services.embedded.topics import create_topic, delete_topic
 from tests.embedded.lakehouse import Lakehouse
@@ -68,3 +71,37 @@ def test_a_topic_that_was_made_again_stops_the_stream_until_someone_says_go_on(
     lakehouse.ingest()
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert lakehouse.books().problems == []
+
+
+def test_what_retention_deleted_stops_the_stream_until_it_is_given_up(lakehouse: Lakehouse, sender: Sender) -> None:
+    kept = sender.send_events(60, "Archery")
+    lakehouse.ingest()
+    sender.send_events(60, "Archery")
+    delete_records(lakehouse)
+    kept += sender.send_events(30, "Bingo")
+
+    job = lakehouse.start("--available-now")
+
+    assert job.wait() == DATA_LOSS
+    assert "--skip-lost" in job.log_text()
+
+    assert lakehouse.start("--skip-lost", job="rebuild_checkpoint").wait() == 0
+    lakehouse.ingest()
+    assert lakehouse.event_ids() == Counter(kept)
+    assert lakehouse.books().lost_offsets == 60
+    assert lakehouse.books().problems == []
+
+
+def delete_records(lakehouse: Lakehouse) -> None:
+    """Have Kafka delete all that the topic holds now, as retention would."""
+    admin = AdminClient({"bootstrap.servers": lakehouse.bootstrap_servers, "log_level": 0})
+    latest = {
+        TopicPartition(lakehouse.topic, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        for partition in range(2)
+    }
+    ends = [
+        TopicPartition(lakehouse.topic, place.partition, answer.result(30).offset)
+        for place, answer in admin.list_offsets(latest).items()
+    ]
+    for answer in admin.delete_records(ends).values():
+        answer.result(30)

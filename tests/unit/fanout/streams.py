@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from gamelake.fanout.stream import Generation, Stream
+from gamelake.fanout.stream import Stream
+from gamelake.lake.generations import Generation
 from gamelake.lake.manifest import BatchManifest, OffsetRange
 from gamelake.lake.store import Location, Store
 

@@ -1,13 +1,19 @@
 """Checkpoints: a damaged one is named, a lost one is rebuilt where the manifests end, an alien one is refused."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from msgspec import structs
 
-from gamelake.errors import CheckpointError, TopicRecreatedError
+from gamelake.errors import AnotherDriverError, CheckpointError, TopicRecreatedError
+from gamelake.failpoints import Failpoints
+from gamelake.fanout.batch import FanOut, OpenStream
 from gamelake.fanout.checkpoint import Checkpoint
-from gamelake.fanout.stream import Generation, Stream
+from gamelake.fanout.stream import Stream
+from gamelake.lake.generations import Generation
 from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables
 from tests.unit.fanout.streams import (
     NEW_TOPIC_ID,
     TOPIC,
@@ -182,10 +188,10 @@ def test_a_topic_that_was_made_again_is_refused(stream: Stream) -> None:
 
 
 def test_a_new_topic_is_read_from_its_beginning_when_asked_for(running: Generation, stream: Stream) -> None:
-    restarted = stream.restart_on_new_topic(NEW_TOPIC_ID)
+    restarted = stream.restart_on_new_topic(NEW_TOPIC_ID, {0: 3, 1: 0})
 
     assert (restarted.number, restarted.first_batch, restarted.topic_id) == (1, 2, NEW_TOPIC_ID)
-    assert stream.folder(restarted).offsets(1) == {}
+    assert stream.folder(restarted).offsets(1) == {0: 3, 1: 0}
     assert stream.next_offsets(NEW_TOPIC_ID) == {}
     assert stream.open(NEW_TOPIC_ID) == restarted
     assert restarted.app_id != running.app_id
@@ -209,4 +215,38 @@ def test_what_was_never_started_can_not_be_rebuilt(stream: Stream) -> None:
     with pytest.raises(CheckpointError, match="never started"):
         stream.rebuild(TOPIC_ID, "asked for")
     with pytest.raises(CheckpointError, match="never started"):
-        stream.restart_on_new_topic(NEW_TOPIC_ID)
+        stream.restart_on_new_topic(NEW_TOPIC_ID, {})
+
+
+def test_offsets_that_kafka_has_deleted_can_be_given_up_on_record(running: Generation, stream: Stream) -> None:
+    expected = stream.next_offsets(TOPIC_ID)
+    earliest = {partition: offset + 5 for partition, offset in expected.items()}
+
+    rebuilt = stream.rebuild(TOPIC_ID, "asked for", earliest)
+
+    assert rebuilt.number == running.number + 1
+    assert {taken.partition: (taken.first, taken.last) for taken in rebuilt.lost} == {
+        partition: (offset, offset + 4) for partition, offset in expected.items()
+    }
+    assert stream.folder(rebuilt).offsets(rebuilt.first_batch - 1) == earliest
+
+
+def test_nothing_is_given_up_that_kafka_still_holds(stream: Stream, running: Generation) -> None:
+    rebuilt = stream.rebuild(running.topic_id, "asked for", {0: 0})
+
+    assert rebuilt.lost == ()
+    assert stream.folder(rebuilt).offsets(rebuilt.first_batch - 1) == stream.next_offsets(TOPIC_ID)
+
+
+def test_a_batch_that_another_driver_has_decided_stops_this_one(
+    running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    decide(stream, structs.replace(running, number=7), batch_id=2, last=39)
+    log_batch(tmp_path, running, 2, {0: 40})
+    # Of a batch that is decided already, neither the records nor a decider are looked at.
+    nothing = cast("Any", None)
+    with DeltaTables(location_of(tmp_path)) as tables:
+        body = FanOut(OpenStream(stream, running, tables, nothing), nothing, nothing, Failpoints())
+
+        with pytest.raises(AnotherDriverError, match="two drivers run"):
+            body(nothing, 2)

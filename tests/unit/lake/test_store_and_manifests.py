@@ -80,7 +80,7 @@ def test_the_first_decision_about_a_batch_stands(store: Store) -> None:
     first = manifests.settle(_manifest(7, records=10))
     second = manifests.settle(_manifest(7, records=20))
 
-    assert first == second == manifests.read(0, 7) == _manifest(7, records=10)
+    assert first == second == manifests.read(7) == _manifest(7, records=10)
 
 
 def test_a_decision_says_what_a_batch_held(store: Store) -> None:
@@ -92,10 +92,10 @@ def test_a_decision_says_what_a_batch_held(store: Store) -> None:
 
 def test_manifests_are_found_in_the_order_of_their_batches(store: Store) -> None:
     manifests = Manifests(store, "ingest")
-    for generation, batch_id in ((1, 100), (0, 9), (0, 10), (1, 11)):
-        manifests.settle(_manifest(batch_id, generation=generation))
+    for batch_id in (100, 9, 10, 11):
+        manifests.settle(_manifest(batch_id))
 
-    assert manifests.batches() == [(0, 9), (0, 10), (1, 11), (1, 100)]
+    assert manifests.batches() == [9, 10, 11, 100]
     assert [manifest.batch_id for manifest in manifests.last(2)][-1] == 100
-    assert manifests.read(0, 11) is None
+    assert manifests.read(12) is None
     assert Manifests(store, "none").last(1) == []

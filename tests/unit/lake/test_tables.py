@@ -10,13 +10,26 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from msgspec import structs
 
-from gamelake.errors import IncompatibleSchemaError
-from gamelake.lake.appends import BatchTransaction, schema_of
+from gamelake.errors import ContractError, IncompatibleSchemaError
+from gamelake.lake.appends import BatchTransaction, TableHead, schema_of
+from gamelake.lake.store import Store
 from gamelake.lake.tables import CommitOutcome, open_table
 from tests.unit.lake.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
 
 _WRITERS, _COMMITS = 8, 25
+
+
+class CountingStore(Store):
+    """Counts what is read."""
+
+    count = 0
+
+    def get(self, path: str) -> bytes | None:
+        """Read, and count it."""
+        self.count += 1
+        return super().get(path)
 
 
 def _table(folder: Path) -> DeltaTable:
@@ -189,3 +202,33 @@ def test_statistics_reach_the_log_and_spare_readers_whole_files(two_days: DeltaT
     by_value = list(dataset.get_fragments(filter=pc.field("number") > 50))
     by_day = list(dataset.get_fragments(filter=pc.field("event_date") == pa.scalar("2026-01-01").cast(pa.date32())))
     assert (len(list(dataset.get_fragments())), len(by_value), len(by_day)) == (2, 1, 1)
+
+
+def test_a_table_keeps_its_partitioning_and_refuses_another(tmp_path: Path) -> None:
+    entry = an_append(tmp_path, some_rows(0))
+    with tables_in(tmp_path) as tables:
+        tables.append(entry, BatchTransaction("query-0", 0))
+
+        with pytest.raises(ContractError, match="keeps its partitioning for life"):
+            tables.append(
+                structs.replace(entry, partition_by=("event_date", "platform")), BatchTransaction("query-0", 1)
+            )
+
+    assert _numbers(tmp_path) == [0, 1, 2]
+
+
+def test_an_append_costs_the_same_however_many_there_were(tmp_path: Path) -> None:
+    entries = [an_append(tmp_path, some_rows(3 * batch)) for batch in range(120)]
+    reads = CountingStore(a_location(tmp_path))
+    head = None
+    for batch, entry in enumerate(entries):
+        with tables_in(tmp_path) as tables:
+            if batch == 0:
+                tables.append(entry, BatchTransaction("query-0", 0))
+                head = TableHead.of(_table(tmp_path), "query-0")
+                continue
+        assert head is not None
+        assert head.put(reads, entry, BatchTransaction("query-0", batch))
+
+    assert reads.count == 0
+    assert _numbers(tmp_path) == list(range(360))
