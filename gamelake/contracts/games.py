@@ -54,7 +54,7 @@ class GameSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def target_file_bytes(self) -> int:
-        """Size that compaction aims at and no batch file exceeds, in bytes."""
+        """Size that compaction aims at, in bytes."""
         return parse_size(self.target_file_size)
 
 
