@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from benchmarks.peers import CEILING, TEXTBOOK, fan_out_name
+from benchmarks.peers import CEILING, CEILING_OF_COLUMNS, TEXTBOOK, fan_out_name
 from benchmarks.results import Results
 
 
@@ -48,17 +48,19 @@ class Goal:
         return Verdict.REACHED if reached else Verdict.FALLS_SHORT
 
 
-def rate_ratios(results: Results, way: str, other: str) -> list[float]:
-    """Records per second of one way over another's, round by round.
+def rate_ratios(results: Results, way: str, *others: str) -> list[float]:
+    """Records per second of one way over those of the fastest of others, round by round.
 
     The micro-batches alone count: a query's start takes its time whatever it does, and would bring any two ways closer.
     """
-    others = {each.round: each.trigger_rate for each in results.of(other)}
-    return [each.trigger_rate / others[each.round] for each in results.of(way) if each.round in others]
+    fastest: dict[int, float] = {}
+    for each in (found for other in others for found in results.of(other)):
+        fastest[each.round] = max(each.trigger_rate, fastest.get(each.round, 0))
+    return [each.trigger_rate / fastest[each.round] for each in results.of(way) if each.round in fastest]
 
 
-def _fan_out_to(other: str, tables: int = 30) -> Callable[[Results], Sequence[float]]:
-    return lambda results: rate_ratios(results, fan_out_name(tables), other)
+def _fan_out_to(*others: str, tables: int = 30) -> Callable[[Results], Sequence[float]]:
+    return lambda results: rate_ratios(results, fan_out_name(tables), *others)
 
 
 def _commit_seconds(results: Results) -> list[float]:
@@ -70,11 +72,18 @@ def _silver_bytes(results: Results) -> list[float]:
 
 
 GOALS: tuple[Goal, ...] = (
-    Goal("fan-out into 30 game tables, of Spark's ceiling: first step", 0.4, "", _fan_out_to(CEILING)),
-    Goal("fan-out into 30 game tables, of Spark's ceiling: second step", 0.5, "", _fan_out_to(CEILING)),
+    Goal(
+        "fan-out into 30 game tables, of Spark's ceiling: first step", 0.4, "", _fan_out_to(CEILING, CEILING_OF_COLUMNS)
+    ),
+    Goal(
+        "fan-out into 30 game tables, of Spark's ceiling: second step",
+        0.5,
+        "",
+        _fan_out_to(CEILING, CEILING_OF_COLUMNS),
+    ),
     Goal("fan-out into 30 game tables, times the textbook", 5, "", _fan_out_to(TEXTBOOK)),
     Goal("rate into 30 game tables, of the rate into one", 0.75, "", _fan_out_to(fan_out_name(1))),
-    Goal("rate into 100 game tables, of the rate into one", 0.6, "", _fan_out_to(fan_out_name(1), 100)),
+    Goal("rate into 100 game tables, of the rate into one", 0.6, "", _fan_out_to(fan_out_name(1), tables=100)),
     Goal("32 idempotent commits together", 0.4, " s", _commit_seconds, at_most=True),
     Goal("bytes per event in the game tables", 60, "", _silver_bytes, at_most=True),
     Goal(

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from benchmarks.fan_out import fan_out_into
 from benchmarks.python_loop import consume_and_append
-from benchmarks.spark_ceiling import read_into_nowhere
+from benchmarks.spark_ceiling import read_fan_out_columns_into_nowhere, read_into_nowhere
 from benchmarks.textbook import append_partitioned, append_to_each
 from benchmarks.way import Outcome, Way, Workload
 
-CEILING, TEXTBOOK, PARTITIONED, PYTHON_LOOP = "ceiling", "textbook", "textbook_partitioned", "python_loop"
+CEILING, CEILING_OF_COLUMNS = "ceiling", "ceiling_of_columns"
+TEXTBOOK, PARTITIONED, PYTHON_LOOP = "textbook", "textbook_partitioned", "python_loop"
 FAN_OUT_TABLES = (1, 10, 30, 100)
 
 
@@ -35,6 +36,7 @@ def fan_out_name(tables: int) -> str:
 
 WAYS: Mapping[str, WayInPeer] = {
     CEILING: WayInPeer("ceiling", read_into_nowhere),
+    CEILING_OF_COLUMNS: WayInPeer("ceiling", read_fan_out_columns_into_nowhere),
     **{fan_out_name(tables): WayInPeer("fan_out", fan_out_into(tables)) for tables in FAN_OUT_TABLES},
     TEXTBOOK: WayInPeer("textbook", append_to_each),
     PARTITIONED: WayInPeer("textbook", append_partitioned),

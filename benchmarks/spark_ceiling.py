@@ -1,16 +1,29 @@
 """The ceiling: what Spark's Kafka source alone can do on this machine, its records going nowhere."""
 
-from benchmarks.spark import kafka_records, trigger_seconds, warm_session
+from pyspark.sql import DataFrame
+
+from benchmarks.spark import MAX_OFFSETS_PER_TRIGGER, kafka_records, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.way import Outcome, Workload, check_records
+from gamelake.fanout.source import Topic
 
 
 def read_into_nowhere(workload: Workload) -> Outcome:
-    """Read the whole topic as a stream into Spark's `noop` sink."""
+    """Read the whole topic as a stream into Spark's `noop` sink, as plainly as can be."""
+    return _read(kafka_records(warm_session(workload.spark_jars), workload), workload)
+
+
+def read_fan_out_columns_into_nowhere(workload: Workload) -> Outcome:
+    """The same with the columns and the number of tasks that the fan-out takes."""
     spark = warm_session(workload.spark_jars)
+    records = Topic(workload.bootstrap_servers, workload.topic).records(spark, MAX_OFFSETS_PER_TRIGGER)
+    return _read(records.coalesce(spark.sparkContext.defaultParallelism), workload)
+
+
+def _read(records: DataFrame, workload: Workload) -> Outcome:
     checkpoint = str(workload.directory / "checkpoint")
     watch = Stopwatch.start(workload.kafka_pid)
-    writer = kafka_records(spark, workload).writeStream.format("noop").option("checkpointLocation", checkpoint)
+    writer = records.writeStream.format("noop").option("checkpointLocation", checkpoint)
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     lap = watch.stop()
