@@ -6,7 +6,7 @@ is made anew, because Delta silently ignores a batch id that its application has
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -98,14 +98,22 @@ class Stream:
         return self._after(current, topic_id, "the topic was recreated", earliest, ())
 
     def next_offsets(self, topic_id: str) -> dict[int, int]:
-        """The offset after the last one taken of each partition, over all manifests of this topic."""
+        """The offset after the last one of each partition that was taken or given up, counted in this topic."""
         offsets: dict[int, int] = {}
+        for done in (*self._taken(topic_id), *self._given_up(topic_id)):
+            offsets[done.partition] = max(offsets.get(done.partition, 0), done.last + 1)
+        return offsets
+
+    def _taken(self, topic_id: str) -> Iterator[OffsetRange]:
         for batch_id in self.manifests.batches():
             manifest = self.manifests.read(batch_id)
             if manifest is not None and manifest.topic_id == topic_id:
-                for taken in manifest.offsets:
-                    offsets[taken.partition] = max(offsets.get(taken.partition, 0), taken.last + 1)
-        return offsets
+                yield from manifest.offsets
+
+    def _given_up(self, topic_id: str) -> Iterator[OffsetRange]:
+        for generation in self._generations.all():
+            if generation.topic_id == topic_id:
+                yield from generation.lost
 
     def last_manifest(self) -> BatchManifest | None:
         """The newest manifest: the only one whose commits may not all be done."""

@@ -229,6 +229,7 @@ def test_offsets_that_kafka_has_deleted_can_be_given_up_on_record(running: Gener
         partition: (offset, offset + 4) for partition, offset in expected.items()
     }
     assert stream.folder(rebuilt).offsets(rebuilt.first_batch - 1) == earliest
+    assert stream.rebuild(TOPIC_ID, "asked again", earliest).lost == ()
 
 
 def test_nothing_is_given_up_that_kafka_still_holds(stream: Stream, running: Generation) -> None:
