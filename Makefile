@@ -16,6 +16,8 @@ with_java := export JAVA_HOME && JAVA_HOME="$$($(prerequisites) java)" &&
 # Maven 3.8 on a new JDK warns about its own libraries at every start; an old JDK does not know the option, hence the first.
 maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
 maven := $(prerequisites) maven >/dev/null && $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" mvn --quiet --batch-mode package --file
+compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 environment := $(stamps)/environment
 jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry
 
@@ -66,10 +68,10 @@ test-embedded: setup ## Run the tests that need Kafka and the schema registry
 
 ##@ Keep house
 
-lock: $(environment) ## Bring requirements.lock in line with pyproject.toml
+lock: $(environment) ## Bring the two lock files (a desk's, the images') in line with pyproject.toml
 	@echo "Locking the dependencies"
-	@.venv/bin/uv pip compile pyproject.toml --quiet --no-config --all-extras --universal --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock
+	@$(compile) --all-extras --output-file requirements.lock
+	@$(compile) --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
 
 clean: ## Remove tables, streams' state and logs; keep .venv and the jars
 	@[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name jars ! -name registry ! -name stamps -exec rm -rf {} +
