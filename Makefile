@@ -21,7 +21,12 @@ compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --univers
 environment := $(stamps)/environment
 jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded demo verify bench clean distclean
+stack := compose/stack.sh
+WORKERS ?= 1
+export WORKERS
+
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo verify bench clean distclean \
+  doctor images up up-minimal ps logs sql smoke demo-stack down clean-stack
 
 ##@ Start here
 
@@ -41,6 +46,44 @@ verify: setup ## Prove that every record is accounted for (GAMELAKE_LAKEHOUSE=<U
 
 bench: setup ## Measure the figures that the README states
 	@$(with_java) $(python) -m benchmarks
+
+##@ The stack (needs a Docker engine with compose)
+
+doctor: ## Check the engine, memory, cores, disk and ports, and say the remedy
+	@compose/doctor.sh
+
+images: ## Build the stack's images
+	@compose/images.sh
+
+up: ## Bring the whole stack up: WORKERS=<Spark workers, 1>
+	@compose/up.sh
+
+up-minimal: ## Bring the stack up without its observability
+	@compose/up.sh --minimal
+
+ps: ## List the stack's services and how they are
+	@$(stack) ps --all --format 'table {{.Service}}\t{{.Status}}\t{{.Ports}}'
+
+logs: ## Follow the logs: S=<service, empty for all>
+	@$(stack) logs --follow --tail 100 $(S)
+
+sql: ## Ask Trino: Q="<statement>", empty for its command line; USER_NAME=<analyst, engineer>
+	@$(stack) exec $(if $(Q),--no-TTY) trino trino --user $(or $(USER_NAME),analyst) --catalog delta $(if $(Q),--output-format ALIGNED --execute "$(Q)")
+
+smoke: ## Send one event and wait until Trino returns it
+	@$(stack) run --rm --no-deps tools python -m services.smoke
+
+demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<events per second, 5000>
+	@$(stack) run --rm --no-deps tools python -m services.simulator \
+	  --bootstrap-servers kafka:9092 --registry-url http://registry:8080/apis/ccompat/v7 --topic events \
+	  --events $(EVENTS) --games $(GAMES) --rate $(or $(RATE),5000)
+
+down: ## Stop the stack; its data stays
+	@$(stack) --profile tools down --remove-orphans
+
+clean-stack: ## Stop the stack and remove its data, after asking (YES=1: without)
+	@if [ "$(YES)" != 1 ]; then read -r -p "Remove all tables, topics and schemas of the stack? [y/N] " answer; [ "$$answer" = y ]; fi
+	@$(stack) --profile tools down --remove-orphans --volumes
 
 ##@ Check a change
 
@@ -65,6 +108,9 @@ test-spark: $(environment) $(stamps)/spark-jars ## Run the tests that need Spark
 
 test-embedded: setup ## Run the tests that need Kafka and the schema registry
 	@$(with_java) .venv/bin/pytest tests/embedded
+
+test-stack: $(environment) ## Bring the stack up, run the tests that need it, and take it down
+	@tests/stack/run.sh
 
 ##@ Keep house
 

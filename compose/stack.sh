@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# docker compose over the files of the stack: `stack.sh [--minimal] COMMAND...`.
+# Grafana is on no package registry: where its image is not there and can't be pulled, it is left out.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+readonly remembered=../build/stack-without-grafana
+
+has_grafana() {
+  local image
+  image="$(sed -n 's/^GRAFANA_IMAGE=//p' .env)"
+  docker image inspect "$image" >/dev/null 2>&1 && return
+  # Asked once: a registry that does not answer is waited for at every command otherwise.
+  [ ! -f "$remembered" ] || return 1
+  docker pull --quiet "$image" >/dev/null 2>&1 && return
+  mkdir -p "${remembered%/*}" && touch "$remembered"
+  echo "stack: Grafana is left out, since no container registry answers; Prometheus' own pages show the same figures." >&2
+  return 1
+}
+
+files=(--file compose.yaml)
+if [ "${1:-}" = "--minimal" ]; then
+  shift
+else
+  files+=(--file compose.observability.yaml)
+  ! has_grafana || files+=(--file compose.grafana.yaml)
+fi
+environment=(--env-file .env)
+[ ! -f .env.override ] || environment+=(--env-file .env.override)
+exec docker compose "${environment[@]}" "${files[@]}" "$@"

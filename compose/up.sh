@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Brings the stack up, whatever of it was there before: `up.sh [--minimal]`, without observability if minimal.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+compose/doctor.sh ${1:+"$1"}
+compose/secrets.sh
+compose/images.sh
+compose/stack.sh ${1:+"$1"} up --detach --remove-orphans --wait --wait-timeout 300 --scale "spark-worker=${WORKERS:-1}"
+compose/urls.sh
