@@ -1,0 +1,218 @@
+#!/usr/bin/env bash
+# Says whether this machine can run the stack, as the Docker engine sees it: one PASS, WARN or FAIL line for each need,
+# each with its remedy. `doctor.sh minimal` looks at what `make up-minimal` runs; exit code 1 when anything FAILs.
+# macOS still ships bash 3.2: no newer syntax here.
+set -eu
+
+compose_directory="${COMPOSE_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)}"
+readonly compose_directory
+readonly project=gamelake
+readonly oldest_engine=20.10
+readonly oldest_compose=2.20
+readonly cores_wanted=2
+# Beside the containers' limits: the engine, the kernel's caches, and a desk to work at.
+readonly spare_mib=1024
+# Images take some 6 GiB, their making as much again; then tables and Kafka's log grow.
+readonly disk_needed_gib=8
+readonly disk_wanted_gib=20
+
+failures=0
+mix=full
+
+usage() {
+  cat <<EOT
+usage: doctor.sh [minimal | --help]
+  (nothing)  check this machine for the whole stack
+  minimal    check it for the stack without its observability
+Reads compose/.env and compose/.env.override, and WORKERS (how many Spark workers, default 1).
+EOT
+}
+
+pass() { echo "PASS $1"; }
+
+warn() { echo "WARN $1"; }
+
+fail() {
+  echo "FAIL $1"
+  failures=$((failures + 1))
+}
+
+is_at_least() { # VERSION OLDEST, of which the first two numbers count
+  local major minor oldest_major oldest_minor
+  IFS=. read -r major minor _ <<<"$1.0"
+  IFS=. read -r oldest_major oldest_minor _ <<<"$2.0"
+  minor="${minor%%[!0-9]*}"
+  [ "$major" -gt "$oldest_major" ] || { [ "$major" -eq "$oldest_major" ] && [ "${minor:-0}" -ge "$oldest_minor" ]; }
+}
+
+# As compose does: what the caller has set counts, then a person's own file, then the project's.
+read_settings() {
+  local file name value
+  for file in "$compose_directory/.env.override" "$compose_directory/.env"; do
+    [ -f "$file" ] || continue
+    while IFS='=' read -r name value || [ -n "$name" ]; do
+      case "$name" in
+        "" | *[!A-Z0-9_]*) continue ;;
+      esac
+      [ -n "${!name+set}" ] || export "$name=$value"
+    done <"$file"
+  done
+}
+
+compose_files() {
+  if [ "$mix" = minimal ]; then
+    echo "$compose_directory/compose.yaml"
+  else
+    # The overlay of official images changes none of the numbers.
+    find "$compose_directory" -maxdepth 1 -name 'compose*.yaml' ! -name compose.official.yaml
+  fi
+}
+
+# What the mix uses of .env, so that no list of services stands here too.
+variables_ending_in() { # SUFFIX
+  compose_files | while IFS= read -r file; do
+    grep -o "\${[A-Z_]*$1[:}]" "$file" | sed 's/[^A-Z_]//g' || true
+  done | sort -u
+}
+
+engine_says() { # GO TEMPLATE
+  docker info --format "$1" 2>/dev/null
+}
+
+check_engine() {
+  local version
+  if ! command -v docker >/dev/null 2>&1; then
+    fail "engine: there is no docker command; install Docker (https://docs.docker.com/engine/install)"
+    return 1
+  fi
+  version="$(engine_says '{{.ServerVersion}}')" || version=""
+  if [ -z "$version" ]; then
+    fail "engine: it does not answer; start Docker, or add yourself to the group that may use it (Linux: sudo usermod -aG docker \$USER, then log in again)"
+    return 1
+  fi
+  if is_at_least "$version" "$oldest_engine"; then
+    pass "engine: $version"
+  else
+    fail "engine: $version is older than $oldest_engine; bring Docker up to date"
+  fi
+}
+
+check_compose() {
+  local version
+  version="$(docker compose version --short 2>/dev/null)" || version=""
+  version="${version#v}"
+  if [ -z "$version" ]; then
+    fail "compose: docker has no compose command; install the compose plugin, $oldest_compose or newer (Debian: apt-get install docker-compose-plugin from Docker's repository)"
+  elif is_at_least "$version" "$oldest_compose"; then
+    pass "compose: $version"
+  else
+    fail "compose: $version is older than $oldest_compose; bring the compose plugin up to date"
+  fi
+}
+
+check_architecture() {
+  local architecture
+  architecture="$(engine_says '{{.Architecture}}')"
+  case "$architecture" in
+    x86_64 | amd64 | aarch64 | arm64) pass "architecture: $architecture" ;;
+    *) fail "architecture: the images are made for amd64 and arm64, not for $architecture; use such a machine" ;;
+  esac
+}
+
+memory_needed_mib() {
+  local name sum=0 share
+  for name in $(variables_ending_in _MEMORY); do
+    share="${!name:-0}"
+    [ "$name" != SPARK_WORKER_MEMORY ] || share=$((share * ${WORKERS:-1}))
+    sum=$((sum + share))
+  done
+  echo "$sum"
+}
+
+check_memory() {
+  local seen needed remedy
+  seen=$(($(engine_says '{{.MemTotal}}') / 1048576))
+  needed="$(memory_needed_mib)"
+  remedy="give the engine more (Docker Desktop: Settings, Resources)"
+  [ "$mix" = minimal ] || remedy="$remedy, or run make up-minimal"
+  if [ "$seen" -lt "$needed" ]; then
+    fail "memory: the engine has $seen MiB, the containers may take $needed MiB; $remedy"
+  elif [ "$seen" -lt $((needed + spare_mib)) ]; then
+    warn "memory: the engine has $seen MiB, the containers may take $needed MiB, which leaves little beside them; $remedy"
+  else
+    pass "memory: the engine has $seen MiB, the containers may take $needed MiB"
+  fi
+  [ "$(engine_says '{{.MemoryLimit}}')" = true ] ||
+    warn "memory: this engine enforces no limits, so one container can take all; switch on the kernel's memory cgroup"
+}
+
+check_cores() {
+  local seen
+  seen="$(engine_says '{{.NCPU}}')"
+  if [ "$seen" -ge "$cores_wanted" ]; then
+    pass "cores: $seen"
+  else
+    warn "cores: the engine has $seen, and starting takes minutes with less than $cores_wanted; give it more (Docker Desktop: Settings, Resources)"
+  fi
+}
+
+check_disk() {
+  local root free_gib
+  root="$(engine_says '{{.DockerRootDir}}')"
+  free_gib="$(df -Pk "$root" 2>/dev/null | awk 'NR == 2 { print int($4 / 1048576) }')" || free_gib=""
+  if [ -z "$free_gib" ]; then
+    warn "disk: the engine keeps its data in a machine of its own, which can't be looked into from here; see that it has $disk_wanted_gib GiB free (docker system df)"
+  elif [ "$free_gib" -lt "$disk_needed_gib" ]; then
+    fail "disk: $free_gib GiB free under $root, at least $disk_needed_gib are needed; make room (docker system prune removes what no container uses)"
+  elif [ "$free_gib" -lt "$disk_wanted_gib" ]; then
+    warn "disk: $free_gib GiB free under $root; with less than $disk_wanted_gib tables and logs soon fill it; make room (docker system prune removes what no container uses)"
+  else
+    pass "disk: $free_gib GiB free under $root"
+  fi
+}
+
+accepts_connections() { # PORT
+  (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+}
+
+check_ports() {
+  local name port ours taken=0 number=0
+  ours="$(docker ps --filter "label=com.docker.compose.project=$project" --format '{{.Ports}}' 2>/dev/null)" || ours=""
+  for name in $(variables_ending_in _PORT); do
+    port="${!name:-}"
+    [ -n "$port" ] || continue
+    number=$((number + 1))
+    case "$ours" in
+      *":$port->"*) continue ;;
+    esac
+    if accepts_connections "$port"; then
+      fail "ports: something else listens on 127.0.0.1:$port; end it, or choose another with $name=... in compose/.env.override"
+      taken=$((taken + 1))
+    fi
+  done
+  [ "$taken" -gt 0 ] || pass "ports: all $number are free on 127.0.0.1, or this stack's own"
+}
+
+case "${1:-}" in
+  "") ;;
+  minimal) mix=minimal ;;
+  --help)
+    usage
+    exit 0
+    ;;
+  *)
+    usage >&2
+    exit 1
+    ;;
+esac
+
+read_settings
+# Without an engine nothing else can be seen, and every further line would say the same thing.
+check_engine || exit 1
+check_compose
+check_architecture
+check_memory
+check_cores
+check_disk
+check_ports
+[ "$failures" -eq 0 ]

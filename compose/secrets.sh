@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Makes the stack's secrets, once, as files that only this user can reach: `secrets.sh` makes what is missing,
+# `secrets.sh --check` refuses what anybody could guess. It never overwrites a file, and never shows what is in one.
+# macOS still ships bash 3.2: no newer syntax here.
+set -eu
+
+readonly directory="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}"
+readonly object_store_users="root ingest trino catalog"
+readonly kafka_users="admin ingest simulator"
+readonly bare_passwords="postgres-password grafana-password"
+readonly shortest=16
+readonly well_known="admin changeit changeme default gamelake grafana guest kafka letmein minio minio123 minioadmin
+  password passw0rd postgres prometheus qwerty root secret test trino 123456 12345678 1234567890"
+
+usage() {
+  cat <<EOT
+usage: secrets.sh [--check | --help]
+  (nothing)  make the secrets that are missing, then check all of them
+  --check    check only: each is there, none is well known or shorter than $shortest characters
+They stand in $directory.
+EOT
+}
+
+fail() {
+  echo "gamelake: $1" >&2
+  exit 1
+}
+
+random_text() { # 192 bits as 48 letters and digits: no service needs them quoted
+  head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'
+}
+
+# Written beside its place and moved there whole, so that no start ever finds half a secret.
+keep() { # NAME, the content on standard input
+  local unfinished="$directory/.$1.unfinished"
+  rm -f "$unfinished"
+  cat >"$unfinished"
+  # Containers read it as users of their own; the directory keeps everybody else on this machine out.
+  chmod 0444 "$unfinished"
+  mv "$unfinished" "$directory/$1"
+  echo "made $1"
+}
+
+is_missing() { # NAME
+  [ ! -e "$directory/$1" ]
+}
+
+make_missing() {
+  local user name
+  mkdir -p "$directory"
+  chmod 0700 "$directory"
+  for user in $object_store_users; do
+    name="object-store-$user"
+    ! is_missing "$name" ||
+      printf '[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n' "gamelake-$user" "$(random_text)" | keep "$name"
+  done
+  for user in $kafka_users; do
+    name="kafka-$user"
+    ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
+  done
+  for name in $bare_passwords; do
+    ! is_missing "$name" || random_text | keep "$name"
+  done
+}
+
+value_of() { # NAME KEY
+  sed -n "s/^ *$2 *= *//p" "$directory/$1"
+}
+
+refuse() { # NAME PROBLEM
+  fail "$directory/$1 $2: remove that file and run 'make up', which makes it again ('make clean' first if the stack has run with it)."
+}
+
+check_value() { # NAME WHAT VALUE SHORTEST
+  local known lower
+  lower="$(printf '%s' "$3" | tr '[:upper:]' '[:lower:]')"
+  [ -n "$3" ] || refuse "$1" "has no $2"
+  for known in $well_known; do
+    [ "$lower" != "$known" ] || refuse "$1" "has a $2 that everybody knows"
+  done
+  [ "${#3}" -ge "$4" ] || refuse "$1" "has a $2 of less than $4 characters"
+  # One character outside of these would need quoting in a Java, an INI or a shell file, each in its own way.
+  case "$3" in
+    *[!A-Za-z0-9_.-]*) refuse "$1" "has a $2 with characters other than letters, digits, '_', '.' and '-'" ;;
+  esac
+}
+
+check_directory() {
+  [ -d "$directory" ] || fail "there are no secrets yet: run 'make up', which makes them."
+  case "$(ls -ld "$directory")" in
+    d???------*) ;;
+    *) fail "$directory is open to other users of this machine: run 'chmod 700 $directory'." ;;
+  esac
+}
+
+check_file() { # NAME
+  [ -f "$directory/$1" ] || fail "$directory/$1 is missing: run 'make up', which makes it."
+  [ -r "$directory/$1" ] || fail "$directory/$1 can't be read: run 'chmod 444 $directory/$1'."
+}
+
+check_all() {
+  local user name
+  check_directory
+  for user in $object_store_users; do
+    name="object-store-$user"
+    check_file "$name"
+    # MinIO wants three characters at least of a user's name.
+    check_value "$name" aws_access_key_id "$(value_of "$name" aws_access_key_id)" 3
+    check_value "$name" aws_secret_access_key "$(value_of "$name" aws_secret_access_key)" "$shortest"
+  done
+  for user in $kafka_users; do
+    name="kafka-$user"
+    check_file "$name"
+    [ "$(value_of "$name" username)" = "$user" ] ||
+      refuse "$name" "must say username=$user, the name that compose/kafka/topics.yaml gives rights to"
+    check_value "$name" password "$(value_of "$name" password)" "$shortest"
+  done
+  for name in $bare_passwords; do
+    check_file "$name"
+    check_value "$name" password "$(cat "$directory/$name")" "$shortest"
+  done
+}
+
+case "${1:-}" in
+  "")
+    make_missing
+    check_all
+    ;;
+  --check) check_all ;;
+  --help) usage ;;
+  *)
+    usage >&2
+    exit 1
+    ;;
+esac
