@@ -135,10 +135,10 @@ $(environment): requirements.lock pyproject.toml
 	@$(python) -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@mkdir -p $(@D) && touch $@
 
-$(stamps)/spark-jars: compose/spark/pom.xml
-	@echo "Fetching the jars for Spark"
+$(stamps)/spark-jars: $(shell find compose/spark -name pom.xml -o -name '*.java')
+	@echo "Fetching the jars for Spark, building and testing ours"
 	@rm -rf build/jars/spark
-	@$(maven) $<
+	@$(maven) compose/spark/pom.xml
 	@mkdir -p $(@D) && touch $@
 
 $(stamps)/kafka-jars: compose/kafka/pom.xml
