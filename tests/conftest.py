@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 
 TESTS = Path(__file__).parent
-MARKED_FOLDERS = frozenset({"spark", "embedded"})
+MARKED_FOLDERS = frozenset({"spark", "embedded", "stack"})
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

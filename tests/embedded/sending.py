@@ -1,11 +1,12 @@
 """Events as a game's SDK would send them, and the ledger of what was sent."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -39,8 +40,15 @@ class Ledger:
 class Sender:
     """Sends to one topic; every call returns when Kafka has the records."""
 
-    def __init__(self, bootstrap_servers: str, registry_url: str, topic: str) -> None:
-        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "enable.idempotence": True})
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        registry_url: str,
+        topic: str,
+        client: Mapping[str, str | int] = MappingProxyType({}),
+    ) -> None:
+        settings = {"bootstrap.servers": bootstrap_servers, "acks": "all", "enable.idempotence": True}
+        self._producer = Producer(settings | dict(client))
         self._registry_url = registry_url
         self._topic = topic
         self.ledger = Ledger()
