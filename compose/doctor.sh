@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Says whether this machine can run the stack, as the Docker engine sees it: one PASS, WARN or FAIL line for each need,
-# each with its remedy. `doctor.sh minimal` looks at what `make up-minimal` runs; exit code 1 when anything FAILs.
+# each with its remedy. `doctor.sh --minimal` looks at what `make up-minimal` runs; exit code 1 when anything FAILs.
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
@@ -21,9 +21,9 @@ mix=full
 
 usage() {
   cat <<EOT
-usage: doctor.sh [minimal | --help]
+usage: doctor.sh [--minimal | --help]
   (nothing)  check this machine for the whole stack
-  minimal    check it for the stack without its observability
+  --minimal  check it for the stack without its observability
 Reads compose/.env and compose/.env.override, and WORKERS (how many Spark workers, default 1).
 EOT
 }
@@ -195,7 +195,7 @@ check_ports() {
 
 case "${1:-}" in
   "") ;;
-  minimal) mix=minimal ;;
+  --minimal) mix=minimal ;;
   --help)
     usage
     exit 0

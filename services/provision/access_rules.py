@@ -1,0 +1,99 @@
+"""Kafka's access rules (ACLs) as values that can be compared: what a declaration asks for, and what Kafka has."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do not export them
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from services.provision.declared_topics import DeclaredTopics, TopicSpec
+
+CLUSTER = "kafka-cluster"
+EVERY_HOST = "*"
+_USER = "User:"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AccessRule:
+    """One operation on one resource (or on all whose names begin so) that one principal may do."""
+
+    principal: str
+    operation: AclOperation
+    resource: ResourceType
+    name: str
+    pattern: ResourcePatternType = ResourcePatternType.LITERAL
+    host: str = EVERY_HOST
+    permission: AclPermissionType = AclPermissionType.ALLOW
+
+    def __str__(self) -> str:
+        """The rule as a sentence's end."""
+        verb = "may" if self.permission is AclPermissionType.ALLOW else "must not"
+        resource = (
+            "the cluster" if self.resource is ResourceType.BROKER else f"{self.resource.name.lower()} {self.name}"
+        )
+        star = "*" if self.pattern is ResourcePatternType.PREFIXED else ""
+        host = "" if self.host == EVERY_HOST else f" from {self.host}"
+        return f"{self.principal} {verb} {self.operation.name.lower()} on {resource}{star}{host}"
+
+    @classmethod
+    def of(cls, binding: AclBinding) -> "AccessRule":
+        """A rule that Kafka has."""
+        return cls(
+            principal=binding.principal,
+            operation=AclOperation(binding.operation),
+            resource=ResourceType(binding.restype),
+            name=binding.name,
+            pattern=ResourcePatternType(binding.resource_pattern_type),
+            host=binding.host,
+            permission=AclPermissionType(binding.permission_type),
+        )
+
+    def as_binding(self) -> AclBinding:
+        """The rule as Kafka is asked to make it."""
+        return AclBinding(
+            self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission
+        )
+
+    def as_filter(self) -> AclBindingFilter:
+        """What finds this rule and no other."""
+        return AclBindingFilter(
+            self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission
+        )
+
+
+ANY_RULE = AclBindingFilter(
+    ResourceType.ANY,
+    None,  # type: ignore[arg-type] # its stubs do not know that None stands for any
+    ResourcePatternType.ANY,
+    None,  # type: ignore[arg-type] # as above
+    None,  # type: ignore[arg-type] # as above
+    AclOperation.ANY,
+    AclPermissionType.ANY,
+)
+
+
+def declared_rules(declared: DeclaredTopics) -> frozenset[AccessRule]:
+    """All rules that the topics' writers and readers need, and none beside them."""
+    return frozenset(rule for topic in declared.topics for rule in (*_writing(topic), *_reading(topic)))
+
+
+def _writing(topic: TopicSpec) -> Iterable[AccessRule]:
+    for user in topic.writers:
+        principal = _USER + user
+        yield AccessRule(principal, AclOperation.WRITE, ResourceType.TOPIC, topic.name)
+        yield AccessRule(principal, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        yield AccessRule(principal, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, CLUSTER)
+
+
+def _reading(topic: TopicSpec) -> Iterable[AccessRule]:
+    for reader in topic.readers:
+        principal = _USER + reader.user
+        yield AccessRule(principal, AclOperation.READ, ResourceType.TOPIC, topic.name)
+        yield AccessRule(principal, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        yield AccessRule(principal, AclOperation.READ, ResourceType.GROUP, reader.groups, ResourcePatternType.PREFIXED)

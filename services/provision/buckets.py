@@ -1,0 +1,93 @@
+"""Brings the object store's buckets, users and policies in line with `compose/object-store/`.
+
+`python -m services.provision.buckets`. No bucket and no user is ever deleted; a user that is declared has the rights of
+its policy and no others.
+"""
+
+from pathlib import Path
+
+from minio.credentials import Credentials  # type: ignore[attr-defined] # it names no exports
+
+from gamelake.program import OK, run
+from services.provision.changes import Changes
+from services.provision.declared_buckets import DeclaredBuckets, UserSpec, load_buckets
+from services.provision.object_store import FoundUser, ObjectStore, read_key
+from services.provision.patience import wait_for
+from services.provision.settings import BucketsSettings
+
+ROOT = "root"
+
+
+def main() -> int:
+    """Run once; 0 when the object store is as declared."""
+    settings = BucketsSettings.from_env()
+    declared = load_buckets(settings.file)
+    keys = {user.name: read_key(_secret(settings.secrets, user.name)) for user in declared.users}
+    store = ObjectStore(settings.endpoint, read_key(_secret(settings.secrets, ROOT)))
+    found = wait_for("object-store", store.buckets, settings.patience)
+    changes = Changes("buckets")
+    bring_buckets_in_line(store, declared, found, changes)
+    bring_policies_in_line(store, declared, changes)
+    bring_users_in_line(store, declared, keys, changes)
+    changes.close()
+    return OK
+
+
+def bring_buckets_in_line(
+    store: ObjectStore, declared: DeclaredBuckets, found: frozenset[str], changes: Changes
+) -> None:
+    """Make the buckets that are missing; none keeps versions."""
+    for bucket in declared.buckets:
+        if bucket.name not in found:
+            store.create_bucket(bucket.name)
+            changes.note(f"made the bucket {bucket.name}")
+        elif store.keeps_versions(bucket.name):
+            store.keep_no_versions(bucket.name)
+            changes.note(f"{bucket.name} keeps no versions any more; those that it has stay")
+    for name in sorted(found - {bucket.name for bucket in declared.buckets}):
+        changes.left_alone(f"the bucket {name}, which the file does not name")
+
+
+def bring_policies_in_line(store: ObjectStore, declared: DeclaredBuckets, changes: Changes) -> None:
+    """Write the policies that are missing or say something else."""
+    for policy in declared.policies:
+        found = store.policy(policy.name)
+        if found is None or not policy.says_the_same_as(found):
+            store.set_policy(policy)
+            changes.note(f"the policy {policy.name} is {'new' if found is None else 'another one'}")
+
+
+def bring_users_in_line(
+    store: ObjectStore, declared: DeclaredBuckets, keys: dict[str, Credentials], changes: Changes
+) -> None:
+    """Make the users that are missing, bring their keys and their rights up to date."""
+    found = store.users()
+    for user in declared.users:
+        key = keys[user.name]
+        _align(store, user, key, found.get(key.access_key), changes)
+    for access_key in sorted(found.keys() - {key.access_key for key in keys.values()}):
+        changes.left_alone(f"the user {access_key}, whose key is none of the file's users'")
+
+
+def _align(store: ObjectStore, user: UserSpec, key: Credentials, found: FoundUser | None, changes: Changes) -> None:
+    if found is None:
+        store.set_user(key)
+        changes.note(f"made the user {user.name}")
+    elif not (found.is_enabled and store.knows(key)):
+        store.set_user(key)
+        changes.note(f"the user {user.name} has the key of its secret now")
+    policies = found.policies if found else frozenset[str]()
+    if user.policy not in policies:
+        store.attach(key.access_key, user.policy)
+        changes.note(f"{user.name} has the rights of policies/{user.policy}.json")
+    for policy in sorted(policies - {user.policy}):
+        store.detach(key.access_key, policy)
+        changes.note(f"{user.name} no more has the rights of {policy}")
+
+
+def _secret(secrets: Path, user: str) -> Path:
+    return secrets / f"object-store-{user}"
+
+
+if __name__ == "__main__":
+    run(main)

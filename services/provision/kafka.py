@@ -1,0 +1,134 @@
+"""Kafka's admin API: topics, their settings and the access rules, one question or change at a time."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do not export all of them
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    ResourceType,
+)
+from confluent_kafka.cimpl import NewTopic  # the stubs of `admin` do not export it
+
+from gamelake.kafka import KafkaAccess
+from services.provision.access_rules import ANY_RULE, AccessRule
+from services.provision.declared_topics import TopicSpec
+from services.provision.errors import ServiceRefusedError, ServiceSilentError
+
+ANSWER = timedelta(seconds=30)
+FIRST_ANSWER = timedelta(seconds=5)
+_INTERNAL = "__"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopic:
+    """A topic as Kafka has it; `settings` are those that are not the broker's default."""
+
+    partitions: int
+    settings: Mapping[str, str]
+
+
+class Kafka:
+    """A Kafka whose topics and rules can be seen and changed."""
+
+    def __init__(self, access: KafkaAccess) -> None:
+        self._refused: KafkaError | None = None
+        # librdkafka prints a line for every attempt; what matters of it comes to the callback.
+        settings: dict[str, Any] = {**access.for_clients(), "error_cb": self._on_error, "log_level": 0}
+        self._address = access.bootstrap_servers
+        self._admin = AdminClient(settings)
+
+    def partitions(self) -> dict[str, int]:
+        """All topics that are not Kafka's own, with the number of their partitions.
+
+        Raises:
+            ServiceSilentError: Kafka gave no answer.
+            ServiceRefusedError: it does not know the user, or another password.
+        """
+        try:
+            topics = self._admin.list_topics(timeout=FIRST_ANSWER.total_seconds()).topics
+        except KafkaException as error:
+            self._admin.poll(0)  # only this serves the callback
+            if self._refused is not None:
+                raise ServiceRefusedError(
+                    "Kafka refuses the admin's credentials: if compose/secrets/kafka-admin was made anew, 'make down'"
+                    f" and 'make up' start Kafka with it; it said: {self._refused.str()}"
+                ) from error
+            raise ServiceSilentError(f"Kafka at {self._address} gave no answer") from error
+        return {name: len(topic.partitions) for name, topic in topics.items() if not name.startswith(_INTERNAL)}
+
+    def settings(self, topic: str) -> dict[str, str]:
+        """The settings of a topic that are not the broker's default."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        (answer,) = self._admin.describe_configs([resource]).values()
+        entries: Mapping[str, ConfigEntry] = _result(answer, f"show the settings of {topic}")
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG
+        return {name: str(entry.value) for name, entry in entries.items() if ConfigSource(entry.source) is own}
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """Make a topic; one that has appeared meanwhile stays as it is."""
+        new = NewTopic(
+            topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.replicas,
+            config=topic.settings,
+        )
+        (answer,) = self._admin.create_topics([new], operation_timeout=ANSWER.total_seconds()).values()
+        _result(answer, f"make the topic {topic.name}")
+
+    def add_partitions(self, topic: TopicSpec) -> None:
+        """Bring a topic to its declared number of partitions."""
+        (answer,) = self._admin.create_partitions([NewPartitions(topic.name, topic.partitions)]).values()
+        _result(answer, f"add partitions to {topic.name}")
+
+    def alter_settings(self, topic: str, changed: Mapping[str, str], reset: Iterable[str]) -> None:
+        """Set some of a topic's settings, and give others back to the broker's default."""
+        entries = [_entry(name, value, AlterConfigOpType.SET) for name, value in changed.items()]
+        entries += [_entry(name, None, AlterConfigOpType.DELETE) for name in reset]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        (answer,) = self._admin.incremental_alter_configs([resource]).values()
+        _result(answer, f"change the settings of {topic}")
+
+    def rules(self) -> frozenset[AccessRule]:
+        """All access rules that Kafka has."""
+        bindings = _result(self._admin.describe_acls(ANY_RULE), "show its access rules")
+        return frozenset(AccessRule.of(binding) for binding in bindings)
+
+    def add_rule(self, rule: AccessRule) -> None:
+        """Make a rule; twice is as good as once."""
+        (answer,) = self._admin.create_acls([rule.as_binding()]).values()
+        _result(answer, f"make a rule that {rule}")
+
+    def remove_rule(self, rule: AccessRule) -> None:
+        """Remove a rule; twice is as good as once."""
+        (answer,) = self._admin.delete_acls([rule.as_filter()]).values()
+        _result(answer, f"remove the rule that {rule}")
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - librdkafka's own codes are spelt so
+            self._refused = error
+
+
+def _entry(name: str, value: str | None, operation: AlterConfigOpType) -> ConfigEntry:
+    return ConfigEntry(name, value, incremental_operation=operation)
+
+
+def _result(answer: "Future[Any]", what: str) -> Any:  # noqa: ANN401 - each question has its own kind of answer
+    try:
+        return answer.result(ANSWER.total_seconds())
+    except KafkaException as failure:
+        error: KafkaError = failure.args[0]
+        if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return None
+        if error.retriable() or error.code() in {KafkaError._TIMED_OUT, KafkaError._TRANSPORT}:  # noqa: SLF001 - as above
+            raise ServiceSilentError(f"Kafka did not {what}: {error.str()}; run this again") from failure
+        raise ServiceRefusedError(f"Kafka refuses to {what}: {error.str()}") from failure

@@ -1,0 +1,106 @@
+"""The settings of the provisioning programs: the one place of theirs that reads the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+from gamelake.errors import SettingsError
+from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.settings import Environment
+
+COMPOSE = Path(__file__).parents[2] / "compose"
+SECRETS = Path("/run/secrets")
+PATIENCE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsSettings:
+    """Where Kafka is and where its topics are declared."""
+
+    kafka: KafkaAccess
+    file: Path
+    patience: timedelta
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed, or the admin's secret is.
+        """
+        env = Environment(variables)
+        return cls(
+            kafka=KafkaAccess(
+                env.required("PROVISION_BOOTSTRAP_SERVERS"), read_credentials(_secret(env, "kafka-admin"))
+            ),
+            file=_declaration(env, "PROVISION_TOPICS_FILE", "kafka/topics.yaml"),
+            patience=_patience(env),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketsSettings:
+    """Where the object store is, where its users' keys are, and where buckets and users are declared."""
+
+    endpoint: str
+    secrets: Path
+    file: Path
+    patience: timedelta
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        endpoint = env.required("GAMELAKE_S3_ENDPOINT").rstrip("/")
+        parts = urlsplit(endpoint)
+        if parts.scheme not in {"http", "https"} or not parts.netloc or parts.path:
+            raise SettingsError(f"GAMELAKE_S3_ENDPOINT is '{endpoint}'; it must be like http://object-store:9000")
+        return cls(
+            endpoint=endpoint,
+            secrets=Path(env.optional("PROVISION_SECRETS", str(SECRETS))),
+            file=_declaration(env, "PROVISION_BUCKETS_FILE", "object-store/buckets.yaml"),
+            patience=_patience(env),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectsSettings:
+    """Where the registry is and where its subjects' compatibility is declared."""
+
+    url: str
+    file: Path
+    patience: timedelta
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        return cls(
+            url=env.required("GAMELAKE_REGISTRY_URL").rstrip("/"),
+            file=_declaration(env, "PROVISION_SUBJECTS_FILE", "registry/subjects.yaml"),
+            patience=_patience(env),
+        )
+
+
+def _declaration(env: Environment, variable: str, in_compose: str) -> Path:
+    return Path(env.optional(variable, str(COMPOSE / in_compose)))
+
+
+def _secret(env: Environment, name: str) -> Path:
+    return Path(env.optional("PROVISION_SECRETS", str(SECRETS))) / name
+
+
+def _patience(env: Environment) -> timedelta:
+    return timedelta(seconds=env.number("PROVISION_PATIENCE_SECONDS", PATIENCE_SECONDS, 1, 3_600))
