@@ -11,6 +11,7 @@ from typing import Self
 from gamelake.errors import SettingsError
 from gamelake.failpoints import Kill
 from gamelake.fanout.flood import FloodLimit
+from gamelake.lake.credentials import shared_credentials
 from gamelake.lake.store import Location
 from gamelake.wire.schemas import SchemaWait
 
@@ -83,6 +84,10 @@ class LakehouseSettings:
 
 
 def _s3_options(variables: Mapping[str, str]) -> dict[str, str]:
+    env = Environment(variables)
+    file, profile = env.optional("AWS_SHARED_CREDENTIALS_FILE", ""), env.optional("AWS_PROFILE", "default")
+    if file and not env.optional("AWS_ACCESS_KEY_ID", ""):
+        variables = {**variables, **shared_credentials(Path(file), profile)}
     options = {option: variables[name] for name, option in _S3_VARIABLES.items() if variables.get(name)}
     if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"

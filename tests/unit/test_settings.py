@@ -98,6 +98,21 @@ def test_keys_of_an_object_store_are_taken_and_never_printed() -> None:
     assert "hidden" not in repr(settings)
 
 
+def test_keys_may_stand_in_a_file_that_the_variables_overrule(tmp_path: Path) -> None:
+    file = tmp_path / "credentials"
+    file.write_text("[default]\naws_access_key_id = key\naws_secret_access_key = hidden\n")
+    named = {"GAMELAKE_LAKEHOUSE": "s3://lake", "AWS_SHARED_CREDENTIALS_FILE": str(file)}
+    given = {"AWS_ACCESS_KEY_ID": "given", "AWS_SECRET_ACCESS_KEY": "hidden too"}
+
+    assert _settings(**named).lakehouse.location.options == {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "hidden",
+    }
+    assert _settings(**named, **given).lakehouse.location.options == given
+    with pytest.raises(SettingsError, match="no profile 'other'"):
+        _settings(**named, AWS_PROFILE="other")
+
+
 def test_an_encrypted_store_is_not_asked_without_encryption() -> None:
     settings = _settings(GAMELAKE_LAKEHOUSE="s3://lake", GAMELAKE_S3_ENDPOINT="https://store")
 
