@@ -1,5 +1,6 @@
 """The Spark session of every job."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -7,6 +8,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from gamelake.errors import SettingsError
+from gamelake.lake.store import Location
 
 _CONFIGURATION = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -28,26 +30,55 @@ _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_LOG_STORE = "dev.gamelake.storage.ConditionalPutLogStore"
+_SDK = "software.amazon.awssdk.auth.credentials"
+_S3 = {
+    # Tables are s3:// for every engine; Hadoop's own name for that is s3a://.
+    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.s3.impl": "org.apache.hadoop.fs.s3a.S3A",
+    # Each JVM finds the keys in its own environment: a configuration is printed, logged and sent about.
+    "spark.hadoop.fs.s3a.aws.credentials.provider": (
+        f"{_SDK}.EnvironmentVariableCredentialsProvider,{_SDK}.ProfileCredentialsProvider,"
+        "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider"
+    ),
+    # No probing for folders around each object: names never repeat, and nothing here is a folder.
+    "spark.hadoop.fs.s3a.performance.flags": "create,delete,mkdir",
+    "spark.delta.logStore.s3.impl": _LOG_STORE,
+    "spark.delta.logStore.s3a.impl": _LOG_STORE,
+}
 
 
-def spark_session(name: str, jars: Path | None) -> SparkSession:
-    """The session that spark-submit prepared, or a local one on all cores with the jars of a folder.
+def spark_session(name: str, lakehouse: Location, jars: Path | None) -> SparkSession:
+    """A session on the lakehouse: that of spark-submit or of spark-defaults.conf, or a local one with a folder's jars.
 
     Raises:
         SettingsError: the folder has no jars.
     """
-    configuration = SparkConf().setAppName(name).setAll(list(_CONFIGURATION.items()))
+    configuration = SparkConf().setAppName(name).setAll([*_CONFIGURATION.items(), *object_store(lakehouse).items()])
     if jars is not None:
-        _start_local(configuration, jars)
+        configuration.setAll([*_LOCAL.items(), ("spark.jars", ",".join(_jars(jars)))])
+    # In a session of its own the JVM does not hear the SIGTERM or Ctrl-C that asks us to finish the batch first;
+    # it ends when its standard input does, so it never outlives us. Under spark-submit there is a JVM already.
+    gateway = launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
+    SparkContext(conf=configuration, gateway=gateway)
     return SparkSession.builder.config(conf=configuration).getOrCreate()
 
 
-def _start_local(configuration: SparkConf, jars: Path) -> None:
-    found = sorted(str(path) for path in jars.glob("*.jar"))
+def object_store(lakehouse: Location) -> Mapping[str, str]:
+    """How Spark reaches an object store and commits to it together with others; nothing for a local lakehouse."""
+    if not lakehouse.uri.startswith("s3://"):
+        return {}
+    configuration = dict(_S3)
+    if endpoint := lakehouse.options.get("AWS_ENDPOINT_URL"):
+        configuration["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        configuration["spark.hadoop.fs.s3a.path.style.access"] = "true"
+    if region := lakehouse.options.get("AWS_REGION"):
+        configuration["spark.hadoop.fs.s3a.endpoint.region"] = region
+    return configuration
+
+
+def _jars(folder: Path) -> list[str]:
+    found = sorted(str(path) for path in folder.glob("*.jar"))
     if not found:
-        raise SettingsError(f"GAMELAKE_SPARK_JARS is '{jars}', which holds no jars; make setup fetches them")
-    configuration.setAll([*_LOCAL.items(), ("spark.jars", ",".join(found))])
-    # In a session of its own the JVM does not hear the SIGTERM or Ctrl-C that asks us to finish the batch first;
-    # it ends when its standard input does, so it never outlives us.
-    gateway = launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
-    SparkContext(conf=configuration, gateway=gateway)
+        raise SettingsError(f"GAMELAKE_SPARK_JARS is '{folder}', which holds no jars; make setup fetches them")
+    return found

@@ -37,7 +37,9 @@ def _section(file: Path, profile: str) -> Mapping[str, str]:
         parser.read_string(file.read_text(encoding="utf-8"))
         return parser[profile]
     except OSError as error:
-        raise SettingsError(f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which can't be read: {error.strerror}") from error
+        raise SettingsError(
+            f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which can't be read: {error.strerror}"
+        ) from error
     except (configparser.Error, UnicodeDecodeError):
         # The parser's own text quotes the line.
         raise SettingsError(f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which is no credentials file") from None

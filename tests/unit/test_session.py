@@ -1,0 +1,32 @@
+"""What Spark is told of an object store: where it is and how to commit to it, and never a key."""
+
+from gamelake.lake.store import Location
+from gamelake.session import object_store
+
+KEYS = {"AWS_ACCESS_KEY_ID": "hidden", "AWS_SECRET_ACCESS_KEY": "hidden too", "AWS_SESSION_TOKEN": "hidden as well"}
+
+
+def test_spark_commits_to_an_object_store_by_conditional_puts() -> None:
+    configuration = object_store(Location(uri="s3://lake"))
+
+    log_store = "dev.gamelake.storage.ConditionalPutLogStore"
+    assert configuration["spark.delta.logStore.s3.impl"] == log_store
+    assert configuration["spark.delta.logStore.s3a.impl"] == log_store
+
+
+def test_a_store_that_is_not_aws_is_asked_at_its_own_address() -> None:
+    options = {"AWS_ENDPOINT_URL": "http://store:9000", "AWS_REGION": "us-east-1"}
+
+    configuration = object_store(Location(uri="s3://lake", options=options))
+
+    assert configuration["spark.hadoop.fs.s3a.endpoint"] == "http://store:9000"
+    assert configuration["spark.hadoop.fs.s3a.endpoint.region"] == "us-east-1"
+    assert configuration["spark.hadoop.fs.s3a.path.style.access"] == "true"
+
+
+def test_no_key_stands_in_sparks_configuration() -> None:
+    assert "hidden" not in repr(object_store(Location(uri="s3://lake", options=KEYS)))
+
+
+def test_a_local_lakehouse_needs_nothing() -> None:
+    assert not object_store(Location(uri="file:///srv/lakehouse"))
