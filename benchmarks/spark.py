@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.way import Workload
+from gamelake.lake.store import Location
 from gamelake.session import spark_session
 
 # The fan-out's default.
@@ -16,7 +17,7 @@ MAX_OFFSETS_PER_TRIGGER = 1_000_000
 @cache
 def warm_session(jars: Path) -> SparkSession:
     """The session of this process, configured as every job's is."""
-    return spark_session("benchmark", jars)
+    return spark_session("benchmark", Location(uri="file:///"), jars)
 
 
 def kafka_records(spark: SparkSession, workload: Workload) -> DataFrame:

@@ -22,7 +22,7 @@ def main() -> int:
     store = Store(settings.lakehouse.location)
     with DeltaTables(settings.lakehouse.location) as tables:
         source = prepare(settings, store, tables)
-        spark = spark_session(settings.stream, settings.spark_jars)
+        spark = spark_session(settings.stream, settings.lakehouse.location, settings.spark_jars)
         stop = stop_event()
         body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
         run_until(stop, start(spark, settings, source, body, mode), body)

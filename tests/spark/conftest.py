@@ -9,6 +9,7 @@ from typing import NoReturn
 import pytest
 from pyspark.sql import SparkSession
 
+from gamelake.lake.store import Location
 from gamelake.session import spark_session
 from services.embedded.errors import ServiceMissingError
 from services.embedded.java import find_java_home
@@ -26,6 +27,6 @@ def spark(missing_service: Callable[[str], NoReturn]) -> Iterator[SparkSession]:
     if not list(JARS.glob("*.jar")):
         missing_service("Spark's jars are not there: run make setup")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = spark_session("tests", JARS)
+    session = spark_session("tests", Location(uri="file:///"), JARS)
     yield session
     session.stop()
