@@ -3,7 +3,7 @@
 GamelakeError
 ├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError
 ├── RecordsError        set these records aside      SchemaError (UnknownSchemaError) · IncompatibleSchemaError
-├── TransientError      retry with backoff           RegistryUnavailableError
+├── TransientError      retry with backoff           RegistryUnavailableError · KafkaUnavailableError
 └── DataLossError       stop the query               TopicRecreatedError · OffsetGapError · DeadLetterFloodError ·
                                                      AnotherDriverError
 """
@@ -55,6 +55,10 @@ class TransientError(GamelakeError):
 
 class RegistryUnavailableError(TransientError):
     """The schema registry gave no answer."""
+
+
+class KafkaUnavailableError(TransientError):
+    """Kafka gave no answer."""
 
 
 class DataLossError(GamelakeError):

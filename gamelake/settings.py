@@ -11,8 +11,10 @@ from typing import Self
 from gamelake.errors import SettingsError
 from gamelake.failpoints import Kill
 from gamelake.fanout.flood import FloodLimit
+from gamelake.kafka import KafkaAccess, read_credentials
 from gamelake.lake.credentials import shared_credentials
 from gamelake.lake.store import Location
+from gamelake.telemetry.options import TelemetryOptions
 from gamelake.wire.schemas import SchemaWait
 
 _S3_VARIABLES = {
@@ -99,7 +101,7 @@ class IngestSettings:
     """What the ingest job needs to know."""
 
     lakehouse: LakehouseSettings
-    bootstrap_servers: str
+    kafka: KafkaAccess
     topic: str
     registry_url: str
     games_file: Path
@@ -110,6 +112,7 @@ class IngestSettings:
     chunk_records: int
     flood: FloodLimit
     schema_wait: SchemaWait
+    telemetry: TelemetryOptions = field(default_factory=TelemetryOptions)
     spark_jars: Path | None = None
     kill: Kill | None = field(default=None)
 
@@ -124,7 +127,7 @@ class IngestSettings:
         jars = env.optional("GAMELAKE_SPARK_JARS", "")
         return cls(
             lakehouse=LakehouseSettings.from_env(variables),
-            bootstrap_servers=env.required("GAMELAKE_BOOTSTRAP_SERVERS"),
+            kafka=_kafka(env),
             topic=env.required("GAMELAKE_TOPIC"),
             registry_url=env.required("GAMELAKE_REGISTRY_URL"),
             games_file=Path(env.required("GAMELAKE_GAMES_FILE")),
@@ -140,9 +143,25 @@ class IngestSettings:
                 patience=timedelta(seconds=env.number("GAMELAKE_SCHEMA_WAIT_SECONDS", 10, 0, 3_600)),
                 ask_again_after=timedelta(seconds=env.number("GAMELAKE_SCHEMA_RETRY_SECONDS", 60, 0, 86_400)),
             ),
+            telemetry=_telemetry(env),
             spark_jars=Path(jars) if jars else None,
             kill=_kill(env.optional("GAMELAKE_FAILPOINT", "")),
         )
+
+
+def _kafka(env: Environment) -> KafkaAccess:
+    file = env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
+    return KafkaAccess(env.required("GAMELAKE_BOOTSTRAP_SERVERS"), read_credentials(Path(file)) if file else None)
+
+
+def _telemetry(env: Environment) -> TelemetryOptions:
+    port = env.whole("GAMELAKE_METRICS_PORT", 1, 1, 65_535) if env.optional("GAMELAKE_METRICS_PORT", "") else None
+    heartbeat = env.optional("GAMELAKE_HEARTBEAT_FILE", "")
+    return TelemetryOptions(
+        metrics_port=port,
+        metrics_host=env.optional("GAMELAKE_METRICS_HOST", "127.0.0.1"),
+        heartbeat_file=Path(heartbeat) if heartbeat else None,
+    )
 
 
 def _stream_name(text: str) -> str:

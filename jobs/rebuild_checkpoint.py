@@ -24,7 +24,7 @@ def main() -> int:
     arguments = parser.parse_args()
     settings = IngestSettings.from_env()
     stream = Stream(Store(settings.lakehouse.location), settings.stream, settings.topic)
-    topic = Topic(settings.bootstrap_servers, settings.topic)
+    topic = Topic(settings.kafka, settings.topic)
     topic_id, earliest = topic.id(), topic.earliest_offsets()
     print(f"next offsets by partition: {stream.next_offsets(topic_id)}; Kafka holds them from: {earliest}")
     if arguments.dry_run:

@@ -42,7 +42,7 @@ def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Open
         StartupError: Kafka, a contract or the checkpoint is not as it must be.
         TopicRecreatedError: the topic is another one than before.
     """
-    topic = Topic(settings.bootstrap_servers, settings.topic)
+    topic = Topic(settings.kafka, settings.topic)
     topic_id = topic.id()
     stream = Stream(store, settings.stream, settings.topic)
     finish_last_batch(stream, tables)

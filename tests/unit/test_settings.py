@@ -7,7 +7,9 @@ import pytest
 
 from gamelake.errors import SettingsError
 from gamelake.failpoints import Failpoint, Kill
+from gamelake.kafka import KafkaCredentials
 from gamelake.settings import IngestSettings, LakehouseSettings
+from gamelake.telemetry.options import TelemetryOptions
 
 REQUIRED = {
     "GAMELAKE_LAKEHOUSE": "file:///srv/lakehouse/",
@@ -54,6 +56,9 @@ _MISTAKES = [
     ("GAMELAKE_FLOOD_RECORDS", "inf", "must be from 1"),
     ("GAMELAKE_SCHEMA_WAIT_SECONDS", "3601", "must be from 0 to 3600"),
     ("GAMELAKE_SCHEMA_RETRY_SECONDS", "-0.1", "must be from 0"),
+    ("GAMELAKE_METRICS_PORT", "70000", "must be from 1 to 65535"),
+    ("GAMELAKE_METRICS_PORT", "http", "is 'http', which is no number"),
+    ("GAMELAKE_KAFKA_CREDENTIALS_FILE", "/nowhere/kafka", "can't be read"),
     ("GAMELAKE_STREAM", "../other", "must be made of letters"),
     ("GAMELAKE_STREAM", "a b", "must be made of letters"),
     ("GAMELAKE_FAILPOINT", "sometime", "is 'sometime'"),
@@ -98,19 +103,50 @@ def test_keys_of_an_object_store_are_taken_and_never_printed() -> None:
     assert "hidden" not in repr(settings)
 
 
-def test_keys_may_stand_in_a_file_that_the_variables_overrule(tmp_path: Path) -> None:
-    file = tmp_path / "credentials"
-    file.write_text("[default]\naws_access_key_id = key\naws_secret_access_key = hidden\n")
-    named = {"GAMELAKE_LAKEHOUSE": "s3://lake", "AWS_SHARED_CREDENTIALS_FILE": str(file)}
-    given = {"AWS_ACCESS_KEY_ID": "given", "AWS_SECRET_ACCESS_KEY": "hidden too"}
+def test_kafkas_password_is_taken_from_its_file_and_never_printed(tmp_path: Path) -> None:
+    file = tmp_path / "kafka"
+    file.write_text('username=ingest\npassword=a=b"c\\d\n')
 
-    assert _settings(**named).lakehouse.location.options == {
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "hidden",
-    }
-    assert _settings(**named, **given).lakehouse.location.options == given
-    with pytest.raises(SettingsError, match="no profile 'other'"):
-        _settings(**named, AWS_PROFILE="other")
+    kafka = _settings(GAMELAKE_KAFKA_CREDENTIALS_FILE=str(file)).kafka
+
+    assert kafka.credentials == KafkaCredentials("ingest", 'a=b"c\\d')
+    assert kafka.for_clients()["sasl.password"] == 'a=b"c\\d'
+    # JAAS has C's escapes inside quotes.
+    assert kafka.for_spark()["kafka.sasl.jaas.config"].endswith('password="a=b\\"c\\\\d";')
+    assert "a=b" not in repr(_settings(GAMELAKE_KAFKA_CREDENTIALS_FILE=str(file)))
+
+
+def test_without_a_credentials_file_kafka_is_reached_as_nobody() -> None:
+    kafka = _settings().kafka
+
+    assert kafka.for_clients() == {"bootstrap.servers": "127.0.0.1:9092"}
+    assert kafka.for_spark() == {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "username=ingest\n", "username=ingest\npassword=\n", "secret", "username=a\npassword=b\nrealm=c\n"],
+    ids=["empty", "no password", "empty password", "bare", "a line too many"],
+)
+def test_a_credentials_file_that_is_made_otherwise_is_named_and_not_quoted(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "kafka"
+    file.write_text(content)
+
+    with pytest.raises(SettingsError) as caught:
+        _settings(GAMELAKE_KAFKA_CREDENTIALS_FILE=str(file))
+
+    assert str(caught.value).startswith(f"GAMELAKE_KAFKA_CREDENTIALS_FILE is '{file}', which must hold two lines")
+    assert "secret" not in str(caught.value).removeprefix(f"GAMELAKE_KAFKA_CREDENTIALS_FILE is '{file}'")
+
+
+def test_what_the_telemetry_is_told_is_taken() -> None:
+    heartbeat = Path("run/heartbeat")
+    settings = _settings(
+        GAMELAKE_METRICS_PORT="9108", GAMELAKE_METRICS_HOST="10.0.0.1", GAMELAKE_HEARTBEAT_FILE=str(heartbeat)
+    )
+
+    assert settings.telemetry == TelemetryOptions(metrics_port=9108, metrics_host="10.0.0.1", heartbeat_file=heartbeat)
+    assert _settings().telemetry == TelemetryOptions()
 
 
 def test_an_encrypted_store_is_not_asked_without_encryption() -> None:

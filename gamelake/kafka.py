@@ -1,0 +1,81 @@
+"""How to reach Kafka: its addresses and, where it wants to know who comes, a user name and a password."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gamelake.errors import SettingsError
+
+_NAME, _PASSWORD = "username", "password"
+_PROTOCOL, _MECHANISM = "SASL_PLAINTEXT", "PLAIN"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaCredentials:
+    """Who a program is to Kafka."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAccess:
+    """Where Kafka is, and as whom a program goes there; without credentials, as nobody. Safe to print."""
+
+    bootstrap_servers: str
+    credentials: KafkaCredentials | None = None
+
+    def for_clients(self) -> dict[str, str | int]:
+        """Settings of a librdkafka client."""
+        settings: dict[str, str | int] = {"bootstrap.servers": self.bootstrap_servers}
+        if self.credentials:
+            settings |= {
+                "security.protocol": _PROTOCOL,
+                "sasl.mechanism": _MECHANISM,
+                "sasl.username": self.credentials.username,
+                "sasl.password": self.credentials.password,
+            }
+        return settings
+
+    def for_spark(self) -> dict[str, str]:
+        """Options of Spark's Kafka source."""
+        options = {"kafka.bootstrap.servers": self.bootstrap_servers}
+        if self.credentials:
+            options |= {
+                "kafka.security.protocol": _PROTOCOL,
+                "kafka.sasl.mechanism": _MECHANISM,
+                "kafka.sasl.jaas.config": _jaas(self.credentials),
+            }
+        return options
+
+
+def read_credentials(file: Path) -> KafkaCredentials:
+    """Read a file of two lines, `username=...` and `password=...`.
+
+    Raises:
+        SettingsError: the file can't be read, or is not made so; names it, and says nothing of what it holds.
+    """
+    try:
+        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line]
+    except (OSError, UnicodeDecodeError) as error:
+        raise _wrong(file, "can't be read") from error
+    found = dict(line.split("=", 1) for line in lines if "=" in line)
+    if len(lines) != len(found) or found.keys() != {_NAME, _PASSWORD} or not all(found.values()):
+        raise _wrong(file, f"must hold two lines, '{_NAME}=...' and '{_PASSWORD}=...'")
+    return KafkaCredentials(found[_NAME], found[_PASSWORD])
+
+
+def _wrong(file: Path, problem: str) -> SettingsError:
+    return SettingsError(f"GAMELAKE_KAFKA_CREDENTIALS_FILE is '{file}', which {problem}")
+
+
+def _jaas(credentials: KafkaCredentials) -> str:
+    """Source: Java, `javax.security.auth.login.Configuration`: values are quoted, with C's escapes."""
+    return (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f"username={_quoted(credentials.username)} password={_quoted(credentials.password)};"
+    )
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
