@@ -46,7 +46,7 @@ def test_a_profile_that_is_missing_is_named(file: Path) -> None:
 
 
 def test_a_profile_without_a_secret_is_named(file: Path) -> None:
-    with pytest.raises(SettingsError, match="the profile 'half' .* lacks aws_access_key_id or aws_secret_access_key"):
+    with pytest.raises(SettingsError, match=r"the profile 'half' .* lacks aws_access_key_id or aws_secret_access_key"):
         shared_credentials(file, "half")
 
 
