@@ -7,9 +7,11 @@ from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore.exceptions import AlreadyExistsError
-from obstore.store import LocalStore, from_url
+from obstore.store import LocalStore, S3Store
 
 from gamelake.errors import SettingsError
+
+_ALLOW_HTTP = "AWS_ALLOW_HTTP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,5 +71,12 @@ def _open(location: Location) -> "obstore.store.ObjectStore":
     if parts.scheme == "file":
         return LocalStore(Path(unquote(parts.path)), mkdir=True)
     if parts.scheme == "s3":
-        return from_url(location.uri, config=dict(location.options))  # type: ignore[no-any-return, call-overload] # keys are S3's own
+        return _open_s3(location)
     raise SettingsError(f"a lakehouse lives under file:// or s3://, not '{location.uri}'")
+
+
+def _open_s3(location: Location) -> S3Store:
+    # One name for delta-rs, which takes all options from one place, is another kind of option here.
+    config = {name: value for name, value in location.options.items() if name != _ALLOW_HTTP}
+    encrypted = location.options.get(_ALLOW_HTTP) != "true"
+    return S3Store.from_url(location.uri, config=config, client_options={"allow_http": not encrypted})  # type: ignore[arg-type] # keys are S3's own

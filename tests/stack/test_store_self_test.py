@@ -1,0 +1,33 @@
+"""A store is trusted only if it refuses to create what is there."""
+
+import pytest
+
+from gamelake.errors import StoreError
+from gamelake.lake.selftest import PROBE, require_put_if_absent
+from gamelake.lake.store import Store
+from tests.stack.lying_store import lying_store
+from tests.stack.object_store import ObjectStore
+
+
+def test_the_object_store_is_trusted_as_often_as_it_is_asked(object_store: ObjectStore, bucket: str) -> None:
+    store = Store(object_store.location(f"s3://{bucket}/lake"))
+
+    require_put_if_absent(store)
+    require_put_if_absent(store)
+
+    assert store.paths("") == [PROBE]
+
+
+def test_a_store_that_ignores_the_condition_is_refused_by_name_with_the_remedy() -> None:
+    with lying_store() as endpoint:
+        store = Store(ObjectStore(endpoint, "key", "not a secret").location("s3://bucket/lake"))
+
+        with pytest.raises(StoreError, match=r"the store of s3://bucket/lake .* If-None-Match.* Use a store with"):
+            require_put_if_absent(store)
+
+
+def test_keys_that_open_nothing_are_told_from_a_store_that_lies(object_store: ObjectStore, bucket: str) -> None:
+    stranger = object_store.as_user("nobody", "not a secret")
+
+    with pytest.raises(StoreError, match=r"may not be read or written with these keys"):
+        require_put_if_absent(Store(stranger.location(f"s3://{bucket}/lake")))

@@ -1,0 +1,15 @@
+"""The self-test of a store, on the local file system; tests/stack tries it on a store that lies."""
+
+from pathlib import Path
+
+from gamelake.lake.selftest import PROBE, require_put_if_absent
+from gamelake.lake.store import Location, Store
+
+
+def test_a_store_that_keeps_what_it_has_is_trusted_as_often_as_it_is_asked(tmp_path: Path) -> None:
+    store = Store(Location(uri=f"file://{tmp_path}"))
+
+    require_put_if_absent(store)
+    require_put_if_absent(store)
+
+    assert store.paths("") == [PROBE]
