@@ -16,11 +16,11 @@ class _LyingStore(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _LyingStore
 
-    def do_PUT(self) -> None:  # noqa: N802 # the server calls it so
+    def do_PUT(self) -> None:
         self.server.objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
         self._answer(HTTPStatus.OK, b"")
 
-    def do_GET(self) -> None:  # noqa: N802 # likewise
+    def do_GET(self) -> None:
         content = self.server.objects.get(self.path)
         if content is None:
             self._answer(HTTPStatus.NOT_FOUND, b"")
