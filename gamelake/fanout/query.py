@@ -18,6 +18,7 @@ from gamelake.fanout.plan import ChunkLimits, TaskPlan
 from gamelake.fanout.source import Topic
 from gamelake.fanout.stream import Stream
 from gamelake.lake.appends import BatchTransaction
+from gamelake.lake.selftest import require_put_if_absent
 from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables, repartitioned
 from gamelake.settings import IngestSettings
@@ -39,9 +40,10 @@ def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Open
     """Finish what the last run left half done, and open the stream's checkpoint.
 
     Raises:
-        StartupError: Kafka, a contract or the checkpoint is not as it must be.
+        StartupError: the store, Kafka, a contract or the checkpoint is not as it must be.
         TopicRecreatedError: the topic is another one than before.
     """
+    require_put_if_absent(store)
     topic = Topic(settings.kafka, settings.topic)
     topic_id = topic.id()
     stream = Stream(store, settings.stream, settings.topic)
