@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -9,9 +10,12 @@ from urllib3.exceptions import HTTPError
 
 from gamelake.errors import SettingsError
 from gamelake.kafka import KafkaAccess, read_credentials
+from services.embedded import EmbeddedKafka, EmbeddedRegistry
+from tests.embedded import conftest as embedded
 from tests.embedded.sending import Sender
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import SECRETS, Stack
+from tests.stack.s3_lakehouse import S3Lakehouse, Services
 
 REGISTRY_URL = "http://127.0.0.1:8081/apis/ccompat/v7"
 BOOTSTRAP_SERVERS = "127.0.0.1:19092"
@@ -30,6 +34,10 @@ def stack(missing_service: Callable[[str], NoReturn]) -> Stack:
     return stack
 
 
+# Kafka and the registry as child processes, for tests that need of the stack only its object store.
+services, kafka, registry, topic = embedded.services, embedded.kafka, embedded.registry, embedded.topic
+
+
 @pytest.fixture(scope="session")
 def object_store(missing_service: Callable[[str], NoReturn]) -> ObjectStore:
     """An S3 store, the stack's or another one: nothing else of the stack need be up."""
@@ -46,6 +54,24 @@ def bucket(object_store: ObjectStore) -> Iterator[str]:
     """A bucket of the test's own."""
     with object_store.new_bucket() as name:
         yield name
+
+
+@pytest.fixture
+def own_services(kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic: Callable[[int], str]) -> Services:
+    """A topic of the test's own with two partitions, and a registry."""
+    return Services(kafka.bootstrap_servers, registry.url, topic(2))
+
+
+@pytest.fixture
+def s3_lakehouse(tmp_path: Path, object_store: ObjectStore, bucket: str, own_services: Services) -> S3Lakehouse:
+    """An empty lakehouse on the object store."""
+    return S3Lakehouse.on(object_store, f"s3://{bucket}/lake", tmp_path, own_services)
+
+
+@pytest.fixture
+def own_sender(own_services: Services) -> Sender:
+    """Sends to the test's own topic."""
+    return Sender(own_services.bootstrap_servers, own_services.registry_url, own_services.topic)
 
 
 @pytest.fixture
