@@ -6,7 +6,7 @@ set -eu
 
 compose_directory="${COMPOSE_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)}"
 readonly compose_directory
-readonly project=gamelake
+readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
 readonly oldest_engine=20.10
 readonly oldest_compose=2.20
 readonly cores_wanted=2

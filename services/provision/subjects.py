@@ -3,6 +3,8 @@
 `python -m services.provision.subjects`. It registers no schema: that is the producers' part.
 """
 
+import logging
+
 from gamelake.program import OK, run
 from services.provision.changes import Changes
 from services.provision.declared_subjects import Compatibility, DeclaredSubjects, load_subjects
@@ -15,6 +17,7 @@ def main() -> int:
     """Run once; 0 when the registry is as declared."""
     settings = SubjectsSettings.from_env()
     declared = load_subjects(settings.file)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each request says nothing that is not said below
     registry = Registry(settings.url)
     found = wait_for("registry", registry.level_of_others, settings.patience)
     changes = Changes("subjects")

@@ -1,0 +1,87 @@
+"""Asks Trino for the event, as an analyst would."""
+
+from typing import Any
+
+from requests.exceptions import RequestException
+from trino.dbapi import Connection, connect
+from trino.exceptions import Error as TrinoError
+from trino.exceptions import TrinoQueryError, TrinoUserError
+
+from services.smoke.errors import NotYetError, StepFailedError
+from services.smoke.event import SmokeEvent
+from services.smoke.journey import NEXT_COMMANDS, Step
+from services.smoke.producing import Coordinates
+from services.smoke.settings import TrinoAddress
+
+CATALOG = "delta"
+USER = "analyst"
+ANSWER_SECONDS = 30.0
+_NOT_THERE = frozenset({"TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"})
+
+
+class Analyst:
+    """Someone with a SQL prompt."""
+
+    def __init__(self, address: TrinoAddress) -> None:
+        self._connection: Connection = connect(  # type: ignore[no-untyped-call] # it takes anything
+            host=address.host,
+            port=address.port,
+            http_scheme=address.scheme,
+            user=USER,
+            source="gamelake-smoke",
+            catalog=CATALOG,
+            max_attempts=1,
+            request_timeout=ANSWER_SECONDS,
+        )
+
+    def find_table(self, table: str) -> None:
+        """Do nothing when Trino knows the table.
+
+        Raises:
+            NotYetError: it does not, or does not answer.
+            StepFailedError: it refuses to say.
+        """
+        self._ask(f"DESCRIBE {sql_name(table)}", Step.REGISTERED)
+
+    def find_event(self, table: str, event: SmokeEvent, record: Coordinates) -> None:
+        """Do nothing when Trino returns the event, once.
+
+        Raises:
+            NotYetError: it does not, or does not answer.
+            StepFailedError: it refuses to say, or returns it twice.
+        """
+        rows = self._ask(event_statement(table, event, record), Step.VISIBLE)
+        if not rows:
+            raise NotYetError(f"{sql_name(table)} does not return the event")
+        if len(rows) > 1:
+            problem = f"{sql_name(table)} returns the event {len(rows)} times"
+            raise StepFailedError(Step.VISIBLE, problem, "make verify")
+
+    def _ask(self, statement: str, step: Step) -> list[Any]:
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+        except TrinoUserError as error:
+            if error.error_name in _NOT_THERE:
+                raise NotYetError(f"Trino says '{error.message}'") from error
+            raise StepFailedError(step, f"Trino says '{error.message}'", NEXT_COMMANDS[step]) from error
+        except TrinoQueryError as error:
+            raise NotYetError(f"Trino says '{error.message}'") from error
+        except (TrinoError, RequestException) as error:
+            raise NotYetError(f"Trino does not answer ({type(error).__name__})") from error
+
+
+def sql_name(table: str) -> str:
+    """A table of the lakehouse as Trino names it."""
+    return table.replace("/", ".")
+
+
+def event_statement(table: str, event: SmokeEvent, record: Coordinates) -> str:
+    """What returns the event and reads next to nothing: the coordinates are in the files' statistics."""
+    # None of the parts is anyone's input: a table of the contract, numbers of Kafka's, a UUID of our own.
+    return (
+        f"SELECT event_id, event_time, event_name, game_name FROM {sql_name(table)}"  # noqa: S608 - see above
+        f" WHERE kafka_partition = {record.partition} AND kafka_offset = {record.offset}"
+        f" AND event_id = '{event.event_id}'"
+    )
