@@ -4,8 +4,11 @@
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
-compose_directory="${COMPOSE_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)}"
-readonly compose_directory
+here="$(cd "$(dirname "$0")" && pwd)"
+# Tests name another one.
+readonly here compose_directory="${COMPOSE_DIRECTORY:-$here}"
+# shellcheck source=compose/read_env.sh
+. "$here/read_env.sh"
 readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
 readonly oldest_engine=20.10
 readonly oldest_compose=2.20
@@ -43,20 +46,6 @@ is_at_least() { # VERSION OLDEST, of which the first two numbers count
   IFS=. read -r oldest_major oldest_minor _ <<<"$2.0"
   minor="${minor%%[!0-9]*}"
   [ "$major" -gt "$oldest_major" ] || { [ "$major" -eq "$oldest_major" ] && [ "${minor:-0}" -ge "$oldest_minor" ]; }
-}
-
-# As compose does: what the caller has set counts, then a person's own file, then the project's.
-read_settings() {
-  local file name value
-  for file in "$compose_directory/.env.override" "$compose_directory/.env"; do
-    [ -f "$file" ] || continue
-    while IFS='=' read -r name value || [ -n "$name" ]; do
-      case "$name" in
-        "" | *[!A-Z0-9_]*) continue ;;
-      esac
-      [ -n "${!name+set}" ] || export "$name=$value"
-    done <"$file"
-  done
 }
 
 compose_files() {
@@ -175,15 +164,24 @@ accepts_connections() { # PORT
   (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
+# Not by `docker ps`, which writes neighbouring ports as a range.
+own_ports() {
+  local containers
+  containers="$(docker ps --quiet --filter "label=com.docker.compose.project=$project")"
+  [ -n "$containers" ] || return 0
+  # shellcheck disable=SC2086 # one word for each container
+  docker inspect --format '{{range .NetworkSettings.Ports}}{{range .}} {{.HostPort}} {{end}}{{end}}' $containers
+}
+
 check_ports() {
   local name port ours taken=0 number=0
-  ours="$(docker ps --filter "label=com.docker.compose.project=$project" --format '{{.Ports}}' 2>/dev/null)" || ours=""
+  ours="$(own_ports 2>/dev/null)" || ours=""
   for name in $(variables_ending_in _PORT); do
     port="${!name:-}"
     [ -n "$port" ] || continue
     number=$((number + 1))
     case "$ours" in
-      *":$port->"*) continue ;;
+      *" $port "*) continue ;;
     esac
     if accepts_connections "$port"; then
       fail "ports: something else listens on 127.0.0.1:$port; end it, or choose another with $name=... in compose/.env.override"
@@ -206,7 +204,7 @@ case "${1:-}" in
     ;;
 esac
 
-read_settings
+read_env "$compose_directory"
 # Without an engine nothing else can be seen, and every further line would say the same thing.
 check_engine || exit 1
 check_compose

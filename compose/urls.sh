@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Says where the running stack answers, who may come, where the password is (never what it is), and what to do next.
+# macOS still ships bash 3.2: no newer syntax here.
+set -eu
+
+here="$(cd "$(dirname "$0")" && pwd)"
+readonly here compose_directory="${COMPOSE_DIRECTORY:-$here}"
+# shellcheck source=compose/read_env.sh
+. "$here/read_env.sh"
+readonly host=127.0.0.1
+readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
+
+running_services() {
+  docker ps --filter "label=com.docker.compose.project=$project" \
+    --format '{{.Label "com.docker.compose.service"}}' 2>/dev/null | sort -u
+}
+
+# SERVICE WHAT WHERE WHO; a line for a service that does not run would only mislead.
+row() {
+  case "
+$running
+" in
+    *"
+$1
+"*) printf '  %-22s %-28s %s\n' "$2" "$3" "$4" ;;
+  esac
+}
+
+password_in() { # SECRET
+  echo "password in compose/secrets/$1"
+}
+
+read_env "$compose_directory"
+running="$(running_services)"
+if [ -z "$running" ]; then
+  echo "gamelake: the stack does not run: make up brings it up." >&2
+  exit 1
+fi
+
+echo
+row trino "Trino (SQL)" "http://$host:$TRINO_PORT" "analyst (silver, gold) or engineer (all), no password"
+row grafana "Grafana" "http://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
+row prometheus "Prometheus" "http://$host:$PROMETHEUS_PORT" "nobody asks"
+row alertmanager "Alertmanager" "http://$host:$ALERTMANAGER_PORT" "nobody asks"
+row ingest "The query's Spark UI" "http://$host:$INGEST_PORT" "nobody asks"
+row spark-master "Spark master" "http://$host:$SPARK_MASTER_PORT" "nobody asks"
+row spark-history "Spark history" "http://$host:$SPARK_HISTORY_PORT" "nobody asks"
+row object-store "Object store, console" "http://$host:$OBJECT_STORE_CONSOLE_PORT" "user and password in compose/secrets/object-store-root"
+row object-store "Object store, S3" "http://$host:$OBJECT_STORE_PORT" "keys in compose/secrets/object-store-*"
+row registry "Schema registry" "http://$host:$REGISTRY_PORT" "nobody asks; Confluent's API under /apis/ccompat/v7"
+row kafka "Kafka" "$host:$KAFKA_PORT" "simulator (writes), $(password_in kafka-simulator)"
+cat <<EOT
+
+Next:
+  make smoke        send one event and wait until Trino returns it
+  make demo-stack   simulate players
+  make sql          ask Trino; make sql Q="SELECT count(*) FROM silver.events"
+  make help         all there is
+EOT
