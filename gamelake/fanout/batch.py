@@ -16,6 +16,7 @@ from gamelake.errors import AnotherDriverError, GamelakeError, TopicRecreatedErr
 from gamelake.failpoints import Failpoint, Failpoints
 from gamelake.fanout.decision import Decider
 from gamelake.fanout.flood import FloodBreaker
+from gamelake.fanout.observer import BatchObserver, Unobserved
 from gamelake.fanout.offsets import check_same_offsets
 from gamelake.fanout.source import Topic
 from gamelake.fanout.stream import Stream
@@ -56,7 +57,10 @@ class OpenStream:
 
 
 class FanOut:
-    """What `foreachBatch` calls; it may call twice with the same batch, after a crash or a failed commit."""
+    """What `foreachBatch` calls; it may call twice with the same batch, after a crash or a failed commit.
+
+    `observer` is told of its batches; whoever observes takes its place before the query starts.
+    """
 
     def __init__(self, source: OpenStream, decider: Decider, breaker: FloodBreaker, failpoints: Failpoints) -> None:
         self._stream = source.stream
@@ -66,6 +70,7 @@ class FanOut:
         self._decider = decider
         self._breaker = breaker
         self._failpoints = failpoints
+        self.observer: BatchObserver = Unobserved()
         self._running = Lock()
         self._stopping = Event()
         self._last_batch: int | None = None
@@ -109,7 +114,9 @@ class FanOut:
         self.commit(manifest)
         self._failpoints.reach(Failpoint.AFTER_COMMITS)
         self._last_batch = batch_id
-        log.info("batch %s", _summary(manifest, decided - started, time.perf_counter() - decided))
+        committed = time.perf_counter()
+        self.observer.batch_committed(manifest, decided - started, committed - decided)
+        log.info("batch %s", _summary(manifest, decided - started, committed - decided))
 
     def _settled(self, batch_id: int) -> BatchManifest | None:
         """The manifest of a batch that was decided by an earlier attempt."""
@@ -165,7 +172,11 @@ class FanOut:
         transaction = BatchTransaction(manifest.app_id, manifest.batch_id)
 
         def commit_table(position: int) -> None:
-            self._tables.append(manifest.tables[position], transaction)
+            try:
+                self._tables.append(manifest.tables[position], transaction)
+            except Exception:
+                self.observer.commit_failed()
+                raise
             self._failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
 
         with ThreadPoolExecutor(_COMMIT_THREADS, thread_name_prefix="commit") as pool:

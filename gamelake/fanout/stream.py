@@ -104,6 +104,18 @@ class Stream:
             offsets[done.partition] = max(offsets.get(done.partition, 0), done.last + 1)
         return offsets
 
+    def positions(self, generation: Generation) -> dict[int, int]:
+        """The next offset to commit of each partition, once the last manifest is committed; not of those never read."""
+        folder = self.folder(generation)
+        checkpoint = folder.read()
+        done = checkpoint.last_commit if checkpoint else None
+        offsets = {} if done is None else folder.offsets(done)
+        last = self.last_manifest()
+        # Of the last batch the manifest alone may know that it is done.
+        if last is not None and last.app_id == generation.app_id:
+            offsets |= {taken.partition: taken.last + 1 for taken in last.offsets}
+        return offsets
+
     def _taken(self, topic_id: str) -> Iterator[OffsetRange]:
         for batch_id in self.manifests.batches():
             manifest = self.manifests.read(batch_id)

@@ -11,3 +11,8 @@ class TelemetryOptions:
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     heartbeat_file: Path | None = None
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether anybody asked for anything."""
+        return self.metrics_port is not None or self.heartbeat_file is not None

@@ -1,0 +1,150 @@
+"""How far a query is behind: what it has committed, held against what Kafka holds."""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import RLock
+
+_PACE_SECONDS = 300.0
+_LEAST_OVERDUE_SECONDS = 60.0
+UNKNOWN = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What Kafka holds of a partition: the first offset that is there, and the one that the next record will get."""
+
+    earliest: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Oldest:
+    """The first record at an offset or after it, and when Kafka took it in (seconds since 1970)."""
+
+    position: int
+    timestamp: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What Kafka said at one moment; `oldest` has the partitions that were asked for and that it answered for."""
+
+    at: float
+    spans: Mapping[int, Span]
+    oldest: Mapping[int, Oldest] = field(default_factory=dict)
+
+
+class Lag:
+    """The lag of one query over all partitions of its topic; many threads may use it.
+
+    Args:
+        positions: by partition, the next offset to commit; a partition that is not there is read from its beginning.
+        trigger_seconds: time that is meant to pass between the starts of two batches.
+    """
+
+    def __init__(self, positions: Mapping[int, int], trigger_seconds: float) -> None:
+        self._lock = RLock()
+        self._positions = dict(positions)
+        self._trigger_seconds = trigger_seconds
+        self._look: Look | None = None
+        self._known: dict[int, Oldest] = {}
+        self._guessed: dict[int, Oldest] = {}
+        self._history: deque[tuple[float, int]] = deque()
+        self._last_batch_seconds = 0.0
+        self._left = 0
+
+    def committed(self, positions: Mapping[int, int], batch_seconds: float) -> None:
+        """All tables have a batch, which ends before `positions`."""
+        with self._lock:
+            self._positions.update(positions)
+            self._last_batch_seconds = batch_seconds
+
+    def planned(self, left: int) -> None:
+        """The newest batch left so many offsets that were there when it was planned."""
+        self._left = left
+
+    def unread(self, spans: Mapping[int, Span]) -> dict[int, int]:
+        """Partitions that are behind and whose oldest record is not known: the offset at which it stands, or after."""
+        with self._lock:
+            starts = {partition: self._start(partition, span) for partition, span in spans.items()}
+            return {
+                partition: start
+                for partition, start in starts.items()
+                if start < spans[partition].end and not _is_of(self._known.get(partition), start)
+            }
+
+    def looked(self, look: Look) -> None:
+        """Take in what Kafka said."""
+        with self._lock:
+            self._look = look
+            for partition, span in look.spans.items():
+                self._note_oldest(partition, self._start(partition, span), look)
+            self._history.append((look.at, sum(self.behind().values())))
+            while self._history[0][0] < look.at - _PACE_SECONDS:
+                self._history.popleft()
+
+    def behind(self) -> dict[int, int]:
+        """Offsets behind by partition; empty as long as Kafka has said nothing."""
+        with self._lock:
+            spans = self._look.spans if self._look else {}
+            return {partition: max(span.end - self._start(partition, span), 0) for partition, span in spans.items()}
+
+    @property
+    def last_look(self) -> float:
+        """When Kafka last said anything, 0 if it never did."""
+        return self._look.at if self._look else 0.0
+
+    def seconds_behind(self, now: float) -> float:
+        """Age of the oldest record that is not committed, 0 when there is none."""
+        with self._lock:
+            if self._look is None:
+                return UNKNOWN
+            late = [self._since(partition) for partition, count in self.behind().items() if count]
+        # A producer's clock, which gives the timestamp, may be ahead of ours.
+        return max(now - min(late), 0.0) if late else 0.0
+
+    def catch_up_seconds(self, now: float) -> float:
+        """Time until all is read at the pace of the last minutes; 0 while the query keeps up, inf if it never will."""
+        with self._lock:
+            if self._look is None:
+                return UNKNOWN
+            remaining = sum(self.behind().values())
+            if not remaining or self._keeps_up(now):
+                return 0.0
+            (first, then), (last, latest) = self._history[0], self._history[-1]
+            closing = (then - latest) / (last - first) if last > first else 0.0
+            return remaining / closing if closing > 0 else math.inf
+
+    def retention_used(self) -> float:
+        """Share of what Kafka holds that is not committed, in the partition where it is greatest."""
+        with self._lock:
+            if self._look is None:
+                return UNKNOWN
+            held = {partition: span for partition, span in self._look.spans.items() if span.end > span.earliest}
+            behind = self.behind()
+            return max((behind[each] / (span.end - span.earliest) for each, span in held.items()), default=0.0)
+
+    def _keeps_up(self, now: float) -> bool:
+        patience = self._trigger_seconds + max(_LEAST_OVERDUE_SECONDS, 2 * self._last_batch_seconds)
+        return not self._left and self.seconds_behind(now) <= patience
+
+    def _start(self, partition: int, span: Span) -> int:
+        return max(self._positions.get(partition, 0), span.earliest)
+
+    def _since(self, partition: int) -> float:
+        # A commit since the last look makes this too early, until the next look, which is soon; never too late.
+        known, guessed = self._known.get(partition), self._guessed[partition]
+        return known.timestamp if known and _is_of(known, guessed.position) else guessed.timestamp
+
+    def _note_oldest(self, partition: int, start: int, look: Look) -> None:
+        if partition in look.oldest:
+            self._known[partition] = look.oldest[partition]
+        if not _is_of(self._guessed.get(partition), start):
+            # Should Kafka not say: since now, at the latest.
+            self._guessed[partition] = Oldest(start, look.at)
+
+
+def _is_of(oldest: Oldest | None, start: int) -> bool:
+    return oldest is not None and oldest.position == start

@@ -1,0 +1,181 @@
+"""The telemetry of one query: what batches and Spark tell of it goes in, metrics and a heartbeat come out."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from prometheus_client import CollectorRegistry
+
+from gamelake.contracts.reasons import DeadLetterReason
+from gamelake.lake.manifest import BatchManifest
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.telemetry.games import Games
+from gamelake.telemetry.harmless import harmless
+from gamelake.telemetry.heartbeat import Heartbeat
+from gamelake.telemetry.lag import UNKNOWN, Lag
+from gamelake.telemetry.metrics import Instruments, Metric
+
+_STATISTICS: Mapping[str, Callable[[list[int]], float]] = {
+    "min": min,
+    "avg": lambda values: sum(values) / len(values),
+    "max": max,
+    "sum": sum,
+}
+_LAYERS = {"bronze": BRONZE_EVENTS, "silver": SILVER_EVENTS, "dead_letters": DEAD_LETTERS}
+# Spark's names of what it measures; others are its own affair.
+_PHASES = {
+    "latestOffset": "latest_offset",
+    "getBatch": "get_batch",
+    "queryPlanning": "query_planning",
+    "walCommit": "wal_commit",
+    "addBatch": "add_batch",
+    "commitBatch": "commit_batch",
+    "commitOffsets": "commit_offsets",
+    "triggerExecution": "trigger_execution",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A query before it starts: its names, where it goes on, and its last batches."""
+
+    query: str
+    topic: str
+    trigger_seconds: float
+    positions: Mapping[int, int]
+    recent: tuple[BatchManifest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What Spark tells after a trigger: milliseconds by phase, and how many offsets the batch left in the topic."""
+
+    milliseconds: Mapping[str, int]
+    left: int
+
+    @property
+    def had_batch(self) -> bool:
+        """Whether there was anything to do."""
+        return "addBatch" in self.milliseconds
+
+
+class StreamTelemetry:
+    """Is told of a query's batches and of its life; none of its methods raises."""
+
+    def __init__(self, observed: Observed, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
+        self.lag = Lag(observed.positions, observed.trigger_seconds)
+        self.on_commit: Callable[[], None] = lambda: None
+        self._instruments = Instruments(registry, observed.query)
+        self._heartbeat = heartbeat
+        self._games = Games()
+        self._shown_games: set[str] = set()
+        self._show_zeros()
+        self._show_lag(observed.topic)
+        for manifest in observed.recent:
+            self._count_games(manifest)
+
+    def _show_zeros(self) -> None:
+        """A series that is there from the start has a rate at its first event."""
+        for metric in (Metric.UP, Metric.STARTED, Metric.LAST_PROGRESS):
+            self._instruments.gauge(metric).set(0)
+        for metric in (Metric.RECORDS, Metric.COMMIT_FAILURES):
+            self._instruments.counter(metric)
+        for layer in _LAYERS:
+            self._instruments.counter(Metric.ROWS, layer)
+        for reason in DeadLetterReason:
+            self._instruments.counter(Metric.DEAD_LETTERS, reason.value)
+
+    def _show_lag(self, topic: str) -> None:
+        show = self._instruments.gauge
+        for name, over in _STATISTICS.items():
+            show(Metric.OFFSETS_BEHIND, topic, name).set_function(partial(self._behind, over))
+        show(Metric.SECONDS_BEHIND).set_function(lambda: self.lag.seconds_behind(time.time()))
+        show(Metric.CATCH_UP).set_function(lambda: self.lag.catch_up_seconds(time.time()))
+        show(Metric.RETENTION_USED, topic).set_function(self.lag.retention_used)
+        show(Metric.LAST_LOOK).set_function(lambda: self.lag.last_look)
+
+    def _behind(self, over: Callable[[list[int]], float]) -> float:
+        values = list(self.lag.behind().values())
+        return over(values) if values else UNKNOWN
+
+    @harmless
+    def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
+        """Every table has the batch."""
+        self.lag.committed(
+            {each.partition: each.last + 1 for each in manifest.offsets}, decide_seconds + commit_seconds
+        )
+        self.on_commit()
+        self._instruments.histogram(Metric.BATCH_SECONDS, "decide").observe(decide_seconds)
+        self._instruments.histogram(Metric.BATCH_SECONDS, "commit").observe(commit_seconds)
+        self._count_rows(manifest)
+        self._count_games(manifest)
+
+    @harmless
+    def commit_failed(self) -> None:
+        """A commit of one table ended in an error."""
+        self._instruments.counter(Metric.COMMIT_FAILURES).inc()
+
+    @harmless
+    def started(self) -> None:
+        """Spark runs the query."""
+        self._instruments.gauge(Metric.UP).set(1)
+        self._instruments.gauge(Metric.STARTED).set(time.time())
+        self._is_well()
+
+    @harmless
+    def progressed(self, progress: Progress) -> None:
+        """A trigger is done."""
+        self._is_well()
+        if progress.had_batch:
+            self.lag.planned(progress.left)
+            for name, phase in _PHASES.items():
+                if name in progress.milliseconds:
+                    seconds = progress.milliseconds[name] / 1000
+                    self._instruments.histogram(Metric.BATCH_SECONDS, phase).observe(seconds)
+
+    @harmless
+    def idled(self) -> None:
+        """The query waits for records."""
+        self._is_well()
+
+    @harmless
+    def terminated(self) -> None:
+        """Spark runs the query no more."""
+        self._instruments.gauge(Metric.UP).set(0)
+
+    def _is_well(self) -> None:
+        self._instruments.gauge(Metric.LAST_PROGRESS).set(time.time())
+        self._heartbeat.beat()
+
+    def _count_rows(self, manifest: BatchManifest) -> None:
+        count = self._instruments.counter
+        count(Metric.RECORDS).inc(manifest.records)
+        for layer, table in _LAYERS.items():
+            count(Metric.ROWS, layer).inc(manifest.rows_in(table))
+        for reason, letters in manifest.dead_letters.items():
+            count(Metric.DEAD_LETTERS, reason).inc(letters)
+        for entry in manifest.tables:
+            count(Metric.TABLE_ROWS, entry.table).inc(entry.rows)
+            count(Metric.FILES, entry.table).inc(len(entry.files))
+            count(Metric.BYTES, entry.table).inc(sum(file.size for file in entry.files))
+
+    def _count_games(self, manifest: BatchManifest) -> None:
+        self._games.count(manifest)
+        for game, moment in self._games.last_event.items():
+            self._instruments.gauge(Metric.GAME_LAST_EVENT, game).set(moment)
+            if game not in self._shown_games:
+                self._show_game(game)
+
+    def _show_game(self, game: str) -> None:
+        self._shown_games.add(game)
+        show = self._instruments.gauge
+        show(Metric.GAME_OFFSETS_BEHIND, game).set_function(lambda: self._game_behind(game))
+        show(Metric.GAME_SECONDS_BEHIND, game).set_function(lambda: self._game_seconds(game))
+
+    def _game_behind(self, game: str) -> float:
+        return self._games.share(game) * self._behind(sum)
+
+    def _game_seconds(self, game: str) -> float:
+        # Not "at least one" but "less than one": what is not known yet is not known for a game either.
+        return 0.0 if self._game_behind(game) < 1 else self.lag.seconds_behind(time.time())
