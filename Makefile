@@ -75,7 +75,8 @@ smoke: ## Send one event and wait until Trino returns it
 
 demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<events per second, 5000>
 	@$(stack) run --rm --no-deps tools python -m services.simulator \
-	  --bootstrap-servers kafka:9092 --registry-url http://registry:8080/apis/ccompat/v7 --topic events \
+	  --bootstrap-servers kafka:9092 --kafka-credentials-file /run/secrets/kafka-simulator \
+	  --registry-url http://registry:8080/apis/ccompat/v7 --topic events \
 	  --events $(EVENTS) --games $(GAMES) --rate $(or $(RATE),5000)
 
 down: ## Stop the stack; its data stays

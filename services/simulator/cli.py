@@ -25,6 +25,7 @@ class Options:
     """A parsed command line; `rate` 0 is as fast as possible, `history` None is for the rate to decide."""
 
     bootstrap_servers: str
+    kafka_credentials_file: Path | None
     registry_url: str
     topic: str
     contracts: Path
@@ -55,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--bootstrap-servers", required=True, help="Kafka's addresses, host:port, with commas between")
+    add(
+        "--kafka-credentials-file", type=Path, help="a file with username=... and password=...; default: none are asked"
+    )
     add("--registry-url", required=True, help="the schema registry's Confluent API")
     add("--topic", default="game-events", help="default: %(default)s")
     add("--contracts", type=Path, default=_CONTRACTS, help="folder of games.yaml and proto/; default: the repository's")

@@ -6,6 +6,7 @@ from datetime import timedelta
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gamelake.errors import TransientError
+from gamelake.kafka import KafkaAccess
 from services.simulator.traffic import Parcel
 
 _MAX_QUEUED = 200_000
@@ -42,16 +43,16 @@ class KafkaSender:
         DeliveryError: Kafka does not answer.
     """
 
-    def __init__(self, *, bootstrap_servers: str, topic: str) -> None:
+    def __init__(self, *, kafka: KafkaAccess, topic: str) -> None:
         self._topic = topic
         self.sent = 0
         self._failed = 0
         self._reason: KafkaError | None = None
-        self._producer = Producer({**_PRODUCER_SETTINGS, "bootstrap.servers": bootstrap_servers})
+        self._producer = Producer({**_PRODUCER_SETTINGS, **kafka.for_clients()})
         try:
             self._producer.list_topics(timeout=_FIRST_ANSWER_SECONDS)
         except KafkaException as error:
-            raise DeliveryError(f"Kafka at {bootstrap_servers} does not answer: {error}") from error
+            raise DeliveryError(f"Kafka at {kafka.bootstrap_servers} does not answer: {error}") from error
 
     def send(self, parcel: Parcel) -> None:
         """Hand a parcel to the producer, waiting while its queue is full.
