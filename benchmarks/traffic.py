@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 
+from gamelake.kafka import KafkaAccess
 from services.embedded.service import REPOSITORY
 from services.embedded.topics import create_topic
 from services.simulator.encoding import Encoder
@@ -38,7 +39,7 @@ def fill(bootstrap_servers: str, registry_url: str, topic: str, events: int) -> 
     ids = register(schemas, registry_url=registry_url, topic=topic)
     spec = TrafficSpec(game_names=GAME_NAMES, versions=VERSIONS, events=events, shares=NO_BAD_EVENTS)
     encoders = [Encoder(schema, schema_id) for schema, schema_id in zip(schemas, ids, strict=True)]
-    sender = KafkaSender(bootstrap_servers=bootstrap_servers, topic=topic)
+    sender = KafkaSender(kafka=KafkaAccess(bootstrap_servers, None), topic=topic)
     value_bytes = 0
     for parcel in Traffic(spec, encoders).parcels():
         sender.send(parcel)
