@@ -68,20 +68,20 @@ value_of() { # NAME KEY
 }
 
 refuse() { # NAME PROBLEM
-  fail "$directory/$1 $2: remove that file and run 'make up', which makes it again ('make clean' first if the stack has run with it)."
+  fail "$directory/$1: $2; remove that file and run 'make up', which makes it again ('make clean' first if the stack has run with it)."
 }
 
 check_value() { # NAME WHAT VALUE SHORTEST
   local known lower
   lower="$(printf '%s' "$3" | tr '[:upper:]' '[:lower:]')"
-  [ -n "$3" ] || refuse "$1" "has no $2"
+  [ -n "$3" ] || refuse "$1" "there is no $2"
   for known in $well_known; do
-    [ "$lower" != "$known" ] || refuse "$1" "has a $2 that everybody knows"
+    [ "$lower" != "$known" ] || refuse "$1" "the $2 is one that everybody knows"
   done
-  [ "${#3}" -ge "$4" ] || refuse "$1" "has a $2 of less than $4 characters"
+  [ "${#3}" -ge "$4" ] || refuse "$1" "the $2 has less than $4 characters"
   # One character outside of these would need quoting in a Java, an INI or a shell file, each in its own way.
   case "$3" in
-    *[!A-Za-z0-9_.-]*) refuse "$1" "has a $2 with characters other than letters, digits, '_', '.' and '-'" ;;
+    *[!A-Za-z0-9_.-]*) refuse "$1" "the $2 has characters other than letters, digits, '_', '.' and '-'" ;;
   esac
 }
 
@@ -112,7 +112,7 @@ check_all() {
     name="kafka-$user"
     check_file "$name"
     [ "$(value_of "$name" username)" = "$user" ] ||
-      refuse "$name" "must say username=$user, the name that compose/kafka/topics.yaml gives rights to"
+      refuse "$name" "it must say username=$user, the name that compose/kafka/topics.yaml gives rights to"
     check_value "$name" password "$(value_of "$name" password)" "$shortest"
   done
   for name in $bare_passwords; do

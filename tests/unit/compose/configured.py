@@ -1,0 +1,135 @@
+"""The stack's files as docker compose understands them, for each mix of overlays that a person can bring up."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+COMPOSE = Path(__file__).parents[3] / "compose"
+MIB = 1024 * 1024
+CORE = "compose.yaml"
+OBSERVABILITY = "compose.observability.yaml"
+GRAFANA = "compose.grafana.yaml"
+OFFICIAL = "compose.official.yaml"
+
+
+def mixes() -> list[tuple[str, ...]]:
+    """What `make up-minimal` and `make up` bring up, with images of our own and with the official ones."""
+    own = [(CORE,), (CORE, OBSERVABILITY), (CORE, OBSERVABILITY, GRAFANA)]
+    official = [(*mix, OFFICIAL) for mix in own if (COMPOSE / OFFICIAL).exists()]
+    return own + official
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One service, with what a rule may ask of it."""
+
+    name: str
+    raw: dict[str, Any]
+
+    @property
+    def image(self) -> str:
+        """Its image with the tag."""
+        return str(self.raw["image"])
+
+    @property
+    def is_one_shot(self) -> bool:
+        """Whether it ends by itself and stays ended."""
+        return self.raw.get("restart") == "no"
+
+    @property
+    def is_started_by_up(self) -> bool:
+        """Whether it belongs to no profile."""
+        return not self.raw.get("profiles")
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether it takes memory for as long as the stack is up."""
+        return self.is_started_by_up and not self.is_one_shot
+
+    @property
+    def memory_mib(self) -> float:
+        """The limit of its memory; 0 without one."""
+        return int(self.raw.get("mem_limit", 0)) / MIB
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Its variables."""
+        return {name: str(value) for name, value in (self.raw.get("environment") or {}).items()}
+
+    @property
+    def health_check(self) -> str:
+        """The command that says whether it is well; empty without one."""
+        check = self.raw.get("healthcheck") or {}
+        return "" if check.get("disable") else " ".join(check.get("test") or ())
+
+    @property
+    def waits_for(self) -> dict[str, str]:
+        """The services that must have come so far before it starts, with how far."""
+        return {name: str(each["condition"]) for name, each in (self.raw.get("depends_on") or {}).items()}
+
+    @property
+    def command(self) -> list[str]:
+        """What it runs; empty for the image's own."""
+        return [str(word) for word in self.raw.get("command") or ()]
+
+    def mounted(self, file_name: str) -> str:
+        """The text of a configuration file that is mounted, by itself or in its folder; empty if none is."""
+        return "".join(file.read_text() for file in self._mounted_files() if file.name == file_name)
+
+    def _mounted_files(self) -> Iterator[Path]:
+        for volume in self.raw.get("volumes") or ():
+            source = Path(str(volume.get("source", "")))
+            if volume.get("type") == "bind" and source.is_relative_to(COMPOSE):
+                yield from source.rglob("*") if source.is_dir() else (source,)
+
+    @property
+    def heap_mib(self) -> float:
+        """The heaps of its JVMs together, as far as they are stated; Spark's worker runs one executor."""
+        words = " ".join([*self.environment.values(), *self.command, self.mounted("jvm.config")])
+        heaps = [_mib(size) for size in re.findall(r"-Xmx(\w+)", words)]
+        heaps += [_mib(self.environment["SPARK_DAEMON_MEMORY"])] if "SPARK_DAEMON_MEMORY" in self.environment else []
+        heaps += [_spark_setting(self, "spark.executor.memory")] if "--memory" in self.command else []
+        heaps += [_spark_setting(self, "spark.driver.memory")] if self.command[-1:] == ["jobs.ingest_events"] else []
+        return sum(heaps)
+
+    @property
+    def runs_java(self) -> bool:
+        """Whether a JVM runs in it."""
+        own = {"kafka", "registry", "trino"}
+        spark = "spark-class" in self.command or self.command[-1:] == ["jobs.ingest_events"]
+        return spark or self.name in own
+
+
+def _spark_setting(service: Service, name: str) -> float:
+    found = re.search(rf"^{re.escape(name)}\s+(\w+)", service.mounted("spark-defaults.conf"), re.MULTILINE)
+    assert found, f"{service.name} has no {name} in its spark-defaults.conf"
+    return _mib(found[1])
+
+
+def _mib(size: str) -> float:
+    number, unit = re.fullmatch(r"(\d+)([kmgKMG])", size).groups()  # type: ignore[union-attr] # fails where it should
+    return int(number) * {"k": 1 / 1024, "m": 1, "g": 1024}[unit.lower()]
+
+
+def has_compose() -> bool:
+    """Whether there is a docker command with compose; neither an engine nor a socket is needed."""
+    docker = shutil.which("docker")
+    if docker is None:
+        return False
+    return subprocess.run((docker, "compose", "version"), capture_output=True, check=False).returncode == 0
+
+
+@cache
+def services(mix: tuple[str, ...]) -> tuple[Service, ...]:
+    """All services of a mix, those of profiles too."""
+    files = [word for name in mix for word in ("--file", str(COMPOSE / name))]
+    command = ("docker", "compose", "--env-file", str(COMPOSE / ".env"), *files, "--profile", "*", "config")
+    answer = subprocess.run((*command, "--format", "json"), capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return tuple(Service(name, raw) for name, raw in sorted(json.loads(answer.stdout)["services"].items()))

@@ -1,0 +1,129 @@
+"""What holds for every service of the stack, whichever overlays are in the mix."""
+
+import re
+from collections.abc import Callable
+from typing import NoReturn
+
+import pytest
+
+from tests.unit.compose.configured import COMPOSE, CORE, Service, has_compose, mixes, services
+
+GIB = 1024
+MOST_OF_ALL, MOST_OF_MINIMAL = 10 * GIB, 7 * GIB
+LARGEST_HEAP = 0.75
+# A check that starts a JVM each time takes the memory that it is to watch over, and can end a small broker.
+STARTS_A_JVM = re.compile(r"\bjava\b|kafka-[a-z-]+\.sh|kafka\.tools|\btrino\b|spark-(class|submit|shell|sql)")
+SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|ACCESS_KEY|CREDENTIAL|PRIVATE", re.IGNORECASE)
+# Images that are not ours and state no user in their compose file, with why they are let in.
+OTHERS_USERS = {
+    "grafana/grafana": "runs as user 472",
+}
+
+
+@pytest.fixture(params=mixes(), ids=" + ".join)
+def mix(request: pytest.FixtureRequest, missing_service: Callable[[str], NoReturn]) -> tuple[Service, ...]:
+    """The services of one mix of overlays."""
+    if not has_compose():
+        missing_service("docker compose is not installed")
+    return services(request.param)
+
+
+def names_of(those: list[Service]) -> list[str]:
+    return [service.name for service in those]
+
+
+def test_every_one_shot_is_waited_for_by_a_service_that_stays(mix: tuple[Service, ...]) -> None:
+    """Without one, `up --wait` takes its end for a failure."""
+    adopted = {
+        name
+        for service in mix
+        if service.runs_on
+        for name, condition in service.waits_for.items()
+        if condition == "service_completed_successfully"
+    }
+
+    assert {service.name for service in mix if service.is_one_shot} - adopted == set()
+
+
+def test_services_wait_for_health_or_success_and_never_for_a_mere_start(mix: tuple[Service, ...]) -> None:
+    conditions = {condition for service in mix for condition in service.waits_for.values()}
+
+    assert conditions <= {"service_healthy", "service_completed_successfully"}
+
+
+def test_every_service_has_a_memory_limit(mix: tuple[Service, ...]) -> None:
+    assert names_of([service for service in mix if not service.memory_mib]) == []
+
+
+def test_every_service_that_stays_has_a_health_check(mix: tuple[Service, ...]) -> None:
+    assert names_of([service for service in mix if service.runs_on and not service.health_check]) == []
+
+
+def test_no_health_check_starts_a_jvm(mix: tuple[Service, ...]) -> None:
+    assert names_of([service for service in mix if STARTS_A_JVM.search(service.health_check)]) == []
+
+
+def test_every_image_is_pinned(mix: tuple[Service, ...]) -> None:
+    pinned = re.compile(r"^[\w./-]+(:(?!latest)[\w.-]*\d[\w.-]*)?(@sha256:[0-9a-f]{64})?$")
+    loose = [s for s in mix if not pinned.match(s.image) or not re.search(r":[\w.-]*\d|@sha256", s.image)]
+
+    assert names_of(loose) == []
+
+
+def test_every_port_is_bound_to_this_machine_only(mix: tuple[Service, ...]) -> None:
+    addresses = {
+        (service.name, port.get("host_ip")) for service in mix for port in service.raw.get("ports") or () if port
+    }
+
+    assert {address for _, address in addresses} <= {"127.0.0.1"}, addresses
+
+
+def test_nothing_runs_as_root(mix: tuple[Service, ...]) -> None:
+    assert names_of([service for service in mix if user_of(service) in {"", "0", "root", "0:0", "root:root"}]) == []
+
+
+def user_of(service: Service) -> str:
+    """Who a service runs as: what compose says, or the last word of the image's own Dockerfile; empty for root."""
+    stated = str(service.raw.get("user") or "")
+    image = service.image.partition("@")[0].rpartition(":")[0]
+    dockerfile = COMPOSE / image.removeprefix("gamelake/") / "Dockerfile"
+    if stated or not image.startswith("gamelake/"):
+        return stated or OTHERS_USERS.get(image, "")
+    users = re.findall(r"^USER (\S+)", dockerfile.read_text(), re.MULTILINE) if dockerfile.exists() else []
+    return str(users[-1]) if users else ""
+
+
+def test_no_variable_holds_a_secret(mix: tuple[Service, ...]) -> None:
+    """A variable is shown by `docker inspect`; one that names a secret's file is fine."""
+    held = [
+        (service.name, name)
+        for service in mix
+        for name, value in service.environment.items()
+        if SECRET_NAME.search(name) and not value.startswith("/run/secrets/")
+    ]
+
+    assert held == []
+
+
+def test_every_heap_is_stated_and_leaves_room_below_its_limit(mix: tuple[Service, ...]) -> None:
+    java = [service for service in mix if service.runs_java]
+
+    assert len(java) >= 5
+    assert names_of([service for service in java if not service.heap_mib]) == []
+    assert names_of([service for service in java if service.heap_mib > LARGEST_HEAP * service.memory_mib]) == []
+
+
+def test_the_whole_stack_fits_into_what_is_promised(mix: tuple[Service, ...]) -> None:
+    """One-shots have ended before the last services start, and a profile's services come one at a time."""
+    total = sum(service.memory_mib for service in mix if service.runs_on)
+
+    assert total <= MOST_OF_ALL
+
+
+def test_the_minimal_stack_fits_into_what_is_promised(missing_service: Callable[[str], NoReturn]) -> None:
+    if not has_compose():
+        missing_service("docker compose is not installed")
+
+    total = sum(service.memory_mib for service in services((CORE,)) if service.runs_on)
+
+    assert 0 < total <= MOST_OF_MINIMAL

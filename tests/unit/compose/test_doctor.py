@@ -1,0 +1,170 @@
+"""What `make doctor` says of a machine: one line for each need, and the remedy where it is not met."""
+
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.unit.compose.configured import COMPOSE
+
+# It answers as Docker does: one line for each Go template that it is asked to fill.
+FAKE_DOCKER = """#!/bin/bash
+case "$*" in
+  "compose version --short") [ -n "$COMPOSE_VERSION" ] && echo "$COMPOSE_VERSION" ;;
+  *ServerVersion*) [ -n "$ENGINE_VERSION" ] && echo "$ENGINE_VERSION" ;;
+  *MemTotal*) echo "$MEMORY" ;;
+  *MemoryLimit*) echo "$MEMORY_LIMIT" ;;
+  *NCPU*) echo "$CORES" ;;
+  *Architecture*) echo "$ARCHITECTURE" ;;
+  *DockerRootDir*) echo "$ROOT" ;;
+  "ps "*) : ;;
+  *) exit 1 ;;
+esac
+"""
+# What `df -Pk` says of a disk with so many KiB free.
+FAKE_DF = """#!/bin/bash
+[ -n "$FREE_KIB" ] || exit 1
+echo "Filesystem 1024-blocks Used Available Capacity Mounted on"
+echo "/dev/sda1 1 1 $FREE_KIB 1% /"
+"""
+CORE = "services: {a: {mem_limit: '${KAFKA_MEMORY}m'}, b: {mem_limit: '${SPARK_WORKER_MEMORY}m'}}\n"
+MORE = "services: {c: {mem_limit: '${PROMETHEUS_MEMORY}m'}}\n"
+SETTINGS = "# A comment\nKAFKA_MEMORY=1000\nSPARK_WORKER_MEMORY=2000\nPROMETHEUS_MEMORY=500\nUNUSED_MEMORY=90000\n"
+MIB, GIB_IN_KIB = 1024 * 1024, 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What the doctor said."""
+
+    exit_code: int
+    lines: list[str]
+
+    def about(self, need: str) -> str:
+        """The one line about a need."""
+        (line,) = [line for line in self.lines if line.split()[1] == f"{need}:"]
+        return line
+
+
+@dataclass(slots=True)
+class Machine:
+    """A machine that is good enough, unless a test takes something away."""
+
+    directory: Path
+    variables: dict[str, str] = field(
+        default_factory=lambda: {
+            "ENGINE_VERSION": "28.2.2",
+            "COMPOSE_VERSION": "v2.40.3",
+            "MEMORY": str(16_000 * MIB),
+            "MEMORY_LIMIT": "true",
+            "CORES": "4",
+            "ARCHITECTURE": "aarch64",
+            "ROOT": "/var/lib/docker",
+            "FREE_KIB": str(100 * GIB_IN_KIB),
+        }
+    )
+
+    def examine(self, *arguments: str, **changed: str) -> Diagnosis:
+        """Run the doctor on this machine, with some of it changed."""
+        environment = {
+            **self.variables,
+            **changed,
+            "PATH": f"{self.directory / 'bin'}:/usr/bin:/bin",
+            "COMPOSE_DIRECTORY": str(self.directory),
+        }
+        command = (str(COMPOSE / "doctor.sh"), *arguments)
+        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert outcome.stderr == ""
+        return Diagnosis(outcome.returncode, outcome.stdout.splitlines())
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A good machine, and a small stack."""
+    for name, text in (("docker", FAKE_DOCKER), ("df", FAKE_DF)):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(text)
+        program.chmod(0o755)
+    (tmp_path / "compose.yaml").write_text(CORE)
+    (tmp_path / "compose.observability.yaml").write_text(MORE)
+    (tmp_path / ".env").write_text(SETTINGS)
+    return Machine(tmp_path)
+
+
+def test_a_good_machine_passes_in_every_need(machine: Machine) -> None:
+    found = machine.examine()
+
+    assert found.exit_code == 0
+    assert {line.split()[0] for line in found.lines} == {"PASS"}
+    needs = ["engine", "compose", "architecture", "memory", "cores", "disk", "ports"]
+    assert [line.split()[1] for line in found.lines] == [f"{need}:" for need in needs]
+
+
+@pytest.mark.parametrize(
+    ("need", "changed", "remedy"),
+    [
+        ("engine", {"ENGINE_VERSION": "19.03.15"}, "bring Docker up to date"),
+        ("compose", {"COMPOSE_VERSION": "2.19.1"}, "bring the compose plugin up to date"),
+        ("compose", {"COMPOSE_VERSION": ""}, "install the compose plugin"),
+        ("architecture", {"ARCHITECTURE": "riscv64"}, "amd64 and arm64"),
+        ("memory", {"MEMORY": str(3_499 * MIB)}, "make up-minimal"),
+        ("disk", {"FREE_KIB": str(7 * GIB_IN_KIB)}, "docker system prune"),
+    ],
+)
+def test_a_need_that_is_not_met_fails_with_its_remedy(
+    machine: Machine, need: str, changed: dict[str, str], remedy: str
+) -> None:
+    found = machine.examine(**changed)
+
+    assert found.exit_code == 1
+    assert found.about(need).startswith("FAIL")
+    assert remedy in found.about(need)
+    assert sum(line.startswith("FAIL") for line in found.lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("need", "changed", "remedy"),
+    [
+        ("memory", {"MEMORY": str(3_600 * MIB)}, "give the engine more"),
+        ("cores", {"CORES": "1"}, "give it more"),
+        ("disk", {"FREE_KIB": str(12 * GIB_IN_KIB)}, "make room"),
+        ("disk", {"FREE_KIB": ""}, "docker system df"),
+    ],
+)
+def test_a_narrow_margin_warns_and_lets_go_on(
+    machine: Machine, need: str, changed: dict[str, str], remedy: str
+) -> None:
+    found = machine.examine(**changed)
+
+    assert found.exit_code == 0
+    assert found.about(need).startswith("WARN")
+    assert remedy in found.about(need)
+
+
+def test_an_engine_that_does_not_answer_is_the_only_thing_said(machine: Machine) -> None:
+    found = machine.examine(ENGINE_VERSION="")
+
+    assert found.exit_code == 1
+    (line,) = found.lines
+    assert "it does not answer; start Docker" in line
+
+
+def test_memory_is_the_sum_of_what_the_mix_uses(machine: Machine) -> None:
+    assert "may take 3500 MiB" in machine.examine().about("memory")
+    assert "may take 3000 MiB" in machine.examine("--minimal").about("memory")
+    assert "may take 7500 MiB" in machine.examine(WORKERS="3").about("memory")
+
+
+def test_what_the_caller_sets_counts_before_the_persons_file_and_that_before_the_projects(machine: Machine) -> None:
+    (machine.directory / ".env.override").write_text("KAFKA_MEMORY=1100\nPROMETHEUS_MEMORY=600\n")
+
+    assert "may take 3705 MiB" in machine.examine(PROMETHEUS_MEMORY="605").about("memory")
+
+
+def test_the_help_names_every_argument(machine: Machine) -> None:
+    found = machine.examine("--help")
+
+    assert found.exit_code == 0
+    assert "--minimal" in "\n".join(found.lines)

@@ -1,0 +1,148 @@
+"""The stack's secrets: made once, kept from others, and never anything that somebody could guess."""
+
+import re
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gamelake.kafka import read_credentials
+from gamelake.lake.credentials import shared_credentials
+from tests.unit.compose.configured import COMPOSE
+
+KAFKA = ("kafka-admin", "kafka-ingest", "kafka-simulator")
+OBJECT_STORE = ("object-store-root", "object-store-ingest", "object-store-trino", "object-store-catalog")
+BARE = ("postgres-password", "grafana-password")
+
+
+class Secrets:
+    """A directory that the script keeps secrets in."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run the script."""
+        environment = {"SECRETS_DIRECTORY": str(self.directory), "PATH": "/usr/bin:/bin"}
+        command = (str(COMPOSE / "secrets.sh"), *arguments)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    def replace(self, name: str, content: str) -> None:
+        """Write a secret by hand, as a person might."""
+        file = self.directory / name
+        file.unlink()
+        file.write_text(content)
+
+    def contents(self) -> dict[str, str]:
+        """All secrets by name."""
+        return {file.name: file.read_text() for file in self.directory.iterdir()}
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Secrets:
+    """Secrets as a first `make up` makes them."""
+    made = Secrets(tmp_path / "secrets")
+    outcome = made.run()
+    assert outcome.returncode == 0, outcome.stderr
+    return made
+
+
+def test_each_secret_is_made_in_the_form_that_its_readers_take(secrets: Secrets) -> None:
+    assert secrets.contents().keys() == {*KAFKA, *OBJECT_STORE, *BARE}
+    for name in KAFKA:
+        assert read_credentials(secrets.directory / name).username == name.removeprefix("kafka-")
+    for name in OBJECT_STORE:
+        key = shared_credentials(secrets.directory / name, "default")
+        assert key["AWS_ACCESS_KEY_ID"] == f"gamelake-{name.removeprefix('object-store-')}"
+    for name in BARE:
+        assert re.fullmatch(r"[0-9a-f]{48}", (secrets.directory / name).read_text())
+
+
+def test_no_two_secrets_are_alike(secrets: Secrets) -> None:
+    texts = [re.findall(r"[0-9a-f]{48}", text) for text in secrets.contents().values()]
+
+    assert all(len(found) == 1 for found in texts)
+    assert len({found[0] for found in texts}) == len(texts)
+
+
+def test_only_their_owner_gets_to_the_files_and_containers_can_read_them(secrets: Secrets) -> None:
+    assert stat.S_IMODE(secrets.directory.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in secrets.directory.iterdir()} == {0o444}
+
+
+def test_a_second_run_changes_nothing_and_says_nothing(secrets: Secrets) -> None:
+    before = secrets.contents()
+
+    outcome = secrets.run()
+
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
+    assert secrets.contents() == before
+
+
+def test_only_a_missing_secret_is_made_again(secrets: Secrets) -> None:
+    before = secrets.contents()
+    (secrets.directory / "kafka-ingest").unlink()
+
+    outcome = secrets.run()
+
+    assert outcome.stdout == "made kafka-ingest\n"
+    after = secrets.contents()
+    assert after.pop("kafka-ingest") != before.pop("kafka-ingest")
+    assert after == before
+
+
+def test_no_secret_is_ever_printed(tmp_path: Path) -> None:
+    fresh = Secrets(tmp_path / "secrets")
+
+    printed = fresh.run().stdout + fresh.run("--check").stdout
+
+    for text in fresh.contents().values():
+        for value in re.findall(r"[0-9a-f]{48}", text):
+            assert value not in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("object-store-root", "[default]\naws_access_key_id = minioadmin\naws_secret_access_key = minioadmin\n",
+         "the aws_access_key_id is one that everybody knows"),
+        ("object-store-root", "[default]\naws_access_key_id = gamelake-root\naws_secret_access_key = MinioAdmin\n",
+         "the aws_secret_access_key is one that everybody knows"),
+        ("object-store-trino", "[default]\naws_access_key_id = gamelake-trino\naws_secret_access_key = k3kd93jd\n",
+         "the aws_secret_access_key has less than 16 characters"),
+        ("kafka-admin", "username=admin\npassword=changeme\n", "the password is one that everybody knows"),
+        ("kafka-admin", "username=boss\npassword=0123456789abcdef\n", "it must say username=admin"),
+        ("kafka-ingest", "username=ingest\n", "there is no password"),
+        ("kafka-simulator", 'username=simulator\npassword=0123456789"abcdef\n', "the password has characters"),
+        ("postgres-password", "postgres", "the password is one that everybody knows"),
+        ("grafana-password", "admin", "the password is one that everybody knows"),
+    ],
+)  # fmt: skip
+def test_what_somebody_could_guess_or_no_service_can_read_is_refused_with_the_remedy(
+    secrets: Secrets, name: str, content: str, problem: str
+) -> None:
+    secrets.replace(name, content)
+
+    for outcome in (secrets.run("--check"), secrets.run()):
+        assert outcome.returncode == 1
+        (sentence,) = outcome.stderr.splitlines()
+        assert f"{name}: {problem}" in sentence
+        assert "remove that file and run 'make up'" in sentence
+
+
+def test_a_directory_that_others_can_look_into_is_refused(secrets: Secrets) -> None:
+    secrets.directory.chmod(0o755)
+
+    outcome = secrets.run("--check")
+
+    assert outcome.returncode == 1
+    assert "is open to other users of this machine: run 'chmod 700" in outcome.stderr
+
+
+def test_a_check_before_the_first_start_says_how_they_are_made(tmp_path: Path) -> None:
+    outcome = Secrets(tmp_path / "secrets").run("--check")
+
+    assert outcome.returncode == 1
+    assert "there are no secrets yet: run 'make up'" in outcome.stderr
+    assert not (tmp_path / "secrets").exists()

@@ -1,0 +1,61 @@
+"""The table that ends `make up`: only what runs, where it answers, and never a password."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unit.compose.configured import COMPOSE
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A compose directory beside a docker that lists the services of `$RUNNING`."""
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text('#!/bin/bash\nprintf "%s\\n" $RUNNING\n')
+    docker.chmod(0o755)
+    text = (COMPOSE / ".env").read_text()
+    (tmp_path / ".env").write_text(text)
+    return tmp_path
+
+
+def table(directory: Path, running: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        "PATH": f"{directory / 'bin'}:/usr/bin:/bin",
+        "COMPOSE_DIRECTORY": str(directory),
+        "RUNNING": running,
+        **variables,
+    }
+    command = (str(COMPOSE / "urls.sh"),)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_each_running_service_has_its_address_and_who_may_come(directory: Path) -> None:
+    shown = table(directory, "trino kafka grafana").stdout
+
+    assert "http://127.0.0.1:8080" in shown
+    assert "analyst" in shown
+    assert "admin, password in compose/secrets/grafana-password" in shown
+    assert "127.0.0.1:19092" in shown
+    assert "make smoke" in shown
+
+
+def test_what_does_not_run_has_no_line(directory: Path) -> None:
+    shown = table(directory, "trino").stdout
+
+    assert "Grafana" not in shown
+    assert "Kafka" not in shown
+
+
+def test_a_port_of_ones_own_is_the_one_shown(directory: Path) -> None:
+    (directory / ".env.override").write_text("TRINO_PORT=18080\n")
+
+    assert "http://127.0.0.1:18080" in table(directory, "trino").stdout
+
+
+def test_without_a_running_stack_it_says_how_to_start_one(directory: Path) -> None:
+    outcome = table(directory, "")
+
+    assert outcome.returncode == 1
+    assert "make up" in outcome.stderr
