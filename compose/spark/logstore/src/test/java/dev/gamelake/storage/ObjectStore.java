@@ -80,6 +80,11 @@ public final class ObjectStore extends FileSystem {
   }
 
   @Override
+  public boolean hasPathCapability(Path path, String capability) {
+    return CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE.equals(capability);
+  }
+
+  @Override
   public FSDataOutputStreamBuilder<?, ?> createFile(Path path) {
     return new Builder(this, path);
   }
