@@ -1,0 +1,82 @@
+"""The stack's own Kafka as a child process: its settings and its entrypoint, on ports and in directories of a test."""
+
+import re
+import uuid
+from pathlib import Path
+
+from gamelake.kafka import KafkaAccess, KafkaCredentials
+from services.embedded.java import find_java_home
+from services.embedded.kafka import JARS
+from services.embedded.ports import HOST, accepts_connections, free_port
+from services.embedded.process import Program
+from services.embedded.service import EmbeddedService, fetched
+
+COMPOSE = Path(__file__).parents[2] / "compose" / "kafka"
+USERS = ("admin", "ingest", "simulator")
+
+
+class SecuredKafka(EmbeddedService):
+    """A Kafka on which nobody is anonymous."""
+
+    name = "secured Kafka"
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.secrets = self.directory / "secrets"
+        self._ports = {9092: free_port(), 9093: free_port(), 19092: free_port()}
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The listener for programs on the machine itself."""
+        return f"{HOST}:{self._ports[19092]}"
+
+    def access(self, user: str) -> KafkaAccess:
+        """How a user of the secrets comes in."""
+        password = re.search(r"^password=(\w+)$", (self.secrets / f"kafka-{user}").read_text(), re.MULTILINE)
+        assert password
+        return KafkaAccess(self.bootstrap_servers, KafkaCredentials(user, password[1]))
+
+    def program(self) -> Program:
+        """Write the secrets once, the settings with the ports and directories of the test, and name the entrypoint."""
+        self._write_secrets()
+        settings = self.directory / "server.properties"
+        settings.write_text(self._settings())
+        return Program(
+            name=self.name,
+            command=("/bin/bash", str(COMPOSE / "entrypoint.sh")),
+            log_file=self.directory / "kafka.log",
+            environment={
+                "JAVA_HOME": str(find_java_home()),
+                "KAFKA_SETTINGS": str(settings),
+                "KAFKA_JARS": str(fetched(JARS)),
+                "KAFKA_DATA": str(self.directory / "data"),
+                "KAFKA_SECRETS": str(self.secrets),
+                "KAFKA_RUN_DIRECTORY": str(self.directory / "run"),
+                "KAFKA_HEAP_OPTS": "-Xms384m -Xmx384m",
+            },
+        )
+
+    def is_healthy(self) -> bool:
+        """Whether the broker listens, which it does once it may be asked."""
+        return accepts_connections(self._ports[19092])
+
+    @property
+    def cluster_id(self) -> str:
+        """What the storage was formatted with."""
+        properties = (self.directory / "data" / "meta.properties").read_text()
+        found = re.search(r"^cluster\.id=(.+)$", properties, re.MULTILINE)
+        assert found
+        return found[1]
+
+    def _write_secrets(self) -> None:
+        self.secrets.mkdir(parents=True, exist_ok=True)
+        for user in USERS:
+            file = self.secrets / f"kafka-{user}"
+            if not file.exists():
+                file.write_text(f"username={user}\npassword={uuid.uuid4().hex}\n")
+
+    def _settings(self) -> str:
+        text = (COMPOSE / "server.properties").read_text()
+        text = re.sub(r":(9092|9093|19092)\b", lambda port: f":{self._ports[int(port[1])]}", text)
+        text = text.replace("//kafka:", f"//{HOST}:").replace("//0.0.0.0:", f"//{HOST}:")
+        return text.replace("/var/lib/kafka", str(self.directory / "data"))
