@@ -1,0 +1,74 @@
+"""The receiver's two addresses: POST /alerts takes a notification, GET /healthz says that it would."""
+
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from services.alert_receiver.journal import Journal
+from services.alert_receiver.notification import MalformedNotificationError, alert_lines
+from services.alert_receiver.settings import ReceiverSettings
+
+# Alertmanager sends what it knows of one group; a thousand alerts are about a megabyte.
+MOST_BYTES = 4 * 1024 * 1024
+
+
+class Receiver(ThreadingHTTPServer):
+    """The server; when it is closed, a notification that is being written is finished first."""
+
+    daemon_threads = False
+
+    def __init__(self, settings: ReceiverSettings) -> None:
+        super().__init__((settings.host, settings.port), partial(_Handler, Journal(settings.file)))
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that goes away in the middle is worth a line, not a traceback."""
+        print(f"alert-receiver: {client_address}: {sys.exc_info()[1]!r}", file=sys.stderr)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    # A client that sends nothing must not keep its thread, nor the end of the process.
+    timeout = 10
+
+    def __init__(self, journal: Journal, *connection: object) -> None:
+        self._journal = journal
+        super().__init__(*connection)  # type: ignore[arg-type]  # the server's own words, handed on
+
+    def do_GET(self) -> None:
+        found = self.path == "/healthz"
+        self._answer(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
+
+    def do_POST(self) -> None:
+        self._answer(self._received() if self.path == "/alerts" else HTTPStatus.NOT_FOUND)
+
+    def _received(self) -> HTTPStatus:
+        """Alertmanager sends again what was answered with a 5xx, and only that."""
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            return HTTPStatus.LENGTH_REQUIRED
+        if int(length) > MOST_BYTES:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        try:
+            lines = alert_lines(self.rfile.read(int(length)), datetime.now(UTC))
+            self._journal.append(line.to_json() for line in lines)
+        except MalformedNotificationError as error:
+            self.log_error("%s", error)
+            return HTTPStatus.BAD_REQUEST
+        except OSError as error:
+            self.log_error("%s", error)
+            return HTTPStatus.INTERNAL_SERVER_ERROR
+        return HTTPStatus.OK
+
+    def _answer(self, status: HTTPStatus) -> None:
+        body = f"{status.phrase}\n".encode("ascii")
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        # What was refused unread would be taken for the next request.
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_request(self, code: object = "-", size: object = "-") -> None:
+        """Health checks are no news; errors are written by `log_error`."""

@@ -1,0 +1,44 @@
+"""The settings of the alert receiver: the one place of its that reads the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from gamelake.errors import SettingsError
+
+DEFAULT_PORT = 9094
+_HIGHEST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverSettings:
+    """Where it listens, and the file that it writes.
+
+    Args:
+        host: empty for every interface, which is what a container wants; 0 as the port takes any that is free.
+    """
+
+    file: Path
+    host: str
+    port: int
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        file = variables.get("ALERT_RECEIVER_FILE", "")
+        if not file:
+            raise SettingsError("ALERT_RECEIVER_FILE is not set: name the file that alerts are written to")
+        return cls(file=Path(file), host=variables.get("ALERT_RECEIVER_HOST", ""), port=_port(variables))
+
+
+def _port(variables: Mapping[str, str]) -> int:
+    text = variables.get("ALERT_RECEIVER_PORT") or str(DEFAULT_PORT)
+    if not (text.isascii() and text.isdigit() and int(text) <= _HIGHEST_PORT):
+        raise SettingsError(f"ALERT_RECEIVER_PORT is '{text}'; it must be a port, from 0 to {_HIGHEST_PORT}")
+    return int(text)

@@ -1,0 +1,107 @@
+"""The alert receiver as Alertmanager meets it: a process with a port and a file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from services.alert_receiver.server import MOST_BYTES
+from services.embedded.ports import HOST, accepts_connections, free_port
+from tests.eventually import eventually
+
+REPOSITORY = Path(__file__).parents[2]
+AN_ALERT = {
+    "status": "firing",
+    "labels": {"alertname": "StreamQueryDown"},
+    "annotations": {},
+    "startsAt": "2026-09-01T11:59:30Z",
+    "endsAt": "0001-01-01T00:00:00Z",
+}
+
+
+class RunningReceiver:
+    """A receiver of the test's own."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.port = file, free_port()
+        settings = {"ALERT_RECEIVER_FILE": str(file), "ALERT_RECEIVER_HOST": HOST}
+        self.process = subprocess.Popen(
+            (sys.executable, "-m", "services.alert_receiver"),
+            cwd=REPOSITORY,
+            env={**os.environ, **settings, "ALERT_RECEIVER_PORT": str(self.port)},
+        )
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> int:
+        """The status of a request."""
+        connection = HTTPConnection(HOST, self.port, timeout=10)
+        try:
+            connection.request(method, path, body)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def status_of(self, head: str) -> int:
+        """The status of a request of which only the head is sent."""
+        connection = HTTPConnection(HOST, self.port, timeout=10)
+        connection.connect()
+        try:
+            connection.sock.sendall(head.replace("\n", "\r\n").encode())
+            with connection.sock.makefile("rb") as answer:
+                return int(answer.readline().split()[1])
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[RunningReceiver]:
+    running = RunningReceiver(tmp_path / "alerts.jsonl")
+    try:
+        eventually(lambda: accepts_connections(running.port))
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+
+
+def test_an_alert_that_was_acknowledged_is_in_the_file(receiver: RunningReceiver) -> None:
+    assert receiver.ask("POST", "/alerts", json.dumps({"alerts": [AN_ALERT, AN_ALERT]}).encode()) == 200
+
+    receiver.process.kill()
+    lines = [json.loads(line) for line in receiver.file.read_text().splitlines()]
+    assert [line["alertname"] for line in lines] == ["StreamQueryDown", "StreamQueryDown"]
+
+
+def test_it_says_that_it_is_well(receiver: RunningReceiver) -> None:
+    assert receiver.ask("GET", "/healthz") == 200
+    assert receiver.ask("GET", "/else") == 404
+    assert receiver.ask("POST", "/else", b"{}") == 404
+
+
+def test_what_it_can_not_take_is_refused_and_leaves_no_line(receiver: RunningReceiver) -> None:
+    assert receiver.ask("POST", "/alerts", b"no JSON") == 400
+    assert receiver.status_of("POST /alerts HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n") == 411
+    assert receiver.status_of(f"POST /alerts HTTP/1.1\nHost: a\nContent-Length: {MOST_BYTES + 1}\n\n") == 413
+
+    assert not receiver.file.exists()
+    assert receiver.ask("GET", "/healthz") == 200
+
+
+def test_a_disk_that_fails_makes_alertmanager_try_again(receiver: RunningReceiver) -> None:
+    receiver.file.mkdir()
+    body = json.dumps({"alerts": [AN_ALERT]}).encode()
+    assert receiver.ask("POST", "/alerts", body) == 500
+
+    receiver.file.rmdir()
+    assert receiver.ask("POST", "/alerts", body) == 200
+
+
+def test_sigterm_ends_it_in_good_order(receiver: RunningReceiver) -> None:
+    receiver.process.send_signal(signal.SIGTERM)
+
+    assert receiver.process.wait(timeout=15) == 0
