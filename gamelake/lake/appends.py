@@ -7,6 +7,7 @@ Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Actions" 
 
 import json
 import time
+import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,8 @@ from gamelake.lake.store import Store
 # Protocols that Spark, delta-rs, DuckDB and Trino all read and write, and that a plain append satisfies.
 _NEWEST_READER, _NEWEST_WRITER = 1, 2
 _ENGINE = "Gamelake/0.1"
+CHECKPOINT_EVERY = 50
+_PROPERTIES = {"delta.dataSkippingNumIndexedCols": "32", "delta.checkpointInterval": str(CHECKPOINT_EVERY)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,14 @@ class TableHead:
         _check_protocol(handle.table_uri, protocol.min_reader_version, protocol.min_writer_version)
         partition_by = tuple(handle.metadata().partition_columns)
         return cls(handle.version(), schema_of(handle), partition_by, {app_id: handle.transaction_version(app_id)})
+
+    @classmethod
+    def create(cls, store: Store, entry: TableFiles, transaction: BatchTransaction) -> "TableHead | None":
+        """Make the table with its first files; None if another writer has made it."""
+        if not store.put_new(entry_path(entry.table, 0), creation_entry(entry, transaction)):
+            return None
+        taken: dict[str, int | None] = {transaction.app_id: transaction.version}
+        return cls(0, _columns(Schema.from_json(entry.schema)), entry.partition_by, taken)
 
     def follow(self, store: Store, table: str) -> None:
         """Take in the commits that others have made since."""
@@ -96,7 +107,30 @@ def entry_path(table: str, version: int) -> str:
 
 def append_entry(entry: TableFiles, transaction: BatchTransaction) -> bytes:
     """The log entry that adds a batch's files to a table."""
-    now = int(time.time() * 1000)
+    return _encoded(_append_actions(entry, transaction, _now()))
+
+
+def creation_entry(entry: TableFiles, transaction: BatchTransaction) -> bytes:
+    """The log entry that makes a table of a batch's files.
+
+    Not by delta-rs: when the reply to its put is lost it takes its own entry for another writer's, and adds another.
+    """
+    now = _now()
+    metadata = {
+        "id": str(uuid.uuid4()),
+        "name": entry.table.replace("/", "_"),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": entry.schema,
+        "partitionColumns": entry.partition_by,
+        "configuration": _PROPERTIES,
+        "createdTime": now,
+    }
+    protocol = {"minReaderVersion": _NEWEST_READER, "minWriterVersion": _NEWEST_WRITER}
+    info, *rest = _append_actions(entry, transaction, now)
+    return _encoded([info, {"protocol": protocol}, {"metaData": metadata}, *rest])
+
+
+def _append_actions(entry: TableFiles, transaction: BatchTransaction, now: int) -> list[dict[str, Any]]:
     info = {
         "timestamp": now,
         "operation": "WRITE",
@@ -119,6 +153,14 @@ def append_entry(entry: TableFiles, transaction: BatchTransaction) -> bytes:
             "stats": file.statistics,
         }
         actions.append({"add": add})
+    return actions
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+def _encoded(actions: list[dict[str, Any]]) -> bytes:
     return "\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode()
 
 

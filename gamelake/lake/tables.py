@@ -8,29 +8,21 @@ from typing import Self
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.schema import Field
-from deltalake.transaction import (
-    AddAction,
-    CommitProperties,
-    PostCommitHookProperties,
-    Transaction,
-    create_table_with_add_actions,
-)
+from deltalake.transaction import PostCommitHookProperties
 
 from gamelake.errors import ContractError
-from gamelake.lake.appends import BatchTransaction, TableHead, schema_of
+from gamelake.lake.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
 from gamelake.lake.evolution import merged
 from gamelake.lake.manifest import TableFiles
 from gamelake.lake.store import Location, Store
 
 _ATTEMPTS = 100
-_CHECKPOINT_EVERY = 50
 # Log clean-up may remove entries that we have not followed; no retention is as short as this.
 _STALE_SECONDS = 600
 # Checkpoints are made beside the stream; inside a commit they would stall all tables in the same batch.
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-_PROPERTIES = {"delta.dataSkippingNumIndexedCols": "32", "delta.checkpointInterval": str(_CHECKPOINT_EVERY)}
 
 
 class CommitOutcome(StrEnum):
@@ -88,15 +80,11 @@ class DeltaTables:
             StoreError: the table has a feature that the stream does not write.
             ContractError: the table is partitioned by other columns.
         """
-        conflict: DeltaError | None = None
+        conflict: CommitFailedError | None = None
         for _ in range(_ATTEMPTS):
             try:
                 outcome = self._append_once(entry, transaction)
             except CommitFailedError as error:
-                conflict = error
-            except DeltaError as error:
-                if "already exists" not in str(error):
-                    raise
                 conflict = error
             else:
                 if outcome is not None:
@@ -107,8 +95,7 @@ class DeltaTables:
         """One attempt; None if another writer was faster."""
         head = self._head(entry.table, transaction.app_id)
         if head is None:
-            self._create(entry, transaction)
-            return CommitOutcome.COMMITTED
+            return self._create(entry, transaction)
         if head.partition_by != entry.partition_by:
             raise ContractError(repartitioned(entry.table, head.partition_by, entry.partition_by))
         taken = head.taken[transaction.app_id]
@@ -133,25 +120,16 @@ class DeltaTables:
             self._heads[table] = head
         return head
 
-    def _create(self, entry: TableFiles, transaction: BatchTransaction) -> None:
-        create_table_with_add_actions(
-            self._location.child(entry.table),
-            Schema.from_json(entry.schema),
-            _add_actions(entry),
-            partition_by=list(entry.partition_by),
-            name=entry.table.replace("/", "_"),
-            configuration=_PROPERTIES,
-            storage_options=dict(self._location.options),
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(transaction.app_id, transaction.version)],
-                custom_metadata={"gamelake.batch": f"{transaction.app_id}/{transaction.version}"},
-            ),
-            post_commithook_properties=_NO_HOOKS,
-        )
+    def _create(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome | None:
+        head = TableHead.create(self._store, entry, transaction)
+        if head is None:
+            return None
+        self._heads[entry.table] = head
+        return CommitOutcome.COMMITTED
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
         """A reader replays at most so many commits after the last checkpoint."""
-        if (head.version + 1) % _CHECKPOINT_EVERY == 0:
+        if (head.version + 1) % CHECKPOINT_EVERY == 0:
             self._upkeep.submit(lambda: open_table(self._location, table).create_checkpoint())
 
 
@@ -185,8 +163,3 @@ def _add_columns(handle: DeltaTable, wanted: Schema) -> None:
     changed = [field for field in target if have.get_field_index(field.name) < 0 or have.field(field.name) != field]
     fields: list[Field] = Schema.from_arrow(pa.schema(changed)).fields
     handle.alter.add_columns(fields, post_commithook_properties=_NO_HOOKS)
-
-
-def _add_actions(entry: TableFiles) -> list[AddAction]:
-    now = int(time.time() * 1000)
-    return [AddAction(file.path, file.size, file.partition, now, True, file.statistics) for file in entry.files]
