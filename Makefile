@@ -25,8 +25,7 @@ stack := compose/stack.sh
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo verify bench clean distclean \
-  doctor images up up-minimal ps logs sql smoke demo-stack down clean-stack
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo verify bench clean distclean doctor images up up-minimal ps logs sql smoke demo-stack down clean-stack
 
 ##@ Start here
 

@@ -59,7 +59,7 @@ def test_the_index_of_decisions_names_every_page_by_its_title() -> None:
 
     assert [f"# {number}: {title}" for number, title, _ in index] == titles
     assert [name for _, _, name in index] == [path.name for path in pages]
-    assert [int(number) for number, _, _ in index] == list(range(1, len(pages) + 1))
+    assert len({number for number, _, _ in index}) == len(pages)
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in DECISIONS.glob("0*.md")))
