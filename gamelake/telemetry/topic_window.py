@@ -58,7 +58,7 @@ class TopicWindow:
         )
         return {place.partition: answer.result(_RESULT_SECONDS).offset for place, answer in answers.items()}
 
-    def oldest(self, starts: Mapping[int, int]) -> dict[int, Oldest]:
+    def oldest(self, starts: dict[int, int]) -> dict[int, Oldest]:
         """The first record of each partition from an offset on; without those that did not come in time."""
         found: dict[int, Oldest] = {}
         if not starts:

@@ -4,12 +4,11 @@ import logging
 import time
 from threading import Event, Thread
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from confluent_kafka import KafkaException
 
-from gamelake.telemetry.lag import Lag, Look
-from gamelake.telemetry.topic_window import TopicWindow
+from gamelake.telemetry.lag import Lag, Look, Oldest, Span
 
 log = logging.getLogger(__name__)
 
@@ -17,10 +16,23 @@ _LOOK_EVERY_SECONDS = 5.0
 _LOOK_AT_MOST_EVERY_SECONDS = 1.0
 
 
+class Window(Protocol):
+    """What a topic can be asked."""
+
+    def spans(self) -> dict[int, Span]:
+        """What Kafka holds of each partition; raises when it does not answer."""
+
+    def oldest(self, starts: dict[int, int]) -> dict[int, Oldest]:
+        """The first record of each partition from an offset on; without those that did not come in time."""
+
+    def close(self) -> None:
+        """Let go of the connections."""
+
+
 class Watch:
     """Keeps a lag up to date: every few seconds, and soon after a commit."""
 
-    def __init__(self, window: TopicWindow, lag: Lag) -> None:
+    def __init__(self, window: Window, lag: Lag) -> None:
         self._window = window
         self._lag = lag
         self._due = Event()

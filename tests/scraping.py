@@ -1,0 +1,60 @@
+"""Reads what a program exposes to Prometheus."""
+
+import math
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+PREFIX = "gamelake_"
+METRICS_FILE = Path(__file__).parents[1] / "monitoring" / "metrics.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Scraped:
+    """One scrape."""
+
+    families: tuple[Metric, ...]
+
+    def value(self, name: str, **labels: str) -> float:
+        """The one sample of a name that has these labels, and maybe others; NaN if there is none."""
+        found = self.values(name, **labels)
+        assert len(found) < 2, f"{name} has {len(found)} samples with {labels}"
+        return found[0] if found else math.nan
+
+    def values(self, name: str, **labels: str) -> list[float]:
+        """All samples of a name that have these labels, and maybe others."""
+        return [
+            sample.value
+            for family in self.families
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        ]
+
+    def labels(self, name: str, label: str) -> set[str]:
+        """What a label's values are."""
+        samples = (sample for family in self.families for sample in family.samples)
+        return {sample.labels[label] for sample in samples if sample.name == name}
+
+    def our_names(self) -> set[str]:
+        """Names of our own metrics, as `metrics.yaml` has them."""
+        return {
+            f"{family.name}_total" if family.type == "counter" else family.name
+            for family in self.families
+            if family.name.startswith(PREFIX) and family.samples
+        }
+
+
+def scrape(url: str) -> Scraped:
+    """What stands at an address now."""
+    with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 # an address of this machine
+        return Scraped(tuple(text_string_to_metric_families(answer.read().decode())))
+
+
+def declared_names(source: str) -> set[str]:
+    """The metrics that `metrics.yaml` promises of a source."""
+    declared = yaml.safe_load(METRICS_FILE.read_text(encoding="utf-8"))["metrics"]
+    return {metric["name"] for metric in declared if metric["source"] == source}

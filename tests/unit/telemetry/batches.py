@@ -1,0 +1,42 @@
+"""Manifests as a batch would leave them."""
+
+import json
+from datetime import UTC, datetime
+
+from gamelake.lake.datafile import DataFile
+from gamelake.lake.manifest import BatchManifest, OffsetRange, TableFiles
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
+
+
+def moment(seconds: float) -> str:
+    """A moment as statistics have it."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def files(table: str, rows: int, **greatest: str) -> TableFiles:
+    """One file of 100 bytes per row, with the greatest values of some columns."""
+    statistics = json.dumps({"numRecords": rows, "maxValues": greatest, "nullCount": {}})
+    file = DataFile(path="part.parquet", size=100 * rows, rows=rows, partition={}, statistics=statistics)
+    return TableFiles(table=table, partition_by=(), schema="{}", files=(file,))
+
+
+def batch(number: int, at: float, games: dict[str, tuple[int, float]], dead_letters: int = 0) -> BatchManifest:
+    """A batch that Kafka took in at a moment, with each game's rows and the time of its newest event."""
+    silver = sum(rows for rows, _ in games.values())
+    records = silver + dead_letters
+    tables = [files(BRONZE_EVENTS, records, kafka_timestamp=moment(at)), files(SILVER_EVENTS, silver)]
+    tables += [files(game_table(game), rows, event_time=moment(newest)) for game, (rows, newest) in games.items()]
+    if dead_letters:
+        tables.append(files(DEAD_LETTERS, dead_letters))
+    return BatchManifest(
+        stream="ingest_events",
+        query_id="q",
+        generation=0,
+        batch_id=number,
+        topic="events",
+        topic_id="t",
+        written_at=moment(at),
+        offsets=(OffsetRange(partition=0, first=number * 100, last=number * 100 + records - 1, records=records),),
+        tables=tuple(tables),
+        dead_letters={"bad_framing": dead_letters} if dead_letters else {},
+    )

@@ -1,0 +1,77 @@
+"""`monitoring/metrics.yaml` says what the code exposes, and its page explains all of it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gamelake.telemetry.metrics import Metric
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DECLARED = yaml.safe_load((REPOSITORY / "monitoring" / "metrics.yaml").read_text(encoding="utf-8"))
+PAGE = (REPOSITORY / "docs" / "monitoring.md").read_text(encoding="utf-8")
+METRICS: list[dict[str, Any]] = DECLARED["metrics"]
+UNITS = {
+    "seconds",
+    "offsets",
+    "records",
+    "rows",
+    "files",
+    "bytes",
+    "failures",
+    "rounds",
+    "tables",
+    "version",
+    "ratio",
+    "boolean",
+    "timestamp",
+}
+
+
+def test_the_ingest_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None:
+    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in Metric}
+
+    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "ingest"}
+
+    assert in_code == declared
+
+
+def test_every_metric_is_declared_once_and_with_all_that_belongs_to_it() -> None:
+    names = [each["name"] for each in METRICS]
+
+    assert len(names) == len(set(names))
+    for each in METRICS:
+        assert each.keys() - {"estimate"} == {"name", "type", "unit", "labels", "source", "meaning"}
+        assert each["source"] in ("ingest", "catalog")
+        assert each["unit"] in UNITS
+        assert each["meaning"].strip()
+
+
+def test_every_label_is_explained_and_the_reverse() -> None:
+    assert {label for each in METRICS for label in each["labels"]} == DECLARED["labels"].keys()
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric["name"]))
+def test_a_name_follows_prometheus_rules(metric: dict[str, Any]) -> None:
+    name, unit = metric["name"], metric["unit"]
+
+    assert re.fullmatch(r"gamelake(_[a-z]+)+", name)
+    assert name.endswith("_total") == (metric["type"] == "counter")
+    assert name.endswith("_timestamp_seconds") == (unit == "timestamp")
+    assert ("_seconds" in name) == (unit in ("seconds", "timestamp"))
+    assert name.endswith("_ratio") == (unit == "ratio")
+
+
+def test_the_page_names_every_metric_and_no_other() -> None:
+    named = set(re.findall(r"`(gamelake_[a-z_]+)`", PAGE))
+
+    assert named == {each["name"] for each in METRICS}
+
+
+def test_the_page_says_which_figures_are_estimates() -> None:
+    rows = {row[0]: row for row in re.findall(r"^\| `(gamelake_[a-z_]+)` \|(.*)$", PAGE, re.MULTILINE)}
+
+    for each in METRICS:
+        assert ("estimate" in rows[each["name"]][1].lower()) == each.get("estimate", False)
