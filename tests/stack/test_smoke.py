@@ -1,0 +1,86 @@
+"""What a person at the terminal uses: one event followed to Trino, players at a rate, a table of addresses."""
+
+import json
+import subprocess
+
+from tests.eventually import eventually
+from tests.stack.platform import ROOT, Stack
+
+STEPS = ["encoded", "acknowledged", "decided", "committed", "registered", "visible"]
+SMOKE = ("python", "-m", "services.smoke")
+
+
+def run_tools(stack: Stack, *command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command in the container that `make smoke` runs in."""
+    arguments = (str(ROOT / "compose/stack.sh"), "run", "--rm", "--no-deps", "--no-TTY", "tools", *command)
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_one_event_is_followed_from_kafka_to_trino(stack: Stack) -> None:
+    done = run_tools(stack, *SMOKE, "--patience", "120", "--json")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert [step["step"] for step in told["steps"]] == STEPS
+    seconds = [step["seconds"] for step in told["steps"]]
+    assert seconds == sorted(seconds)
+    assert told["kafka_to_trino_seconds"] > 0
+    assert stack.event_ids(told["table"])[told["event_id"]] == 1
+    assert stack.event_ids()[told["event_id"]] == 1
+
+
+def test_a_person_reads_the_path_line_by_line(stack: Stack) -> None:
+    done = run_tools(stack, *SMOKE, "--patience", "120", "--game", "kart_rumble")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split()[2] for line in lines[:-1]] == STEPS
+    assert "of silver/kart_rumble_events" in lines[3]
+    assert lines[-1].startswith("Trino returned the event")
+
+
+def test_two_events_are_two_rows(stack: Stack) -> None:
+    first, second = (json.loads(run_tools(stack, *SMOKE, "--json").stdout) for _ in range(2))
+
+    assert first["event_id"] != second["event_id"]
+
+
+def test_a_step_that_does_not_happen_is_told_with_the_command_to_look_at_next(stack: Stack) -> None:
+    """While the query stands still, Kafka has the event and no batch takes it."""
+    stack.compose("pause", "ingest")
+    try:
+        done = run_tools(stack, *SMOKE, "--patience", "5", "--json")
+    finally:
+        stack.compose("unpause", "ingest")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert [step["step"] for step in told["steps"]] == ["encoded", "acknowledged"]
+    assert told["failed"]["step"] == "decided"
+    assert "make logs S=ingest" in told["failed"]["next"]
+    stack.await_health("ingest")
+
+
+def test_players_are_simulated_at_a_rate_and_all_their_events_arrive(stack: Stack) -> None:
+    before = stack.event_ids().total()
+
+    events = 2_000
+    simulator = ("python", "-m", "services.simulator", "--bootstrap-servers", "kafka:9092", "--topic", "events")
+    registry = ("--registry-url", "http://registry:8080/apis/ccompat/v7")
+    how_many = ("--events", str(events), "--rate", "500", "--games", "3", "--seed", "11")
+    clean = ("--undecodable", "0", "--unknown-game", "0", "--null-time", "0", "--duplicate", "0")
+    done = run_tools(stack, *simulator, *registry, *how_many, *clean)
+
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: stack.event_ids().total() >= before + events, timeout=120)
+
+
+def test_the_table_of_addresses_names_each_published_service_and_no_secret(stack: Stack) -> None:
+    shown = subprocess.run((str(ROOT / "compose/urls.sh"),), capture_output=True, text=True, check=True).stdout
+
+    assert stack.is_healthy("ingest")
+    for address in ("http://127.0.0.1:8080", "127.0.0.1:19092", "http://127.0.0.1:9001", "http://127.0.0.1:4040"):
+        assert address in shown
+    for file in (ROOT / "compose/secrets").iterdir():
+        for word in file.read_text().split():
+            assert len(word) < 48 or word.rpartition("=")[2] not in shown

@@ -1,0 +1,130 @@
+"""How the Kafka image starts: its users come from the secrets, and from nowhere else."""
+
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.compose.configured import COMPOSE
+
+# Instead of a JVM: notes how it was called, and formats as Kafka's tool does.
+FAKE_JAVA = """#!/bin/bash
+printf '%s\\n' "$*" >>"$LOG"
+case "$*" in
+  *StorageTool*) touch "$KAFKA_DATA/meta.properties" ;;
+esac
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The image's places, in a folder."""
+
+    folder: Path
+
+    def secret(self, user: str, text: str) -> None:
+        """Mount a secret."""
+        (self.folder / "secrets" / f"kafka-{user}").write_text(text)
+
+    def start(self, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run the entrypoint."""
+        environment = {
+            "PATH": "/usr/bin:/bin",
+            "JAVA_HOME": str(self.folder / "jdk"),
+            "LOG": str(self.folder / "calls"),
+            "KAFKA_DATA": str(self.folder / "data"),
+            "KAFKA_SECRETS": str(self.folder / "secrets"),
+            "KAFKA_RUN_DIRECTORY": str(self.folder / "run"),
+            **variables,
+        }
+        command = ("/bin/bash", str(COMPOSE / "kafka" / "entrypoint.sh"))
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    @property
+    def calls(self) -> list[str]:
+        """How Java was called, in order."""
+        log = self.folder / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    @property
+    def users(self) -> Path:
+        """The list of users that Kafka reads."""
+        return self.folder / "run" / "users.jaas"
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    """An image with two users."""
+    java = tmp_path / "jdk" / "bin" / "java"
+    for folder in (java.parent, tmp_path / "data", tmp_path / "secrets"):
+        folder.mkdir(parents=True)
+    java.write_text(FAKE_JAVA)
+    java.chmod(0o755)
+    image = Image(tmp_path)
+    image.secret("admin", "username=admin\npassword=first-secret\n")
+    image.secret("ingest", "username=ingest\npassword=second-secret")
+    return image
+
+
+def test_each_secret_is_a_user_and_the_broker_itself_is_admin(image: Image) -> None:
+    assert image.start().returncode == 0
+
+    lines = [line.strip() for line in image.users.read_text().splitlines()]
+    assert lines[2:4] == ['username="admin"', 'password="first-secret"']
+    assert lines[4:6] == ['user_admin="first-secret"', 'user_ingest="second-secret";']
+    assert stat.S_IMODE(image.users.stat().st_mode) == 0o600
+
+
+def test_no_password_is_on_a_command_line(image: Image) -> None:
+    image.start()
+
+    assert not any("secret" in call for call in image.calls)
+
+
+def test_the_storage_is_formatted_at_the_first_start_only(image: Image) -> None:
+    image.start()
+    image.start()
+
+    assert ["StorageTool format" in call for call in image.calls] == [True, False, False]
+    assert "--cluster-id=" in image.calls[0]
+
+
+def test_the_exporter_and_the_published_port_are_the_callers_choice(image: Image) -> None:
+    image.start()
+    image.start(KAFKA_JMX_PORT="9404", KAFKA_HOST_PORT="29092", KAFKA_HEAP_OPTS="-Xms1m -Xmx2m")
+
+    assert "-javaagent" not in image.calls[1]
+    assert "--override" not in image.calls[1]
+    assert "jmx_prometheus_javaagent.jar=9404:/etc/kafka/jmx.yaml" in image.calls[2]
+    assert "INTERNAL://kafka:9092,HOST://127.0.0.1:29092" in image.calls[2]
+    assert "-Xms1m -Xmx2m" in image.calls[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("username=admin\n", "has no line 'password=...'"),
+        ('username=admin\npassword=a"; user_eve="b\n', "may have letters, digits"),
+        ("", "has no line 'username=...'"),
+    ],
+)
+def test_a_secret_that_would_be_read_otherwise_ends_the_start(image: Image, text: str, problem: str) -> None:
+    image.secret("admin", text)
+
+    outcome = image.start()
+
+    assert outcome.returncode == 2
+    assert problem in outcome.stderr
+    assert image.calls == []
+
+
+def test_without_the_admins_secret_nothing_starts(image: Image) -> None:
+    (image.folder / "secrets" / "kafka-admin").unlink()
+
+    outcome = image.start()
+
+    assert outcome.returncode == 2
+    assert "kafka-admin is missing" in outcome.stderr
+    assert image.calls == []

@@ -1,0 +1,149 @@
+"""What the stack's declarations may say, and how a mistake in one is told."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do not export them
+    AclOperation,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from gamelake.errors import ContractError
+from services.provision.access_rules import AccessRule, declared_rules
+from services.provision.declared_buckets import Policy, load_buckets
+from services.provision.declared_subjects import Compatibility, load_subjects
+from services.provision.declared_topics import load_topics
+
+COMPOSE = Path(__file__).parents[3] / "compose"
+A_POLICY = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}'
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "declared.yaml"
+    file.write_text(text)
+    return file
+
+
+A_TOPIC = "topics:\n  - name: events\n    partitions: 6\n    retention_hours: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("load", "text", "line", "problem"),
+    [
+        (load_topics, A_TOPIC + "    partition: 6\n", 5, "unknown key 'partition'"),
+        (load_topics, A_TOPIC + "others: 1\n", 5, "unknown key 'others'"),
+        (load_topics, A_TOPIC + "    readers: [{user: ingest, group: a}]\n", 5, "unknown key 'group'"),
+        (load_topics, A_TOPIC + "    readers: [{user: ingest}]\n", 5, "missing required field `groups`"),
+        (load_topics, A_TOPIC + "    config: {retention.ms: 5}\n", 5, "retention.ms is what retention_hours says"),
+        (load_topics, A_TOPIC.replace("6", "0"), 3, ">= 1"),
+        (load_topics, A_TOPIC + A_TOPIC.replace("topics:\n", ""), 5, "'events' is listed twice"),
+        (load_topics, "topics: []\n", 1, "length >= 1"),
+        (load_buckets, "buckets: [{name: lakehouse, versioning: on}]\n", 1, "unknown key 'versioning'"),
+        (load_buckets, "buckets: [{name: Lakehouse}]\n", 1, "matching regex"),
+        (load_buckets, "buckets:\n  - name: abc\nusers:\n  - {name: abc, policy: none}\n", 4, "no policies/none.json"),
+        (load_buckets, "buckets:\n  - name: a-b-c\n  - name: a-b-c\n", 3, "'a-b-c' is listed twice"),
+        (load_subjects, "others: BACKWARD\nsubject: []\n", 2, "unknown key 'subject'"),
+        (load_subjects, "others: backward\n", 1, "Invalid enum value 'backward'"),
+        (load_subjects, "others: NONE\nsubjects:\n  - name: a\n", 3, "missing required field `compatibility`"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_file_and_line(
+    tmp_path: Path, load: Callable[[Path], object], text: str, line: int, problem: str
+) -> None:
+    file = written(tmp_path, text)
+
+    with pytest.raises(ContractError) as told:
+        load(file)
+
+    assert str(told.value).startswith(f"{file}:{line}: ")
+    assert problem in str(told.value)
+
+
+def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
+    declared = load_topics(COMPOSE / "kafka" / "topics.yaml")
+
+    by_user = {user: {rule for rule in declared_rules(declared) if rule.principal == user} for user in USERS}
+    assert {topic.name: topic.partitions for topic in declared.topics} == {"events": 6}
+    assert declared_rules(declared) == by_user["User:simulator"] | by_user["User:ingest"]
+    assert by_user["User:simulator"] == {
+        AccessRule("User:simulator", AclOperation.WRITE, ResourceType.TOPIC, "events"),
+        AccessRule("User:simulator", AclOperation.DESCRIBE, ResourceType.TOPIC, "events"),
+        AccessRule("User:simulator", AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
+    }
+    assert by_user["User:ingest"] == {
+        AccessRule("User:ingest", AclOperation.READ, ResourceType.TOPIC, "events"),
+        AccessRule("User:ingest", AclOperation.DESCRIBE, ResourceType.TOPIC, "events"),
+        AccessRule("User:ingest", AclOperation.READ, ResourceType.GROUP, "spark-kafka-", ResourcePatternType.PREFIXED),
+    }
+
+
+USERS = ("User:simulator", "User:ingest")
+
+
+def test_settings_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
+    text = A_TOPIC + "    config: {retention.bytes: 1000, preallocate: true, cleanup.policy: compact}\n"
+
+    (topic,) = load_topics(written(tmp_path, text)).topics
+
+    assert topic.settings == {
+        "retention.ms": "3600000",
+        "retention.bytes": "1000",
+        "preallocate": "true",
+        "cleanup.policy": "compact",
+    }
+
+
+def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
+    declared = load_buckets(COMPOSE / "object-store" / "buckets.yaml")
+
+    assert [bucket.name for bucket in declared.buckets] == ["lakehouse", "catalog"]
+    assert {user.name: user.policy for user in declared.users} == {
+        "ingest": "ingest",
+        "trino": "trino",
+        "catalog": "catalog",
+    }
+    assert {policy.name for policy in declared.policies} == {"ingest", "trino", "catalog"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("{", ":1: Expecting property name"), ('{"Version": "2012-10-17"}', ":1: a policy is an object with at least")],
+)
+def test_a_policy_that_is_none_is_told_with_its_file(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "trino.json").write_text(text)
+    file = written(tmp_path, "buckets: [{name: lakehouse}]\nusers: [{name: trino, policy: trino}]\n")
+
+    with pytest.raises(ContractError, match=f"trino.json{problem}"):
+        load_buckets(file)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_the_same"),
+    [
+        (A_POLICY, True),
+        (A_POLICY.replace('"s3:GetObject"', '["s3:GetObject"]').replace(" ", "\n"), True),
+        (A_POLICY.replace("Get", "Put"), False),
+        (A_POLICY.replace("Allow", "Deny"), False),
+    ],
+)
+def test_policies_are_compared_by_what_they_say(other: str, is_the_same: object) -> None:
+    assert Policy("trino", A_POLICY).says_the_same_as(other) is is_the_same
+
+
+def test_the_order_of_actions_and_statements_says_nothing() -> None:
+    one = '{"Statement": [{"Action": ["a", "b"], "Resource": ["x", "y"]}, {"Action": ["c"], "Resource": ["z"]}]}'
+    other = '{"Statement": [{"Resource": "z", "Action": "c"}, {"Action": ["b", "a"], "Resource": ["y", "x"]}]}'
+
+    assert Policy("trino", one).says_the_same_as(other)
+
+
+def test_the_stacks_subject_may_only_grow() -> None:
+    declared = load_subjects(COMPOSE / "registry" / "subjects.yaml")
+
+    assert {subject.name: subject.compatibility for subject in declared.subjects} == {
+        "events-value": Compatibility.BACKWARD_TRANSITIVE
+    }
+    assert declared.others is Compatibility.BACKWARD
