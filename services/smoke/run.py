@@ -29,7 +29,7 @@ def follow_one_event(settings: SmokeSettings, game: GameSpec, journey: Journey) 
         Step.ACKNOWLEDGED, f"by Kafka: topic {record.topic}, partition {record.partition}, offset {record.offset}"
     )
     manifest = journey.await_step(Step.DECIDED, lambda: batches.find(record))
-    journey.reached(Step.DECIDED, f"in batch {manifest.batch_id} of {settings.stream}, {manifest.records} records")
+    journey.reached(Step.DECIDED, f"in batch {manifest.batch_id} of {settings.stream} (records: {manifest.records:,})")
     _await_commits(store, manifest, game, record, journey)
     _await_trino(Analyst(settings.trino), event, record, journey)
     return event

@@ -1,24 +1,32 @@
 """The stack that `make test-stack` has brought up."""
 
+import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from pyspark.sql import SparkSession
 from urllib3.exceptions import HTTPError
 
 from gamelake.errors import SettingsError
 from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.session import spark_session
 from services.embedded import EmbeddedKafka, EmbeddedRegistry
+from services.embedded.errors import ServiceMissingError
+from services.embedded.java import find_java_home
 from tests.embedded import conftest as embedded
 from tests.embedded.sending import Sender
-from tests.stack.object_store import ObjectStore
+from tests.stack.fault_proxy import FaultProxy
+from tests.stack.object_store import ROOT, ObjectStore
 from tests.stack.platform import SECRETS, Stack
 from tests.stack.s3_lakehouse import S3Lakehouse, Services
 
 REGISTRY_URL = "http://127.0.0.1:8081/apis/ccompat/v7"
 BOOTSTRAP_SERVERS = "127.0.0.1:19092"
+JARS = ROOT / "build/jars/spark"
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +62,39 @@ def bucket(object_store: ObjectStore) -> Iterator[str]:
     """A bucket of the test's own."""
     with object_store.new_bucket() as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def session_proxy(object_store: ObjectStore) -> Iterator[FaultProxy]:
+    """A proxy in front of the object store, for sessions that outlive a test."""
+    with FaultProxy(object_store.endpoint).running() as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxy(session_proxy: FaultProxy) -> FaultProxy:
+    """The proxy without what other tests have asked of it."""
+    session_proxy.forget()
+    return session_proxy
+
+
+@pytest.fixture(scope="session")
+def spark_through_proxy(
+    session_proxy: FaultProxy, object_store: ObjectStore, missing_service: Callable[[str], NoReturn]
+) -> Iterator[SparkSession]:
+    """A session as the jobs have it, on the object store behind the proxy."""
+    try:
+        os.environ["JAVA_HOME"] = str(find_java_home())
+    except ServiceMissingError as error:
+        missing_service(str(error))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    keys = {"AWS_ACCESS_KEY_ID": object_store.access_key, "AWS_SECRET_ACCESS_KEY": object_store.secret_key}
+    os.environ.update(keys)
+    session = spark_session("tests", object_store.at(session_proxy.url).location("s3://any"), JARS)
+    yield session
+    session.stop()
+    for name in keys:
+        del os.environ[name]
 
 
 @pytest.fixture

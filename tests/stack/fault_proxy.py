@@ -10,6 +10,7 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 _LIMIT = 2**20
+_LONGEST_HOLD_SECONDS = 120
 _NO_BODY = frozenset({204, 304})
 
 
@@ -46,6 +47,20 @@ class _Message:
         return "\r\n".join([self.first_line, *(f"{k}: {v}" for k, v in kept), "", ""]).encode("latin-1") + self.body
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A request that waits in front of the store until the test lets it go."""
+
+    method: str
+    path_part: str
+    arrived: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def applies(self, method: str, path: str) -> bool:
+        """Whether this request is the one; only the first is held."""
+        return method == self.method and self.path_part in path and not self.arrived.is_set()
+
+
 @dataclass(slots=True)
 class _Rule:
     method: str
@@ -65,6 +80,7 @@ class FaultProxy:
     exchanges: list[Exchange] = field(default_factory=list)
     faults: list[Exchange] = field(default_factory=list)
     _rules: list[_Rule] = field(default_factory=list)
+    _holds: list[Hold] = field(default_factory=list)
     _port: int = 0
 
     @property
@@ -75,6 +91,17 @@ class FaultProxy:
     def lose(self, fault: Fault, method: str, path_part: str, times: int = 1) -> None:
         """Let the next requests go wrong whose path holds `path_part`."""
         self._rules.append(_Rule(method, path_part, fault, times))
+
+    def hold(self, method: str, path_part: str) -> Hold:
+        """Stop the next request whose path holds `path_part` until it is released."""
+        hold = Hold(method, path_part)
+        self._holds.append(hold)
+        return hold
+
+    def forget(self) -> None:
+        """Pass everything on again, and remember nothing."""
+        for each in (self.exchanges, self.faults, self._rules, self._holds):
+            each.clear()
 
     @contextmanager
     def running(self) -> Iterator[Self]:
@@ -115,6 +142,10 @@ class FaultProxy:
         """The store's reply, or nothing if a fault ends the connection."""
         method, target, _ = request.first_line.split(" ", 2)
         path = unquote(urlsplit(target).path)
+        for hold in self._holds:
+            if hold.applies(method, path):
+                hold.arrived.set()
+                await asyncio.to_thread(hold.released.wait, _LONGEST_HOLD_SECONDS)
         fault = self._fault(method, path)
         if fault is Fault.REQUEST_LOST:
             self.faults.append(Exchange(method, path, 0))

@@ -1,0 +1,22 @@
+"""Writes the dashboards' JSON: `python -m monitoring.grafana`."""
+
+import sys
+
+from monitoring.grafana.dashboards import PAGES
+from monitoring.grafana.files import GENERATED, generated
+
+
+def main() -> int:
+    """Write each dashboard into a file of its own, and remove those that no dashboard makes any more."""
+    files = generated(PAGES)
+    GENERATED.mkdir(exist_ok=True)
+    for path in GENERATED.glob("*.json"):
+        if path.name not in files:
+            path.unlink()
+    for name, text in files.items():
+        (GENERATED / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""What a table's log says of its newest version, followed commit by commit.
+
+A table is opened once, at the price of its log; after that a look takes two small reads, and one more for each commit
+since the last look, whatever the number of commits before.
+Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Actions".
+"""
+
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+from urllib.parse import unquote
+
+from deltalake.exceptions import DeltaError
+
+from gamelake.lake.appends import entry_path
+from gamelake.lake.store import Location, Store
+from gamelake.lake.tables import open_table
+from services.catalog.errors import UnreadableLogError
+from services.catalog.tables import Table
+
+SMALL_FILE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A live file: its rows by the log, its size in bytes."""
+
+    rows: int
+    size: int
+
+
+@dataclass(slots=True)
+class TableFigures:
+    """A table's newest version in figures; `committed_at` in seconds since 1970."""
+
+    table_id: str
+    version: int
+    committed_at: float
+    entry_digest: bytes
+    rows: int = 0
+    size: int = 0
+    small_files: int = 0
+    _files: dict[bytes, DataFile] = field(default_factory=dict, repr=False)
+
+    @property
+    def files(self) -> int:
+        """How many files the version has."""
+        return len(self._files)
+
+    def add(self, path: str, file: DataFile) -> None:
+        """A file is live; one of the same path is replaced."""
+        self.remove(path)
+        self._files[_key(path)] = file
+        self._count(file, 1)
+
+    def remove(self, path: str) -> None:
+        """A file is no longer live."""
+        if (file := self._files.pop(_key(path), None)) is not None:
+            self._count(file, -1)
+
+    def _count(self, file: DataFile, sign: int) -> None:
+        self.rows += sign * file.rows
+        self.size += sign * file.size
+        self.small_files += sign * (file.size < SMALL_FILE_BYTES)
+
+
+def _key(path: str) -> bytes:
+    """A file's path in 16 bytes, whatever way its writer escapes it: a table may have a million files."""
+    return sha256(unquote(path).encode()).digest()[:16]
+
+
+class LogReader:
+    """Opens tables, and brings their figures up to date."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._store = Store(location)
+
+    def open(self, table: Table) -> TableFigures:
+        """A table's figures from its checkpoint and the commits after it.
+
+        Raises:
+            UnreadableLogError: the log is damaged, or there is none.
+        """
+        try:
+            handle = open_table(self._location, str(table))
+            version = handle.version()
+            adds = handle.get_add_actions(flatten=True)
+            columns = [adds.column(name).to_pylist() for name in ("path", "num_records", "size_bytes")]
+            last_modified = max(adds.column("modification_time").to_pylist(), default=0)
+            table_id = str(handle.metadata().id)
+        except DeltaError as error:
+            raise UnreadableLogError(f"{table} has a log that can't be read: {error}") from error
+        entry = self._store.get(entry_path(str(table), version)) or b""
+        figures = TableFigures(table_id, version, last_modified / 1000, sha256(entry).digest())
+        for path, rows, size in zip(*columns, strict=True):
+            figures.add(path, DataFile(rows or 0, size))
+        figures.committed_at = _committed_at(_actions(entry), figures.committed_at)
+        return figures
+
+    def follow(self, table: Table, figures: TableFigures) -> bool:
+        """Take in the commits made since; False if the log is not the one that the figures are of.
+
+        Raises:
+            UnreadableLogError: an entry is no JSON.
+        """
+        head = self._store.get(entry_path(str(table), figures.version))
+        if head is None or sha256(head).digest() != figures.entry_digest:
+            # Tidied away, or another table's.
+            return False
+        while (entry := self._store.get(entry_path(str(table), figures.version + 1))) is not None:
+            try:
+                _take(figures, _actions(entry))
+            except (ValueError, KeyError) as error:
+                raise UnreadableLogError(f"{table} has a damaged entry {figures.version + 1}: {error}") from error
+            figures.version += 1
+            figures.entry_digest = sha256(entry).digest()
+        return True
+
+
+def _actions(entry: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in entry.splitlines() if line.strip()]
+
+
+def _take(figures: TableFigures, actions: list[dict[str, Any]]) -> None:
+    # A commit that replaces a file by one of the same path lists both in any order.
+    for action in actions:
+        if "remove" in action:
+            figures.remove(action["remove"]["path"])
+    for action in actions:
+        if "add" in action:
+            rows = json.loads(action["add"].get("stats") or "{}").get("numRecords", 0)
+            figures.add(action["add"]["path"], DataFile(int(rows), int(action["add"]["size"])))
+        if "metaData" in action:
+            figures.table_id = action["metaData"]["id"]
+    figures.committed_at = _committed_at(actions, figures.committed_at)
+
+
+def _committed_at(actions: list[dict[str, Any]], otherwise: float) -> float:
+    """When an entry says that it was committed; `commitInfo` is optional."""
+    stated = next((action["commitInfo"].get("timestamp") for action in actions if "commitInfo" in action), None)
+    return otherwise if stated is None else stated / 1000

@@ -1,0 +1,70 @@
+"""The settings of the catalog service: the one place of its own that reads the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
+from urllib.parse import urlsplit
+
+from gamelake.errors import SettingsError
+from gamelake.lake.store import Location
+from gamelake.settings import Environment, LakehouseSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrinoSettings:
+    """Where Trino is, and as whom tables are registered."""
+
+    host: str
+    port: int
+    scheme: str
+    user: str
+    catalog: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSettings:
+    """What the catalog service needs to know; docs/sql.md explains each variable."""
+
+    lakehouse: Location
+    metastore: Location | None
+    trino: TrinoSettings
+    interval: timedelta
+    measure_interval: timedelta
+    metrics_host: str
+    metrics_port: int
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        lakehouse = LakehouseSettings.from_env(variables).location
+        metastore = env.optional("GAMELAKE_CATALOG_METASTORE", "")
+        return cls(
+            lakehouse=lakehouse,
+            metastore=Location(uri=metastore.rstrip("/"), options=lakehouse.options) if metastore else None,
+            trino=_trino(env),
+            interval=timedelta(seconds=env.number("GAMELAKE_CATALOG_INTERVAL_SECONDS", 2, 0.1, 3_600)),
+            measure_interval=timedelta(seconds=env.number("GAMELAKE_CATALOG_MEASURE_SECONDS", 10, 0, 3_600)),
+            metrics_host=env.optional("GAMELAKE_METRICS_HOST", "127.0.0.1"),
+            metrics_port=env.whole("GAMELAKE_METRICS_PORT", 9109, 0, 65_535),
+        )
+
+
+def _trino(env: Environment) -> TrinoSettings:
+    url = env.required("GAMELAKE_TRINO_URL")
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
+        raise SettingsError(f"GAMELAKE_TRINO_URL is '{url}'; it must be like http://trino:8080")
+    return TrinoSettings(
+        host=parts.hostname,
+        port=parts.port or (443 if parts.scheme == "https" else 80),
+        scheme=parts.scheme,
+        user=env.optional("GAMELAKE_TRINO_USER", "catalog"),
+        catalog=env.optional("GAMELAKE_TRINO_CATALOG", "delta"),
+    )

@@ -1,0 +1,64 @@
+"""Which tables a lakehouse has, by cheap listings."""
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gamelake.lake.store import Store
+
+LOG_FOLDER = "_delta_log"
+# Trino folds names to lower case, and a name reaches its SQL.
+_PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
+
+log = logging.getLogger(__name__)
+
+
+class Layer(StrEnum):
+    """A folder of the lakehouse that holds tables; also the schema that Trino knows them by."""
+
+    BRONZE = "bronze"
+    SILVER = "silver"
+    DEAD_LETTERS = "dead_letters"
+    GOLD = "gold"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Table:
+    """A table by its layer and its name there; as text its path in the lakehouse."""
+
+    layer: Layer
+    name: str
+
+    def __str__(self) -> str:
+        """The path in the lakehouse."""
+        return f"{self.layer}/{self.name}"
+
+
+class TableFinder:
+    """Finds the folders that are tables; a folder once found to be one is not looked into again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: set[Table] = set()
+        self._passed_over: set[str] = set()
+
+    def find(self) -> frozenset[Table]:
+        """All tables that are there now: one listing for each layer and one for each folder that is no table yet."""
+        self._known = {
+            table for layer in Layer for table in self._folders(layer) if table in self._known or self._has_log(table)
+        }
+        return frozenset(self._known)
+
+    def _folders(self, layer: Layer) -> Iterator[Table]:
+        for path in self._store.folders(layer):
+            name = path.rstrip("/").rsplit("/", 1)[-1]
+            if _PLAIN_NAME.fullmatch(name):
+                yield Table(layer, name)
+            elif path not in self._passed_over:
+                self._passed_over.add(path)
+                log.warning("%s is passed over: a table's name is made of a-z, 0-9 and _", path)
+
+    def _has_log(self, table: Table) -> bool:
+        return any(path.rstrip("/").endswith(f"/{LOG_FOLDER}") for path in self._store.folders(str(table)))

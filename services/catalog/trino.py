@@ -1,0 +1,123 @@
+"""Trino's catalog as the service changes it: schemas made, tables registered and unregistered."""
+
+from requests.exceptions import RequestException
+from trino.dbapi import connect
+from trino.exceptions import Error, HttpError, TrinoQueryError, TrinoUserError
+
+from services.catalog.errors import RegistrationRefusedError, TrinoSilentError
+from services.catalog.settings import TrinoSettings
+from services.catalog.tables import Layer, Table
+
+_ANSWER_SECONDS = 30.0
+# What Trino says of a name that another service has made in the meantime.
+_THERE_ALREADY = frozenset({"ALREADY_EXISTS", "TABLE_ALREADY_EXISTS", "SCHEMA_ALREADY_EXISTS"})
+
+
+class TrinoCatalog:
+    """The Delta catalog of a Trino."""
+
+    def __init__(self, settings: TrinoSettings) -> None:
+        self._settings = settings
+
+    def tables(self) -> frozenset[Table]:
+        """The tables that Trino knows in the lakehouse's layers.
+
+        Raises:
+            TrinoSilentError: Trino gave no answer, or not this one.
+        """
+        layers = ", ".join(f"'{layer}'" for layer in Layer)
+        rows, _ = self._asked(
+            "SELECT table_schema, table_name FROM information_schema.tables "  # noqa: S608 # names of our own
+            f"WHERE table_schema IN ({layers})"
+        )
+        return frozenset(Table(Layer(schema), name) for schema, name in rows)
+
+    def create_schema(self, layer: Layer) -> None:
+        """Make a layer's schema unless it is there.
+
+        Raises:
+            TrinoSilentError: Trino gave no answer, or refuses.
+        """
+        try:
+            self._run(f"CREATE SCHEMA IF NOT EXISTS {layer}")
+        except TrinoUserError as error:
+            if error.error_name not in _THERE_ALREADY:
+                raise TrinoSilentError(f"Trino does not make the schema {layer}: {error.message}") from error
+
+    def register(self, table: Table, location: str) -> str | None:
+        """Give a table its name; gives the id of the query that did it, None if the name was taken.
+
+        Raises:
+            RegistrationRefusedError: Trino does not take the table.
+            TrinoSilentError: Trino gave no answer.
+        """
+        try:
+            return self._run(f"CALL system.register_table('{table.layer}', '{table.name}', {_quoted(location)})")
+        except TrinoQueryError as error:
+            if error.error_name in _THERE_ALREADY:
+                return None
+            raise RegistrationRefusedError(f"Trino does not take {table}: {error.message}") from error
+
+    def unregister(self, table: Table) -> None:
+        """Take a table's name away; its files stay.
+
+        Raises:
+            RegistrationRefusedError: Trino does not let it go.
+            TrinoSilentError: Trino gave no answer.
+        """
+        try:
+            self._run(f"CALL system.unregister_table('{table.layer}', '{table.name}')")
+        except TrinoQueryError as error:
+            raise RegistrationRefusedError(f"Trino does not let {table} go: {error.message}") from error
+
+    def forget_log(self, table: Table) -> None:
+        """Make Trino read a table's log anew.
+
+        Raises:
+            RegistrationRefusedError: Trino refuses.
+            TrinoSilentError: Trino gave no answer.
+        """
+        try:
+            self._run(f"CALL system.flush_metadata_cache(schema_name => '{table.layer}', table_name => '{table.name}')")
+        except TrinoQueryError as error:
+            raise RegistrationRefusedError(f"Trino does not read {table} anew: {error.message}") from error
+
+    def _asked(self, sql: str) -> tuple[list[list[str]], str]:
+        try:
+            return self._execute(sql)
+        except TrinoQueryError as error:
+            raise TrinoSilentError(f"Trino does not say which tables it knows: {error.message}") from error
+
+    def _run(self, sql: str) -> str:
+        return self._execute(sql)[1]
+
+    def _execute(self, sql: str) -> tuple[list[list[str]], str]:
+        """Rows and the query's id; what Trino says against the query itself is the caller's to judge."""
+        settings = self._settings
+        connection = connect(  # type: ignore[no-untyped-call] # it takes whatever Connection takes
+            host=settings.host,
+            port=settings.port,
+            http_scheme=settings.scheme,
+            user=settings.user,
+            catalog=settings.catalog,
+            source="gamelake-catalog",
+            request_timeout=_ANSWER_SECONDS,
+            # The rounds are the retries.
+            max_attempts=1,
+        )
+        try:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            return cursor.fetchall(), str(cursor.query_id)
+        except TrinoQueryError as error:
+            if error.error_type in {"INTERNAL_ERROR", "INSUFFICIENT_RESOURCES"}:
+                raise TrinoSilentError(f"Trino is not well: {error.message}") from error
+            raise
+        except (Error, HttpError, RequestException) as error:
+            raise TrinoSilentError(f"Trino does not answer: {error}") from error
+        finally:
+            connection.close()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

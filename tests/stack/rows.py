@@ -1,0 +1,51 @@
+"""Tables of one row per commit, which say who lost what."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
+from gamelake.lake.manifest import BatchManifest, TableFiles
+from gamelake.lake.store import Store
+from gamelake.lake.tables import delta_schema_json
+
+SCHEMA = pa.schema([pa.field("writer", pa.string()), pa.field("number", pa.int64())])
+_NONE: Mapping[str, pa.Array] = MappingProxyType({})
+
+
+def write_row(store: Store, table: str, writer: str, number: int, more: Mapping[str, pa.Array] = _NONE) -> DataFile:
+    """Write one row into a file that no commit names yet."""
+    rows = pa.table({"writer": [writer], "number": [number], **more})
+    content, statistics = encode_parquet(rows, set())
+    path = new_file_name("")
+    store.put(f"{table}/{path}", content.to_pybytes())
+    return DataFile(path=path, size=content.size, rows=1, partition={}, statistics=statistics)
+
+
+def entry_of(table: str, file: DataFile, more: Mapping[str, pa.Array] = _NONE) -> TableFiles:
+    """What a batch says of such a file."""
+    columns = pa.schema([*SCHEMA, *(pa.field(name, values.type) for name, values in more.items())])
+    return TableFiles(table=table, partition_by=(), schema=delta_schema_json(columns), files=(file,))
+
+
+def commits(store: Store, table: str) -> list[int]:
+    """The versions that a table's log has, in order."""
+    names = [path.rsplit("/", 1)[-1] for path in store.paths(f"{table}/_delta_log")]
+    return [int(name.removesuffix(".json")) for name in names if name.endswith(".json") and name[0].isdigit()]
+
+
+def a_manifest(batch_id: int, query_id: str) -> BatchManifest:
+    """A manifest of a batch without records."""
+    return BatchManifest(
+        stream="stream",
+        query_id=query_id,
+        generation=0,
+        batch_id=batch_id,
+        topic="events",
+        topic_id="id",
+        written_at="2026-11-21T12:00:00+00:00",
+        offsets=(),
+        tables=(),
+        dead_letters={},
+    )
