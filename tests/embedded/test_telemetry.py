@@ -67,7 +67,7 @@ def test_the_figures_are_those_of_manifests_and_tables(lakehouse: Lakehouse, sen
         sender.send_events(300, "Archery")
         sender.send_events(100, "Bingo")
         sender.send_bad([b"\x07 wrong magic", b"\x07 again", None])
-        eventually(lambda: is_caught_up(url, 403), timeout=90)
+        eventually(lambda: is_caught_up(url, 403), timeout=180)
         sender.send_events(20, "Archery")
         eventually(lambda: is_caught_up(url, 423), timeout=60)
         # Spark tells of a batch a moment after it is committed.
@@ -136,7 +136,7 @@ def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_goes_on(
 ) -> None:
     with lakehouse.ingesting() as job:
         sender.send_events(30, "Archery")
-        eventually(lambda: is_caught_up(url, 30), timeout=90)
+        eventually(lambda: is_caught_up(url, 30), timeout=180)
         with spark_hanging(job):
             before = scrape(url)
             first = time.time()
@@ -166,7 +166,7 @@ def test_a_restart_goes_on_with_the_lag_and_counts_from_zero(lakehouse: Lakehous
     sender.send_events(10, "Archery")
 
     with lakehouse.ingesting():
-        eventually(lambda: is_caught_up(url, 10), timeout=90)
+        eventually(lambda: is_caught_up(url, 10), timeout=180)
         figures = scrape(url)
 
     assert figures.value("gamelake_stream_rows_total", layer="silver") == 10
