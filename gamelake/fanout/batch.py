@@ -133,7 +133,7 @@ class FanOut:
         decision = self._decider.decide(records, planned)
         self._failpoints.reach(Failpoint.AFTER_FILES)
         self._check_topic()
-        self._breaker.check(decision.records, sum(decision.dead_letters.values()))
+        self._breaker.check(decision.records, decision.dead_letters)
         manifest = self._stream.manifests.settle(
             BatchManifest(
                 stream=self._generation.stream,

@@ -1,6 +1,7 @@
 """The breaker that stops the query when bad records come in a flood: then the fault is ours, not theirs."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gamelake.errors import DeadLetterFloodError
@@ -21,18 +22,18 @@ class FloodBreaker:
         self._limit = limit
         self._batches: deque[tuple[int, int]] = deque()
 
-    def check(self, records: int, dead_letters: int) -> None:
-        """Refuse a batch that makes a flood.
+    def check(self, records: int, dead_letters: Mapping[str, int]) -> None:
+        """Refuse a batch that makes a flood: so many records, and how many of them are bad for which reason.
 
         Raises:
             DeadLetterFloodError: nothing of the batch may be committed.
         """
         seen = records + sum(batch[0] for batch in self._batches)
-        bad = dead_letters + sum(batch[1] for batch in self._batches)
+        bad = sum(dead_letters.values()) + sum(batch[1] for batch in self._batches)
         if seen >= self._limit.records and bad > self._limit.share * seen and dead_letters:
             raise DeadLetterFloodError(
                 f"{bad} of the last {seen} records are bad, more than a share of {self._limit.share}: the batch is not "
-                "taken. Look at its reasons in the log; put the cause right and start again, or raise "
+                f"taken. Its reasons: {_most_frequent(dead_letters)}. Put the cause right and start again, or raise "
                 "GAMELAKE_FLOOD_SHARE to set them all aside"
             )
 
@@ -41,3 +42,9 @@ class FloodBreaker:
         self._batches.append((records, dead_letters))
         while sum(batch[0] for batch in self._batches) - self._batches[0][0] >= self._limit.records:
             self._batches.popleft()
+
+
+def _most_frequent(dead_letters: Mapping[str, int]) -> str:
+    """The reasons with their counts, the most frequent first."""
+    ordered = sorted(dead_letters.items(), key=lambda counted: counted[1], reverse=True)
+    return ", ".join(f"{reason} {count}" for reason, count in ordered)

@@ -15,7 +15,7 @@ EVENTS_PER_STEP = 300
 SECONDS_PER_STEP = 0.2
 STEPS_BEFORE_THE_KILL = 15
 STEPS_AFTER_THE_RETURN = 15
-GAMES = ("Archery", "Bingo", "Chess")
+GAMES = ("Archery Duel", "Bingo Harbor", "Castle Clash Saga")
 
 
 class Load:

@@ -73,23 +73,30 @@ def test_a_decided_batch_must_end_where_the_checkpoint_says() -> None:
 def test_more_bad_records_than_the_share_stop_the_query() -> None:
     breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
 
-    breaker.check(100, 50)
+    breaker.check(100, {"unknown_schema": 50})
     with pytest.raises(DeadLetterFloodError, match="51 of the last 100 records are bad"):
-        breaker.check(100, 51)
+        breaker.check(100, {"unknown_schema": 51})
+
+
+def test_a_flood_is_told_with_its_reasons_the_most_frequent_first() -> None:
+    breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
+
+    with pytest.raises(DeadLetterFloodError, match="Its reasons: unroutable 60, unknown_schema 30"):
+        breaker.check(100, {"unknown_schema": 30, "unroutable": 60})
 
 
 def test_a_few_bad_records_at_the_start_are_no_flood() -> None:
-    FloodBreaker(FloodLimit(share=0.5, records=100)).check(99, 99)
+    FloodBreaker(FloodLimit(share=0.5, records=100)).check(99, {"unroutable": 99})
 
 
 def test_small_batches_are_judged_together() -> None:
     breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
     for _ in range(9):
-        breaker.check(10, 9)
+        breaker.check(10, {"unroutable": 9})
         breaker.count(10, 9)
 
     with pytest.raises(DeadLetterFloodError):
-        breaker.check(10, 9)
+        breaker.check(10, {"unroutable": 9})
 
 
 def test_what_is_long_past_is_forgotten() -> None:
@@ -98,19 +105,19 @@ def test_what_is_long_past_is_forgotten() -> None:
     for _ in range(10):
         breaker.count(20, 0)
 
-    breaker.check(10, 10)
+    breaker.check(10, {"unroutable": 10})
 
 
 def test_a_good_batch_is_never_held_up_by_bad_ones_before_it() -> None:
     breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
     breaker.count(1_000, 1_000)
 
-    breaker.check(10, 0)
+    breaker.check(10, {})
 
 
 def test_a_share_of_one_sets_everything_aside() -> None:
-    FloodBreaker(FloodLimit(share=1, records=1)).check(1_000, 1_000)
+    FloodBreaker(FloodLimit(share=1, records=1)).check(1_000, {"unroutable": 1_000})
 
 
 def test_a_batch_without_records_is_no_flood() -> None:
-    FloodBreaker(FloodLimit(share=0, records=1)).check(0, 0)
+    FloodBreaker(FloodLimit(share=0, records=1)).check(0, {})
