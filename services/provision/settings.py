@@ -35,7 +35,7 @@ class TopicsSettings:
         env = Environment(variables)
         return cls(
             kafka=KafkaAccess(
-                env.required("PROVISION_BOOTSTRAP_SERVERS"), read_credentials(_secret(env, "kafka-admin"))
+                env.required("GAMELAKE_BOOTSTRAP_SERVERS"), read_credentials(_secret(env, "kafka-admin"))
             ),
             file=_declaration(env, "PROVISION_TOPICS_FILE", "kafka/topics.yaml"),
             patience=_patience(env),

@@ -74,7 +74,7 @@ class Topic:
     def provision(self, **variables: str) -> Outcome:
         """Bring Kafka in line with what the file says."""
         given = {
-            "PROVISION_BOOTSTRAP_SERVERS": self.kafka.bootstrap_servers,
+            "GAMELAKE_BOOTSTRAP_SERVERS": self.kafka.bootstrap_servers,
             "PROVISION_SECRETS": str(self.kafka.secrets),
             "PROVISION_TOPICS_FILE": str(self.file),
         }
@@ -229,7 +229,7 @@ def test_a_wrong_password_is_told_at_once_and_not_waited_for(declared: Topic, tm
 def test_kafka_that_never_answers_ends_the_patience_with_the_next_look(declared: Topic) -> None:
     declared.file.write_text(f"topics:\n  - name: {declared.name}\n{A_TOPIC}")
 
-    outcome = declared.provision(PROVISION_BOOTSTRAP_SERVERS="127.0.0.1:9", PROVISION_PATIENCE_SECONDS="1")
+    outcome = declared.provision(GAMELAKE_BOOTSTRAP_SERVERS="127.0.0.1:9", PROVISION_PATIENCE_SECONDS="1")
 
     assert outcome.exit_code == 4
     assert "make logs S=kafka" in outcome.errors

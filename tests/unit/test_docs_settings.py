@@ -47,7 +47,7 @@ def _settings(**changes: str) -> IngestSettings:
 
 
 def test_every_variable_that_the_code_reads_has_its_row_and_the_reverse() -> None:
-    documented = [row[0].strip("`") for row in _rows(_PAGE)]
+    documented = [row[0].strip("`") for row in _rows(_PAGE.split("## Services\n")[0])]
 
     assert len(documented) == len(set(documented))
     ours = {name for name in documented if name.startswith("GAMELAKE_")}

@@ -78,7 +78,7 @@ def secrets(tmp_path: Path) -> Path:
 
 
 def test_the_declarations_of_the_stack_are_found_without_being_named(secrets: Path) -> None:
-    settings = TopicsSettings.from_env({"PROVISION_BOOTSTRAP_SERVERS": "kafka:9092", "PROVISION_SECRETS": str(secrets)})
+    settings = TopicsSettings.from_env({"GAMELAKE_BOOTSTRAP_SERVERS": "kafka:9092", "PROVISION_SECRETS": str(secrets)})
     buckets = BucketsSettings.from_env({"GAMELAKE_S3_ENDPOINT": "http://object-store:9000"})
     subjects = SubjectsSettings.from_env({"GAMELAKE_REGISTRY_URL": "http://registry:8080/apis/ccompat/v7/"})
 
@@ -90,7 +90,7 @@ def test_the_declarations_of_the_stack_are_found_without_being_named(secrets: Pa
 
 
 def test_no_setting_shows_the_password_when_it_is_printed(secrets: Path) -> None:
-    settings = TopicsSettings.from_env({"PROVISION_BOOTSTRAP_SERVERS": "kafka:9092", "PROVISION_SECRETS": str(secrets)})
+    settings = TopicsSettings.from_env({"GAMELAKE_BOOTSTRAP_SERVERS": "kafka:9092", "PROVISION_SECRETS": str(secrets)})
 
     assert "0123456789abcdef" not in repr(settings)
 

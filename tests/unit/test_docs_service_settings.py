@@ -1,0 +1,121 @@
+"""What `docs/settings.md` says of the services is what they read, no more and no less."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gamelake.errors import SettingsError
+from services.alert_receiver.settings import ReceiverSettings
+from services.catalog.settings import CatalogSettings
+from services.provision.settings import COMPOSE, BucketsSettings, SubjectsSettings, TopicsSettings
+from services.smoke.settings import SmokeSettings
+
+_JOBS_PART, _PART = Path("docs/settings.md").read_text(encoding="utf-8").split("\n## Services\n")
+_VARIABLE = re.compile(r"`((?:GAMELAKE|PROVISION|ALERT)_[A-Z0-9_]+)`")
+# What a service reads through the library's own settings.
+_LIBRARYS = {"GAMELAKE_LAKEHOUSE", "GAMELAKE_S3_ENDPOINT", "GAMELAKE_S3_REGION"}
+
+
+@dataclass(frozen=True)
+class Own:
+    """A variable that only services read, as the page has it."""
+
+    name: str
+    services: tuple[str, ...]
+    default: str
+    least: str
+    most: str
+
+
+def _rows(columns: int) -> list[list[str]]:
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in _PART.splitlines() if line.startswith("| ")
+    ]
+    return [row for row in rows if len(row) == columns and not row[0].startswith("---")][1:]
+
+
+_SHARED = {service: (Path(code.strip("`")), set(_VARIABLE.findall(reads))) for service, code, reads in _rows(3)}
+_OWN = [
+    Own(name.strip("`"), tuple(readers.split(", ")), default.strip("`"), least, most)
+    for name, readers, _, default, least, most in _rows(6)
+]
+_NUMBERS = [own for own in _OWN if own.least]
+
+
+def test_every_service_with_settings_is_on_the_page() -> None:
+    with_settings = {path.parent for path in Path("services").glob("*/settings.py")}
+
+    assert {code for code, _ in _SHARED.values()} == with_settings
+
+
+@pytest.mark.parametrize("service", _SHARED)
+def test_every_variable_that_a_service_reads_has_its_row_and_the_reverse(service: str) -> None:
+    folder, shared = _SHARED[service]
+    read = re.findall(r'"((?:GAMELAKE|PROVISION|ALERT)_[A-Z0-9_]+)"', (folder / "settings.py").read_text())
+    own = {each.name for each in _OWN if service in each.services}
+
+    assert shared - _LIBRARYS | own == set(read) - _LIBRARYS
+    assert shared <= set(_VARIABLE.findall(_JOBS_PART)), "not a variable of the jobs"
+
+
+@pytest.fixture
+def required(tmp_path: Path) -> dict[str, str]:
+    """What no service starts without; the values are as good as any."""
+    (tmp_path / "kafka-admin").write_text("username=admin\npassword=0123456789abcdef\n")
+    return {
+        "GAMELAKE_LAKEHOUSE": "s3://lakehouse",
+        "GAMELAKE_S3_ENDPOINT": "http://object-store:9000",
+        "GAMELAKE_BOOTSTRAP_SERVERS": "kafka:9092",
+        "GAMELAKE_TOPIC": "events",
+        "GAMELAKE_REGISTRY_URL": "http://registry:8080/apis/ccompat/v7",
+        "GAMELAKE_TRINO_URL": "http://trino:8080",
+        "PROVISION_SECRETS": str(tmp_path),
+        "ALERT_RECEIVER_FILE": "/var/lib/alerts/alerts.jsonl",
+    }
+
+
+_READERS: dict[str, tuple[Callable[[Mapping[str, str]], object], ...]] = {
+    "catalog": (CatalogSettings.from_env,),
+    "smoke": (SmokeSettings.from_env,),
+    "provision": (TopicsSettings.from_env, BucketsSettings.from_env, SubjectsSettings.from_env),
+    "alert receiver": (ReceiverSettings.from_env,),
+}
+
+
+@pytest.mark.parametrize("number", _NUMBERS, ids=lambda own: own.name)
+def test_a_numbers_bounds_are_the_pages(number: Own, required: dict[str, str]) -> None:
+    for read in (read for service in number.services for read in _READERS[service]):
+        for allowed in (number.least, number.most):
+            read(required | {number.name: allowed})
+        for beyond in (float(number.least) - 1, float(number.most) + 1):
+            with pytest.raises(SettingsError, match=number.name):
+                read(required | {number.name: f"{beyond:g}"})
+
+
+@pytest.mark.parametrize("own", [own for own in _OWN if own.default != "required"], ids=lambda own: own.name)
+def test_a_default_is_the_pages(own: Own, required: dict[str, str]) -> None:
+    given = {name: value for name, value in required.items() if name != own.name}
+    default = str(COMPOSE.parent / own.default) if own.name.endswith("_FILE") else own.default
+    if own.name == "PROVISION_SECRETS":
+        # Without the secrets of a running container only this one of the three can be read.
+        assert BucketsSettings.from_env(given) == BucketsSettings.from_env(given | {own.name: default})
+        return
+    for read in (read for service in own.services for read in _READERS[service]):
+        assert read(given) == read(given | {own.name: default})
+
+
+@pytest.mark.parametrize("own", [own for own in _OWN if own.default == "required"], ids=lambda own: own.name)
+def test_what_is_required_is_asked_for_by_name(own: Own, required: dict[str, str]) -> None:
+    del required[own.name]
+
+    for read in (read for service in own.services for read in _READERS[service]):
+        with pytest.raises(SettingsError, match=own.name):
+            read(required)
+
+
+def test_the_catalogs_port_is_the_pages(required: dict[str, str]) -> None:
+    assert CatalogSettings.from_env(required) == CatalogSettings.from_env(required | {"GAMELAKE_METRICS_PORT": "9109"})
+    assert "`GAMELAKE_METRICS_PORT` (9109 if not set)" in _PART
