@@ -58,7 +58,7 @@ _EACH_TABLE = Row(
     (
         rows(
             "Tables",
-            "Each table's newest version by its log. Click a heading to sort.",
+            "Each table's newest version by its log.",
             "table",
             (
                 Column("Rows", units.Short, 'max by (table) (gamelake_table_rows{table=~"$table"})'),

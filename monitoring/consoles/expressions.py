@@ -1,0 +1,57 @@
+"""How a panel's query, legend and unit are written in a console template."""
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+from grafana_foundation_sdk.models import units
+
+# Four times the longest scrape interval, which is what Grafana makes of it.
+_RATE_INTERVAL = "1m"
+_CHOICE = re.compile(r"\$(query|game|table)")
+_LABEL = re.compile(r"{{(\w+)}}")
+
+_PLAIN = "humanize"
+_FORMATS = {
+    units.NoUnit: (_PLAIN, ""),
+    units.Short: (_PLAIN, ""),
+    units.Seconds: ("humanizeDuration", ""),
+    units.PercentUnit: ("humanizePercentage", ""),
+    units.BytesIEC: ("humanize1024", "B"),
+    units.BytesPerSecondIEC: ("humanize1024", "B/s"),
+    units.Mebibytes: (_PLAIN, " MiB"),
+    units.OpsPerMinute: (_PLAIN, "/min"),
+    units.RecordsPerSecond: (_PLAIN, "/s"),
+    units.RowsPerSecond: (_PLAIN, "/s"),
+    units.RequestsPerSecond: (_PLAIN, "/s"),
+}
+
+
+def instant_query(expression: str) -> str:
+    """The template's call that asks for it; a reader's choices are the template's variables."""
+    text = expression.replace("$__rate_interval", _RATE_INTERVAL)
+    choices = _CHOICE.findall(text)
+    if not choices:
+        return f"query `{text}`"
+    pattern = _CHOICE.sub("%s", text.replace("%", "%%"))
+    return f"query (printf `{pattern}` {' '.join(f'${name}' for name in choices)})"
+
+
+def quoted_for_script(expression: str) -> str:
+    """The query as an attribute that the page's script reads."""
+    text = escape(expression.replace("$__rate_interval", _RATE_INTERVAL))
+    return _CHOICE.sub(r"{{ $\1 }}", text)
+
+
+def legend(text: str) -> str:
+    """A series' name."""
+    return _LABEL.sub(r"{{ .Labels.\1 }}", escape(text))
+
+
+def figure_of(unit: str, words: Sequence[tuple[float, str]] = ()) -> str:
+    """A series' value for people."""
+    function, suffix = _FORMATS[unit]
+    text = f"{{{{ {function} .Value }}}}{suffix}"
+    for number, word in words:
+        text = f"{{{{ if eq .Value {number:.1f} }}}}{escape(word)}{{{{ else }}}}{text}{{{{ end }}}}"
+    return text

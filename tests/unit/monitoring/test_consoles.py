@@ -1,0 +1,72 @@
+"""The pages of Prometheus' own: what is committed is what the dashboards make, and nothing breaks out of a template."""
+
+import json
+import re
+from html import unescape
+
+import pytest
+from grafana_foundation_sdk.models import units
+
+from monitoring.consoles.expressions import figure_of, instant_query, legend, quoted_for_script
+from monitoring.consoles.files import CONSOLES, consoles
+from monitoring.grafana.dashboards import PAGES
+from monitoring.grafana.page import Page
+
+MADE = consoles(PAGES)
+
+
+def test_the_committed_pages_are_what_the_dashboards_make() -> None:
+    committed = {path.name: path.read_text(encoding="utf-8") for path in CONSOLES.glob("*.html")}
+
+    assert committed == MADE, "run: python -m monitoring.consoles"
+
+
+def test_making_the_pages_twice_gives_the_same() -> None:
+    assert consoles(PAGES) == MADE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.uid)
+def test_a_page_has_every_panel_of_its_dashboard(page: Page) -> None:
+    headings = [unescape(text) for text in re.findall(r"<h3>(.+?)</h3>", MADE[f"{page.uid}.html"])]
+
+    assert headings == [panel["title"] for panel in json.loads(page.to_json())["panels"] if panel["type"] != "row"]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_block_of_a_template_is_closed(name: str) -> None:
+    opened = re.findall(r"{{ (?:range|if) ", MADE[name])
+
+    assert len(opened) == MADE[name].count("{{ end }}")
+
+
+def test_the_index_leads_to_every_page() -> None:
+    assert re.findall(r'<li><a href="(.+?)"', MADE["index.html"]) == [f"{page.uid}.html" for page in PAGES]
+
+
+def test_a_readers_choices_take_their_places_in_a_query() -> None:
+    asked = instant_query('a{query=~"$query|", b!~"50%"} / c{table=~"$table"}')
+
+    assert asked == 'query (printf `a{query=~"%s|", b!~"50%%"} / c{table=~"%s"}` $query $table)'
+
+
+def test_a_query_without_choices_stands_as_it_is() -> None:
+    assert instant_query("rate(a[$__rate_interval])") == "query `rate(a[1m])`"
+
+
+def test_a_query_for_the_script_does_not_end_its_attribute() -> None:
+    assert quoted_for_script('a{query=~"$query"} > 0') == "a{query=~&quot;{{ $query }}&quot;} &gt; 0"
+
+
+def test_a_legend_names_labels_of_the_series() -> None:
+    assert legend("{{query}} p95 <now>") == "{{ .Labels.query }} p95 &lt;now&gt;"
+
+
+def test_a_number_that_has_a_word_is_said_in_words() -> None:
+    assert figure_of(units.NoUnit, ((0, "down"),)) == (
+        "{{ if eq .Value 0.0 }}down{{ else }}{{ humanize .Value }}{{ end }}"
+    )
+
+
+def test_a_unit_that_nobody_can_say_is_a_mistake() -> None:
+    with pytest.raises(KeyError):
+        figure_of("furlongs")
