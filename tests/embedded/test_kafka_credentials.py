@@ -1,0 +1,154 @@
+"""The stack's Kafka, which asks who comes: the job gets in with its password, which is written down nowhere."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from services.embedded import EmbeddedRegistry
+from services.embedded.errors import ServiceMissingError
+from services.embedded.ports import free_port
+from services.provision.changes import Changes
+from services.provision.declared_topics import load_topics
+from services.provision.kafka import Kafka
+from services.provision.patience import wait_for
+from services.provision.topics import bring_rules_in_line, bring_topics_in_line
+from tests.embedded.lakehouse import Lakehouse
+from tests.embedded.secured_kafka import COMPOSE, SecuredKafka
+from tests.embedded.sending import Sender
+from tests.eventually import eventually
+from tests.scraping import scrape
+
+TOPIC = "events"
+# Whatever knows the password talks, and the query's plans go into an event log, which is all that Spark's UI has.
+TALKATIVE_LOG = """\
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %p %c %m%n
+logger.kafka.name = org.apache.kafka.clients
+logger.kafka.level = info
+logger.source.name = org.apache.spark.sql.kafka010
+logger.source.level = debug
+logger.stream.name = org.apache.spark.sql.execution.streaming
+logger.stream.level = debug
+"""
+
+
+@pytest.fixture(scope="module")
+def secured(
+    tmp_path_factory: pytest.TempPathFactory, missing_service: Callable[[str], NoReturn]
+) -> Iterator[SecuredKafka]:
+    """The stack's Kafka with the stack's topics and rights."""
+    kafka = SecuredKafka(tmp_path_factory.mktemp("secured"))
+    try:
+        kafka.start()
+    except ServiceMissingError as error:
+        missing_service(str(error))
+    as_declared(Kafka(kafka.access("admin")))
+    yield kafka
+    kafka.stop()
+
+
+def as_declared(kafka: Kafka) -> None:
+    declared = load_topics(COMPOSE / "topics.yaml")
+    found = wait_for("kafka", kafka.partitions, timedelta(seconds=60))
+    changes = Changes("topics")
+    bring_topics_in_line(kafka, declared, found, changes)
+    bring_rules_in_line(kafka, declared, changes)
+
+
+@pytest.fixture
+def lakehouse(tmp_path: Path, secured: SecuredKafka, registry: EmbeddedRegistry) -> Lakehouse:
+    """A lakehouse fed by the stack's Kafka, its job with the secret of the user `ingest`."""
+    lakehouse = Lakehouse(tmp_path, secured.bootstrap_servers, registry.url, TOPIC)
+    lakehouse.settings["GAMELAKE_KAFKA_CREDENTIALS_FILE"] = str(secured.secrets / "kafka-ingest")
+    return lakehouse
+
+
+def make_spark_talkative(lakehouse: Lakehouse) -> None:
+    configuration = lakehouse.directory / "conf"
+    (lakehouse.directory / "events").mkdir()
+    configuration.mkdir()
+    (configuration / "log4j2.properties").write_text(TALKATIVE_LOG)
+    (configuration / "spark-defaults.conf").write_text(
+        f"spark.eventLog.enabled true\nspark.eventLog.dir file://{lakehouse.directory}/events\n"
+        "spark.eventLog.compress false\n"
+    )
+    lakehouse.settings["SPARK_CONF_DIR"] = str(configuration)
+
+
+def test_the_job_gets_in_and_its_password_is_written_down_nowhere(lakehouse: Lakehouse, secured: SecuredKafka) -> None:
+    make_spark_talkative(lakehouse)
+    port = free_port()
+    lakehouse.settings["GAMELAKE_METRICS_PORT"] = str(port)
+    simulator = secured.access("simulator").for_clients()
+    sent = Sender(secured.bootstrap_servers, lakehouse.registry_url, TOPIC, client=simulator).send_events(30, "Archery")
+    with lakehouse.ingesting() as job:
+        eventually(lambda: set(sent) <= lakehouse.event_ids().keys(), timeout=180)
+        metrics = str(scrape(f"http://127.0.0.1:{port}/metrics"))
+        environment = Path(f"/proc/{job.process.pid}/environ").read_text(errors="replace")
+        command_lines = "".join(all_command_lines())
+
+    log = job.log_text()
+    assert "sasl.jaas.config = [hidden]" in log, "Kafka's client says nothing: the test would pass by silence"
+    assert "SparkListenerSQLExecutionStart" in "".join(texts_below(lakehouse.directory / "events"))
+    assert "gamelake_stream_up" in metrics
+    assert "jobs.ingest_events" in command_lines
+    password = password_of(secured)
+    assert all(password not in text for text in texts_below(lakehouse.directory))
+    assert password not in metrics + environment + command_lines
+
+
+def password_of(secured: SecuredKafka) -> str:
+    credentials = secured.access("ingest").credentials
+    assert credentials
+    return credentials.password
+
+
+def texts_below(directory: Path) -> list[str]:
+    """The files of a folder: tables, state, logs."""
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    assert files
+    return [path.read_text(errors="replace") for path in files]
+
+
+def all_command_lines() -> Iterator[str]:
+    """Those of every process of the machine: the job's, its JVM's, its Python workers'."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it may end while we look
+            yield path.read_text(errors="replace")
+
+
+def test_a_wrong_password_is_for_a_person_to_put_right(lakehouse: Lakehouse) -> None:
+    wrong = lakehouse.directory / "kafka-ingest"
+    wrong.write_text("username=ingest\npassword=another-password\n")
+    lakehouse.settings["GAMELAKE_KAFKA_CREDENTIALS_FILE"] = str(wrong)
+    job = lakehouse.start()
+
+    assert job.wait() == 2
+    assert "Kafka refuses the user name or the password" in job.log_text()
+    assert "another-password" not in job.log_text()
+
+
+def test_a_topic_that_the_user_may_not_read_is_for_a_person_to_put_right(lakehouse: Lakehouse) -> None:
+    """Kafka does not tell a stranger to a topic whether it is there."""
+    lakehouse.topic = "misspelt"
+    job = lakehouse.start()
+
+    assert job.wait() == 2
+    assert "the topic 'misspelt'" in job.log_text()
+
+
+def test_a_kafka_that_is_away_at_the_start_is_a_passing_trouble(lakehouse: Lakehouse) -> None:
+    lakehouse.bootstrap_servers = f"127.0.0.1:{free_port()}"
+    job = lakehouse.start()
+
+    assert job.wait() == 4
+    assert "KafkaUnavailableError" in job.log_text()
