@@ -25,7 +25,7 @@ stack := compose/stack.sh
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo verify bench clean distclean doctor images up up-minimal ps logs sql smoke demo-stack down clean-stack
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo verify bench clean distclean doctor images up up-minimal ps logs sql smoke demo-stack down
 
 ##@ Start here
 
@@ -81,10 +81,6 @@ demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<even
 down: ## Stop the stack; its data stays
 	@$(stack) --profile tools down --remove-orphans
 
-clean-stack: ## Stop the stack and remove its data, after asking (YES=1: without)
-	@if [ "$(YES)" != 1 ]; then read -r -p "Remove all tables, topics and schemas of the stack? [y/N] " answer; [ "$$answer" = y ]; fi
-	@$(stack) --profile tools down --remove-orphans --volumes
-
 ##@ Check a change
 
 lint: $(environment) ## Check style, types and who imports whom
@@ -119,8 +115,8 @@ lock: $(environment) ## Bring the two lock files (a desk's, the images') in line
 	@$(compile) --all-extras --output-file requirements.lock
 	@$(compile) --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
 
-clean: ## Remove tables, streams' state and logs; keep .venv and the jars
-	@[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name jars ! -name registry ! -name stamps -exec rm -rf {} +
+clean: ## Remove tables, streams' state, logs and the stack's data, after asking (YES=1: without, DRY_RUN=1: only say what)
+	@compose/clean.sh
 
 distclean: ## Remove everything that make made
 	@rm -rf build .venv gamelake.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

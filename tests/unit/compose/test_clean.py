@@ -1,0 +1,120 @@
+"""`make clean` says what it would remove, asks, and removes that and nothing else."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.compose.configured import COMPOSE
+
+# It notes each removal and lists what the variables say.
+FAKE_DOCKER = """#!/bin/bash
+case "$*" in
+  info) [ -z "$NO_ENGINE" ] ;;
+  "volume ls --quiet --filter label=com.docker.compose.project=gamelake") printf '%s\\n' $VOLUMES ;;
+  "ps --all --quiet --filter label=com.docker.compose.project=gamelake") echo a-container ;;
+  "network ls --quiet --filter label=com.docker.compose.project=gamelake") echo a-network ;;
+  *) echo "$*" >>"$LOG" ;;
+esac
+"""
+REMOVALS = ["rm --force --volumes a-container", "network rm a-network", "volume rm gamelake_kafka", "volume rm gamelake_trino"]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A checkout's build folder beside a Docker."""
+
+    folder: Path
+
+    def clean(self, typed: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run the script, with a person's answer."""
+        environment = {
+            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
+            "BUILD_DIRECTORY": str(self.folder / "build"),
+            "LOG": str(self.folder / "calls"),
+            "VOLUMES": "gamelake_kafka gamelake_trino",
+            **variables,
+        }
+        command = (str(COMPOSE / "clean.sh"),)
+        return subprocess.run(command, env=environment, input=typed, capture_output=True, text=True, check=False)
+
+    @property
+    def removals(self) -> list[str]:
+        """What Docker was told to remove, in order."""
+        log = self.folder / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    @property
+    def left(self) -> list[str]:
+        """What is in the build folder."""
+        return sorted(path.name for path in (self.folder / "build").iterdir())
+
+
+ALL = ["demo", "images.log", "jars", "registry", "stamps"]
+KEPT = ["jars", "registry", "stamps"]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A desk where the demo and the stack have run."""
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(FAKE_DOCKER)
+    docker.chmod(0o755)
+    for name in ("demo", *KEPT):
+        (tmp_path / "build" / name).mkdir(parents=True)
+        (tmp_path / "build" / name / "file").touch()
+    (tmp_path / "build" / "images.log").touch()
+    return Desk(tmp_path)
+
+
+def test_it_names_each_thing_and_removes_them_after_a_yes(desk: Desk) -> None:
+    outcome = desk.clean("y\n")
+
+    assert outcome.returncode == 0, outcome.stderr
+    for named in (f"{desk.folder}/build/demo", "build/images.log", "volume gamelake_kafka", "volume gamelake_trino"):
+        assert named in outcome.stdout
+    assert "build/jars" not in outcome.stdout
+    assert desk.left == KEPT
+    assert desk.removals == REMOVALS
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", "", "Yes, but not now\n"], ids=["no", "enter", "no terminal", "other"])
+def test_without_a_clear_yes_nothing_is_removed(desk: Desk, typed: str) -> None:
+    outcome = desk.clean(typed)
+
+    assert outcome.returncode == 1
+    assert "Nothing was removed." in outcome.stdout
+    assert (desk.left, desk.removals) == (ALL, [])
+
+
+def test_yes_is_not_asked_for_when_it_is_given(desk: Desk) -> None:
+    outcome = desk.clean(YES="1")
+
+    assert "[y/N]" not in outcome.stdout
+    assert (desk.left, desk.removals) == (KEPT, REMOVALS)
+
+
+def test_a_dry_run_says_the_same_and_removes_nothing(desk: Desk) -> None:
+    outcome = desk.clean(DRY_RUN="1", YES="1")
+
+    assert outcome.returncode == 0
+    assert "volume gamelake_kafka" in outcome.stdout
+    assert (desk.left, desk.removals) == (ALL, [])
+
+
+def test_without_an_engine_the_desks_data_goes_and_the_volumes_are_said_to_stay(desk: Desk) -> None:
+    outcome = desk.clean("y\n", NO_ENGINE="1")
+
+    assert outcome.returncode == 0
+    assert "No Docker engine answers" in outcome.stdout
+    assert (desk.left, desk.removals) == (KEPT, [])
+
+
+def test_where_nothing_is_left_nobody_is_asked(desk: Desk) -> None:
+    desk.clean(YES="1")
+
+    outcome = desk.clean(VOLUMES="")
+
+    assert (outcome.returncode, outcome.stdout) == (0, "There is nothing to remove.\n")
