@@ -1,0 +1,159 @@
+"""What on-call looks at: Prometheus reaches everything, its rules evaluate, no panel is empty while players play."""
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+import yaml
+
+from gamelake.kafka import KafkaAccess, read_credentials
+from monitoring.consoles.files import CONSOLES
+from monitoring.grafana.files import GENERATED
+from tests.embedded.sending import Sender, an_event, contract_text, framed
+from tests.eventually import eventually
+from tests.stack.conftest import BOOTSTRAP_SERVERS, REGISTRY_URL
+from tests.stack.platform import ROOT, SECRETS, Stack
+from tests.stack.prometheus import Prometheus
+
+RULES = ROOT / "monitoring/prometheus/rules"
+SCRAPED = ROOT / "monitoring/prometheus/prometheus.yml"
+# Grafana takes four scrape intervals for it, or more on a wide view.
+RATE_INTERVAL = "1m"
+GAMES = ("Archery", "Bingo", "Chess")
+EVENTS_PER_STEP = 20
+SECONDS_PER_STEP = 2.0
+# A record's way into the tables, two scrapes of it, and a rule that is evaluated every 30 s.
+FIRST_FIGURES_SECONDS = 150
+
+# Panels that are rightly empty on a stack that is well, with what they wait for.
+MAY_BE_EMPTY = {
+    ("gamelake-lag", "Alerts that fire"): "an alert",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query of one panel."""
+
+    dashboard: str
+    panel: str
+    expression: str
+
+    def in_words(self) -> str:
+        """For a person who looks for it."""
+        return f"{self.dashboard}: {self.panel}: {self.expression}"
+
+
+def asked_by_panels() -> list[Asked]:
+    """Every query of every dashboard, as Grafana sends it when all choices stand at All."""
+    found = []
+    for file in sorted(GENERATED.glob("*.json")):
+        dashboard = json.loads(file.read_text())
+        choices = [f"${each['name']}" for each in dashboard["templating"].get("list", ())]
+        for panel in dashboard["panels"]:
+            for target in panel.get("targets", ()):
+                expression = target["expr"].replace("$__rate_interval", RATE_INTERVAL)
+                for choice in choices:
+                    expression = expression.replace(choice, ".+")
+                found.append(Asked(dashboard["uid"], panel["title"], expression))
+    return found
+
+
+@contextmanager
+def players(sender: Sender) -> Iterator[None]:
+    """Events of some games, and now and then one that nobody can decode, for as long as the block lasts."""
+    stop = threading.Event()
+    schema = contract_text(1)
+    schema_id = sender.register(schema)
+
+    def play() -> None:
+        while not stop.wait(SECONDS_PER_STEP):
+            for game in GAMES:
+                ids = [str(uuid.uuid4()) for _ in range(EVENTS_PER_STEP)]
+                sender.send_values(ids, [framed(schema_id, an_event(schema, each, game)) for each in ids])
+            sender.send_bad([b"no event"])
+
+    thread = threading.Thread(target=play, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
+
+
+@pytest.fixture(scope="module")
+def prometheus(stack: Stack) -> Prometheus:
+    """The stack's, while players play."""
+    assert stack.is_healthy("prometheus")
+    return Prometheus.of_the_stack()
+
+
+@pytest.fixture(scope="module")
+def traffic(stack: Stack) -> Iterator[None]:
+    """Players, once the query takes what they send."""
+    stack.await_health("ingest")
+    access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
+    with players(Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients())):
+        yield
+
+
+def test_everything_that_should_be_asked_is_asked_and_answers(prometheus: Prometheus) -> None:
+    jobs = {job["job_name"] for job in yaml.safe_load(SCRAPED.read_text())["scrape_configs"]}
+
+    eventually(lambda: {target.health for target in prometheus.targets()} == {"up"}, timeout=90)
+
+    assert {target.job for target in prometheus.targets()} == jobs
+
+
+def test_every_rule_is_loaded_and_evaluates(prometheus: Prometheus) -> None:
+    groups = [group for file in RULES.glob("*.yml") for group in yaml.safe_load(file.read_text())["groups"]]
+    written = [rule.get("alert") or rule["record"] for group in groups for rule in group["rules"]]
+
+    eventually(lambda: {rule.health for rule in prometheus.rules()} == {"ok"}, timeout=60)
+
+    assert sorted(rule.name for rule in prometheus.rules()) == sorted(written)
+
+
+@pytest.mark.usefixtures("traffic")
+def test_no_panel_is_empty_while_players_play(prometheus: Prometheus) -> None:
+    waiting = [each for each in asked_by_panels() if (each.dashboard, each.panel) not in MAY_BE_EMPTY]
+
+    def all_answered() -> bool:
+        waiting[:] = [each for each in waiting if not prometheus.values(each.expression)]
+        return not waiting
+
+    try:
+        eventually(all_answered, timeout=FIRST_FIGURES_SECONDS)
+    except AssertionError:
+        pytest.fail("no data for\n" + "\n".join(each.in_words() for each in waiting))
+
+
+def test_the_panels_that_may_be_empty_exist_and_their_queries_are_sound(prometheus: Prometheus) -> None:
+    excepted = [each for each in asked_by_panels() if (each.dashboard, each.panel) in MAY_BE_EMPTY]
+
+    assert {(each.dashboard, each.panel) for each in excepted} == MAY_BE_EMPTY.keys()
+    for each in excepted:
+        prometheus.values(each.expression)
+
+
+@pytest.mark.usefixtures("traffic")
+def test_every_metric_that_is_declared_reaches_prometheus(prometheus: Prometheus) -> None:
+    declared = yaml.safe_load((ROOT / "monitoring/metrics.yaml").read_text())["metrics"]
+    series = [f"{each['name']}_count" if each["type"] == "histogram" else each["name"] for each in declared]
+
+    eventually(lambda: [name for name in series if not prometheus.values(name)] == [], timeout=FIRST_FIGURES_SECONDS)
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in CONSOLES.glob("*.html")))
+@pytest.mark.parametrize("choice", ["", "?var-query=ingest_events&var-table=silver/events", "?var-query=%22%5C%22"])
+def test_prometheus_own_pages_answer_whatever_is_chosen(page: str, choice: str, prometheus: Prometheus) -> None:
+    answer = prometheus.page(f"/consoles/{page}{choice}")
+
+    assert answer.status == 200, answer.text
+    assert "error executing template" not in answer.text
+    assert "</html>" in answer.text
