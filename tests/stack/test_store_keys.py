@@ -1,0 +1,96 @@
+"""Each service's key to the object store opens what the service needs, and nothing else."""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Set
+from io import BytesIO
+from types import MappingProxyType
+
+import pytest
+from minio import Minio
+from minio.credentials import StaticProvider  # type: ignore[attr-defined] # it names no exports
+from minio.error import MinioAdminException, S3Error
+from minio.minioadmin import MinioAdmin
+
+from gamelake.lake.credentials import shared_credentials
+from tests.stack.object_store import ObjectStore
+from tests.stack.platform import SECRETS, Stack
+
+TABLES = frozenset({"lakehouse/bronze", "lakehouse/silver", "lakehouse/dead_letters", "lakehouse/gold"})
+STREAMS, CATALOG_STATE = "lakehouse/_gamelake/streams", "lakehouse/_gamelake/catalog"
+METASTORE = "catalog/silver"
+PLACES = TABLES | {STREAMS, CATALOG_STATE, METASTORE}
+LAKEHOUSE = PLACES - {METASTORE}
+
+ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
+    {
+        "read": lambda client, bucket, name: client.stat_object(bucket, name),
+        "put": lambda client, bucket, name: client.put_object(bucket, name, BytesIO(b"x"), 1),
+        "delete": lambda client, bucket, name: client.remove_object(bucket, name),
+    }
+)
+RIGHTS: tuple[tuple[str, Mapping[str, Set[str]]], ...] = (
+    ("ingest", {"read": LAKEHOUSE, "put": LAKEHOUSE, "delete": {STREAMS, CATALOG_STATE}}),
+    ("trino", {"read": PLACES, "put": {METASTORE}, "delete": {METASTORE}}),
+    ("catalog", {"read": PLACES, "put": {CATALOG_STATE}, "delete": {CATALOG_STATE}}),
+)
+
+
+@pytest.fixture
+def store_of(stack: Stack) -> Callable[[str], ObjectStore]:
+    """The stack's object store as one of its services sees it."""
+
+    def store_of(service: str) -> ObjectStore:
+        keys = shared_credentials(SECRETS / f"object-store-{service}", "default")
+        endpoint = stack.lakehouse.options["AWS_ENDPOINT_URL"]
+        return ObjectStore(endpoint, keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"])
+
+    return store_of
+
+
+@pytest.fixture
+def objects(store_of: Callable[[str], ObjectStore]) -> Iterator[list[tuple[str, str, str]]]:
+    """An object in each place, which is gone after the test: the place, the bucket, the name."""
+    root, name = store_of("root").client, f"test-{uuid.uuid4().hex}"
+    buckets = {place: place.partition("/")[::2] for place in sorted(PLACES)}
+    objects = [(place, bucket, f"{folder}/{name}") for place, (bucket, folder) in buckets.items()]
+    for _, bucket, path in objects:
+        root.put_object(bucket, path, BytesIO(b"x"), 1)
+    yield objects
+    for _, bucket, path in objects:
+        root.remove_object(bucket, path)
+
+
+def is_done(action: Callable[[], object]) -> bool:
+    """Whether the store lets it be done."""
+    try:
+        action()
+    except S3Error as error:
+        if error.code != "AccessDenied":
+            raise
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("service", "rights"), RIGHTS, ids=[service for service, _ in RIGHTS])
+def test_a_key_opens_what_its_service_needs_and_nothing_else(
+    store_of: Callable[[str], ObjectStore],
+    objects: list[tuple[str, str, str]],
+    service: str,
+    rights: Mapping[str, Set[str]],
+) -> None:
+    client = store_of(service).client
+
+    for action, act in ACTIONS.items():
+        done = frozenset(place for place, bucket, path in objects if is_done(lambda: act(client, bucket, path)))  # noqa: B023
+        assert done == rights[action], action
+
+
+@pytest.mark.parametrize("service", [service for service, _ in RIGHTS])
+def test_no_service_makes_buckets_or_users(store_of: Callable[[str], ObjectStore], service: str) -> None:
+    store = store_of(service)
+    provider = StaticProvider(store.access_key, store.secret_key)
+    admin = MinioAdmin(endpoint=store.endpoint.removeprefix("http://"), credentials=provider, secure=False)
+
+    assert not is_done(lambda: store.client.make_bucket(f"test-{uuid.uuid4().hex}"))
+    with pytest.raises(MinioAdminException, match="AccessDenied"):
+        admin.user_list()
