@@ -89,7 +89,8 @@ def lakehouse(
     object_store: ObjectStore, bucket: str, proxy: FaultProxy, own_services: Services, tmp_path: Path
 ) -> S3Lakehouse:
     """A lakehouse whose job reaches its store through the proxy."""
-    lakehouse = S3Lakehouse.on(object_store.at(proxy.url), f"s3://{bucket}/lake", tmp_path, own_services)
+    lakehouse = S3Lakehouse.on(object_store, f"s3://{bucket}/lake", tmp_path, own_services)
+    lakehouse.jobs_go_through(proxy.url)
     lakehouse.settings["GAMELAKE_MAX_OFFSETS_PER_TRIGGER"] = "60"
     return lakehouse
 
