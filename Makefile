@@ -25,7 +25,7 @@ stack := compose/stack.sh
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo verify bench clean distclean doctor images up up-minimal ps logs sql smoke demo-stack down
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo verify bench bench-stack clean distclean doctor images up up-minimal ps logs sql smoke demo-stack down
 
 ##@ Start here
 
@@ -47,6 +47,9 @@ bench: setup ## Measure the figures that the README states
 	@$(with_java) $(python) -m benchmarks
 
 ##@ The stack (needs a Docker engine with compose)
+
+bench-stack: setup ## Measure the running stack: what it sustains, how soon Trino returns an event
+	@$(python) -m benchmarks.stack
 
 doctor: ## Check the engine, memory, cores, disk and ports, and say the remedy
 	@compose/doctor.sh

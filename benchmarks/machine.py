@@ -18,7 +18,7 @@ def this_machine(spark_jars: Path, kafka_jars: Path) -> Machine:
     return Machine(
         cores=os.cpu_count() or 0,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        cpu_model=_cpu_model(),
+        cpu_model=cpu_model(),
         system=f"{platform.system()} {platform.release()}",
         versions={
             **{package: version(package) for package in _PACKAGES},
@@ -37,7 +37,8 @@ def short_commit(repository: Path) -> str:
     return answer.stdout.strip() or "unknown"
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
+    """What the processor calls itself."""
     information = Path("/proc/cpuinfo")
     found = re.search(r"^model name\s*: (.+)$", information.read_text(), re.MULTILINE) if information.exists() else None
     return found[1] if found else platform.processor()

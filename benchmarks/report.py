@@ -80,7 +80,7 @@ def _rounds(results: Results) -> int:
 
 def _goals(results: Results) -> str:
     rows = [[goal.text, goal.bound_text, goal.found(results), goal.verdict(results)] for goal in GOALS]
-    return _table(["figure", "to reach", "measured: median (least to greatest)", "verdict"], rows)
+    return table(["figure", "to reach", "measured: median (least to greatest)", "verdict"], rows)
 
 
 def _commits(results: Results) -> str:
@@ -97,7 +97,7 @@ def _commits(results: Results) -> str:
 def _ways(results: Results) -> str:
     rows = [_way_row(_LABELS[way], found) for way in _LABELS if (found := results.of(way))]
     head = ["way", "records", "records/s", "batches alone", "CPU s per million", "Kafka's", "files"]
-    return _table([*head, "decide s", "commit s"], rows)
+    return table([*head, "decide s", "commit s"], rows)
 
 
 def _way_row(label: str, found: Sequence[Measurement]) -> list[str]:
@@ -138,10 +138,11 @@ def _freshness(rounds: Sequence[Freshness]) -> str:
         for each in rounds
     ]
     head = ["round", "events", "p50 s", "p95 s", "oldest s", "batches", "files per table and batch"]
-    return _table([*head, "decide s", "commit s", "cores busy"], rows) if rows else "Freshness was not measured."
+    return table([*head, "decide s", "commit s", "cores busy"], rows) if rows else "Freshness was not measured."
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
 
 

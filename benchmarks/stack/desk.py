@@ -1,0 +1,129 @@
+"""The running stack from the desk's side: its published ports, its secrets, its containers."""
+
+import http.client
+import socket
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+from confluent_kafka import Consumer, TopicPartition
+
+from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.lake.store import Location
+from gamelake.settings import LakehouseSettings
+from services.embedded.service import REPOSITORY
+
+TOPIC = "events"
+STREAM = "ingest_events"
+COMPOSE = REPOSITORY / "compose"
+_ENGINE = Path("/var/run/docker.sock")
+_ANSWER_SECONDS = 20
+
+
+class StackMissingError(Exception):
+    """The stack is not up."""
+
+
+@cache
+def ports() -> Mapping[str, int]:
+    """The published ports by their names in compose/.env, a person's own values before the project's."""
+    files = [path for path in (COMPOSE / ".env", COMPOSE / ".env.override") if path.exists()]
+    lines = [line.partition("=") for path in files for line in path.read_text().splitlines()]
+    return {name: int(value) for name, _, value in lines if name.endswith("_PORT")}
+
+
+def lakehouse() -> Location:
+    """The tables, with the key of the service that may read everything."""
+    variables = {
+        "GAMELAKE_LAKEHOUSE": "s3://lakehouse",
+        "GAMELAKE_S3_ENDPOINT": f"http://127.0.0.1:{ports()['OBJECT_STORE_PORT']}",
+        "GAMELAKE_S3_REGION": "us-east-1",
+        "AWS_SHARED_CREDENTIALS_FILE": str(COMPOSE / "secrets/object-store-catalog"),
+    }
+    return LakehouseSettings.from_env(variables).location
+
+
+class Ends:
+    """The newest offsets of the topic."""
+
+    def __init__(self) -> None:
+        access = KafkaAccess(f"127.0.0.1:{ports()['KAFKA_PORT']}", read_credentials(COMPOSE / "secrets/kafka-ingest"))
+        self._consumer = Consumer({"group.id": "benchmarks", **access.for_clients()})
+        partitions = self._consumer.list_topics(TOPIC, timeout=_ANSWER_SECONDS).topics[TOPIC].partitions
+        self._partitions = [TopicPartition(TOPIC, number) for number in partitions]
+
+    def now(self) -> dict[int, int]:
+        """The offset that the next record of each partition gets."""
+        ask = self._consumer.get_watermark_offsets
+        return {each.partition: ask(each, timeout=_ANSWER_SECONDS)[1] for each in self._partitions}
+
+
+def start_simulator(rate: int, events: int) -> subprocess.Popen[bytes]:
+    """Simulated players of 30 games at a rate, who send nothing bad; in a container of the stack."""
+    nothing_bad = [f"--{share}=0" for share in ("late", "future", "undecodable", "unknown-game", "null-time")]
+    command = [
+        *(str(COMPOSE / "stack.sh"), "run", "--rm", "--no-deps", "--no-TTY", "tools"),
+        *("python", "-m", "services.simulator", "--topic", TOPIC, "--bootstrap-servers", "kafka:9092"),
+        *("--kafka-credentials-file", "/run/secrets/kafka-simulator"),
+        *("--registry-url", "http://registry:8080/apis/ccompat/v7"),
+        *("--games", "30", "--rate", str(rate), "--events", str(events), "--duplicate=0", *nothing_bad),
+    ]
+    log = REPOSITORY / "build/benchmarks/simulator.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+
+class _Container(msgspec.Struct, rename="pascal"):
+    id: str
+    labels: dict[str, str]
+
+
+class _Usage(msgspec.Struct):
+    total_usage: int
+
+
+class _Cpu(msgspec.Struct):
+    cpu_usage: _Usage
+
+
+class _Stats(msgspec.Struct):
+    cpu_stats: _Cpu
+
+
+class _Engine(http.client.HTTPConnection):
+    """The Docker engine's API by its socket."""
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(_ENGINE))
+
+
+def cpu_seconds() -> dict[str, float]:
+    """CPU seconds so far of each service of the stack.
+
+    Source: https://docs.docker.com/reference/api/engine/ (ContainerList, ContainerStats).
+
+    Raises:
+        StackMissingError: no container of the stack runs.
+    """
+    filters = quote('{"label":["com.docker.compose.project=gamelake"]}')
+    seconds: dict[str, float] = {}
+    for container in msgspec.json.decode(_ask(f"/containers/json?filters={filters}"), type=list[_Container]):
+        stats = msgspec.json.decode(_ask(f"/containers/{container.id}/stats?stream=false&one-shot=true"), type=_Stats)
+        service = container.labels["com.docker.compose.service"]
+        seconds[service] = seconds.get(service, 0) + stats.cpu_stats.cpu_usage.total_usage / 1e9
+    if not seconds:
+        raise StackMissingError("no container of the stack runs: make up")
+    return seconds
+
+
+def _ask(path: str) -> bytes:
+    engine = _Engine("localhost", timeout=_ANSWER_SECONDS)
+    engine.request("GET", path)
+    answer = engine.getresponse().read()
+    engine.close()
+    return answer

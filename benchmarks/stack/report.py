@@ -1,0 +1,109 @@
+"""Writes what a run on the stack found into docs/performance.md."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks.figures import Verdict
+from benchmarks.report import MarkersMissingError, table
+from benchmarks.stack.results import StackResults, Throughput, Visibility
+
+_BEGIN, _END = "<!-- measured on the stack: begin -->", "<!-- measured on the stack: end -->"
+WANTED_RATE = 30_000
+WANTED_SECONDS = 300
+WANTED_AGE = 8.0
+VISIBILITY_RATE = 5_000
+# The share of the rate that must arrive, and how many seconds' worth of it may be behind.
+_SHARE = 0.99
+_SECONDS_BEHIND = 15
+_LOOKS_PER_ROW = 3
+
+
+def write_report(results: StackResults, document: Path) -> None:
+    """Put the tables between the document's markers.
+
+    Raises:
+        MarkersMissingError: the document has no markers.
+    """
+    before, begin, rest = document.read_text(encoding="utf-8").partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise MarkersMissingError(f"{document} lacks the lines {_BEGIN} and {_END}")
+    measured = "\n\n".join(_parts(results))
+    document.write_text(f"{before}{_BEGIN}\n\n{measured}\n\n{_END}{after}", encoding="utf-8")
+
+
+def sustained(load: Throughput) -> bool:
+    """Whether the tables kept up with the rate that was wanted."""
+    wanted = _SHARE * load.rate
+    return (
+        load.sent_rate >= wanted
+        and load.taken_rate >= wanted
+        and load.samples[-1].behind <= _SECONDS_BEHIND * load.rate
+    )
+
+
+def _parts(results: StackResults) -> list[str]:
+    parts = [
+        f"Measured on {results.measured_at[:10]} at commit `{results.commit}`; all containers and the simulator shared "
+        f"{results.cores} cores ({results.cpu_model}).",
+        table(["figure", "to reach", "measured", "verdict"], _goals(results)),
+    ]
+    parts += [_load(load) for load in results.throughput]
+    parts += [_cores("Seconds of CPU by service", results)]
+    return parts
+
+
+def _goals(results: StackResults) -> list[list[str]]:
+    loads = [_throughput_row(load) for load in results.throughput]
+    return loads + [_visibility_row(each) for each in results.visibility]
+
+
+def _throughput_row(load: Throughput) -> list[str]:
+    reached = sustained(load) and load.rate >= WANTED_RATE and load.samples[-1].seconds >= 0.95 * WANTED_SECONDS
+    return [
+        "events/s through Kafka into 30 tables on the object store, sustained for 5 minutes",
+        f"{WANTED_RATE:,}",
+        f"asked {load.rate:,}/s for {load.samples[-1].seconds:.0f} s: {load.sent_rate:,.0f}/s into Kafka, "
+        f"{load.taken_rate:,.0f}/s into tables, {load.most_behind:,} behind at most, "
+        f"drained in {load.drained_seconds} s",
+        _verdict(reached),
+    ]
+
+
+def _visibility_row(each: Visibility) -> list[str]:
+    return [
+        f"event to Trino-visible at {each.rate:,} events/s, p95",
+        f"at most {WANTED_AGE:g} s",
+        f"{each.p95} s (p50 {each.p50} s, oldest {each.max} s, "
+        f"{each.questions} questions of {each.question_seconds_p50} s)",
+        _verdict(each.p95 <= WANTED_AGE and each.rate >= VISIBILITY_RATE),
+    ]
+
+
+def _verdict(reached: bool) -> str:
+    return Verdict.REACHED if reached else Verdict.FALLS_SHORT
+
+
+def _load(load: Throughput) -> str:
+    looks = load.samples[::_LOOKS_PER_ROW]
+    rows = [
+        [
+            f"{after.seconds:.0f}",
+            f"{(after.sent - before.sent) / (after.seconds - before.seconds):,.0f}",
+            f"{(after.taken - before.taken) / (after.seconds - before.seconds):,.0f}",
+            f"{after.behind:,}",
+        ]
+        for before, after in pairwise(looks)
+    ]
+    return table(["second", "records/s into Kafka", "records/s into tables", "behind"], rows)
+
+
+def _cores(title: str, results: StackResults) -> str:
+    runs: Sequence[tuple[str, Mapping[str, float]]] = [
+        *((f"{load.rate:,} events/s", load.cpu_seconds) for load in results.throughput),
+        *((f"{each.rate:,} events/s, and questions", each.cpu_seconds) for each in results.visibility),
+    ]
+    services = sorted({name for _, used in runs for name in used})
+    rows = [[service, *(f"{used.get(service, 0):,.0f}" for _, used in runs)] for service in services]
+    return f"{title}:\n\n" + table(["service", *(name for name, _ in runs)], rows)

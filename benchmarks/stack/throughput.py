@@ -1,0 +1,107 @@
+"""How much the stack sustains: players at a steady rate, and how far the tables are behind Kafka, look by look."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from benchmarks.stack.desk import STREAM, Ends, cpu_seconds, lakehouse, start_simulator
+from benchmarks.stack.results import Sample, Throughput
+from gamelake.lake.manifest import BatchManifest, Manifests
+from gamelake.lake.store import Store
+
+_SECONDS_BETWEEN_LOOKS = 10
+_SECONDS_BETWEEN_LOOKS_AT_THE_START = 0.5
+_START_SECONDS = 120
+_DRAIN_SECONDS = 300
+_WARM_UP_SECONDS = 20
+
+Tell = Callable[[str], None]
+
+
+class LoadFailedError(Exception):
+    """The simulator ended early, or the tables did not take everything in time."""
+
+
+class Taken:
+    """Where the stream stands, read off the manifests of its batches."""
+
+    def __init__(self) -> None:
+        self._manifests = Manifests(Store(lakehouse()), STREAM)
+        last = self._manifests.last(1)
+        self._next = last[-1].batch_id + 1 if last else 0
+        self._offsets = dict(_after(last[-1])) if last else {}
+        self.batches = 0
+        self.rows = 0
+
+    def now(self) -> dict[int, int]:
+        """The offset that the stream reads next, for each partition it has read of."""
+        while (manifest := self._manifests.read(self._next)) is not None:
+            self._next += 1
+            self.batches += 1
+            self.rows += sum(entry.rows for entry in manifest.tables)
+            self._offsets |= _after(manifest)
+        return self._offsets
+
+
+def _after(manifest: BatchManifest) -> Mapping[int, int]:
+    return {taken.partition: taken.last + 1 for taken in manifest.offsets}
+
+
+def measure(rate: int, seconds: int, tell: Tell) -> Throughput:
+    """Load the stack for so many seconds after a warm-up, then wait until the tables have everything.
+
+    Raises:
+        LoadFailedError: the load was not what was asked for.
+    """
+    ends, taken = Ends(), Taken()
+    before = ends.now()
+    simulator = start_simulator(rate, rate * (seconds + _WARM_UP_SECONDS))
+    _wait_for(lambda: ends.now() != before, _START_SECONDS, "the simulator sent nothing")
+    time.sleep(_WARM_UP_SECONDS)
+    cpu, started, batches, rows = cpu_seconds(), time.monotonic(), taken.batches, taken.rows
+    samples = [_look(ends, taken, before, started)]
+    while samples[-1].seconds < seconds - _SECONDS_BETWEEN_LOOKS and simulator.poll() is None:
+        time.sleep(max(0.0, len(samples) * _SECONDS_BETWEEN_LOOKS - (time.monotonic() - started)))
+        samples.append(_look(ends, taken, before, started))
+        tell(_line(samples))
+    used = {name: round(after - cpu.get(name, 0), 1) for name, after in cpu_seconds().items()}
+    if simulator.wait(timeout=_DRAIN_SECONDS) != 0:
+        raise LoadFailedError("the simulator failed: build/benchmarks/simulator.log says why")
+    ended, everything = time.monotonic(), ends.now()
+    _wait_for(lambda: _covers(taken.now(), everything), _DRAIN_SECONDS, "the tables did not take everything")
+    return Throughput(
+        rate=rate,
+        samples=tuple(samples),
+        drained_seconds=round(time.monotonic() - ended, 1),
+        rows=taken.rows - rows,
+        batches=taken.batches - batches,
+        cpu_seconds=used,
+    )
+
+
+def _look(ends: Ends, taken: Taken, before: Mapping[int, int], started: float) -> Sample:
+    # The tables first: so a record that comes in between counts as behind.
+    have, there = taken.now(), ends.now()
+    return Sample(
+        seconds=round(time.monotonic() - started, 2),
+        sent=sum(end - before[partition] for partition, end in there.items()),
+        taken=sum(max(0, have.get(partition, 0) - start) for partition, start in before.items()),
+    )
+
+
+def _line(samples: list[Sample]) -> str:
+    previous, last = samples[-2:]
+    seconds = last.seconds - previous.seconds
+    sent, taken = (last.sent - previous.sent) / seconds, (last.taken - previous.taken) / seconds
+    return f"{sent:8,.0f} records/s into Kafka, {taken:8,.0f} into tables, {last.behind:9,} behind"
+
+
+def _covers(have: Mapping[int, int], wanted: Mapping[int, int]) -> bool:
+    return all(have.get(partition, 0) >= end for partition, end in wanted.items())
+
+
+def _wait_for(condition: Callable[[], bool], patience: float, failure: str) -> None:
+    latest = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > latest:
+            raise LoadFailedError(f"{failure} within {patience:.0f} s")
+        time.sleep(_SECONDS_BETWEEN_LOOKS_AT_THE_START)
