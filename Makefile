@@ -108,8 +108,8 @@ test-spark: $(environment) $(stamps)/spark-jars ## Run the tests that need Spark
 test-embedded: setup ## Run the tests that need Kafka and the schema registry
 	@$(with_java) .venv/bin/pytest tests/embedded
 
-test-stack: $(environment) ## Bring the stack up, run the tests that need it, and take it down
-	@tests/stack/run.sh
+test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
+	@$(with_java) tests/stack/run.sh
 
 ##@ Keep house
 
