@@ -52,8 +52,8 @@ compose_files() {
   if [ "$mix" = minimal ]; then
     echo "$compose_directory/compose.yaml"
   else
-    # The overlay of official images changes none of the numbers.
-    find "$compose_directory" -maxdepth 1 -name 'compose*.yaml' ! -name compose.official.yaml
+    # The overlays of official images change none of the numbers.
+    find "$compose_directory" -maxdepth 1 -name 'compose*.yaml' ! -name 'compose.official*.yaml'
   fi
 }
 

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# docker compose over the files of the stack: `stack.sh [--minimal] COMMAND...`.
+# docker compose over the files of the stack: `stack.sh [--minimal] COMMAND...`; OFFICIAL=1, here or in .env.override,
+# takes the projects' own images.
 # Grafana is on no package registry: where its image is not there and can't be pulled, it is left out.
 set -euo pipefail
 cd "$(dirname "$0")"
+# shellcheck source=compose/read_env.sh
+. ./read_env.sh
+read_env .
 
 readonly remembered=../build/stack-without-grafana
 
 has_grafana() {
-  local image
-  image="$(sed -n 's/^GRAFANA_IMAGE=//p' .env)"
+  local image="$GRAFANA_IMAGE"
   docker image inspect "$image" >/dev/null 2>&1 && return
   # Asked once: a registry that does not answer is waited for at every command otherwise.
   [ ! -f "$remembered" ] || return 1
@@ -19,12 +22,18 @@ has_grafana() {
 }
 
 files=(--file compose.yaml)
+official=(--file compose.official.yaml)
 if [ "${1:-}" = "--minimal" ]; then
   shift
 else
   files+=(--file compose.observability.yaml)
   ! has_grafana || files+=(--file compose.grafana.yaml)
+  official+=(--file compose.official.observability.yaml)
 fi
 environment=(--env-file .env)
+if [ "${OFFICIAL:-}" = 1 ]; then
+  files+=("${official[@]}")
+  environment+=(--env-file .env.official)
+fi
 [ ! -f .env.override ] || environment+=(--env-file .env.override)
 exec docker compose "${environment[@]}" "${files[@]}" "$@"

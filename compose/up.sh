@@ -2,8 +2,11 @@
 # Brings the stack up, whatever of it was there before: `up.sh [--minimal]`, without observability if minimal.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=compose/read_env.sh
+. compose/read_env.sh
+read_env compose
 compose/doctor.sh ${1:+"$1"}
 compose/secrets.sh
-compose/images.sh
+if [ "${OFFICIAL:-}" = 1 ]; then compose/official.sh; else compose/images.sh; fi
 compose/stack.sh ${1:+"$1"} up --detach --remove-orphans --wait --wait-timeout 300 --scale "spark-worker=${WORKERS:-1}"
 compose/urls.sh

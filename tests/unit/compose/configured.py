@@ -16,13 +16,17 @@ CORE = "compose.yaml"
 OBSERVABILITY = "compose.observability.yaml"
 GRAFANA = "compose.grafana.yaml"
 OFFICIAL = "compose.official.yaml"
+OFFICIAL_OBSERVABILITY = "compose.official.observability.yaml"
+# What `make up-minimal` and `make up` bring up, without and with a container registry that has Grafana.
+OWN_MIXES = ((CORE,), (CORE, OBSERVABILITY), (CORE, OBSERVABILITY, GRAFANA))
 
 
-def mixes() -> list[tuple[str, ...]]:
-    """What `make up-minimal` and `make up` bring up, with images of our own and with the official ones."""
-    own = [(CORE,), (CORE, OBSERVABILITY), (CORE, OBSERVABILITY, GRAFANA)]
-    official = [(*mix, OFFICIAL) for mix in own if (COMPOSE / OFFICIAL).exists()]
-    return own + official
+def official(mix: tuple[str, ...]) -> tuple[str, ...]:
+    """The same mix with the projects' own images."""
+    return (*mix, OFFICIAL, *([OFFICIAL_OBSERVABILITY] if OBSERVABILITY in mix else []))
+
+
+MIXES = (*OWN_MIXES, *(official(mix) for mix in OWN_MIXES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,37 @@ class Service:
         """What it runs; empty for the image's own."""
         return [str(word) for word in self.raw.get("command") or ()]
 
+    @property
+    def secrets(self) -> set[str]:
+        """The secrets that are mounted."""
+        return {str(each["source"]) for each in self.raw.get("secrets") or ()}
+
+    @property
+    def ports(self) -> set[tuple[str | None, str, int]]:
+        """Where it answers outside of the network: address, port there, port inside."""
+        return {(each.get("host_ip"), each["published"], each["target"]) for each in self.raw.get("ports") or ()}
+
+    @property
+    def mounts(self) -> set[tuple[str, str]]:
+        """The files and folders of the machine in it: what, and where."""
+        return {(each["source"], each["target"]) for each in self._volumes("bind")}
+
+    @property
+    def data(self) -> set[tuple[str, str]]:
+        """The volumes in it: which, and where."""
+        return {(each["source"], each["target"]) for each in self._volumes("volume")}
+
+    def _volumes(self, kind: str) -> list[dict[str, Any]]:
+        return [volume for volume in self.raw.get("volumes") or () if volume["type"] == kind]
+
     def mounted(self, file_name: str) -> str:
         """The text of a configuration file that is mounted, by itself or in its folder; empty if none is."""
         return "".join(file.read_text() for file in self._mounted_files() if file.name == file_name)
 
     def _mounted_files(self) -> Iterator[Path]:
-        for volume in self.raw.get("volumes") or ():
-            source = Path(str(volume.get("source", "")))
-            if volume.get("type") == "bind" and source.is_relative_to(COMPOSE):
+        for name, _ in self.mounts:
+            source = Path(name)
+            if source.is_relative_to(COMPOSE):
                 yield from source.rglob("*") if source.is_dir() else (source,)
 
     @property
@@ -129,7 +156,9 @@ def has_compose() -> bool:
 def services(mix: tuple[str, ...]) -> tuple[Service, ...]:
     """All services of a mix, those of profiles too."""
     files = [word for name in mix for word in ("--file", str(COMPOSE / name))]
-    command = ("docker", "compose", "--env-file", str(COMPOSE / ".env"), *files, "--profile", "*", "config")
+    settings = [".env", *([".env.official"] if OFFICIAL in mix else [])]
+    values = [word for name in settings for word in ("--env-file", str(COMPOSE / name))]
+    command = ("docker", "compose", *values, *files, "--profile", "*", "config")
     answer = subprocess.run((*command, "--format", "json"), capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     return tuple(Service(name, raw) for name, raw in sorted(json.loads(answer.stdout)["services"].items()))

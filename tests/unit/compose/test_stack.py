@@ -1,0 +1,85 @@
+"""Which compose files and values a command sees: the same set for every command."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.compose.configured import COMPOSE
+
+# It has no Grafana unless $GRAFANA is set, and repeats what compose was told.
+FAKE_DOCKER = """#!/bin/bash
+case "$1" in
+  compose) echo "$*" ;;
+  image | pull) echo "$*" >>"$LOG"; [ -n "$GRAFANA" ] ;;
+esac
+"""
+SMALL = ["compose.yaml"]
+USUAL = [*SMALL, "compose.observability.yaml"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A checkout beside a Docker."""
+
+    folder: Path
+
+    def told(self, *arguments: str, **variables: str) -> tuple[list[str], list[str], list[str]]:
+        """What compose was told: files of values, compose files, the rest."""
+        environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.log), **variables}
+        command = (str(self.folder / "compose" / "stack.sh"), *arguments)
+        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        words = outcome.stdout.split()[1:]
+        pairs = list(zip(words[::2], words[1::2], strict=False))
+        values = [value for option, value in pairs if option == "--env-file"]
+        files = [value for option, value in pairs if option == "--file"]
+        return values, files, words[2 * len(values + files) :]
+
+    @property
+    def log(self) -> Path:
+        """What was asked about images."""
+        return self.folder / "log"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """The scripts and values, in a folder of their own."""
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(FAKE_DOCKER)
+    docker.chmod(0o755)
+    (tmp_path / "compose").mkdir()
+    for name in ("stack.sh", "read_env.sh", ".env"):
+        shutil.copy(COMPOSE / name, tmp_path / "compose")
+    return Checkout(tmp_path)
+
+
+def test_the_whole_stack_has_grafana_where_its_image_is_to_be_had(checkout: Checkout) -> None:
+    assert checkout.told("ps", GRAFANA="yes") == ([".env"], [*USUAL, "compose.grafana.yaml"], ["ps"])
+
+
+def test_without_a_container_registry_grafana_is_left_out_and_pulled_for_once_only(checkout: Checkout) -> None:
+    assert checkout.told("ps") == ([".env"], USUAL, ["ps"])
+    checkout.told("ps")
+
+    assert sum(line.startswith("pull") for line in checkout.log.read_text().splitlines()) == 1
+
+
+def test_the_minimal_stack_is_one_file_and_asks_for_no_image(checkout: Checkout) -> None:
+    assert checkout.told("--minimal", "up", "--detach") == ([".env"], SMALL, ["up", "--detach"])
+    assert not checkout.log.exists()
+
+
+def test_official_images_come_on_top_of_the_same_files(checkout: Checkout) -> None:
+    on_top = ["compose.official.yaml", "compose.official.observability.yaml"]
+
+    assert checkout.told("ps", OFFICIAL="1") == ([".env", ".env.official"], [*USUAL, *on_top], ["ps"])
+    assert checkout.told("--minimal", "ps", OFFICIAL="1")[1] == [*SMALL, "compose.official.yaml"]
+
+
+def test_a_persons_own_file_counts_last_and_may_choose_the_official_images(checkout: Checkout) -> None:
+    (checkout.folder / "compose" / ".env.override").write_text("OFFICIAL=1\n")
+
+    assert checkout.told("ps")[0] == [".env", ".env.official", ".env.override"]
