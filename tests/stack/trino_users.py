@@ -1,0 +1,165 @@
+"""Trino of the running stack as its users see it, and tables that a test makes for it."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from trino.dbapi import connect
+from trino.exceptions import TrinoQueryError
+
+from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.lake.store import Location, Store
+from tests.embedded.sending import Sender
+from tests.eventually import eventually
+from tests.stack.conftest import BOOTSTRAP_SERVERS, REGISTRY_URL
+from tests.stack.object_store import ObjectStore
+from tests.stack.platform import SECRETS, Stack
+
+PORT = int(os.environ.get("TRINO_PORT", "8080"))
+# A first query on a busy machine compiles what the later ones use.
+APPEARS_SECONDS = 60
+# A query that has just started again comes first.
+COMMITTED_SECONDS = 180
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Someone who asks Trino."""
+
+    name: str
+
+    def ask(self, sql: str) -> list[list[Any]]:
+        """The rows of an answer.
+
+        Raises:
+            TrinoQueryError: Trino refuses, or can't.
+        """
+        connection = connect(  # type: ignore[no-untyped-call] # it takes anything
+            host="127.0.0.1", port=PORT, http_scheme="http", user=self.name, catalog="delta", source="gamelake-tests"
+        )
+        try:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            return [list(row) for row in cursor.fetchall()]
+        finally:
+            connection.close()
+
+    def one(self, sql: str) -> Any:  # noqa: ANN401 # whatever the column holds
+        """The only value of an answer."""
+        [[value]] = self.ask(sql)
+        return value
+
+    def refusal(self, sql: str) -> str:
+        """By what name Trino refuses a statement; empty if it does not."""
+        try:
+            self.ask(sql)
+        except TrinoQueryError as error:
+            return str(error.error_name)
+        return ""
+
+    def sees(self, sql: str) -> Callable[[], bool]:
+        """Whether a question has an answer with rows by now; a table that is not there yet has none."""
+
+        def look() -> bool:
+            try:
+                return bool(self.ask(sql))
+            except TrinoQueryError as error:
+                if error.error_name in {"TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND", "COLUMN_NOT_FOUND"}:
+                    return False
+                raise
+
+        return look
+
+
+def rows_of(table: str) -> str:
+    """The question for a table's rows."""
+    return f"SELECT * FROM {table}"  # noqa: S608 # a test's own table
+
+
+ANALYST, ENGINEER, CATALOG = User("analyst"), User("engineer"), User("catalog")
+
+
+def await_answer(user: User, sql: str, timeout: float = APPEARS_SECONDS) -> None:
+    """Wait until a question has an answer."""
+    eventually(user.sees(sql), timeout=timeout)
+
+
+def stack_sender() -> Sender:
+    """Sends to the stack's topic, for fixtures that outlive a test."""
+    access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
+    return Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients())
+
+
+def fill(tables: Sequence[str]) -> None:
+    """Make sure that the tables of all games and of all records have rows, and that Trino shows them."""
+    questions = [f"{rows_of(table)} LIMIT 1" for table in tables]
+    if not all(ENGINEER.sees(question)() for question in questions):
+        sender = stack_sender()
+        sender.send_events(1, "Archery Duel")
+        sender.send_bad([b"no protobuf"])
+    for question in questions:
+        await_answer(ENGINEER, question, timeout=COMMITTED_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table that nobody has seen; in gold, for the books of the other layers name every file."""
+
+    place: Location
+    path: str
+
+    @property
+    def sql(self) -> str:
+        """The name that Trino is to know it by."""
+        return self.path.replace("/", ".")
+
+    def append(self, **columns: list[Any]) -> None:
+        """Add rows, and the columns that are new."""
+        options = dict(self.place.options)
+        uri = self.place.child(self.path)
+        write_deltalake(uri, pa.table(columns), mode="append", schema_mode="merge", storage_options=options)
+
+    def spoil(self) -> None:
+        """Make its log one that nobody can read."""
+        Store(self.place).put(f"{self.path}/_delta_log/00000000000000000000.json", b'{"metaData": no JSON\n')
+
+    def remove(self) -> None:
+        """Delete its files."""
+        bucket, _, folder = self.place.uri.removeprefix("s3://").partition("/")
+        client = ObjectStore.of_the_tests().client
+        prefix = "/".join(part for part in (folder, self.path, "") if part)
+        for found in client.list_objects(bucket, prefix, recursive=True):
+            client.remove_object(bucket, str(found.object_name))
+
+    def forget(self) -> None:
+        """Take its name out of Trino, if it has one."""
+        schema, name = self.path.split("/")
+        CATALOG.refusal(f"CALL system.unregister_table('{schema}', '{name}')")
+
+
+@contextmanager
+def new_table(place: Location, name: str = "") -> Iterator[NewTable]:
+    """A place for a table in a lakehouse; files and name are gone after the block."""
+    table = NewTable(place, f"gold/test_{name}{uuid.uuid4().hex[:12]}")
+    try:
+        yield table
+    finally:
+        table.remove()
+        table.forget()
+
+
+@contextmanager
+def new_lakehouse(stack: Stack) -> Iterator[Location]:
+    """A lakehouse that the running catalog service does not follow and Trino can read; empty after the block."""
+    place = Location(uri=f"s3://lakehouse/test-{uuid.uuid4().hex[:12]}", options=stack.lakehouse.options)
+    try:
+        yield place
+    finally:
+        store = ObjectStore.of_the_tests().client
+        for found in store.list_objects("lakehouse", place.uri.removeprefix("s3://lakehouse/") + "/", recursive=True):
+            store.remove_object("lakehouse", str(found.object_name))
