@@ -1,0 +1,77 @@
+"""An alert's whole way: a query is stopped, Prometheus sees it, Alertmanager tells the receiver; and back again."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from services.alert_receiver.notification import AlertLine
+from tests.eventually import eventually
+from tests.stack.platform import ROOT, Stack
+from tests.stack.prometheus import Prometheus
+
+QUERY = "ingest_events"
+# A scrape at 5 s, an evaluation at 15 s and the rule's own 30 s.
+FIRES_WITHIN_SECONDS = 90
+# The driver's start, a scrape, an evaluation.
+ENDS_WITHIN_SECONDS = 150
+# Alertmanager waits for 5 s before the first word about a thing, and for 30 s before each further one.
+TOLD_WITHIN_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFile:
+    """What the stack's receiver has written."""
+
+    stack: Stack
+
+    def lines(self) -> list[AlertLine]:
+        """All of it, oldest first."""
+        command = (
+            "exec",
+            "--no-TTY",
+            "alert-receiver",
+            "sh",
+            "-c",
+            "touch $ALERT_RECEIVER_FILE; cat $ALERT_RECEIVER_FILE",
+        )
+        return [AlertLine(**json.loads(line)) for line in self.stack.compose(*command).splitlines()]
+
+    def told(self, alert: str, status: str, after: int) -> list[AlertLine]:
+        """What was told of an alert of the query, leaving out the first lines."""
+        return [
+            line
+            for line in self.lines()[after:]
+            if (line.alertname, line.status, line.labels.get("query")) == (alert, status, QUERY)
+        ]
+
+
+@contextmanager
+def stopped(stack: Stack, service: str) -> Iterator[None]:
+    """The service is stopped as a person would stop it, and started again at the end."""
+    stack.compose("stop", service)
+    try:
+        yield
+    finally:
+        stack.compose("start", service)
+
+
+def test_a_query_that_is_stopped_is_told_and_so_is_its_return(stack: Stack) -> None:
+    prometheus, file = Prometheus.of_the_stack(), AlertFile(stack)
+    fires = f'ALERTS{{alertname="StreamQueryDown", query="{QUERY}", alertstate="firing"}}'
+    stack.await_health("ingest")
+    eventually(lambda: not prometheus.values(fires), timeout=ENDS_WITHIN_SECONDS)
+    already = len(file.lines())
+
+    with stopped(stack, "ingest"):
+        eventually(lambda: bool(prometheus.values(fires)), timeout=FIRES_WITHIN_SECONDS)
+        eventually(lambda: bool(file.told("StreamQueryDown", "firing", already)), timeout=TOLD_WITHIN_SECONDS)
+    eventually(lambda: not prometheus.values(fires), timeout=ENDS_WITHIN_SECONDS)
+    eventually(lambda: bool(file.told("StreamQueryDown", "resolved", already)), timeout=TOLD_WITHIN_SECONDS)
+
+    began = file.told("StreamQueryDown", "firing", already)[0]
+    ended = file.told("StreamQueryDown", "resolved", already)[-1]
+    assert began.labels["severity"] == "critical"
+    assert (ROOT / began.annotations["runbook_url"]).exists()
+    assert ended.starts_at == began.starts_at
+    assert ended.ends_at > began.starts_at

@@ -1,0 +1,86 @@
+"""Each alert says whom it wakes, what to read and where to look, and has a test in which it fires."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from monitoring.grafana.dashboards import PAGES
+from tests.unit.monitoring.rules import MONITORING, RULE_FILES, RULE_TESTS, Alert, alerts, read_yaml, seen_firing
+
+GRAFANA = "http://127.0.0.1:3000"
+EVERY_ALERT = [pytest.param(alert, id=alert.name) for alert in alerts()]
+PAGE = {page.uid: page for page in PAGES}
+
+
+@pytest.fixture
+def promtool(missing_service: Callable[[str], NoReturn]) -> str:
+    """Prometheus' own checker."""
+    return shutil.which("promtool") or missing_service("promtool is not installed: it comes with Prometheus")
+
+
+def run(*command: str | Path) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("file", RULE_TESTS, ids=lambda file: file.name)
+def test_the_rules_do_what_their_tests_say(file: Path, promtool: str) -> None:
+    run(promtool, "test", "rules", file)
+
+
+def test_prometheus_takes_its_configuration_and_every_rule(promtool: str) -> None:
+    run(promtool, "check", "config", MONITORING / "prometheus/prometheus.yml")
+    run(promtool, "check", "rules", "--lint=all", "--lint-fatal", *RULE_FILES)
+
+
+def test_no_two_alerts_have_one_name() -> None:
+    names = [alert.name for alert in alerts()]
+
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("alert", EVERY_ALERT)
+def test_every_alert_fires_in_some_test(alert: Alert) -> None:
+    assert alert.name in seen_firing()
+
+
+@pytest.mark.parametrize("alert", EVERY_ALERT)
+def test_every_alert_says_how_urgent_it_is_and_what_is_the_matter(alert: Alert) -> None:
+    assert alert.labels["severity"] in ("critical", "warning")
+    assert alert.annotations["summary"]
+    assert alert.annotations["description"].endswith(".")
+
+
+@pytest.mark.parametrize("alert", EVERY_ALERT)
+def test_every_alert_leads_to_the_runbook_of_its_own_name(alert: Alert) -> None:
+    assert alert.annotations["runbook_url"] == f"monitoring/runbooks/{alert.name}.md"
+
+
+@pytest.mark.parametrize("alert", EVERY_ALERT)
+def test_every_alert_leads_to_a_dashboard_that_exists_with_its_own_choice_made(alert: Alert) -> None:
+    link = alert.annotations["dashboard_url"]
+    path = urlsplit(link).path
+    choices = {name.removeprefix("var-") for name in parse_qs(urlsplit(link).query)}
+
+    assert link.startswith(f"{GRAFANA}/d/")
+    assert choices <= {variable.name.lower() for variable in PAGE[path.removeprefix("/d/")].variables}
+
+
+def test_what_inhibits_and_what_is_inhibited_are_alerts() -> None:
+    routed = read_yaml(MONITORING / "alertmanager/alertmanager.yml")
+    matchers = [
+        matcher
+        for rule in routed["inhibit_rules"]
+        for matcher in (*rule["source_matchers"], *rule["target_matchers"])
+        if matcher.startswith("alertname")
+    ]
+    patterns = {pattern for matcher in matchers for pattern in re.findall(r'"(.+)"', matcher)[0].split("|")}
+
+    for pattern in patterns:
+        assert any(re.fullmatch(pattern, alert.name) for alert in alerts()), pattern

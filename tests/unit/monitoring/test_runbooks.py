@@ -1,0 +1,94 @@
+"""A runbook for each alert, in four parts, with commands that exist."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.monitoring.rules import MONITORING, REPOSITORY, alerts
+
+RUNBOOKS = sorted((MONITORING / "runbooks").glob("*.md"))
+EVERY_RUNBOOK = [pytest.param(path, id=path.stem) for path in RUNBOOKS]
+HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
+
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):(?!=)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+SERVICES = {
+    name
+    for file in ("compose.yaml", "compose.observability.yaml")
+    for name in yaml.safe_load((REPOSITORY / "compose" / file).read_text())["services"]
+}
+# Of docker compose: what is followed by names of services only, and what by one name and its command.
+ON_SERVICES = {"ps", "logs", "start", "stop", "restart", "up"}
+IN_ONE_SERVICE = {"exec", "run"}
+WITH_A_VALUE = {"--tail"}
+PROGRAMS = {"curl", "docker"}
+
+_FENCE = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"\b(?:python -m )?((?:jobs|services)\.[a-z_]+)")
+_FILE = re.compile(r"`((?:compose|contracts|monitoring|docs)/[\w./-]+)`")
+
+
+def commands(runbook: Path) -> list[list[str]]:
+    """What a runbook tells to type, in words."""
+    fences = _FENCE.findall(runbook.read_text(encoding="utf-8"))
+    return [shlex.split(line) for fence in fences for line in fence.splitlines() if line]
+
+
+def services_named(words: list[str]) -> Iterator[str]:
+    """The services that a command of the stack is about."""
+    verb, *rest = words
+    names = []
+    value_follows = False
+    for word in rest:
+        if not value_follows and not word.startswith("-"):
+            names.append(word)
+        value_follows = word in WITH_A_VALUE
+    yield from names[:1] if verb in IN_ONE_SERVICE else names
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
+    assert {path.stem for path in RUNBOOKS} == {alert.name for alert in alerts()}
+
+
+@pytest.mark.parametrize("runbook", EVERY_RUNBOOK)
+def test_a_runbook_has_its_alerts_name_and_four_parts_that_are_not_empty(runbook: Path) -> None:
+    text = runbook.read_text(encoding="utf-8")
+    parts = re.split(r"^## .+$", text, flags=re.MULTILINE)
+
+    assert text.startswith(f"# {runbook.stem}\n")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == HEADINGS
+    assert all(len(part.split()) > 5 for part in parts[1:])
+
+
+@pytest.mark.parametrize("runbook", EVERY_RUNBOOK)
+def test_a_runbook_has_commands_to_look_and_to_act_with(runbook: Path) -> None:
+    diagnosis, mitigation = re.split(r"^## Mitigation$", runbook.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+    assert _FENCE.search(diagnosis)
+    # Who is silent is somebody else's to mend.
+    assert _FENCE.search(mitigation) or runbook.stem == "GameSilent"
+
+
+@pytest.mark.parametrize("runbook", EVERY_RUNBOOK)
+def test_every_command_of_a_runbook_exists(runbook: Path) -> None:
+    for program, *rest in commands(runbook):
+        if program == "make":
+            assert rest[0] in TARGETS, rest
+        elif program == "compose/stack.sh":
+            assert rest[0] in ON_SERVICES | IN_ONE_SERVICE, rest
+            assert set(services_named(rest)) <= SERVICES, rest
+        else:
+            assert program in PROGRAMS, program
+
+
+@pytest.mark.parametrize("runbook", EVERY_RUNBOOK)
+def test_the_programs_and_files_that_a_runbook_names_exist(runbook: Path) -> None:
+    text = runbook.read_text(encoding="utf-8")
+
+    assert [name for name in _MODULE.findall(text) if find_spec(name) is None] == []
+    names = set(_FILE.findall(text)) - {"compose/.env.override"}  # a person's own, see compose/.env
+    assert [name for name in names if not (REPOSITORY / name).exists()] == []
