@@ -18,7 +18,12 @@ case "$*" in
   *) echo "$*" >>"$LOG" ;;
 esac
 """
-REMOVALS = ["rm --force --volumes a-container", "network rm a-network", "volume rm gamelake_kafka", "volume rm gamelake_trino"]
+REMOVALS = [
+    "rm --force --volumes a-container",
+    "network rm a-network",
+    "volume rm gamelake_kafka",
+    "volume rm gamelake_trino",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,88 @@
+"""`docs/stack.md` and the README say what the compose files say: services, ports, memory, who has which secret."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tests.unit.compose.configured import CORE, GRAFANA, MIXES, OBSERVABILITY, Service, has_compose, official, services
+
+PAGE = Path("docs/stack.md").read_text(encoding="utf-8")
+README = Path("README.md").read_text(encoding="utf-8")
+EVERYTHING = (CORE, OBSERVABILITY, GRAFANA)
+GIB = 1024
+MOST_OF_ALL, MOST_OF_MINIMAL = 10 * GIB, 7 * GIB
+
+
+@pytest.fixture(autouse=True)
+def _compose(missing_service: Callable[[str], NoReturn]) -> None:
+    if not has_compose():
+        missing_service("docker compose is not installed")
+
+
+def table(heading: str) -> dict[str, list[str]]:
+    """The rows of a section's first table, by the name in their first cell."""
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
+    ]
+    return {row[0].strip("`"): row[1:] for row in rows if row[0].startswith("`")}
+
+
+def total(those: tuple[Service, ...]) -> float:
+    return sum(service.memory_mib for service in those if service.runs_on)
+
+
+def test_every_service_has_its_row_with_its_limit_and_its_ports() -> None:
+    rows = table("What runs, where it answers, what it may take")
+    staying = {service.name: service for service in services(EVERYTHING) if service.runs_on}
+
+    assert rows.keys() == staying.keys()
+    for name, (_, ports, limit) in rows.items():
+        assert int(limit.replace(",", "")) == staying[name].memory_mib
+        assert set(re.findall(r"\d+", ports)) == {port for _, port, _ in staying[name].ports}
+
+
+def test_the_sums_are_the_ones_that_both_pages_state() -> None:
+    for text in (PAGE, README):
+        assert f"{total(services(EVERYTHING)):,.0f} MiB" in text
+        assert f"{total(services((CORE,))):,.0f} MiB" in text
+    (worker,) = (service for service in services((CORE,)) if service.name == "spark-worker")
+    assert f"each further worker takes {worker.memory_mib:,.0f}" in PAGE
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=" + ".join)
+def test_a_mix_fits_into_what_is_promised(mix: tuple[str, ...]) -> None:
+    most = MOST_OF_MINIMAL if OBSERVABILITY not in mix else MOST_OF_ALL
+
+    assert 0 < total(services(mix)) <= most
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=" + ".join)
+def test_the_sum_needs_no_one_shots_because_whoever_waits_for_them_takes_more(mix: tuple[str, ...]) -> None:
+    those = services(mix)
+    one_shots = {service.name for service in those if service.is_one_shot}
+    waiting = [service for service in those if service.runs_on and service.waits_for.keys() & one_shots]
+
+    assert sum(s.memory_mib for s in those if s.is_one_shot) <= sum(s.memory_mib for s in waiting)
+
+
+def test_what_runs_for_a_command_fits_beside_everything_and_is_named_with_its_limit() -> None:
+    for_a_command = [service for service in services(EVERYTHING) if not service.is_started_by_up]
+
+    assert [service.name for service in for_a_command] == ["tools"]
+    assert total(services(EVERYTHING)) + for_a_command[0].memory_mib <= MOST_OF_ALL
+    assert f"`tools`, {for_a_command[0].memory_mib:.0f} MiB" in PAGE
+
+
+@pytest.mark.parametrize("mix", [EVERYTHING, official(EVERYTHING)], ids=["own", "official"])
+def test_a_secret_is_mounted_where_the_page_says_and_nowhere_else(mix: tuple[str, ...]) -> None:
+    listed = {name: set(re.findall(r"`([a-z-]+)`", row[0])) for name, row in table("Who may do what").items()}
+    mounted: dict[str, set[str]] = {}
+    for service in services(mix):
+        for secret in service.secrets:
+            mounted.setdefault(secret, set()).add(service.name)
+
+    assert mounted == listed
