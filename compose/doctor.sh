@@ -173,8 +173,12 @@ own_ports() {
   docker inspect --format '{{range .NetworkSettings.Ports}}{{range .}} {{.HostPort}} {{end}}{{end}}' $containers
 }
 
+holder_of() { # PORT; a container of whichever project, seen also where the engine is a machine of its own
+  docker ps --filter "publish=$1" --format '{{.Names}}' 2>/dev/null | head -n 1
+}
+
 check_ports() {
-  local name port ours taken=0 number=0
+  local name port ours holder taken=0 number=0
   ours="$(own_ports 2>/dev/null)" || ours=""
   for name in $(variables_ending_in _PORT); do
     port="${!name:-}"
@@ -183,7 +187,11 @@ check_ports() {
     case "$ours" in
       *" $port "*) continue ;;
     esac
-    if accepts_connections "$port"; then
+    holder="$(holder_of "$port")"
+    if [ -n "$holder" ]; then
+      fail "ports: the container $holder has 127.0.0.1:$port; end it (docker stop $holder), or choose another with $name=... in compose/.env.override"
+      taken=$((taken + 1))
+    elif accepts_connections "$port"; then
       fail "ports: something else listens on 127.0.0.1:$port; end it, or choose another with $name=... in compose/.env.override"
       taken=$((taken + 1))
     fi

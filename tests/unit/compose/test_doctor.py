@@ -18,7 +18,10 @@ case "$*" in
   *NCPU*) echo "$CORES" ;;
   *Architecture*) echo "$ARCHITECTURE" ;;
   *DockerRootDir*) echo "$ROOT" ;;
-  "ps "*) : ;;
+  "ps --quiet"*) echo $OWN_CONTAINER ;;
+  "inspect"*"$OWN_CONTAINER") echo " $OWN_PORT " ;;
+  "ps --filter publish=$TAKEN_PORT "*) echo "$HOLDER" ;;
+  "ps --filter publish="*) : ;;
   *) exit 1 ;;
 esac
 """
@@ -28,9 +31,21 @@ FAKE_DF = """#!/bin/bash
 echo "Filesystem 1024-blocks Used Available Capacity Mounted on"
 echo "/dev/sda1 1 1 $FREE_KIB 1% /"
 """
-CORE = "services: {a: {mem_limit: '${KAFKA_MEMORY}m'}, b: {mem_limit: '${SPARK_WORKER_MEMORY}m'}}\n"
+# Nothing listens on port 2; tests/embedded/test_doctor_ports.py has one on which something does.
+CORE = """\
+services:
+  a: {mem_limit: '${KAFKA_MEMORY}m', ports: ['127.0.0.1:${KAFKA_PORT}:19092']}
+  b: {mem_limit: '${SPARK_WORKER_MEMORY}m'}
+"""
 MORE = "services: {c: {mem_limit: '${PROMETHEUS_MEMORY}m'}}\n"
-SETTINGS = "# A comment\nKAFKA_MEMORY=1000\nSPARK_WORKER_MEMORY=2000\nPROMETHEUS_MEMORY=500\nUNUSED_MEMORY=90000\n"
+SETTINGS = """\
+# A comment
+KAFKA_MEMORY=1000
+SPARK_WORKER_MEMORY=2000
+PROMETHEUS_MEMORY=500
+UNUSED_MEMORY=90000
+KAFKA_PORT=2
+"""
 MIB, GIB_IN_KIB = 1024 * 1024, 1024 * 1024
 
 
@@ -68,10 +83,10 @@ class Machine:
     def examine(self, *arguments: str, **changed: str) -> Diagnosis:
         """Run the doctor on this machine, with some of it changed."""
         environment = {
-            **self.variables,
-            **changed,
             "PATH": f"{self.directory / 'bin'}:/usr/bin:/bin",
             "COMPOSE_DIRECTORY": str(self.directory),
+            **self.variables,
+            **changed,
         }
         command = (str(COMPOSE / "doctor.sh"), *arguments)
         outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -141,6 +156,53 @@ def test_a_narrow_margin_warns_and_lets_go_on(
     assert found.exit_code == 0
     assert found.about(need).startswith("WARN")
     assert remedy in found.about(need)
+
+
+def test_a_port_that_another_container_has_is_named_with_both_ways_out(machine: Machine) -> None:
+    found = machine.examine(TAKEN_PORT="2", HOLDER="someone-elses-kafka")
+
+    assert found.exit_code == 1
+    assert found.about("ports").startswith("FAIL ports: the container someone-elses-kafka has 127.0.0.1:2;")
+    assert "docker stop someone-elses-kafka" in found.about("ports")
+    assert "KAFKA_PORT=... in compose/.env.override" in found.about("ports")
+
+
+def test_a_port_that_this_stack_has_itself_is_no_trouble(machine: Machine) -> None:
+    found = machine.examine(TAKEN_PORT="2", HOLDER="gamelake-kafka-1", OWN_CONTAINER="0123abcd", OWN_PORT="2")
+
+    assert found.about("ports") == "PASS ports: all 1 are free on 127.0.0.1, or this stack's own"
+
+
+def test_another_port_of_ones_own_choice_is_the_one_looked_at(machine: Machine) -> None:
+    (machine.directory / ".env.override").write_text("KAFKA_PORT=3\n")
+
+    assert machine.examine(TAKEN_PORT="2", HOLDER="someone-elses-kafka").exit_code == 0
+
+
+def test_an_engine_without_memory_limits_is_warned_of(machine: Machine) -> None:
+    found = machine.examine(MEMORY_LIMIT="false")
+
+    assert found.exit_code == 0
+    assert any(line.startswith("WARN memory: this engine enforces no limits") for line in found.lines)
+
+
+def test_without_a_docker_command_it_says_where_to_get_one(machine: Machine) -> None:
+    (machine.directory / "bin" / "docker").unlink()
+
+    found = machine.examine(PATH=f"{machine.directory / 'bin'}:{_tools(machine.directory)}")
+
+    assert found.exit_code == 1
+    (line,) = found.lines
+    assert "there is no docker command; install Docker (https://" in line
+
+
+def _tools(directory: Path) -> Path:
+    """What the script needs of the system, in a folder without its docker."""
+    tools = directory / "tools"
+    tools.mkdir()
+    for name in ("bash", "dirname", "env"):
+        (tools / name).symlink_to(f"/usr/bin/{name}")
+    return tools
 
 
 def test_an_engine_that_does_not_answer_is_the_only_thing_said(machine: Machine) -> None:
