@@ -1,0 +1,71 @@
+"""`make up` is a list of steps, and ends at the first one that fails."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.compose.configured import COMPOSE
+
+STEPS = ("doctor.sh", "secrets.sh", "images.sh", "official.sh", "stack.sh", "urls.sh")
+# Each step notes how it was called; $FAILING is the one that fails.
+FAKE_STEP = """#!/bin/bash
+echo "${0##*/}${*:+ $*}" >>"$LOG"
+[ "${0##*/}" != "$FAILING" ]
+"""
+UP = "stack.sh{0} up --detach --remove-orphans --wait --wait-timeout 300 --scale spark-worker={1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A checkout whose steps only note that they were called."""
+
+    folder: Path
+
+    def up(self, *arguments: str, **variables: str) -> tuple[int, list[str]]:
+        """Run the script; gives its exit code and the steps."""
+        log = self.folder / "log"
+        environment = {"PATH": "/usr/bin:/bin", "LOG": str(log), **variables}
+        command = (str(self.folder / "compose" / "up.sh"), *arguments)
+        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return outcome.returncode, log.read_text().splitlines()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """The script among steps that do nothing."""
+    (tmp_path / "compose").mkdir()
+    for name in ("up.sh", "read_env.sh", ".env"):
+        shutil.copy(COMPOSE / name, tmp_path / "compose")
+    for name in STEPS:
+        step = tmp_path / "compose" / name
+        step.write_text(FAKE_STEP)
+        step.chmod(0o755)
+    return Checkout(tmp_path)
+
+
+def test_the_machine_is_looked_at_before_anything_is_made_and_the_addresses_come_last(checkout: Checkout) -> None:
+    code, steps = checkout.up()
+
+    assert code == 0
+    assert steps == ["doctor.sh", "secrets.sh", "images.sh", UP.format("", 1), "urls.sh"]
+
+
+def test_the_minimal_stack_and_the_number_of_workers_are_handed_on(checkout: Checkout) -> None:
+    _, steps = checkout.up("--minimal", WORKERS="3")
+
+    assert steps == ["doctor.sh --minimal", "secrets.sh", "images.sh", UP.format(" --minimal", 3), "urls.sh"]
+
+
+def test_official_images_are_not_built(checkout: Checkout) -> None:
+    assert checkout.up(OFFICIAL="1")[1][2] == "official.sh"
+
+
+@pytest.mark.parametrize("failing", ["doctor.sh", "secrets.sh", "images.sh", "stack.sh"])
+def test_nothing_follows_a_step_that_fails(checkout: Checkout, failing: str) -> None:
+    code, steps = checkout.up(FAILING=failing)
+
+    assert code != 0
+    assert steps[-1].split()[0] == failing
