@@ -10,10 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from monitoring.consoles.files import CONSOLES
 from monitoring.grafana.dashboards import PAGES
 from tests.unit.monitoring.rules import MONITORING, RULE_FILES, RULE_TESTS, Alert, alerts, read_yaml, seen_firing
 
 GRAFANA = "http://127.0.0.1:3000"
+PROMETHEUS = "http://127.0.0.1:9090"
 EVERY_ALERT = [pytest.param(alert, id=alert.name) for alert in alerts()]
 PAGE = {page.uid: page for page in PAGES}
 
@@ -70,6 +72,14 @@ def test_every_alert_leads_to_a_dashboard_that_exists_with_its_own_choice_made(a
 
     assert link.startswith(f"{GRAFANA}/d/")
     assert choices <= {variable.name.lower() for variable in PAGE[path.removeprefix("/d/")].variables}
+
+
+@pytest.mark.parametrize("alert", EVERY_ALERT)
+def test_where_there_is_no_grafana_the_same_page_is_prometheus_own(alert: Alert) -> None:
+    uid, _, choice = alert.annotations["dashboard_url"].removeprefix(f"{GRAFANA}/d/").partition("?")
+
+    assert alert.annotations["console_url"] == f"{PROMETHEUS}/consoles/{uid}.html" + (f"?{choice}" if choice else "")
+    assert (CONSOLES / f"{uid}.html").exists()
 
 
 def test_what_inhibits_and_what_is_inhibited_are_alerts() -> None:
