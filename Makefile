@@ -69,8 +69,11 @@ ps: ## List the stack's services and how they are
 logs: ## Follow the logs: S=<service, empty for all>
 	@$(stack) logs --follow --tail 100 $(S)
 
-sql: ## Ask Trino: Q="<statement>", empty for its command line; USER_NAME=<analyst, engineer>
-	@$(stack) exec $(if $(Q),--no-TTY) trino trino --user $(or $(USER_NAME),analyst) --catalog delta $(if $(Q),--output-format ALIGNED --execute "$(Q)")
+# As it was typed: SQL has dollars and quotes of its own.
+sql: export QUERY := $(value Q)
+sql: ## Ask Trino: Q="<statement>" or F=<file>, neither for its command line; USER_NAME=<analyst, engineer>
+	@$(stack) exec $(if $(Q)$(F),--no-TTY) trino trino --user $(or $(USER_NAME),analyst) --catalog delta \
+	  $(if $(F)$(Q),--output-format ALIGNED --execute="$(if $(F),$$(cat '$(F)'),$$QUERY)")
 
 smoke: ## Send one event and wait until Trino returns it
 	@$(stack) run --rm --no-deps tools python -m services.smoke

@@ -1,0 +1,17 @@
+-- How fresh is each game, and how long did its events take to get here?
+-- Grain: one row per game_name with events of the last two days.
+-- Asked by: analyst.
+-- "$file_modified_time" is when the file was written that a row stands in; the commit follows within a second, and Trino
+-- sees a commit at once. A file that was rewritten since has the time of that: such seconds are too many, never too few.
+-- An event from a clock that runs ahead says nothing of freshness and is left out.
+SELECT
+    game_name,
+    max(event_time) AS newest_event,
+    date_diff('second', max(event_time), current_timestamp) AS newest_event_seconds_ago,
+    approx_percentile(date_diff('millisecond', event_time, "$file_modified_time"), 0.5) / 1e3 AS seconds_median,
+    approx_percentile(date_diff('millisecond', event_time, "$file_modified_time"), 0.95) / 1e3 AS seconds_p95
+FROM silver.events
+WHERE event_date >= current_date - INTERVAL '1' DAY
+  AND event_time <= "$file_modified_time"
+GROUP BY game_name
+ORDER BY newest_event

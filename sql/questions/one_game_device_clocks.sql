@@ -1,0 +1,15 @@
+-- How wrong are the clocks of one game's devices?
+-- Grain: one row per platform, over the last seven days.
+-- Asked by: analyst.
+-- A game's own table has the columns that silver.events, which is of all games, leaves out: here the device's own time.
+-- For another game, name its table; `SHOW TABLES FROM silver` lists them.
+SELECT
+    platform,
+    count(DISTINCT device_id) AS devices,
+    approx_percentile(abs(date_diff('second', client_event_time, event_time)), 0.5) AS seconds_off_median,
+    max(abs(date_diff('second', client_event_time, event_time))) AS seconds_off_at_most
+FROM silver.kart_rumble_events
+WHERE event_date >= current_date - INTERVAL '7' DAY
+  AND client_event_time IS NOT NULL
+GROUP BY platform
+ORDER BY platform

@@ -1,0 +1,24 @@
+-- How many of a day's players are back on the day after?
+-- Grain: one row per event_date and game_name, of the last 14 days without today, which is not over.
+-- Asked by: analyst.
+WITH active AS (
+    SELECT DISTINCT event_date, game_name, gamer_id
+    FROM silver.events
+    WHERE event_date >= current_date - INTERVAL '14' DAY
+      AND event_name <> 'smoke_test'
+      AND gamer_id IS NOT NULL
+)
+SELECT
+    today.event_date,
+    today.game_name,
+    count(*) AS players,
+    count(tomorrow.gamer_id) AS back_on_the_day_after,
+    round(1e0 * count(tomorrow.gamer_id) / count(*), 4) AS share
+FROM active AS today
+LEFT JOIN active AS tomorrow
+    ON tomorrow.game_name = today.game_name
+    AND tomorrow.gamer_id = today.gamer_id
+    AND tomorrow.event_date = date_add('day', 1, today.event_date)
+WHERE today.event_date < current_date
+GROUP BY today.event_date, today.game_name
+ORDER BY today.event_date, today.game_name
