@@ -15,15 +15,20 @@ running_services() {
     --format '{{.Label "com.docker.compose.service"}}' 2>/dev/null | sort -u
 }
 
-# SERVICE WHAT WHERE WHO; a line for a service that does not run would only mislead.
-row() {
+is_running() { # SERVICE
   case "
 $running
 " in
     *"
 $1
-"*) printf '  %-22s %-28s %s\n' "$2" "$3" "$4" ;;
+"*) return 0 ;;
+    *) return 1 ;;
   esac
+}
+
+# SERVICE WHAT WHERE WHO; a line for a service that does not run would only mislead.
+row() {
+  ! is_running "$1" || printf '  %-22s %-42s %s\n' "$2" "$3" "$4"
 }
 
 password_in() { # SECRET
@@ -40,14 +45,16 @@ fi
 echo
 row trino "Trino (SQL)" "http://$host:$TRINO_PORT" "analyst (silver, gold) or engineer (all), no password"
 row grafana "Grafana" "http://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
-row prometheus "Prometheus" "http://$host:$PROMETHEUS_PORT" "nobody asks"
-row alertmanager "Alertmanager" "http://$host:$ALERTMANAGER_PORT" "nobody asks"
-row ingest "The query's Spark UI" "http://$host:$INGEST_PORT" "nobody asks"
-row spark-master "Spark master" "http://$host:$SPARK_MASTER_PORT" "nobody asks"
-row spark-history "Spark history" "http://$host:$SPARK_HISTORY_PORT" "nobody asks"
+is_running grafana ||
+  row prometheus "Dashboards" "http://$host:$PROMETHEUS_PORT/consoles/index.html" "no password; Prometheus' own, instead of Grafana's"
+row prometheus "Prometheus" "http://$host:$PROMETHEUS_PORT" "no password"
+row alertmanager "Alertmanager" "http://$host:$ALERTMANAGER_PORT" "no password"
+row ingest "The query's Spark UI" "http://$host:$INGEST_PORT" "no password"
+row spark-master "Spark master" "http://$host:$SPARK_MASTER_PORT" "no password"
+row spark-history "Spark history" "http://$host:$SPARK_HISTORY_PORT" "no password"
 row object-store "Object store, console" "http://$host:$OBJECT_STORE_CONSOLE_PORT" "user and password in compose/secrets/object-store-root"
 row object-store "Object store, S3" "http://$host:$OBJECT_STORE_PORT" "keys in compose/secrets/object-store-*"
-row registry "Schema registry" "http://$host:$REGISTRY_PORT" "nobody asks; Confluent's API under /apis/ccompat/v7"
+row registry "Schema registry" "http://$host:$REGISTRY_PORT" "no password; Confluent's API under /apis/ccompat/v7"
 row kafka "Kafka" "$host:$KAFKA_PORT" "simulator (writes), $(password_in kafka-simulator)"
 cat <<EOT
 

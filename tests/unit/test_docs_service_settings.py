@@ -14,7 +14,8 @@ from services.provision.settings import COMPOSE, BucketsSettings, SubjectsSettin
 from services.smoke.settings import SmokeSettings
 
 _JOBS_PART, _PART = Path("docs/settings.md").read_text(encoding="utf-8").split("\n## Services\n")
-_VARIABLE = re.compile(r"`((?:GAMELAKE|PROVISION|ALERT)_[A-Z0-9_]+)`")
+_NAME = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+"
+_VARIABLE = re.compile(rf"`({_NAME})`")
 # What a service reads through the library's own settings.
 _LIBRARYS = {"GAMELAKE_LAKEHOUSE", "GAMELAKE_S3_ENDPOINT", "GAMELAKE_S3_REGION"}
 
@@ -54,7 +55,7 @@ def test_every_service_with_settings_is_on_the_page() -> None:
 @pytest.mark.parametrize("service", _SHARED)
 def test_every_variable_that_a_service_reads_has_its_row_and_the_reverse(service: str) -> None:
     folder, shared = _SHARED[service]
-    read = re.findall(r'"((?:GAMELAKE|PROVISION|ALERT)_[A-Z0-9_]+)"', (folder / "settings.py").read_text())
+    read = re.findall(rf'"({_NAME})"', (folder / "settings.py").read_text())
     own = {each.name for each in _OWN if service in each.services}
 
     assert shared - _LIBRARYS | own == set(read) - _LIBRARYS

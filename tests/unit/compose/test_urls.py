@@ -48,6 +48,14 @@ def test_what_does_not_run_has_no_line(directory: Path) -> None:
     assert "Kafka" not in shown
 
 
+def test_dashboards_are_prometheus_own_pages_where_grafana_is_left_out(directory: Path) -> None:
+    page = "http://127.0.0.1:9090/consoles/index.html"
+
+    assert page in table(directory, "prometheus trino").stdout
+    assert page not in table(directory, "prometheus grafana").stdout
+    assert page not in table(directory, "trino").stdout
+
+
 def test_a_port_of_ones_own_is_the_one_shown(directory: Path) -> None:
     (directory / ".env.override").write_text("TRINO_PORT=18080\n")
 
