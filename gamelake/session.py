@@ -45,6 +45,7 @@ _S3 = {
     "spark.hadoop.fs.s3a.performance.flags": "create,delete,mkdir",
     "spark.delta.logStore.s3.impl": _LOG_STORE,
     "spark.delta.logStore.s3a.impl": _LOG_STORE,
+    "spark.sql.streaming.checkpointFileManagerClass": "dev.gamelake.storage.ConditionalPutCheckpointFileManager",
 }
 
 

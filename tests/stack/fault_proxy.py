@@ -10,7 +10,7 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 _LIMIT = 2**20
-_LONGEST_HOLD_SECONDS = 120
+_LONGEST_HOLD_SECONDS = 600
 _NO_BODY = frozenset({204, 304})
 
 
@@ -99,7 +99,9 @@ class FaultProxy:
         return hold
 
     def forget(self) -> None:
-        """Pass everything on again, and remember nothing."""
+        """Pass everything on again, what is held first, and remember nothing."""
+        for hold in self._holds:
+            hold.released.set()
         for each in (self.exchanges, self.faults, self._rules, self._holds):
             each.clear()
 
@@ -114,18 +116,17 @@ class FaultProxy:
         try:
             yield self
         finally:
+            self.forget()
             asyncio.run_coroutine_threadsafe(_stop(server), loop).result(10)
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of a client, with one of its own to the store."""
-        address = urlsplit(self.target)
-        upstream_reader, upstream = await asyncio.open_connection(address.hostname, address.port, limit=_LIMIT)
+        """One connection of a client."""
         try:
             while (request := await _read_message(reader, on_continue=writer)) is not None:
-                reply = await self._pass_on(request, upstream_reader, upstream)
+                reply = await self._pass_on(request)
                 if reply is None:
                     break
                 writer.write(reply.encoded())
@@ -133,12 +134,9 @@ class FaultProxy:
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # either end may leave at any time, and so may the test
         finally:
-            for each in (upstream, writer):
-                each.close()
+            writer.close()
 
-    async def _pass_on(
-        self, request: _Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> _Message | None:
+    async def _pass_on(self, request: _Message) -> _Message | None:
         """The store's reply, or nothing if a fault ends the connection."""
         method, target, _ = request.first_line.split(" ", 2)
         path = unquote(urlsplit(target).path)
@@ -150,15 +148,24 @@ class FaultProxy:
         if fault is Fault.REQUEST_LOST:
             self.faults.append(Exchange(method, path, 0))
             return None
-        writer.write(request.encoded())
-        await writer.drain()
-        reply = await _read_message(reader, answers=method)
+        reply = await self._ask_store(request, method)
         exchange = Exchange(method, path, int(reply.first_line.split(" ")[1]) if reply else 0)
         self.exchanges.append(exchange)
         if fault is Fault.REPLY_LOST:
             self.faults.append(exchange)
             return None
         return reply
+
+    async def _ask_store(self, request: _Message, method: str) -> _Message | None:
+        """A connection for each request: the store ends those that are idle, and a held request is idle for long."""
+        address = urlsplit(self.target)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=_LIMIT)
+        try:
+            writer.write(request.encoded())
+            await writer.drain()
+            return await _read_message(reader, answers=method)
+        finally:
+            writer.close()
 
     def _fault(self, method: str, path: str) -> Fault | None:
         for rule in self._rules:

@@ -14,6 +14,13 @@ def test_spark_commits_to_an_object_store_by_conditional_puts() -> None:
     assert configuration["spark.delta.logStore.s3a.impl"] == log_store
 
 
+def test_a_streams_checkpoint_on_an_object_store_is_put_and_not_renamed() -> None:
+    configuration = object_store(Location(uri="s3://lake"))
+
+    manager = "dev.gamelake.storage.ConditionalPutCheckpointFileManager"
+    assert configuration["spark.sql.streaming.checkpointFileManagerClass"] == manager
+
+
 def test_a_store_that_is_not_aws_is_asked_at_its_own_address() -> None:
     options = {"AWS_ENDPOINT_URL": "http://store:9000", "AWS_REGION": "us-east-1"}
 
