@@ -51,7 +51,8 @@ def legend(text: str) -> str:
 def figure_of(unit: str, words: Sequence[tuple[float, str]] = ()) -> str:
     """A series' value for people."""
     function, suffix = _FORMATS[unit]
-    text = f"{{{{ {function} .Value }}}}{suffix}"
+    # What is divided by nothing is not a number, and the only value that does not equal itself.
+    text = f"{{{{ if eq .Value .Value }}}}{{{{ {function} .Value }}}}{suffix}{{{{ else }}}}-{{{{ end }}}}"
     for number, word in words:
         text = f"{{{{ if eq .Value {number:.1f} }}}}{escape(word)}{{{{ else }}}}{text}{{{{ end }}}}"
     return text

@@ -229,11 +229,11 @@ _WHERE_NEXT = Row(
             unit=units.Seconds,
             asks=(
                 Ask(
-                    'time() - max by (query) (gamelake_stream_last_progress_timestamp_seconds{query=~"$query"})',
+                    'time() - (max by (query) (gamelake_stream_last_progress_timestamp_seconds{query=~"$query"}) > 0)',
                     "{{query}} moved",
                 ),
                 Ask(
-                    'time() - max by (query) (gamelake_stream_last_look_timestamp_seconds{query=~"$query"})',
+                    'time() - (max by (query) (gamelake_stream_last_look_timestamp_seconds{query=~"$query"}) > 0)',
                     "{{query}} asked Kafka",
                 ),
             ),
