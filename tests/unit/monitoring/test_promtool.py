@@ -1,0 +1,49 @@
+"""What Prometheus' own checker says of the configuration, the rules, their tests, and the panels' queries."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import yaml
+
+from monitoring.grafana.files import GENERATED
+from tests.unit.monitoring.rules import MONITORING, RULE_FILES, RULE_TESTS
+
+
+@pytest.fixture
+def promtool(missing_service: Callable[[str], NoReturn]) -> str:
+    """The checker."""
+    return shutil.which("promtool") or missing_service("promtool is not installed: it comes with Prometheus")
+
+
+def run(*command: str | Path) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("file", RULE_TESTS, ids=lambda file: file.name)
+def test_the_rules_do_what_their_tests_say(file: Path, promtool: str) -> None:
+    run(promtool, "test", "rules", file)
+
+
+def test_prometheus_takes_its_configuration_and_every_rule(promtool: str) -> None:
+    run(promtool, "check", "config", MONITORING / "prometheus/prometheus.yml")
+    run(promtool, "check", "rules", "--lint=all", "--lint-fatal", *RULE_FILES)
+
+
+@pytest.mark.parametrize("file", sorted(GENERATED.glob("*.json")), ids=lambda file: file.stem)
+def test_every_query_of_a_panel_can_be_parsed(file: Path, promtool: str, tmp_path: Path) -> None:
+    panels = json.loads(file.read_text(encoding="utf-8"))["panels"]
+    asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    rules = [
+        {"record": f"panels:{number}", "expr": text.replace("$__rate_interval", "1m")}
+        for number, text in enumerate(asked)
+    ]
+    as_rules = tmp_path / "panels.yml"
+    as_rules.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
+
+    run(promtool, "check", "rules", as_rules)
