@@ -19,7 +19,6 @@ from tests.stack.object_store import ObjectStore
 from tests.stack.platform import ROOT, Stack
 from tests.stack.trino_users import (
     ANALYST,
-    CATALOG,
     COMMITTED_SECONDS,
     PORT,
     NewTable,
@@ -79,13 +78,6 @@ def entry_of(table: NewTable) -> bytes | None:
 def is_known(table: NewTable) -> bool:
     """Whether Trino has a table by this name, whatever is behind it."""
     return entry_of(table) is not None
-
-
-def register_by_hand(table: NewTable) -> None:
-    """Name a table to Trino as a person would."""
-    schema, name = table.path.split("/")
-    CATALOG.ask(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    CATALOG.ask(f"CALL system.register_table('{schema}', '{name}', '{table.place.child(table.path)}')")
 
 
 def run_once(place: Location, object_store: ObjectStore) -> "subprocess.CompletedProcess[str]":
@@ -175,7 +167,7 @@ def test_what_a_person_named_stays_whatever_becomes_of_it(place: Location, stack
     service = Service(place)
     with new_lakehouse(stack) as elsewhere, new_table(elsewhere, "by_hand_") as table:
         table.append(number=[1])
-        register_by_hand(table)
+        table.register()
         service.rounds(ROUNDS_UNTIL_GONE)
         assert ANALYST.ask(rows_of(table.sql)) == [[1]]
 
@@ -203,7 +195,7 @@ def test_a_name_that_a_person_took_over_stays_too(place: Location) -> None:
         table.append(number=[1])
         service.rounds()
         table.forget()
-        register_by_hand(table)
+        table.register()
 
         table.remove()
         service.a_minute_later().rounds(ROUNDS_UNTIL_GONE)

@@ -1,10 +1,12 @@
 """Trino of the running stack as its users see it, and tables that a test makes for it."""
 
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -95,12 +97,12 @@ def stack_sender() -> Sender:
     return Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients())
 
 
-def fill(tables: Sequence[str]) -> None:
-    """Make sure that the tables of all games and of all records have rows, and that Trino shows them."""
+def fill(tables: Sequence[str], game: str = "Archery Duel") -> None:
+    """Make sure that tables, one game's among them, have rows, and that Trino shows them."""
     questions = [f"{rows_of(table)} LIMIT 1" for table in tables]
     if not all(ENGINEER.sees(question)() for question in questions):
         sender = stack_sender()
-        sender.send_events(1, "Archery Duel")
+        sender.send_events(1, game)
         sender.send_bad([b"no protobuf"])
     for question in questions:
         await_answer(ENGINEER, question, timeout=COMMITTED_SECONDS)
@@ -120,9 +122,28 @@ class NewTable:
 
     def append(self, **columns: list[Any]) -> None:
         """Add rows, and the columns that are new."""
+        self.write(pa.table(columns))
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows of columns whose types matter."""
         options = dict(self.place.options)
-        uri = self.place.child(self.path)
-        write_deltalake(uri, pa.table(columns), mode="append", schema_mode="merge", storage_options=options)
+        write_deltalake(self.place.child(self.path), rows, mode="append", schema_mode="merge", storage_options=options)
+
+    def register(self) -> None:
+        """Name it to Trino, as the catalog service would in its next round."""
+        schema, name = self.path.split("/")
+        CATALOG.ask(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        CATALOG.ask(f"CALL system.register_table('{schema}', '{name}', '{self.place.child(self.path)}')")
+
+    def back_date(self, version: int, age: timedelta) -> None:
+        """Make a commit of now one of an earlier time."""
+        path = f"{self.path}/_delta_log/{version:020}.json"
+        store = Store(self.place)
+        actions = [json.loads(line) for line in (store.get(path) or b"").splitlines()]
+        for action in actions:
+            if "commitInfo" in action:
+                action["commitInfo"]["timestamp"] -= age // timedelta(milliseconds=1)
+        store.put(path, b"".join(json.dumps(action).encode() + b"\n" for action in actions))
 
     def spoil(self) -> None:
         """Make its log one that nobody can read."""
