@@ -3,12 +3,16 @@
 import re
 from collections.abc import Sequence
 from html import escape
+from urllib.parse import quote
 
 from grafana_foundation_sdk.models import units
+
+from monitoring.grafana.panels import Limits
 
 # Four times the longest scrape interval, which is what Grafana makes of it.
 _RATE_INTERVAL = "1m"
 _CHOICE = re.compile(r"\$(query|game|table)")
+_TAKEN = r"{{ $\1 }}"
 _LABEL = re.compile(r"{{(\w+)}}")
 
 _PLAIN = "humanize"
@@ -40,7 +44,27 @@ def instant_query(expression: str) -> str:
 def quoted_for_script(expression: str) -> str:
     """The query as an attribute that the page's script reads."""
     text = escape(expression.replace("$__rate_interval", _RATE_INTERVAL))
-    return _CHOICE.sub(r"{{ $\1 }}", text)
+    return _CHOICE.sub(_TAKEN, text)
+
+
+def graph_link(expressions: Sequence[str]) -> str:
+    """The address of Prometheus' own page of these queries, where a reader can zoom and change them."""
+    parts = []
+    for number, expression in enumerate(expressions):
+        text = quote(expression.replace("$__rate_interval", _RATE_INTERVAL), safe="$")
+        parts.append(f"g{number}.expr={_CHOICE.sub(_TAKEN, text)}&amp;g{number}.tab=0&amp;g{number}.range_input=1h")
+    return "/graph?" + "&amp;".join(parts)
+
+
+def mood_of(limits: Limits | None) -> str:
+    """What a value is to a reader: the name of a style, by the limits that alerts have too."""
+    if limits is None:
+        return "plain"
+    compare = "lt" if limits.small_is_bad else "ge"
+    return (
+        f"{{{{ if {compare} .Value {limits.bad:.3f} }}}}bad"
+        f"{{{{ else if {compare} .Value {limits.warn:.3f} }}}}warn{{{{ else }}}}calm{{{{ end }}}}"
+    )
 
 
 def legend(text: str) -> str:

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from functools import singledispatch
 from html import escape
 
-from monitoring.consoles.expressions import figure_of, instant_query, legend, quoted_for_script
+from monitoring.consoles.expressions import (
+    figure_of,
+    graph_link,
+    instant_query,
+    legend,
+    mood_of,
+    quoted_for_script,
+)
 from monitoring.grafana.page import Page, Variable
 from monitoring.grafana.panels import Ask, Column, Course, Figure, Panel, Rows
 
@@ -40,7 +47,8 @@ def _menu(pages: Sequence[Page]) -> str:
 
 
 def _framed(panel: Panel) -> str:
-    heading = f"<h3>{escape(panel.title)}</h3><p>{escape(panel.description)}</p>"
+    link = graph_link([ask.expr for ask in panel.asks])
+    heading = f'<h3><a href="{link}">{escape(panel.title)}</a></h3><p>{escape(panel.description)}</p>'
     return f'<section style="grid-column: span {panel.width}">{heading}\n{_body(panel)}\n</section>'
 
 
@@ -81,7 +89,7 @@ def _cell(column: Column) -> str:
 
 def _series(ask: Ask, panel: Panel) -> str:
     value = figure_of(panel.unit, panel.words if isinstance(panel, Figure) else ())
-    row = f'<tr><td class="name">{legend(ask.legend)}</td><td>{value}</td></tr>'
+    row = f'<tr><td class="name">{legend(ask.legend)}</td><td class="{mood_of(panel.limits)}">{value}</td></tr>'
     return f"{{{{ range {instant_query(ask.expr)} }}}}{row}{{{{ else }}}}{_NOTHING}{{{{ end }}}}"
 
 

@@ -7,10 +7,18 @@ from html import unescape
 import pytest
 from grafana_foundation_sdk.models import units
 
-from monitoring.consoles.expressions import figure_of, instant_query, legend, quoted_for_script
+from monitoring.consoles.expressions import (
+    figure_of,
+    graph_link,
+    instant_query,
+    legend,
+    mood_of,
+    quoted_for_script,
+)
 from monitoring.consoles.files import CONSOLES, consoles
 from monitoring.grafana.dashboards import PAGES
 from monitoring.grafana.page import Page
+from monitoring.grafana.panels import Limits
 
 MADE = consoles(PAGES)
 
@@ -27,7 +35,7 @@ def test_making_the_pages_twice_gives_the_same() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.uid)
 def test_a_page_has_every_panel_of_its_dashboard(page: Page) -> None:
-    headings = [unescape(text) for text in re.findall(r"<h3>(.+?)</h3>", MADE[f"{page.uid}.html"])]
+    headings = [unescape(text) for text in re.findall(r"<h3><a .+?>(.+?)</a></h3>", MADE[f"{page.uid}.html"])]
 
     assert headings == [panel["title"] for panel in json.loads(page.to_json())["panels"] if panel["type"] != "row"]
 
@@ -55,6 +63,23 @@ def test_a_query_without_choices_stands_as_it_is() -> None:
 
 def test_a_query_for_the_script_does_not_end_its_attribute() -> None:
     assert quoted_for_script('a{query=~"$query"} > 0') == "a{query=~&quot;{{ $query }}&quot;} &gt; 0"
+
+
+def test_a_panel_leads_to_its_queries_with_the_readers_choice_in_them() -> None:
+    assert graph_link(['a{query=~"$query"}', "b"]) == (
+        "/graph?g0.expr=a%7Bquery%3D~%22{{ $query }}%22%7D&amp;g0.tab=0&amp;g0.range_input=1h"
+        "&amp;g1.expr=b&amp;g1.tab=0&amp;g1.range_input=1h"
+    )
+
+
+def test_a_value_is_bad_from_its_limit_on() -> None:
+    assert mood_of(Limits(60, 300)) == (
+        "{{ if ge .Value 300.000 }}bad{{ else if ge .Value 60.000 }}warn{{ else }}calm{{ end }}"
+    )
+
+
+def test_a_value_that_should_be_large_is_bad_below_its_limit() -> None:
+    assert mood_of(Limits(0.2, 0.1)).startswith("{{ if lt .Value 0.100 }}bad{{ else if lt .Value 0.200 }}warn")
 
 
 def test_a_legend_names_labels_of_the_series() -> None:
