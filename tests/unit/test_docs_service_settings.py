@@ -10,6 +10,7 @@ import pytest
 from gamelake.errors import SettingsError
 from services.alert_receiver.settings import ReceiverSettings
 from services.catalog.settings import CatalogSettings
+from services.ingest.settings import IngestServiceSettings
 from services.provision.settings import COMPOSE, BucketsSettings, SubjectsSettings, TopicsSettings
 from services.smoke.settings import SmokeSettings
 
@@ -75,6 +76,7 @@ def required(tmp_path: Path) -> dict[str, str]:
         "GAMELAKE_TRINO_URL": "http://trino:8080",
         "PROVISION_SECRETS": str(tmp_path),
         "ALERT_RECEIVER_FILE": "/var/lib/alerts/alerts.jsonl",
+        "INGEST_KEYS_FILE": "/run/secrets/ingest-keys",
     }
 
 
@@ -83,6 +85,7 @@ _READERS: dict[str, tuple[Callable[[Mapping[str, str]], object], ...]] = {
     "smoke": (SmokeSettings.from_env,),
     "provision": (TopicsSettings.from_env, BucketsSettings.from_env, SubjectsSettings.from_env),
     "alert receiver": (ReceiverSettings.from_env,),
+    "ingest": (IngestServiceSettings.from_env,),
 }
 
 
@@ -93,7 +96,7 @@ def test_a_numbers_bounds_are_the_pages(number: Own, required: dict[str, str]) -
             read(required | {number.name: allowed})
         for beyond in (float(number.least) - 1, float(number.most) + 1):
             with pytest.raises(SettingsError, match=number.name):
-                read(required | {number.name: f"{beyond:g}"})
+                read(required | {number.name: f"{beyond:.15g}"})
 
 
 @pytest.mark.parametrize("own", [own for own in _OWN if own.default != "required"], ids=lambda own: own.name)

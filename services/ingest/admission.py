@@ -1,0 +1,83 @@
+"""From a body to Kafka records: each event read, checked and encoded; one that may not pass holds up no other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from google.protobuf.message import Message
+
+from gamelake.contracts.games import GamesContract, GameSpec
+from services.ingest.checking import Checker
+from services.ingest.errors import UnsupportedTypeError
+from services.ingest.json_events import JsonEvents
+from services.ingest.producing import Record
+from services.ingest.protobuf_events import ProtobufEvents
+from services.ingest.rejections import RejectedError, Rejection
+from services.simulator.encoding import frame_header
+from services.simulator.schemas import EventSchema
+
+JSON = "application/json"
+PROTOBUF = "application/x-protobuf"
+
+
+class Form(Protocol):
+    """A way to write events."""
+
+    def split(self, body: bytes, most: int) -> Sequence[Any]:
+        """The events of a body, each as it was written."""
+
+    def read(self, written: Any) -> Message:  # noqa: ANN401 # each form has its own
+        """The message of one event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What became of a body."""
+
+    records: list[Record]
+    rejections: list[Rejection]
+
+
+class Admission:
+    """Reads the events of one version of the contract."""
+
+    def __init__(self, contract: GamesContract, schema: EventSchema, schema_id: int) -> None:
+        self._games = {game.name: game for game in contract.games}
+        self._limits = contract.event_time
+        self._header = frame_header(schema_id)
+        self._forms: dict[str, Form] = {JSON: JsonEvents(schema.message), PROTOBUF: ProtobufEvents(schema.message)}
+
+    def game(self, name: str) -> GameSpec:
+        """A game of the contract."""
+        return self._games[name]
+
+    def form(self, content_type: str) -> Form:
+        """How a body of a content type is read.
+
+        Raises:
+            UnsupportedTypeError: it is not taken.
+        """
+        form = self._forms.get(content_type.partition(";")[0].strip().lower())
+        if form is None:
+            raise UnsupportedTypeError(f"content-type must be {JSON} or {PROTOBUF}")
+        return form
+
+    def admit(self, form: Form, written: Sequence[Any], game: GameSpec) -> Admitted:
+        """Read and check the events of one request."""
+        checker = Checker(game, self._limits, datetime.now(UTC))
+        admitted = Admitted([], [])
+        for index, each in enumerate(written):
+            try:
+                event = form.read(each)
+                checker.check(event)
+            except RejectedError as rejected:
+                admitted.rejections.append(Rejection(index, rejected.reason, rejected.field))
+            else:
+                admitted.records.append(self._record(event))
+        return admitted
+
+    def _record(self, event: Message) -> Record:
+        # One player's events stay in order in one partition, and a game's spread over all of them.
+        key: str = event.gamer_id  # type: ignore[attr-defined] # the contract's messages are made at run time
+        return Record(key.encode(), self._header + event.SerializeToString())

@@ -1,0 +1,104 @@
+"""The service's HTTP side: which page is whose.
+
+Source: RSGI 1.5 (https://github.com/emmett-framework/granian/blob/master/docs/spec/RSGI.md).
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from services.ingest import metrics
+from services.ingest.answers import Answer, page, problem
+from services.ingest.endpoint import EventsEndpoint
+from services.ingest.keys import Keyring
+
+log = logging.getLogger(__name__)
+
+EVENTS_PATH = "/v1/events"
+_PAGES = Path(__file__).parent / "pages"
+_REFRESH_SECONDS = 2
+_READY_PATIENCE = timedelta(seconds=2)
+_CLOSE_PATIENCE = timedelta(seconds=20)
+_TEXT, _HTML, _YAML = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/yaml"
+
+MakeEndpoint = Callable[[], EventsEndpoint]
+Page = Callable[[], Awaitable[Answer]]
+
+
+class App:
+    """One process of the service; what talks to Kafka is made once the process has its event loop."""
+
+    def __init__(self, make_endpoint: MakeEndpoint, keyring: Keyring) -> None:
+        self._make_endpoint = make_endpoint
+        self._keyring = keyring
+        self._endpoint: EventsEndpoint | None = None
+        self._upkeep: asyncio.Task[None] | None = None
+        self._pages: dict[str, Page] = {
+            "/": self._welcome,
+            "/openapi.yaml": self._openapi,
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+            "/metrics": self._metrics,
+        }
+
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Connect to Kafka; begin to look after keys and figures."""
+        self._endpoint = self._make_endpoint()
+        self._upkeep = loop.create_task(self._look_after())
+
+    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for what is on its way to Kafka."""
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                loop.run_until_complete(self._upkeep)
+        if self._endpoint is not None:
+            self._endpoint.outbox.close(_CLOSE_PATIENCE)
+
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
+        """Answer a request."""
+        answer = await self._answer(scope, protocol)
+        protocol.response_bytes(int(answer.status), answer.headers, answer.body)
+
+    async def _answer(self, scope: Any, protocol: Any) -> Answer:  # noqa: ANN401 # see above
+        if scope.path == EVENTS_PATH and self._endpoint is not None:
+            if scope.method != "POST":
+                return problem(HTTPStatus.METHOD_NOT_ALLOWED)
+            return await self._endpoint.answer(scope, protocol)
+        shown = self._pages.get(scope.path)
+        if shown is None:
+            return problem(HTTPStatus.NOT_FOUND)
+        if scope.method != "GET":
+            return problem(HTTPStatus.METHOD_NOT_ALLOWED)
+        return await shown()
+
+    async def _look_after(self) -> None:
+        while True:
+            await asyncio.sleep(_REFRESH_SECONDS)
+            self._keyring.refresh()
+            if self._endpoint is not None:
+                metrics.show_waiting(self._endpoint.outbox.waiting_records)
+
+    async def _welcome(self) -> Answer:
+        return page(_HTML, (_PAGES / "welcome.html").read_bytes())
+
+    async def _openapi(self) -> Answer:
+        return page(_YAML, (_PAGES / "openapi.yaml").read_bytes())
+
+    async def _health(self) -> Answer:
+        return page(_TEXT, b"ok\n")
+
+    async def _readiness(self) -> Answer:
+        """Ready means that Kafka answers: who balances load then sends requests elsewhere."""
+        outbox = self._endpoint.outbox if self._endpoint else None
+        if outbox is not None and await asyncio.to_thread(outbox.reaches_kafka, _READY_PATIENCE):
+            return page(_TEXT, b"ready\n")
+        return page(_TEXT, b"Kafka does not answer\n", HTTPStatus.SERVICE_UNAVAILABLE)
+
+    async def _metrics(self) -> Answer:
+        return page(metrics.CONTENT_TYPE, await asyncio.to_thread(metrics.exposition))

@@ -1,0 +1,77 @@
+"""One request to send events, from its headers to its answer."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from services.ingest import metrics
+from services.ingest.admission import Admission, Admitted
+from services.ingest.answers import Answer, refused, taken
+from services.ingest.errors import RefusedError, TooLargeError, TooSlowError, UnreadableBodyError
+from services.ingest.keys import GameKey
+from services.ingest.producing import Outbox
+from services.ingest.rates import RateLimits
+from services.ingest.settings import BodyLimits
+from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, Claim, Doorkeeper
+from services.ingest.unpacking import unpack
+
+
+@dataclass(frozen=True, slots=True)
+class EventsEndpoint:
+    """Takes batches of events; cheap refusals come before dear ones."""
+
+    doorkeeper: Doorkeeper
+    rates: RateLimits
+    limits: BodyLimits
+    admission: Admission
+    outbox: Outbox
+
+    async def answer(self, scope: Any, protocol: Any) -> Answer:  # noqa: ANN401 # RSGI's, which has no types
+        """Answer a request; whatever is wrong with it is an answer too."""
+        started = time.perf_counter()
+        try:
+            answer = await self._take(scope.headers, protocol)
+        except RefusedError as error:
+            answer = refused(error)
+        metrics.count_request(answer.status, time.perf_counter() - started)
+        return answer
+
+    async def _take(self, headers: Any, protocol: Any) -> Answer:  # noqa: ANN401 # see above
+        claim = Claim(headers.get(KEY_HEADER, ""), headers.get(TIMESTAMP_HEADER, ""), headers.get(SIGNATURE_HEADER, ""))
+        key = self.doorkeeper.recognise(claim, time.time())
+        form = self.admission.form(headers.get("content-type", ""))
+        body = await self._body(headers.get("content-length", ""), protocol)
+        self.doorkeeper.check(key, claim, body)
+        content = unpack(body, headers.get("content-encoding", ""), self.limits.unpacked)
+        written = form.split(content, self.limits.events)
+        self.rates.take(key.game, key.rate, len(written), time.monotonic())
+        return await self._send(key, self.admission.admit(form, written, self.admission.game(key.game)))
+
+    async def _send(self, key: GameKey, admitted: Admitted) -> Answer:
+        if admitted.records:
+            await self.outbox.send(admitted.records)
+        metrics.count_events(key.game, len(admitted.records), admitted.rejections)
+        return taken(len(admitted.records), admitted.rejections)
+
+    async def _body(self, announced: str, protocol: Any) -> bytes:  # noqa: ANN401 # see above
+        """The whole body, unless it is too large or too slow."""
+        if announced and (not announced.isdigit() or int(announced) > self.limits.size):
+            raise TooLargeError(f"a body may have {self.limits.size} bytes")
+        try:
+            async with asyncio.timeout(self.limits.patience.total_seconds()):
+                body = await (protocol() if announced else self._unannounced(protocol))
+        except TimeoutError:
+            raise TooSlowError("the body did not arrive in time") from None
+        if not body:
+            raise UnreadableBodyError("the body is empty")
+        metrics.count_body(len(body))
+        return body
+
+    async def _unannounced(self, protocol: Any) -> bytes:  # noqa: ANN401 # see above
+        body = bytearray()
+        async for chunk in protocol:
+            body += chunk
+            if len(body) > self.limits.size:
+                raise TooLargeError(f"a body may have {self.limits.size} bytes")
+        return bytes(body)

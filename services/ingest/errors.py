@@ -1,0 +1,71 @@
+"""How a request ends early: each error is one HTTP status, and none carries anything of a body.
+
+RefusedError
+├── UnreadableBodyError   400  the body is not what its headers say
+├── UnknownSenderError    401  the signature does not hold
+├── TooSlowError          408  the body did not arrive in time
+├── TooLargeError         413  the body, or what it unpacks to, is over the limit
+├── UnsupportedTypeError  415  no such content type or encoding is taken
+├── TooManyEventsError    429  the game is over its rate
+└── NotTakenError         503  Kafka did not confirm; the same request may be sent again
+"""
+
+from datetime import timedelta
+from http import HTTPStatus
+
+
+class RefusedError(Exception):
+    """The request is not taken; nothing of it is in Kafka unless the status is 503."""
+
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    retry_after: timedelta | None = None
+
+
+class UnreadableBodyError(RefusedError):
+    """The body as a whole can't be read."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+
+class UnknownSenderError(RefusedError):
+    """Nobody who may send has signed this, or not lately."""
+
+    status = HTTPStatus.UNAUTHORIZED
+
+
+class TooSlowError(RefusedError):
+    """The body did not arrive in time."""
+
+    status = HTTPStatus.REQUEST_TIMEOUT
+
+
+class TooLargeError(RefusedError):
+    """The body, or what it unpacks to, is over the limit."""
+
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+class UnsupportedTypeError(RefusedError):
+    """A content type or encoding that is not taken."""
+
+    status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+
+
+class TooManyEventsError(RefusedError):
+    """The game is over its rate for now."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+    def __init__(self, message: str, retry_after: timedelta) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class NotTakenError(RefusedError):
+    """Kafka did not confirm, or has no room; the same request may be sent again."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+    def __init__(self, message: str, retry_after: timedelta = timedelta(seconds=2)) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

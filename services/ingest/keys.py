@@ -1,0 +1,97 @@
+"""The games' keys: a file that only the service reads, looked at again when it changes."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from gamelake.contracts.games import GamesContract, SnakeName
+from gamelake.errors import SettingsError
+
+log = logging.getLogger(__name__)
+
+# 128 bits, in whatever alphabet.
+_Secret = Annotated[str, msgspec.Meta(min_length=32, max_length=256)]
+
+
+class GameKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A key of a game; it has two secrets while one is replaced by the other. `rate` is in events per second."""
+
+    id: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    game: SnakeName
+    secrets: Annotated[tuple[_Secret, ...], msgspec.Meta(min_length=1, max_length=2)]
+    rate: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 20_000
+
+    @property
+    def secret_bytes(self) -> tuple[bytes, ...]:
+        """The secrets as they sign."""
+        return tuple(secret.encode() for secret in self.secrets)
+
+    def __repr__(self) -> str:
+        """Without the secrets: keys stand in tracebacks."""
+        return f"GameKey(id={self.id!r}, game={self.game!r})"
+
+
+class _KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    keys: Annotated[tuple[GameKey, ...], msgspec.Meta(min_length=1)]
+
+
+def read_keys(file: Path, contract: GamesContract) -> Mapping[str, GameKey]:
+    """Read the keys by their ids.
+
+    Raises:
+        SettingsError: the file can't be read, is not made so, or names a game that the contract lacks; it says nothing
+            of what the file holds.
+    """
+    try:
+        found = msgspec.yaml.decode(file.read_bytes(), type=_KeyFile).keys
+    except OSError as error:
+        raise SettingsError(f"INGEST_KEYS_FILE is '{file}', which can't be read") from error
+    except (msgspec.DecodeError, ValueError) as error:
+        place = str(error).rpartition(" - at ")[2] if " - at " in str(error) else "its start"
+        raise SettingsError(f"INGEST_KEYS_FILE is '{file}', which is not a list of keys (at {place})") from None
+    games = {game.name for game in contract.games}
+    if unknown := sorted({key.game for key in found} - games):
+        raise SettingsError(
+            f"INGEST_KEYS_FILE is '{file}', which names games that contracts/games.yaml lacks: {unknown}"
+        )
+    if len({key.id for key in found}) != len(found):
+        raise SettingsError(f"INGEST_KEYS_FILE is '{file}', in which a key's id stands twice")
+    return {key.id: key for key in found}
+
+
+class Keyring:
+    """The keys that are good now. A file that was changed for the worse leaves them as they were."""
+
+    def __init__(self, file: Path, contract: GamesContract) -> None:
+        self._file = file
+        self._contract = contract
+        self._changed = self._change_time()
+        self._keys = read_keys(file, contract)
+        self._lock = threading.Lock()
+
+    def find(self, key_id: str) -> GameKey | None:
+        """The key of an id."""
+        return self._keys.get(key_id)
+
+    def refresh(self) -> None:
+        """Look whether the file has changed, and take what it says now."""
+        with self._lock:
+            changed = self._change_time()
+            if changed == self._changed:
+                return
+            self._changed = changed
+            try:
+                self._keys = read_keys(self._file, self._contract)
+                log.info("the games' keys were read again: %d", len(self._keys))
+            except SettingsError as error:
+                log.warning("the games' keys stay as they were: %s", error)
+
+    def _change_time(self) -> int:
+        try:
+            return self._file.stat().st_mtime_ns
+        except OSError:
+            return 0

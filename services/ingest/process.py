@@ -1,0 +1,41 @@
+"""Puts one process of the service together; the server calls `create` in each of them."""
+
+import logging
+
+from gamelake.contracts.games import load_games
+from services.ingest.admission import Admission
+from services.ingest.app import App
+from services.ingest.endpoint import EventsEndpoint
+from services.ingest.keys import Keyring
+from services.ingest.producing import Outbox
+from services.ingest.rates import RateLimits
+from services.ingest.settings import IngestServiceSettings
+from services.ingest.signatures import Doorkeeper
+from services.simulator.schemas import load_schemas, register
+
+
+def create() -> App:
+    """The application, from the environment.
+
+    Raises:
+        StartupError: a setting, the contract or the keys are not as they must be.
+        RegistryUnavailableError: the registry did not answer.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    settings = IngestServiceSettings.from_env()
+    contract = load_games(settings.contracts / "games.yaml")
+    schemas = load_schemas(settings.contracts, settings.contract_version)
+    ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic)
+    keyring = Keyring(settings.keys_file, contract)
+    admission = Admission(contract, schemas[-1], ids[-1])
+
+    def endpoint() -> EventsEndpoint:
+        return EventsEndpoint(
+            doorkeeper=Doorkeeper(keyring, settings.signature_window),
+            rates=RateLimits(settings.burst, settings.processes),
+            limits=settings.body,
+            admission=admission,
+            outbox=Outbox(settings.kafka, settings.topic, settings.queue),
+        )
+
+    return App(endpoint, keyring)

@@ -1,0 +1,69 @@
+"""Who sent a request: a game's key, and a signature over the moment and the body as it was sent.
+
+    signature = hex(HMAC-SHA256(secret, timestamp + "." + body))
+
+Source: RFC 2104 (HMAC). The moment is part of what is signed, so that a body can't be sent again under a later one.
+"""
+
+import hmac
+from dataclasses import dataclass
+from datetime import timedelta
+
+from services.ingest.errors import UnknownSenderError
+from services.ingest.keys import GameKey, Keyring
+
+KEY_HEADER = "gamelake-key"
+TIMESTAMP_HEADER = "gamelake-timestamp"
+SIGNATURE_HEADER = "gamelake-signature"
+_TIMESTAMP_DIGITS = 12
+# One text for whatever is wrong: who guesses learns nothing from it.
+_REFUSAL = f"{KEY_HEADER}, {TIMESTAMP_HEADER} and {SIGNATURE_HEADER} are not those of a game that may send now"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who a request says it is from; the timestamp in whole seconds since 1970."""
+
+    key: str
+    timestamp: str
+    signature: str
+
+
+def sign(secret: bytes, timestamp: str, body: bytes) -> str:
+    """The signature of a body, in lower-case hexadecimal."""
+    return hmac.digest(secret, timestamp.encode() + b"." + body, "sha256").hex()
+
+
+class Doorkeeper:
+    """Knows the games' keys, and how far a sender's clock may be off."""
+
+    def __init__(self, keyring: Keyring, window: timedelta) -> None:
+        self._keyring = keyring
+        self._window_seconds = window.total_seconds()
+
+    def recognise(self, claim: Claim, now: float) -> GameKey:
+        """The key of the game that a claim names, before its body is there; `now` in seconds since 1970.
+
+        Raises:
+            UnknownSenderError: there is no such key, or the timestamp is outside the window.
+        """
+        key = self._keyring.find(claim.key)
+        if key is None or not self._is_timely(claim.timestamp, now):
+            raise UnknownSenderError(_REFUSAL)
+        return key
+
+    def check(self, key: GameKey, claim: Claim, body: bytes) -> None:
+        """Compare the signature, in a time that says nothing of how much of it is right.
+
+        Raises:
+            UnknownSenderError: none of the key's secrets has signed this body.
+        """
+        given = claim.signature.encode()
+        matches = [hmac.compare_digest(sign(each, claim.timestamp, body).encode(), given) for each in key.secret_bytes]
+        if not any(matches):
+            raise UnknownSenderError(_REFUSAL)
+
+    def _is_timely(self, timestamp: str, now: float) -> bool:
+        if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > _TIMESTAMP_DIGITS:
+            return False
+        return abs(now - int(timestamp)) <= self._window_seconds
