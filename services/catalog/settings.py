@@ -25,7 +25,7 @@ class TrinoSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSettings:
-    """What the catalog service needs to know; docs/sql.md explains each variable."""
+    """What the catalog service needs to know; docs/settings.md explains each variable."""
 
     lakehouse: Location
     metastore: Location | None

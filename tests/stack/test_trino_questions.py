@@ -1,5 +1,6 @@
 """Every question of sql/questions against events whose answer is known, and against the pipeline's own tables."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -136,6 +137,16 @@ def test_a_file_says_what_it_asks_who_may_and_what_a_row_is(name: str) -> None:
     assert lines[0].endswith("?")
     assert lines[1].startswith("-- Grain: one row per ")
     assert lines[2].startswith(f"-- Asked by: {Question(name).user.name}")
+
+
+def test_the_list_of_questions_is_that_of_the_files() -> None:
+    listed = dict(
+        re.findall(r"^\| (.*\?) \| `(\w+)\.sql` \|$", (FOLDER.parent / "README.md").read_text(), re.MULTILINE)
+    )
+
+    assert {name: question for question, name in listed.items()} == {
+        name: Question(name).text.splitlines()[0].removeprefix("-- ") for name in NAMES
+    }
 
 
 def test_the_pipelines_own_tables_answer_every_question(stack: Stack) -> None:
