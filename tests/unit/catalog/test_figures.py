@@ -1,0 +1,103 @@
+"""Figures that follow a table commit by commit are those of a table that is opened anew."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from gamelake.lake.store import Location
+from services.catalog.errors import TableError, UnreadableLogError
+from services.catalog.figures import LogReader
+from services.catalog.measuring import Measuring
+from services.catalog.tables import Layer, Table
+
+TABLE = Table(Layer.SILVER, "events")
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Location:
+    """A lakehouse with one table of three rows."""
+    location = Location(uri=tmp_path.as_uri())
+    append(location, 3)
+    return location
+
+
+def append(location: Location, rows: int) -> None:
+    write_deltalake(location.child(str(TABLE)), pa.table({"number": list(range(rows))}), mode="append")
+
+
+def test_a_table_is_measured_by_its_log(location: Location) -> None:
+    append(location, 4)
+    figures = LogReader(location).open(TABLE)
+
+    assert (figures.version, figures.rows, figures.files, figures.small_files) == (1, 7, 2, 2)
+    assert figures.size == sum(file.stat().st_size for file in folder(location).glob("*.parquet"))
+    assert figures.committed_at == pytest.approx((folder(location) / f"_delta_log/{1:020}.json").stat().st_mtime, abs=5)
+
+
+def folder(location: Location) -> Path:
+    return Path(location.uri.removeprefix("file://")) / str(TABLE)
+
+
+def test_following_gives_what_opening_gives(location: Location) -> None:
+    reader = LogReader(location)
+    followed = reader.open(TABLE)
+    for rows in (1, 5, 2):
+        append(location, rows)
+    DeltaTable(location.child(str(TABLE))).optimize.compact()
+    append(location, 1)
+
+    assert reader.follow(TABLE, followed)
+
+    opened = reader.open(TABLE)
+    assert followed == opened
+    assert (followed.rows, followed.files) == (12, 2)
+
+
+def test_a_log_that_was_made_anew_is_not_followed(location: Location) -> None:
+    reader = LogReader(location)
+    figures = reader.open(TABLE)
+    for file in (folder(location) / "_delta_log").iterdir():
+        file.unlink()
+    append(location, 9)
+
+    assert not reader.follow(TABLE, figures)
+
+
+def test_another_table_at_a_tables_place_is_told_and_measured(location: Location) -> None:
+    replaced: list[Table] = []
+    measuring = Measuring(LogReader(location), on_replaced=replaced.append)
+    measuring.measure(frozenset({TABLE}))
+    for file in (folder(location) / "_delta_log").iterdir():
+        file.unlink()
+    append(location, 9)
+
+    assert measuring.measure(frozenset({TABLE})) == []
+    assert replaced == [TABLE]
+    assert measuring.figures[TABLE].rows == 9
+
+
+def test_a_damaged_entry_is_that_tables_trouble_and_its_last_figures_stay(location: Location) -> None:
+    measuring = Measuring(LogReader(location), on_replaced=lambda _: None)
+    measuring.measure(frozenset({TABLE}))
+    (folder(location) / f"_delta_log/{1:020}.json").write_bytes(b"{ no JSON\n")
+
+    errors: list[TableError] = measuring.measure(frozenset({TABLE}))
+
+    assert [str(error).startswith("silver/events has a damaged entry 1") for error in errors] == [True]
+    assert measuring.figures[TABLE].rows == 3
+
+
+def test_a_table_without_a_log_can_not_be_opened(location: Location) -> None:
+    with pytest.raises(UnreadableLogError):
+        LogReader(location).open(Table(Layer.GOLD, "nothing"))
+
+
+def test_figures_of_a_table_that_is_gone_are_dropped(location: Location) -> None:
+    measuring = Measuring(LogReader(location), on_replaced=lambda _: None)
+    measuring.measure(frozenset({TABLE}))
+
+    measuring.measure(frozenset())
+
+    assert measuring.figures == {}
