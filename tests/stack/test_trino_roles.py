@@ -24,7 +24,7 @@ READS = [
     "SELECT * FROM {table} LIMIT 1",
     'SELECT * FROM {schema}."events$history"',
     'SELECT * FROM {schema}."events$properties"',
-    "SELECT * FROM {table} FOR VERSION AS OF 0",
+    "SELECT * FROM {table} FOR VERSION AS OF 0 LIMIT 1",
     "SHOW STATS FOR {table}",
     "EXPLAIN SELECT count(*) FROM {table}",
     "SELECT 1 WHERE EXISTS (SELECT 1 FROM {table} LIMIT 1)",

@@ -99,7 +99,7 @@ def stack_sender() -> Sender:
 
 def fill(tables: Sequence[str], game: str = "Archery Duel") -> None:
     """Make sure that tables, one game's among them, have rows, and that Trino shows them."""
-    questions = [f"{rows_of(table)} LIMIT 1" for table in tables]
+    questions = [f"SELECT 1 FROM {table} LIMIT 1" for table in tables]  # noqa: S608 # names of our own
     if not all(ENGINEER.sees(question)() for question in questions):
         sender = stack_sender()
         sender.send_events(1, game)
