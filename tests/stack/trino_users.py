@@ -161,6 +161,9 @@ class NewTable:
         """Take its name out of Trino, if it has one."""
         schema, name = self.path.split("/")
         CATALOG.refusal(f"CALL system.unregister_table('{schema}', '{name}')")
+        bucket, _, folder = self.place.uri.removeprefix("s3://").partition("/")
+        note = "/".join(part for part in (folder, f"_gamelake/catalog/registrations/{self.path}.json") if part)
+        ObjectStore.of_the_tests().client.remove_object(bucket, note)
 
 
 @contextmanager
