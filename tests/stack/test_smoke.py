@@ -67,9 +67,10 @@ def test_players_are_simulated_at_a_rate_and_all_their_events_arrive(stack: Stac
     events = 2_000
     simulator = ("python", "-m", "services.simulator", "--bootstrap-servers", "kafka:9092", "--topic", "events")
     registry = ("--registry-url", "http://registry:8080/apis/ccompat/v7")
+    who = ("--kafka-credentials-file", "/run/secrets/kafka-simulator")
     how_many = ("--events", str(events), "--rate", "500", "--games", "3", "--seed", "11")
     clean = ("--undecodable", "0", "--unknown-game", "0", "--null-time", "0", "--duplicate", "0")
-    done = run_tools(stack, *simulator, *registry, *how_many, *clean)
+    done = run_tools(stack, *simulator, *who, *registry, *how_many, *clean)
 
     assert done.returncode == 0, done.stderr
     eventually(lambda: stack.event_ids().total() >= before + events, timeout=120)
