@@ -1,0 +1,163 @@
+"""What is personal in an event leaves it; players are known again until they are forgotten."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
+from services.ingest.personal.fields import personal_fields
+from services.ingest.personal.players import Players, names_not_known
+from services.ingest.personal.protection import Belonging, Protection
+from services.ingest.personal.secrecy import PlayerKey, VaultKeys
+from services.ingest.personal.sqlite_vault import SqliteVault
+from tests.unit.ingest.events import CONTRACTS
+from tests.unit.ingest.test_vault import key_file
+
+GAME = "archery_duel"
+SECRETS = ("mail@example.org", "192.0.2.7", "Ann Example", "call me on 555-0100", "device-4711", "player-1")
+
+
+@cache
+def event_descriptor() -> Descriptor:
+    source = (CONTRACTS / "submitted/v3/game_event.proto").read_text()
+    return message_at(compile_sources({ROOT_FILE: source}), (0,))
+
+
+def event_class() -> type[Message]:
+    return GetMessageClass(event_descriptor())
+
+
+def an_event(player: str = "player-1", **fields: object) -> Message:
+    return event_class()(
+        event_id="8f14e45f-ceea-467f-a8d6-0a1b2c3d4e5f", gamer_id=player, event_params={"level": 3}, **fields
+    )
+
+
+def a_telling_event() -> Message:
+    personal = {"email": SECRETS[0], "ip_address": SECRETS[1], "player_name": SECRETS[2], "free_text": SECRETS[3]}
+    event = an_event(personal=personal)
+    event.event_params.device_id = SECRETS[4]  # type: ignore[attr-defined]
+    return event
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> VaultKeys:
+    return VaultKeys.read(key_file(tmp_path))
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Iterator[SqliteVault]:
+    opened = SqliteVault(tmp_path / "vault.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def players(vault: SqliteVault, keys: VaultKeys) -> Players:
+    return Players(vault, keys, remembered=3)
+
+
+@pytest.fixture
+def protection() -> Protection:
+    return Protection(event_class(), personal_fields(event_descriptor()))
+
+
+def protect(protection: Protection, players: Players, *events: Message) -> list[Belonging]:
+    names = [protection.player_of(event) for event in events]
+    return protection.protect(events, players.look_up(GAME, dict.fromkeys(names)))
+
+
+def test_nothing_personal_is_left_in_an_event_and_all_else_is(protection: Protection, players: Players) -> None:
+    event = a_telling_event()
+
+    protect(protection, players, event)
+
+    left = event.SerializeToString()
+    assert [secret for secret in SECRETS if secret.encode() in left] == []
+    assert len(event.gamer_id) == 32  # type: ignore[attr-defined]
+    assert event.event_params.level == 3  # type: ignore[attr-defined]
+
+
+def test_what_was_cut_out_can_be_read_again_with_the_players_key_alone(
+    protection: Protection, players: Players
+) -> None:
+    (belonging,) = protect(protection, players, a_telling_event())
+
+    sealed = belonging.sealed()
+    assert [secret for secret in SECRETS if secret.encode() in sealed.sealed] == []
+    opened = event_class().FromString(belonging.player.key.open(sealed.sealed))
+    assert opened.personal.email == SECRETS[0]  # type: ignore[attr-defined]
+    assert opened.event_params.device_id == SECRETS[4]  # type: ignore[attr-defined]
+    assert SECRETS[0] not in repr(belonging)
+
+
+def test_an_event_with_nothing_to_hide_costs_the_vault_nothing(protection: Protection, players: Players) -> None:
+    assert protect(protection, players, an_event()) == []
+
+
+def test_the_same_data_goes_to_the_vault_once(protection: Protection, players: Players) -> None:
+    (belonging,) = protect(protection, players, a_telling_event(), a_telling_event())
+    belonging.player.is_kept(belonging.data)
+
+    again = protection.protect([a_telling_event()], {"player-1": belonging.player})
+
+    assert again == []
+
+
+def test_the_same_player_has_the_same_pseudonym_in_every_process(
+    vault: SqliteVault, keys: VaultKeys, protection: Protection
+) -> None:
+    events = [an_event(), an_event("player-2"), an_event()]
+    for event in events:
+        protect(protection, Players(vault, keys, remembered=3), event)
+
+    first, second, third = (event.gamer_id for event in events)  # type: ignore[attr-defined]
+    assert first == third != second
+
+
+def test_players_are_remembered_and_the_longest_unseen_are_let_go(players: Players) -> None:
+    for name in ("a", "b", "c"):
+        players.remember(GAME, players.look_up(GAME, [name]))
+    players.known(GAME, "a")
+    players.remember(GAME, players.look_up(GAME, ["d"]))
+
+    assert names_not_known(players, GAME, ["a", "b", "b", "c", "d"]) == ["b"]
+    assert names_not_known(players, "bingo_harbor", ["a"]) == ["a"]
+
+
+def test_a_player_who_was_forgotten_elsewhere_is_forgotten_here(
+    vault: SqliteVault, keys: VaultKeys, players: Players
+) -> None:
+    players.remember(GAME, players.look_up(GAME, ["a", "b"]))
+    before = players.known(GAME, "a")
+    vault.forget(keys.token(GAME, "a"))
+
+    assert players.forget_the_erased() == 1
+    assert players.forget_the_erased() == 0
+
+    assert names_not_known(players, GAME, ["a", "b"]) == ["a"]
+    again = players.look_up(GAME, ["a"])["a"]
+    assert before is not None
+    assert again.key.pseudonym != before.key.pseudonym
+
+
+def test_two_processes_that_meet_a_new_player_at_once_agree(
+    vault: SqliteVault, keys: VaultKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = Players(vault, keys, remembered=3), Players(vault, keys, remembered=3)
+    first = one.look_up(GAME, ["a"])["a"]
+    # The other asked before the first was there, and adds after it.
+    monkeypatch.setattr(vault, "find", lambda _tokens: {})
+
+    second = other.look_up(GAME, ["a"])["a"]
+
+    assert second.key.pseudonym == first.key.pseudonym
+
+
+def test_a_key_has_the_same_pseudonym_for_ever() -> None:
+    assert PlayerKey(GAME, bytes(range(32))).pseudonym == "e5adf757c9c056b012255fffbf4bed99"
