@@ -54,12 +54,13 @@ def measure(rate: int, seconds: int, tell: Tell) -> Throughput:
     """
     ends, taken = Ends(), Taken()
     before = ends.now()
-    simulator = start_simulator(rate, rate * (seconds + _WARM_UP_SECONDS))
+    # Longer than it is looked at, so that no look falls behind its end.
+    simulator = start_simulator(rate, rate * (seconds + _WARM_UP_SECONDS + _SECONDS_BETWEEN_LOOKS))
     _wait_for(lambda: ends.now() != before, _START_SECONDS, "the simulator sent nothing")
     time.sleep(_WARM_UP_SECONDS)
     cpu, started, batches, rows = cpu_seconds(), time.monotonic(), taken.batches, taken.rows
     samples = [_look(ends, taken, before, started)]
-    while samples[-1].seconds < seconds - _SECONDS_BETWEEN_LOOKS and simulator.poll() is None:
+    while samples[-1].seconds < seconds - 1 and simulator.poll() is None:
         time.sleep(max(0.0, len(samples) * _SECONDS_BETWEEN_LOOKS - (time.monotonic() - started)))
         samples.append(_look(ends, taken, before, started))
         tell(_line(samples))
