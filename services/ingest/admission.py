@@ -1,21 +1,19 @@
-"""From a body to Kafka records: each event read, checked and encoded; one that may not pass holds up no other."""
+"""From a body to events that may pass: each read and checked; one that may not pass holds up no other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from gamelake.contracts.games import GamesContract, GameSpec
 from services.ingest.checking import Checker
 from services.ingest.errors import UnsupportedTypeError
 from services.ingest.json_events import JsonEvents
-from services.ingest.producing import Record
 from services.ingest.protobuf_events import ProtobufEvents
 from services.ingest.rejections import RejectedError, Rejection
-from services.simulator.encoding import frame_header
-from services.simulator.schemas import EventSchema
 
 JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
@@ -35,18 +33,17 @@ class Form(Protocol):
 class Admitted:
     """What became of a body."""
 
-    records: list[Record]
+    events: list[Message]
     rejections: list[Rejection]
 
 
 class Admission:
-    """Reads the events of one version of the contract."""
+    """Reads the events of one contract."""
 
-    def __init__(self, contract: GamesContract, schema: EventSchema, schema_id: int) -> None:
+    def __init__(self, contract: GamesContract, event: Descriptor) -> None:
         self._games = {game.name: game for game in contract.games}
         self._limits = contract.event_time
-        self._header = frame_header(schema_id)
-        self._forms: dict[str, Form] = {JSON: JsonEvents(schema.message), PROTOBUF: ProtobufEvents(schema.message)}
+        self._forms: dict[str, Form] = {JSON: JsonEvents(event), PROTOBUF: ProtobufEvents(event)}
 
     def game(self, name: str) -> GameSpec:
         """A game of the contract."""
@@ -74,10 +71,5 @@ class Admission:
             except RejectedError as rejected:
                 admitted.rejections.append(Rejection(index, rejected.reason, rejected.field))
             else:
-                admitted.records.append(self._record(event))
+                admitted.events.append(event)
         return admitted
-
-    def _record(self, event: Message) -> Record:
-        # One player's events stay in order in one partition, and a game's spread over all of them.
-        key: str = event.gamer_id  # type: ignore[attr-defined] # the contract's messages are made at run time
-        return Record(key.encode(), self._header + event.SerializeToString())

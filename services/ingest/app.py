@@ -16,6 +16,8 @@ from services.ingest import metrics
 from services.ingest.answers import Answer, page, problem
 from services.ingest.endpoint import EventsEndpoint
 from services.ingest.keys import Keyring
+from services.ingest.personal.guard import Guard
+from services.ingest.personal.vault import VaultUnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ class App:
                 loop.run_until_complete(self._upkeep)
         if self._endpoint is not None:
             self._endpoint.outbox.close(_CLOSE_PATIENCE)
+            self._endpoint.guard.close()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
         """Answer a request."""
@@ -83,6 +86,13 @@ class App:
             self._keyring.refresh()
             if self._endpoint is not None:
                 metrics.show_waiting(self._endpoint.outbox.waiting_records)
+                await self._let_go_of_the_erased(self._endpoint.guard)
+
+    async def _let_go_of_the_erased(self, guard: Guard) -> None:
+        try:
+            await guard.let_go_of_the_erased()
+        except VaultUnavailableError as error:
+            log.warning("who was forgotten can't be asked: %s", error)
 
     async def _welcome(self) -> Answer:
         return page(_HTML, (_PAGES / "welcome.html").read_bytes())

@@ -1,20 +1,29 @@
 """One request to send events, from its headers to its answer."""
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import Message
+
 from services.ingest import metrics
 from services.ingest.admission import Admission, Admitted
 from services.ingest.answers import Answer, refused, taken
-from services.ingest.errors import RefusedError, TooLargeError, TooSlowError, UnreadableBodyError
+from services.ingest.encoding import Encoder
+from services.ingest.errors import NotTakenError, RefusedError, TooLargeError, TooSlowError, UnreadableBodyError
 from services.ingest.keys import GameKey
+from services.ingest.personal.guard import Guard
+from services.ingest.personal.secrecy import TamperedError
+from services.ingest.personal.vault import VaultUnavailableError
 from services.ingest.producing import Outbox
 from services.ingest.rates import RateLimits
 from services.ingest.settings import BodyLimits
 from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, Claim, Doorkeeper
 from services.ingest.unpacking import unpack
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,8 @@ class EventsEndpoint:
     rates: RateLimits
     limits: BodyLimits
     admission: Admission
+    guard: Guard
+    encoder: Encoder
     outbox: Outbox
 
     async def answer(self, scope: Any, protocol: Any) -> Answer:  # noqa: ANN401 # RSGI's, which has no types
@@ -49,10 +60,21 @@ class EventsEndpoint:
         return await self._send(key, self.admission.admit(form, written, self.admission.game(key.game)))
 
     async def _send(self, key: GameKey, admitted: Admitted) -> Answer:
-        if admitted.records:
-            await self.outbox.send(admitted.records)
-        metrics.count_events(key.game, len(admitted.records), admitted.rejections)
-        return taken(len(admitted.records), admitted.rejections)
+        if admitted.events:
+            await self._protect(key.game, admitted.events)
+            await self.outbox.send(self.encoder.encode(admitted.events))
+        metrics.count_events(key.game, len(admitted.events), admitted.rejections)
+        return taken(len(admitted.events), admitted.rejections)
+
+    async def _protect(self, game: str, events: list[Message]) -> None:
+        try:
+            await self.guard.protect(game, events)
+        except VaultUnavailableError as error:
+            log.warning("the vault does not answer: %s", error)
+            raise NotTakenError("the vault does not answer") from None
+        except TamperedError:
+            log.exception("the vault is not what was written")
+            raise NotTakenError("the vault can't be read") from None
 
     async def _body(self, announced: str, protocol: Any) -> bytes:  # noqa: ANN401 # see above
         """The whole body, unless it is too large or too slow."""

@@ -2,11 +2,20 @@
 
 import logging
 
+from google.protobuf.message_factory import GetMessageClass
+
 from gamelake.contracts.games import load_games
 from services.ingest.admission import Admission
 from services.ingest.app import App
+from services.ingest.encoding import Encoder
 from services.ingest.endpoint import EventsEndpoint
 from services.ingest.keys import Keyring
+from services.ingest.personal.fields import load_submitted, personal_fields
+from services.ingest.personal.guard import Guard
+from services.ingest.personal.players import Players
+from services.ingest.personal.protection import Protection
+from services.ingest.personal.secrecy import VaultKeys
+from services.ingest.personal.sqlite_vault import SqliteVault
 from services.ingest.producing import Outbox
 from services.ingest.rates import RateLimits
 from services.ingest.settings import IngestServiceSettings
@@ -25,16 +34,21 @@ def create() -> App:
     settings = IngestServiceSettings.from_env()
     contract = load_games(settings.contracts / "games.yaml")
     schemas = load_schemas(settings.contracts, settings.contract_version)
+    submitted = load_submitted(settings.contracts, settings.contract_version)
     ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic)
     keyring = Keyring(settings.keys_file, contract)
-    admission = Admission(contract, schemas[-1], ids[-1])
+    vault_keys = VaultKeys.read(settings.vault_keys_file)
+    protection = Protection(GetMessageClass(submitted), personal_fields(submitted))
 
     def endpoint() -> EventsEndpoint:
+        vault = SqliteVault(settings.vault_file)
         return EventsEndpoint(
             doorkeeper=Doorkeeper(keyring, settings.signature_window),
             rates=RateLimits(settings.burst, settings.processes),
             limits=settings.body,
-            admission=admission,
+            admission=Admission(contract, submitted),
+            guard=Guard(vault, Players(vault, vault_keys, settings.remembered_players), protection),
+            encoder=Encoder(ids[-1]),
             outbox=Outbox(settings.kafka, settings.topic, settings.queue),
         )
 

@@ -38,6 +38,9 @@ class IngestServiceSettings:
     contracts: Path
     contract_version: int
     keys_file: Path
+    vault_file: Path
+    vault_keys_file: Path
+    remembered_players: int
     signature_window: timedelta
     burst: timedelta
     body: BodyLimits
@@ -63,6 +66,9 @@ class IngestServiceSettings:
             contracts=_CONTRACTS,
             contract_version=read.whole("INGEST_CONTRACT_VERSION", 3, 1, 1000),
             keys_file=Path(read.required("INGEST_KEYS_FILE")),
+            vault_file=Path(read.required("INGEST_VAULT_FILE")),
+            vault_keys_file=Path(read.required("INGEST_VAULT_KEYS_FILE")),
+            remembered_players=read.whole("INGEST_REMEMBERED_PLAYERS", 100_000, 1, 10_000_000),
             signature_window=timedelta(seconds=read.number("INGEST_SIGNATURE_WINDOW_SECONDS", 300, 1, 3600)),
             burst=timedelta(seconds=read.number("INGEST_BURST_SECONDS", 2, 0.1, 60)),
             body=BodyLimits(

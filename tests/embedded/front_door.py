@@ -1,7 +1,9 @@
 """The ingest service as a process, and a game that sends to it."""
 
+import base64
 import http.client
 import json
+import os
 import sys
 import time
 import uuid
@@ -50,6 +52,7 @@ class FrontDoor:
     """The running service."""
 
     port: int
+    folder: Path
     process: ChildProcess
     _program: Program = field(repr=False)
 
@@ -58,6 +61,9 @@ class FrontDoor:
         """Start the service with the keys of one game, and wait until it answers."""
         keys = folder / "keys.yaml"
         keys.write_text(f"keys: [{{id: {KEY}, game: archery_duel, secrets: [{SECRET}], rate: 1000000}}]\n")
+        vault_keys = folder / "vault-keys.yaml"
+        some_key = base64.b64encode(os.urandom(32)).decode()
+        vault_keys.write_text(f"index: {some_key}\ncurrent: first\nkeys: {{first: {some_key}}}\n")
         port = free_port()
         variables = {
             "PYTHONPATH": str(REPOSITORY),
@@ -65,6 +71,8 @@ class FrontDoor:
             "GAMELAKE_REGISTRY_URL": registry_url,
             "GAMELAKE_TOPIC": topic,
             "INGEST_KEYS_FILE": str(keys),
+            "INGEST_VAULT_FILE": str(folder / "vault.db"),
+            "INGEST_VAULT_KEYS_FILE": str(vault_keys),
             "INGEST_PORT": str(port),
         }
         command = (sys.executable, "-m", "services.ingest")
@@ -74,7 +82,7 @@ class FrontDoor:
             log_file=folder / "ingest.log",
             environment=variables | settings,
         )
-        door = cls(port, ChildProcess(program), program)
+        door = cls(port, folder, ChildProcess(program), program)
         door.await_answers()
         return door
 

@@ -2,6 +2,7 @@
 
 import gzip
 import socket
+import sqlite3
 import threading
 import time
 import uuid
@@ -23,6 +24,8 @@ from tests.embedded.front_door import KEY, FrontDoor, Reply, body_of, events
 from tests.eventually import eventually
 
 PARTITIONS = 3
+# A record's key.
+_PSEUDONYM_CHARACTERS = 32
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 
 
@@ -52,20 +55,23 @@ def door(
     opened.process.stop()
 
 
-def ids_in(kafka: EmbeddedKafka, topic: str) -> Counter[str]:
-    """How often each event stands in a topic."""
-    event = GetMessageClass(load_schemas(CONTRACTS, 3)[-1].message)
+def values_in(kafka: EmbeddedKafka, topic: str) -> list[bytes]:
+    """All records of a topic: key and value of each, one behind the other."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "test"})
     ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in range(PARTITIONS)}
     consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
-    found: Counter[str] = Counter()
-    while sum(found.values()) < sum(ends.values()):
-        for message in consumer.consume(1000, timeout=1):
-            value = message.value()
-            assert value is not None
-            found[event.FromString(value[HEADER_BYTES:]).event_id] += 1  # type: ignore[attr-defined]
+    found: list[bytes] = []
+    while len(found) < sum(ends.values()):
+        found += [(message.key() or b"") + (message.value() or b"") for message in consumer.consume(1000, timeout=1)]
     consumer.close()
     return found
+
+
+def ids_in(kafka: EmbeddedKafka, topic: str) -> Counter[str]:
+    """How often each event stands in a topic."""
+    event = GetMessageClass(load_schemas(CONTRACTS, 3)[-1].message)
+    bodies = [value[_PSEUDONYM_CHARACTERS + HEADER_BYTES :] for value in values_in(kafka, topic)]
+    return Counter(event.FromString(body).event_id for body in bodies)  # type: ignore[attr-defined]
 
 
 def test_events_that_were_accepted_are_in_kafka_once(door: FrontDoor, kafka: EmbeddedKafka, name: str) -> None:
@@ -139,6 +145,44 @@ def test_the_pages_for_people_and_programs_answer(door: FrontDoor) -> None:
 
     assert {path: reply.status for path, reply in pages.items()} == dict.fromkeys(pages, 200)
     assert b'gamelake_ingest_events_accepted_total{game="archery_duel"}' in pages["/metrics"].body
+
+
+def test_nothing_personal_is_anywhere_but_in_the_vault_and_there_it_is_sealed(
+    door: FrontDoor, kafka: EmbeddedKafka, name: str
+) -> None:
+    secrets = [f"{kind}-{uuid.uuid4().hex}" for kind in ("player", "device", "mail", "address", "name", "text")]
+    player, device, *told = secrets
+    personal = dict(zip(("email", "ip_address", "player_name", "free_text"), told, strict=True))
+    sent = events(3, gamer_id=player, event_params={"device_id": device, "level": 7}, personal=personal)
+
+    accepted = door.send(body_of(sent)).taken.accepted
+    refused = door.send(body_of(events(1, event_name="", personal=personal))).taken.rejected
+
+    assert (accepted, refused) == (3, [{"index": 0, "reason": "no_event_name", "field": "event_name"}])
+    values = b"".join(values_in(kafka, name))
+    files = b"".join(file.read_bytes() for file in door.folder.iterdir())
+    metrics = door.get("/metrics").body
+    for secret in secrets:
+        assert secret.encode() not in values
+        assert secret.encode() not in files
+        assert secret.encode() not in metrics
+    assert str(sent[0]["event_id"]).encode() in values
+    assert b"personal_data" in files
+
+
+def test_without_its_vault_the_service_takes_nothing_personal(door: FrontDoor, kafka: EmbeddedKafka, name: str) -> None:
+    somebody = events(1, gamer_id=f"new-{uuid.uuid4()}")
+    vault = door.folder / "vault.db"
+    with sqlite3.connect(vault, isolation_level=None) as held:
+        held.execute("BEGIN EXCLUSIVE")
+        reply = door.send(body_of(somebody))
+        held.execute("ROLLBACK")
+    held.close()
+
+    again = door.send(body_of(somebody))
+
+    assert (reply.status, "retry-after" in reply.headers, again.taken.accepted) == (503, True, 1)
+    assert ids_in(kafka, name)[str(somebody[0]["event_id"])] == 1
 
 
 class Traffic:

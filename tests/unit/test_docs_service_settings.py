@@ -77,6 +77,8 @@ def required(tmp_path: Path) -> dict[str, str]:
         "PROVISION_SECRETS": str(tmp_path),
         "ALERT_RECEIVER_FILE": "/var/lib/alerts/alerts.jsonl",
         "INGEST_KEYS_FILE": "/run/secrets/ingest-keys",
+        "INGEST_VAULT_FILE": "/var/lib/vault/vault.db",
+        "INGEST_VAULT_KEYS_FILE": "/run/secrets/vault-keys",
     }
 
 

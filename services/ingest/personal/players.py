@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.ingest.personal.secrecy import PlayerKey, VaultKeys
-from services.ingest.personal.vault import StoredPlayer, Vault
+from services.ingest.personal.vault import Erasure, StoredPlayer, Vault
 
 # A player has a device or two and one e-mail address; who has more is written to the vault again, which knows it.
 _KEPT = 8
@@ -30,7 +30,10 @@ class Player:
 
 
 class Players:
-    """Remembers so many players, the ones that were seen last; not to be used by two threads at once."""
+    """Remembers so many players, the ones that were seen last.
+
+    What asks the vault may run on any thread; what remembers, on one alone.
+    """
 
     def __init__(self, vault: Vault, keys: VaultKeys, remembered: int) -> None:
         self._vault = vault
@@ -70,19 +73,21 @@ class Players:
             _, oldest = self._players.popitem(last=False)
             self._by_pseudonym.pop(oldest.key.pseudonym, None)
 
-    def forget_the_erased(self) -> int:
-        """Let go of players whom the vault has forgotten since; gives how many there were.
+    def erased_since(self) -> Sequence[Erasure]:
+        """Whom the vault has forgotten since the last erasure that was let go of; may run on another thread.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
         """
-        erasures = self._vault.erasures_after(self._last_erasure)
+        return self._vault.erasures_after(self._last_erasure)
+
+    def let_go(self, erasures: Sequence[Erasure]) -> None:
+        """Forget players whom the vault has forgotten."""
         for erasure in erasures:
             self._last_erasure = erasure.number
             place = self._by_pseudonym.pop(erasure.pseudonym, None)
             if place is not None:
                 self._players.pop(place, None)
-        return len(erasures)
 
     def _made(self, game: str, token: bytes) -> StoredPlayer:
         key = PlayerKey.new(game)
@@ -96,8 +101,3 @@ class Players:
 
     def _unwrapped(self, stored: StoredPlayer) -> PlayerKey:
         return self._keys.unwrap(stored.game, stored.wrapped_key, stored.key_id, stored.token)
-
-
-def names_not_known(players: Players, game: str, names: Sequence[str]) -> list[str]:
-    """The names, each once, of players that are not remembered."""
-    return [name for name in dict.fromkeys(names) if players.known(game, name) is None]

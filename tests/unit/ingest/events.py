@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+from google.protobuf.descriptor import Descriptor
+
 from gamelake.contracts.games import GamesContract, load_games
 from services.ingest.admission import Admission
+from services.ingest.personal.fields import load_submitted
 from services.simulator.schemas import EventSchema, load_schemas
 
 CONTRACTS = Path(__file__).parents[3] / "contracts"
@@ -22,6 +25,12 @@ def schema() -> EventSchema:
 
 
 @cache
+def submitted() -> Descriptor:
+    """The event as games send it."""
+    return load_submitted(CONTRACTS, 3)
+
+
+@cache
 def contract() -> GamesContract:
     """The games."""
     return load_games(CONTRACTS / "games.yaml")
@@ -30,7 +39,7 @@ def contract() -> GamesContract:
 @cache
 def admission() -> Admission:
     """What the service does with bodies."""
-    return Admission(contract(), schema(), SCHEMA_ID)
+    return Admission(contract(), submitted())
 
 
 def an_event(**fields: object) -> dict[str, object]:

@@ -8,10 +8,11 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from services.ingest.admission import JSON, PROTOBUF, Admitted
+from services.ingest.encoding import Encoder
 from services.ingest.errors import TooLargeError, UnreadableBodyError, UnsupportedTypeError
 from services.ingest.rejections import Reason
 from services.simulator.encoding import frame_header
-from tests.unit.ingest.events import GAME, SCHEMA_ID, admission, an_event, body_of, schema
+from tests.unit.ingest.events import GAME, SCHEMA_ID, admission, an_event, body_of, schema, submitted
 
 
 def admit(body: bytes, content_type: str = JSON) -> Admitted:
@@ -21,15 +22,9 @@ def admit(body: bytes, content_type: str = JSON) -> Admitted:
 
 def only_rejection(body: bytes, content_type: str = JSON) -> tuple[Reason, str]:
     admitted = admit(body, content_type)
-    assert admitted.records == []
+    assert admitted.events == []
     (rejection,) = admitted.rejections
     return rejection.reason, rejection.field
-
-
-def read(value: bytes) -> Message:
-    header = frame_header(SCHEMA_ID)
-    assert value.startswith(header)
-    return GetMessageClass(schema().message).FromString(value[len(header) :])
 
 
 def delimited(*events: bytes) -> bytes:
@@ -37,7 +32,7 @@ def delimited(*events: bytes) -> bytes:
 
 
 def a_message(**fields: object) -> Message:
-    message = GetMessageClass(schema().message)(
+    message = GetMessageClass(submitted())(
         event_id=str(uuid.uuid4()), event_name="purchase", gamer_id="player-2", **fields
     )
     message.event_time.FromDatetime(datetime.now(UTC))  # type: ignore[attr-defined]
@@ -47,9 +42,8 @@ def a_message(**fields: object) -> Message:
 def test_an_event_becomes_a_record_of_the_contract_with_the_time_of_its_arrival() -> None:
     written = an_event(event_params={"platform": "ios", "level": 3, "amount": 1.5}, attributes={"a": "b"})
 
-    (record,) = admit(body_of(written)).records
+    (event,) = admit(body_of(written)).events
 
-    event = read(record.value)
     assert event.event_id == written["event_id"]  # type: ignore[attr-defined]
     assert event.event_params.level == 3  # type: ignore[attr-defined]
     assert event.attributes["a"] == "b"  # type: ignore[attr-defined]
@@ -62,29 +56,34 @@ def test_a_times_offset_and_microseconds_are_kept() -> None:
         event_time=moment.astimezone().isoformat(), event_params={"client_event_time": moment.isoformat()}
     )
 
-    (record,) = admit(body_of(written)).records
+    (event,) = admit(body_of(written)).events
 
-    event = read(record.value)
     assert event.event_time.ToDatetime(UTC) == moment  # type: ignore[attr-defined]
     assert event.event_params.client_event_time.ToDatetime(UTC) == moment  # type: ignore[attr-defined]
 
 
-def test_the_same_player_has_the_same_key() -> None:
-    records = admit(body_of(an_event(), an_event(), an_event(gamer_id="player-9"))).records
+def test_a_record_stands_in_the_frame_of_the_lakes_schema_under_its_players_name() -> None:
+    events = admit(body_of(an_event(), an_event(gamer_id="player-9"))).events
 
-    assert [record.key for record in records] == [b"player-1", b"player-1", b"player-9"]
+    records = Encoder(SCHEMA_ID).encode(events)
+
+    assert [record.key for record in records] == [b"player-1", b"player-9"]
+    header = frame_header(SCHEMA_ID)
+    assert all(record.value.startswith(header) for record in records)
+    kept = GetMessageClass(schema().message).FromString(records[1].value[len(header) :])
+    assert kept.gamer_id == "player-9"  # type: ignore[attr-defined]
 
 
 def test_an_event_without_a_game_gets_the_keys_game() -> None:
-    (record,) = admit(body_of(an_event())).records
+    (event,) = admit(body_of(an_event())).events
 
-    assert read(record.value).game_name == "Archery Duel"  # type: ignore[attr-defined]
+    assert event.game_name == "Archery Duel"  # type: ignore[attr-defined]
 
 
 def test_a_bad_event_holds_up_no_other_and_is_named_by_its_place() -> None:
     admitted = admit(body_of(an_event(), "no object", an_event(), {"event_id": "x"}))
 
-    assert len(admitted.records) == 2
+    assert len(admitted.events) == 2
     assert [(each.index, each.reason) for each in admitted.rejections] == [
         (1, Reason.MALFORMED),
         (3, Reason.NO_EVENT_ID),
@@ -120,21 +119,22 @@ def test_what_is_wrong_with_an_event_is_said_by_the_contracts_names_alone(
 
 
 def test_a_name_of_the_games_own_may_stand_in_the_event() -> None:
-    assert len(admit(body_of(an_event(game_name="Archery Duel"))).records) == 1
+    assert len(admit(body_of(an_event(game_name="Archery Duel"))).events) == 1
 
 
 def test_protobuf_events_stand_behind_their_lengths() -> None:
     events = [a_message(), a_message(session_id="x" * 200)]
 
-    records = admit(delimited(*(event.SerializeToString() for event in events)), PROTOBUF).records
+    admitted = admit(delimited(*(event.SerializeToString() for event in events)), PROTOBUF).events
 
-    assert [read(record.value).event_id for record in records] == [event.event_id for event in events]  # type: ignore[attr-defined]
+    assert admitted != events
+    assert [event.event_id for event in admitted] == [event.event_id for event in events]  # type: ignore[attr-defined]
 
 
 def test_a_message_that_is_none_holds_up_no_other() -> None:
     admitted = admit(delimited(b"\xff\xff\xff", a_message().SerializeToString()), PROTOBUF)
 
-    assert len(admitted.records) == 1
+    assert len(admitted.events) == 1
     assert [(each.index, each.reason) for each in admitted.rejections] == [(0, Reason.MALFORMED)]
 
 

@@ -1,25 +1,16 @@
 """The contract of what games send: which fields are personal, and that all others are those of the lake."""
 
-from pathlib import Path
-
 import pytest
 from google.protobuf.descriptor import Descriptor
 
 from gamelake.errors import ContractError
 from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
 from services.ingest.personal.fields import personal_fields
-from tests.unit.ingest.events import CONTRACTS, schema
-
-SUBMITTED = CONTRACTS / "submitted" / "v3" / "game_event.proto"
+from tests.unit.ingest.events import schema, submitted
 
 
 def compiled(source: str) -> Descriptor:
     return message_at(compile_sources({ROOT_FILE: source}), (0,))
-
-
-@pytest.fixture(scope="module")
-def submitted() -> Descriptor:
-    return compiled(Path(SUBMITTED).read_text())
 
 
 def shape(message: Descriptor) -> dict[str, object]:
@@ -37,15 +28,15 @@ def shape(message: Descriptor) -> dict[str, object]:
     }
 
 
-def test_the_marked_fields_are_the_personal_ones(submitted: Descriptor) -> None:
-    fields = personal_fields(submitted)
+def test_the_marked_fields_are_the_personal_ones() -> None:
+    fields = personal_fields(submitted())
 
     assert fields.player == "gamer_id"
     assert [str(path) for path in fields.vault] == ["event_params.device_id", "personal"]
 
 
-def test_what_is_not_personal_is_as_in_the_lake(submitted: Descriptor) -> None:
-    sent, kept = shape(submitted), shape(schema().message)
+def test_what_is_not_personal_is_as_in_the_lake() -> None:
+    sent, kept = shape(submitted()), shape(schema().message)
     del sent["personal"]
 
     assert sent == kept

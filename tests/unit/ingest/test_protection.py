@@ -1,35 +1,29 @@
 """What is personal in an event leaves it; players are known again until they are forgotten."""
 
-from collections.abc import Iterator
-from functools import cache
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
 from services.ingest.personal.fields import personal_fields
-from services.ingest.personal.players import Players, names_not_known
+from services.ingest.personal.guard import Guard
+from services.ingest.personal.players import Players
 from services.ingest.personal.protection import Belonging, Protection
 from services.ingest.personal.secrecy import PlayerKey, VaultKeys
 from services.ingest.personal.sqlite_vault import SqliteVault
-from tests.unit.ingest.events import CONTRACTS
+from services.ingest.personal.vault import SealedData, StoredPlayer, VaultUnavailableError
+from tests.unit.ingest.events import submitted
 from tests.unit.ingest.test_vault import key_file
 
 GAME = "archery_duel"
 SECRETS = ("mail@example.org", "192.0.2.7", "Ann Example", "call me on 555-0100", "device-4711", "player-1")
 
 
-@cache
-def event_descriptor() -> Descriptor:
-    source = (CONTRACTS / "submitted/v3/game_event.proto").read_text()
-    return message_at(compile_sources({ROOT_FILE: source}), (0,))
-
-
 def event_class() -> type[Message]:
-    return GetMessageClass(event_descriptor())
+    return GetMessageClass(submitted())
 
 
 def an_event(player: str = "player-1", **fields: object) -> Message:
@@ -64,7 +58,7 @@ def players(vault: SqliteVault, keys: VaultKeys) -> Players:
 
 @pytest.fixture
 def protection() -> Protection:
-    return Protection(event_class(), personal_fields(event_descriptor()))
+    return Protection(event_class(), personal_fields(submitted()))
 
 
 def protect(protection: Protection, players: Players, *events: Message) -> list[Belonging]:
@@ -126,8 +120,8 @@ def test_players_are_remembered_and_the_longest_unseen_are_let_go(players: Playe
     players.known(GAME, "a")
     players.remember(GAME, players.look_up(GAME, ["d"]))
 
-    assert names_not_known(players, GAME, ["a", "b", "b", "c", "d"]) == ["b"]
-    assert names_not_known(players, "bingo_harbor", ["a"]) == ["a"]
+    assert [name for name in ("a", "b", "c", "d") if players.known(GAME, name) is None] == ["b"]
+    assert players.known("bingo_harbor", "a") is None
 
 
 def test_a_player_who_was_forgotten_elsewhere_is_forgotten_here(
@@ -137,10 +131,11 @@ def test_a_player_who_was_forgotten_elsewhere_is_forgotten_here(
     before = players.known(GAME, "a")
     vault.forget(keys.token(GAME, "a"))
 
-    assert players.forget_the_erased() == 1
-    assert players.forget_the_erased() == 0
+    players.let_go(players.erased_since())
 
-    assert names_not_known(players, GAME, ["a", "b"]) == ["a"]
+    assert players.known(GAME, "a") is None
+    assert players.known(GAME, "b") is not None
+    assert players.erased_since() == []
     again = players.look_up(GAME, ["a"])["a"]
     assert before is not None
     assert again.key.pseudonym != before.key.pseudonym
@@ -161,3 +156,81 @@ def test_two_processes_that_meet_a_new_player_at_once_agree(
 
 def test_a_key_has_the_same_pseudonym_for_ever() -> None:
     assert PlayerKey(GAME, bytes(range(32))).pseudonym == "e5adf757c9c056b012255fffbf4bed99"
+
+
+class AwayVault(SqliteVault):
+    """A vault that answers only while it is told to."""
+
+    away = False
+
+    def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
+        """See `Vault`."""
+        if self.away:
+            raise VaultUnavailableError("away")
+        return super().find(tokens)
+
+    def keep(self, data: Sequence[SealedData]) -> None:
+        """See `Vault`."""
+        if self.away:
+            raise VaultUnavailableError("away")
+        super().keep(data)
+
+
+@pytest.fixture
+def away_vault(tmp_path: Path) -> Iterator[AwayVault]:
+    opened = AwayVault(tmp_path / "away.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def guard(away_vault: AwayVault, keys: VaultKeys, protection: Protection) -> Guard:
+    return Guard(away_vault, Players(away_vault, keys, remembered=2), protection)
+
+
+def test_the_vault_has_what_an_event_lost_before_the_event_goes_on(
+    guard: Guard, away_vault: AwayVault, keys: VaultKeys
+) -> None:
+    event = a_telling_event()
+
+    asyncio.run(guard.protect(GAME, [event]))
+
+    token = keys.token(GAME, "player-1")
+    row = away_vault.find([token])[token]
+    key = keys.unwrap(row.game, row.wrapped_key, row.key_id, token)
+    (sealed,) = away_vault.data_of(event.gamer_id)  # type: ignore[attr-defined]
+    assert event_class().FromString(key.open(sealed)).personal.email == SECRETS[0]  # type: ignore[attr-defined]
+
+
+def test_a_batch_of_more_players_than_are_remembered_is_protected_whole(guard: Guard) -> None:
+    events = [an_event(f"player-{number % 5}") for number in range(20)]
+
+    asyncio.run(guard.protect(GAME, events))
+
+    assert len({event.gamer_id for event in events}) == 5  # type: ignore[attr-defined]
+
+
+def test_while_the_vault_is_away_nothing_passes_that_it_would_have_to_keep(guard: Guard, away_vault: AwayVault) -> None:
+    asyncio.run(guard.protect(GAME, [an_event()]))
+    away_vault.away = True
+
+    for event in (an_event("somebody-new"), a_telling_event()):
+        with pytest.raises(VaultUnavailableError):
+            asyncio.run(guard.protect(GAME, [event]))
+    plain = an_event()
+    asyncio.run(guard.protect(GAME, [plain]))
+
+    assert len(plain.gamer_id) == 32  # type: ignore[attr-defined]
+
+
+def test_whoever_is_forgotten_elsewhere_gets_another_pseudonym_here(
+    guard: Guard, away_vault: AwayVault, keys: VaultKeys
+) -> None:
+    before, after = an_event(), an_event()
+    asyncio.run(guard.protect(GAME, [before]))
+    away_vault.forget(keys.token(GAME, "player-1"))
+
+    asyncio.run(guard.let_go_of_the_erased())
+    asyncio.run(guard.protect(GAME, [after]))
+
+    assert before.gamer_id != after.gamer_id  # type: ignore[attr-defined]
