@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_H
 from services.ingest.unpacking import unpack
 
 log = logging.getLogger(__name__)
+
+# What is read of a body that is refused unread, in largest bodies.
+_DISCARDED_BODIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,34 @@ class EventsEndpoint:
 
     async def _take(self, headers: Any, protocol: Any) -> Answer:  # noqa: ANN401 # see above
         claim = Claim(headers.get(KEY_HEADER, ""), headers.get(TIMESTAMP_HEADER, ""), headers.get(SIGNATURE_HEADER, ""))
-        key = self.doorkeeper.recognise(claim, time.time())
-        form = self.admission.form(headers.get("content-type", ""))
-        body = await self._body(headers.get("content-length", ""), protocol)
+        announced = headers.get("content-length", "")
+        try:
+            key = self.doorkeeper.recognise(claim, time.time())
+            form = self.admission.form(headers.get("content-type", ""))
+            self._check_announced(announced)
+        except RefusedError:
+            await self._discard(protocol)
+            raise
+        body = await self._body(announced, protocol)
         self.doorkeeper.check(key, claim, body)
         content = unpack(body, headers.get("content-encoding", ""), self.limits.unpacked)
         written = form.split(content, self.limits.events)
         self.rates.take(key.game, key.rate, len(written), time.monotonic())
         return await self._send(key, self.admission.admit(form, written, self.admission.game(key.game)))
+
+    def _check_announced(self, length: str) -> None:
+        if length and (not length.isdigit() or int(length) > self.limits.size):
+            raise TooLargeError(f"a body may have {self.limits.size} bytes")
+
+    async def _discard(self, protocol: Any) -> None:  # noqa: ANN401 # see above
+        """Read on for a while: a client that is still writing when the connection closes never sees the answer."""
+        left = _DISCARDED_BODIES * self.limits.size
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.patience.total_seconds()):
+                async for chunk in protocol:
+                    left -= len(chunk)
+                    if left < 0:
+                        return
 
     async def _send(self, key: GameKey, admitted: Admitted) -> Answer:
         if admitted.events:
@@ -78,8 +102,6 @@ class EventsEndpoint:
 
     async def _body(self, announced: str, protocol: Any) -> bytes:  # noqa: ANN401 # see above
         """The whole body, unless it is too large or too slow."""
-        if announced and (not announced.isdigit() or int(announced) > self.limits.size):
-            raise TooLargeError(f"a body may have {self.limits.size} bytes")
         try:
             async with asyncio.timeout(self.limits.patience.total_seconds()):
                 body = await (protocol() if announced else self._unannounced(protocol))

@@ -108,6 +108,8 @@ def test_a_bad_event_is_named_and_the_others_are_taken(door: FrontDoor, kafka: E
         (400, lambda door: door.send(b"")),
         (400, lambda door: door.send(body_of(events(1)), content_encoding="gzip")),
         (413, lambda door: door.send(bytes(2**20 + 1))),
+        (413, lambda door: door.send(bytes(2**22))),
+        (401, lambda door: door.send(bytes(2**22), gamelake_key="nobody")),
         (413, lambda door: door.send(gzip.compress(bytes(2**24)), content_encoding="gzip")),
         (415, lambda door: door.send(b"{}", content_type="text/plain")),
         (415, lambda door: door.send(b"{}", content_encoding="br")),
