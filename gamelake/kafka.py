@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from gamelake.errors import SettingsError
 
@@ -23,6 +24,15 @@ class KafkaAccess:
 
     bootstrap_servers: str
     credentials: KafkaCredentials | None = None
+
+    @classmethod
+    def of(cls, bootstrap_servers: str, credentials_file: Path | str | None) -> Self:
+        """The access that two settings name; without a file, as nobody.
+
+        Raises:
+            SettingsError: the file can't be read, or is not made so.
+        """
+        return cls(bootstrap_servers, read_credentials(Path(credentials_file)) if credentials_file else None)
 
     def for_clients(self) -> dict[str, str | int]:
         """Settings of a librdkafka client."""

@@ -11,7 +11,7 @@ from typing import Self
 from gamelake.errors import SettingsError
 from gamelake.failpoints import Kill
 from gamelake.fanout.flood import FloodLimit
-from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.kafka import KafkaAccess
 from gamelake.lake.credentials import shared_credentials
 from gamelake.lake.store import Location
 from gamelake.telemetry.options import TelemetryOptions
@@ -150,8 +150,9 @@ class IngestSettings:
 
 
 def _kafka(env: Environment) -> KafkaAccess:
-    file = env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
-    return KafkaAccess(env.required("GAMELAKE_BOOTSTRAP_SERVERS"), read_credentials(Path(file)) if file else None)
+    return KafkaAccess.of(
+        env.required("GAMELAKE_BOOTSTRAP_SERVERS"), env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
+    )
 
 
 def _telemetry(env: Environment) -> TelemetryOptions:

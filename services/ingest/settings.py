@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.kafka import KafkaAccess
 from gamelake.settings import Environment
 from services.ingest.producing import Limits
 
@@ -54,13 +54,13 @@ class IngestServiceSettings:
             SettingsError: a variable is missing or malformed.
         """
         read = Environment(variables)
-        credentials = read.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
-        servers = read.required("GAMELAKE_BOOTSTRAP_SERVERS")
         return cls(
             host=read.optional("INGEST_HOST", "127.0.0.1"),
             port=read.whole("INGEST_PORT", 8000, 1, 65_535),
             processes=read.whole("INGEST_PROCESSES", 1, 1, 256),
-            kafka=KafkaAccess(servers, read_credentials(Path(credentials)) if credentials else None),
+            kafka=KafkaAccess.of(
+                read.required("GAMELAKE_BOOTSTRAP_SERVERS"), read.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
+            ),
             topic=read.required("GAMELAKE_TOPIC"),
             registry_url=read.required("GAMELAKE_REGISTRY_URL"),
             contracts=_CONTRACTS,

@@ -23,8 +23,7 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes:
         UnreadableBodyError: the body is broken, or something follows its end.
         TooLargeError: it unpacks to more than the limit.
     """
-    ways: Mapping[str, Callable[[bytes, int], bytes]] = _WAYS
-    way = ways.get(encoding)
+    way = _WAYS.get(encoding)
     if way is None:
         raise UnsupportedTypeError("content-encoding must be identity, gzip or zstd")
     content = way(body, limit)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gamelake.errors import GamelakeError, SettingsError
-from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.kafka import KafkaAccess
 from services.simulator.cli import Options, parse
 from services.simulator.encoding import Encoder
 from services.simulator.ledger import Bookkeeper
@@ -35,7 +35,9 @@ def _run(options: Options, stop: threading.Event) -> int:
     schemas = load_schemas(options.contracts, options.versions)
     ids = register(schemas, registry_url=options.registry_url, topic=options.topic)
     traffic = Traffic(spec, [Encoder(schema, schema_id) for schema, schema_id in zip(schemas, ids, strict=True)])
-    sender = KafkaSender(kafka=_kafka(options), topic=options.topic)
+    sender = KafkaSender(
+        kafka=KafkaAccess.of(options.bootstrap_servers, options.kafka_credentials_file), topic=options.topic
+    )
     books = Bookkeeper(spec)
     try:
         _send(traffic, sender, books, options, stop)
@@ -59,11 +61,6 @@ def _send(traffic: Traffic, sender: KafkaSender, books: Bookkeeper, options: Opt
         if stop.is_set():
             break
     progress.close()
-
-
-def _kafka(options: Options) -> KafkaAccess:
-    file = options.kafka_credentials_file
-    return KafkaAccess(options.bootstrap_servers, read_credentials(file) if file else None)
 
 
 def _spec(options: Options) -> TrafficSpec:

@@ -8,7 +8,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from gamelake.errors import SettingsError
-from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.kafka import KafkaAccess
 from gamelake.lake.store import Location
 from gamelake.settings import Environment, LakehouseSettings
 
@@ -45,11 +45,9 @@ class SmokeSettings:
             SettingsError: a variable is missing or malformed.
         """
         env = Environment(variables)
-        credentials = env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
         return cls(
-            kafka=KafkaAccess(
-                env.required("GAMELAKE_BOOTSTRAP_SERVERS"),
-                read_credentials(Path(credentials)) if credentials else None,
+            kafka=KafkaAccess.of(
+                env.required("GAMELAKE_BOOTSTRAP_SERVERS"), env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
             ),
             topic=env.required("GAMELAKE_TOPIC"),
             registry_url=env.required("GAMELAKE_REGISTRY_URL"),

@@ -28,12 +28,12 @@ class SqliteVault:
         self._lock = threading.Lock()
         self._file = file
         self._connection: sqlite3.Connection | None = None
-        with self._transaction():
+        with self._connected():
             pass
 
     def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
         """See `Vault`."""
-        with self._transaction() as connection:
+        with self._connected() as connection:
             return _found(connection, tokens)
 
     def add(self, players: Sequence[StoredPlayer]) -> Mapping[bytes, StoredPlayer]:
@@ -57,7 +57,7 @@ class SqliteVault:
     def data_of(self, pseudonym: str) -> Sequence[bytes]:
         """See `Vault`."""
         question = "SELECT sealed FROM personal_data WHERE pseudonym = ? ORDER BY kept_at, fingerprint"
-        with self._transaction() as connection:
+        with self._connected() as connection:
             return [sealed for (sealed,) in connection.execute(question, (pseudonym,))]
 
     def forget(self, token: bytes) -> Erasure | None:
@@ -80,14 +80,14 @@ class SqliteVault:
     def erasures_after(self, number: int) -> Sequence[Erasure]:
         """See `Vault`."""
         question = "SELECT number, game, pseudonym, erased_at FROM erasures WHERE number > ? ORDER BY number"
-        with self._transaction() as connection:
+        with self._connected() as connection:
             rows = connection.execute(question, (number,)).fetchall()
         return [Erasure(number=n, game=g, pseudonym=p, erased_at=datetime.fromisoformat(at)) for n, g, p, at in rows]
 
     def wrapped_otherwise(self, key_id: str, most: int) -> Sequence[StoredPlayer]:
         """See `Vault`."""
         question = f"SELECT {_PLAYER} FROM players WHERE key_id <> ? LIMIT ?"  # noqa: S608 # our own column names
-        with self._transaction() as connection:
+        with self._connected() as connection:
             return [_player(row) for row in connection.execute(question, (key_id, most))]
 
     def rewrap(self, players: Sequence[StoredPlayer]) -> None:
