@@ -14,9 +14,9 @@ from gamelake.lake.store import Location, Store
 from gamelake.silver.events import EVENT_DATE, conform
 from gamelake.silver.routing import Router
 from gamelake.wire.decoder import DecodedGroup, Decoder, MessageDecoder
+from gamelake.wire.event_schemas import load_schemas
 from gamelake.wire.registry import Registry
 from gamelake.wire.schemas import SchemaCache, SchemaWait
-from services.simulator.schemas import load_schemas
 
 GAME_TABLE = "game_table"
 

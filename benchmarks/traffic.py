@@ -6,10 +6,10 @@ from pathlib import Path
 import yaml
 
 from gamelake.kafka import KafkaAccess
+from gamelake.wire.event_schemas import load_schemas, register
 from services.embedded.service import REPOSITORY
 from services.embedded.topics import create_topic
 from services.simulator.encoding import Encoder
-from services.simulator.schemas import load_schemas, register
 from services.simulator.sender import DeliveryError, KafkaSender
 from services.simulator.spec import NO_BAD_EVENTS, TrafficSpec
 from services.simulator.traffic import Traffic

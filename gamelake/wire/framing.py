@@ -50,6 +50,14 @@ class Unframed:
     problems: list[str]
 
 
+def frame_header(schema_id: int) -> bytes:
+    """What stands before the body of a schema's first message, whose index [0] is written as one byte."""
+    return bytes([MAGIC]) + schema_id.to_bytes(_ID_END - 1, "big") + b"\x00"
+
+
+HEADER_BYTES = len(frame_header(0))
+
+
 def unframe(values: pa.BinaryArray) -> Unframed:
     """Split Kafka values (nulls allowed) by schema id and message index, without a loop over records."""
     frames = _Frames(values)

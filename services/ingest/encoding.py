@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
+from gamelake.wire.framing import frame_header
 from services.ingest.producing import Record
-from services.simulator.encoding import frame_header
 
 
 class Encoder:

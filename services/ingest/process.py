@@ -5,12 +5,13 @@ import logging
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.contracts.games import load_games
+from gamelake.wire.event_schemas import load_schema, load_schemas, register
 from services.ingest.admission import Admission
 from services.ingest.app import App
 from services.ingest.encoding import Encoder
 from services.ingest.endpoint import EventsEndpoint
 from services.ingest.keys import Keyring
-from services.ingest.personal.fields import load_submitted, personal_fields
+from services.ingest.personal.fields import personal_fields
 from services.ingest.personal.guard import Guard
 from services.ingest.personal.players import Players
 from services.ingest.personal.protection import Protection
@@ -20,7 +21,6 @@ from services.ingest.producing import Outbox
 from services.ingest.rates import RateLimits
 from services.ingest.settings import IngestServiceSettings
 from services.ingest.signatures import Doorkeeper
-from services.simulator.schemas import load_schemas, register
 
 
 def create() -> App:
@@ -33,8 +33,9 @@ def create() -> App:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     settings = IngestServiceSettings.from_env()
     contract = load_games(settings.contracts / "games.yaml")
-    schemas = load_schemas(settings.contracts, settings.contract_version)
-    submitted = load_submitted(settings.contracts, settings.contract_version)
+    version = settings.contract_version
+    schemas = load_schemas(settings.contracts, version)
+    submitted = load_schema(settings.contracts / "submitted" / f"v{version}", version).message
     ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic)
     keyring = Keyring(settings.keys_file, contract)
     vault_keys = VaultKeys.read(settings.vault_keys_file)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from gamelake.errors import GamelakeError, SettingsError
 from gamelake.kafka import KafkaAccess
+from gamelake.wire.event_schemas import load_schemas, register
 from services.simulator.cli import Options, parse
 from services.simulator.encoding import Encoder
 from services.simulator.ledger import Bookkeeper
 from services.simulator.pacing import Pacer, events_per_step
 from services.simulator.progress import ProgressLine
-from services.simulator.schemas import load_schemas, register
 from services.simulator.sender import DeliveryError, KafkaSender
 from services.simulator.sessions import BLOCK_SEATS
 from services.simulator.spec import TrafficSpec

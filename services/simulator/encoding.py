@@ -4,21 +4,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from ptars import HandlerPool, PtarsConfig
 
+from gamelake.wire.event_schemas import EventSchema
+from gamelake.wire.framing import frame_header
 from services.simulator.columns import Scene, record_batch
-from services.simulator.schemas import EventSchema
 
-_MAGIC = b"\x00"
-# The message index [0], the file's first message, is written as one byte.
-_FIRST_MESSAGE = b"\x00"
 _CONFIG = PtarsConfig(timestamp_unit="us", timestamp_tz="UTC")
-
-
-def frame_header(schema_id: int) -> bytes:
-    """Give what the Confluent format puts before the body."""
-    return _MAGIC + schema_id.to_bytes(4, "big") + _FIRST_MESSAGE
-
-
-HEADER_BYTES = len(frame_header(0))
 
 
 class Encoder:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from services.simulator.encoding import HEADER_BYTES, frame_header
+from gamelake.wire.framing import HEADER_BYTES, frame_header
 
 # No registry counts this far.
 UNKNOWN_SCHEMA_ID = 2_000_000_000

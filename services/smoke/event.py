@@ -8,8 +8,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.contracts.games import GameSpec, load_games
 from gamelake.errors import RegistryUnavailableError, SettingsError
-from services.simulator.encoding import frame_header
-from services.simulator.schemas import load_schemas, register
+from gamelake.wire.event_schemas import load_schemas, register
+from gamelake.wire.framing import frame_header
 from services.smoke.errors import StepFailedError
 from services.smoke.journey import NEXT_COMMANDS, Step
 from services.smoke.settings import SmokeSettings

@@ -15,11 +15,11 @@ import zstandard
 from confluent_kafka import Consumer, TopicPartition
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.wire.event_schemas import load_schemas
+from gamelake.wire.framing import HEADER_BYTES
 from services.embedded import EmbeddedKafka, EmbeddedRegistry
 from services.embedded.ports import HOST
 from services.embedded.topics import create_topic, delete_topic
-from services.simulator.encoding import HEADER_BYTES
-from services.simulator.schemas import load_schemas
 from tests.embedded.front_door import KEY, FrontDoor, Reply, body_of, events
 from tests.eventually import eventually
 

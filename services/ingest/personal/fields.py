@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.errors import ContractError, SchemaError
-from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
+from gamelake.errors import ContractError
 
 _OPTION = "gamelake.submitted.treatment"
 _OPTIONS = "google.protobuf.FieldOptions"
@@ -50,21 +48,6 @@ class PersonalFields:
 
     player: str
     vault: tuple[FieldPath, ...]
-
-
-def load_submitted(contracts: Path, version: int) -> Descriptor:
-    """Compile the event as games send it.
-
-    Raises:
-        ContractError: the version is not there, or does not compile.
-    """
-    source = contracts / "submitted" / f"v{version}" / "game_event.proto"
-    try:
-        return message_at(compile_sources({ROOT_FILE: source.read_text(encoding="utf-8")}), (0,))
-    except OSError as error:
-        raise ContractError(f"version {version} of the submitted event is not there: {source}") from error
-    except SchemaError as error:
-        raise ContractError(f"{source}: {error}") from error
 
 
 def personal_fields(event: Descriptor) -> PersonalFields:

@@ -9,9 +9,8 @@ from pathlib import Path
 from google.protobuf.descriptor import Descriptor
 
 from gamelake.contracts.games import GamesContract, load_games
+from gamelake.wire.event_schemas import EventSchema, load_schema, load_schemas
 from services.ingest.admission import Admission
-from services.ingest.personal.fields import load_submitted
-from services.simulator.schemas import EventSchema, load_schemas
 
 CONTRACTS = Path(__file__).parents[3] / "contracts"
 GAME = "archery_duel"
@@ -27,7 +26,7 @@ def schema() -> EventSchema:
 @cache
 def submitted() -> Descriptor:
     """The event as games send it."""
-    return load_submitted(CONTRACTS, 3)
+    return load_schema(CONTRACTS / "submitted" / "v3", 3).message
 
 
 @cache

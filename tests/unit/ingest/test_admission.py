@@ -7,11 +7,11 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.wire.framing import frame_header
 from services.ingest.admission import JSON, PROTOBUF, Admitted
 from services.ingest.encoding import Encoder
 from services.ingest.errors import TooLargeError, UnreadableBodyError, UnsupportedTypeError
 from services.ingest.rejections import Reason
-from services.simulator.encoding import frame_header
 from tests.unit.ingest.events import GAME, SCHEMA_ID, admission, an_event, body_of, schema, submitted
 
 

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from services.simulator.encoding import HEADER_BYTES, Encoder
-from services.simulator.schemas import EventSchema, load_schemas
+from gamelake.wire.event_schemas import EventSchema, load_schemas
+from gamelake.wire.framing import HEADER_BYTES
+from services.simulator.encoding import Encoder
 from services.simulator.spec import NO_BAD_EVENTS, Shares, TrafficSpec
 from services.simulator.traffic import Parcel, Traffic
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from gamelake.errors import ContractError
+from gamelake.wire.event_schemas import load_schemas
 from services.simulator.cli import parse
 from services.simulator.pacing import Pacer, events_per_step
 from services.simulator.progress import ProgressLine
-from services.simulator.schemas import load_schemas
 from services.simulator.spec import Shares
 
 _ADDRESSES = ["--bootstrap-servers", "kafka:9092", "--registry-url", "http://registry"]

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from gamelake.errors import SettingsError
-from services.simulator.encoding import frame_header
+from gamelake.wire.framing import frame_header
 from services.simulator.spec import Shares
 from services.simulator.traffic import Traffic
 from tests.unit.simulator.builders import (

@@ -9,8 +9,8 @@ from google.protobuf.message import DecodeError
 from ptars import HandlerPool
 
 from gamelake.errors import SettingsError
+from gamelake.wire.framing import HEADER_BYTES
 from services.simulator.catalog import UNKNOWN_GAMES
-from services.simulator.encoding import HEADER_BYTES
 from services.simulator.ledger import Bookkeeper, Ledger
 from services.simulator.spec import Shares, TrafficSpec
 from services.simulator.spoil import UNKNOWN_SCHEMA_ID, Spoiling

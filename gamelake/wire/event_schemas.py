@@ -1,4 +1,4 @@
-"""The contract's versions: compiled for this program, and registered under the topic's subject."""
+"""The contract's versions, for those who write events: compiled, and registered under the topic's subject."""
 
 import warnings
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def load_schemas(contracts: Path, versions: int) -> tuple[EventSchema, ...]:
     Raises:
         ContractError: a version is not there, or does not compile.
     """
-    return tuple(_load(contracts / "proto" / f"v{version}", version) for version in range(1, versions + 1))
+    return tuple(load_schema(contracts / "proto" / f"v{version}", version) for version in range(1, versions + 1))
 
 
 def register(schemas: Sequence[EventSchema], *, registry_url: str, topic: str) -> tuple[int, ...]:
@@ -51,7 +51,12 @@ def register(schemas: Sequence[EventSchema], *, registry_url: str, topic: str) -
         raise RegistryUnavailableError(f"the registry at {registry_url} took no schema: {error}") from error
 
 
-def _load(folder: Path, version: int) -> EventSchema:
+def load_schema(folder: Path, version: int) -> EventSchema:
+    """Compile the game event of a version's folder.
+
+    Raises:
+        ContractError: it is not there, or does not compile.
+    """
     source = folder / _FILE
     if not source.is_file():
         raise ContractError(f"version {version} of the game event is not in {folder}")
