@@ -19,7 +19,6 @@ from benchmarks.peers import (
 from benchmarks.results import Freshness, Measurement, Results, load
 from services.embedded.service import REPOSITORY
 
-_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _MILLION = 1_000_000
 
 _LABELS: dict[str, str] = {
@@ -42,15 +41,24 @@ def write_report(results: Results, docs: Path) -> None:
     Raises:
         MarkersMissingError: the document has no markers.
     """
-    document = docs / "performance.md"
-    before, begin, rest = document.read_text(encoding="utf-8").partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise MarkersMissingError(f"{document} lacks the lines {_BEGIN} and {_END}")
     parts = [_circumstances(results), _goals(results), _ways(results), _commits(results), _freshness(results.freshness)]
-    measured = "\n\n".join(parts)
-    document.write_text(f"{before}{_BEGIN}\n\n{measured}\n\n{_END}{after}", encoding="utf-8")
+    put_between_markers(docs / "performance.md", "measured", parts)
     (docs / "performance.svg").write_text(_chart(results), encoding="utf-8")
+
+
+def put_between_markers(document: Path, name: str, parts: Sequence[str]) -> None:
+    """Replace what a document has between the comments `<name>: begin` and `<name>: end`.
+
+    Raises:
+        MarkersMissingError: the document has no such comments.
+    """
+    first, last = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, begin, rest = document.read_text(encoding="utf-8").partition(first)
+    _, end, after = rest.partition(last)
+    if not begin or not end:
+        raise MarkersMissingError(f"{document} lacks the lines {first} and {last}")
+    measured = "\n\n".join(parts)
+    document.write_text(f"{before}{first}\n\n{measured}\n\n{last}{after}", encoding="utf-8")
 
 
 def _circumstances(results: Results) -> str:

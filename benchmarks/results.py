@@ -100,12 +100,17 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
 def save(results: Results, folder: Path) -> Path:
     """Write the results under their date and commit, and as the latest."""
+    return write_json(results, folder, f"{results.measured_at[:10]}-{results.commit}", "latest")
+
+
+def write_json(content: msgspec.Struct, folder: Path, *names: str) -> Path:
+    """Write the same content under each of the names; gives the first file."""
     folder.mkdir(parents=True, exist_ok=True)
-    content = msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n"
-    path = folder / f"{results.measured_at[:10]}-{results.commit}.json"
-    for each in (path, folder / "latest.json"):
-        each.write_bytes(content)
-    return path
+    text = msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+    paths = [folder / f"{name}.json" for name in names]
+    for path in paths:
+        path.write_bytes(text)
+    return paths[0]
 
 
 def load(path: Path) -> Results:

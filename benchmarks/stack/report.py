@@ -5,10 +5,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.figures import Verdict
-from benchmarks.report import MarkersMissingError, table
+from benchmarks.report import put_between_markers, table
 from benchmarks.stack.results import StackResults, Throughput, Visibility
 
-_BEGIN, _END = "<!-- measured on the stack: begin -->", "<!-- measured on the stack: end -->"
 WANTED_RATE = 30_000
 WANTED_SECONDS = 300
 WANTED_AGE = 8.0
@@ -25,12 +24,7 @@ def write_report(results: StackResults, document: Path) -> None:
     Raises:
         MarkersMissingError: the document has no markers.
     """
-    before, begin, rest = document.read_text(encoding="utf-8").partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise MarkersMissingError(f"{document} lacks the lines {_BEGIN} and {_END}")
-    measured = "\n\n".join(_parts(results))
-    document.write_text(f"{before}{_BEGIN}\n\n{measured}\n\n{_END}{after}", encoding="utf-8")
+    put_between_markers(document, "measured on the stack", _parts(results))
 
 
 def sustained(load: Throughput) -> bool:

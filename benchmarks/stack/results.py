@@ -4,6 +4,8 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.results import write_json
+
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """A look at the load: records in Kafka and records in tables since its start, seconds after it."""
@@ -73,14 +75,4 @@ class StackResults(msgspec.Struct, frozen=True, kw_only=True):
 
 def save(results: StackResults, folder: Path) -> Path:
     """Write the results under their date and commit, and as the latest."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content = msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n"
-    path = folder / f"stack-{results.measured_at[:10]}-{results.commit}.json"
-    for each in (path, folder / "stack-latest.json"):
-        each.write_bytes(content)
-    return path
-
-
-def load(path: Path) -> StackResults:
-    """Read results."""
-    return msgspec.json.decode(path.read_bytes(), type=StackResults)
+    return write_json(results, folder, f"stack-{results.measured_at[:10]}-{results.commit}", "stack-latest")
