@@ -16,7 +16,6 @@ from services.ingest.personal.secrecy import PlayerKey, VaultKeys
 from services.ingest.personal.sqlite_vault import SqliteVault
 from services.ingest.personal.vault import SealedData, StoredPlayer, VaultUnavailableError
 from tests.unit.ingest.events import submitted
-from tests.unit.ingest.test_vault import key_file
 
 GAME = "archery_duel"
 SECRETS = ("mail@example.org", "192.0.2.7", "Ann Example", "call me on 555-0100", "device-4711", "player-1")
@@ -37,18 +36,6 @@ def a_telling_event() -> Message:
     event = an_event(personal=personal)
     event.event_params.device_id = SECRETS[4]  # type: ignore[attr-defined]
     return event
-
-
-@pytest.fixture
-def keys(tmp_path: Path) -> VaultKeys:
-    return VaultKeys.read(key_file(tmp_path))
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Iterator[SqliteVault]:
-    opened = SqliteVault(tmp_path / "vault.db")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

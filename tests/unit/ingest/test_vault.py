@@ -1,8 +1,6 @@
 """The vault and its keys: what is kept, who can read it, and that what was forgotten is gone."""
 
-import base64
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,29 +9,9 @@ from gamelake.errors import SettingsError
 from services.ingest.personal.secrecy import PlayerKey, TamperedError, VaultKeys
 from services.ingest.personal.sqlite_vault import SqliteVault
 from services.ingest.personal.vault import SealedData, StoredPlayer, VaultUnavailableError
+from tests.unit.ingest.vault_keys import key_file
 
 GAME = "archery_duel"
-
-
-def key_file(folder: Path, current: str = "first", **keys: bytes) -> Path:
-    lines = [f"index: {base64.b64encode(b'i' * 32).decode()}", f"current: {current}", "keys:"]
-    for name, key in ({"first": b"1" * 32, "second": b"2" * 32} | keys).items():
-        lines.append(f"  {name}: {base64.b64encode(key).decode()}")
-    file = folder / "vault-keys.yaml"
-    file.write_text("\n".join(lines))
-    return file
-
-
-@pytest.fixture
-def keys(tmp_path: Path) -> VaultKeys:
-    return VaultKeys.read(key_file(tmp_path))
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Iterator[SqliteVault]:
-    opened = SqliteVault(tmp_path / "vault.db")
-    yield opened
-    opened.close()
 
 
 def a_player(keys: VaultKeys, name: str = "player-1") -> tuple[StoredPlayer, PlayerKey]:
