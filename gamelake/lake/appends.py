@@ -8,30 +8,44 @@ Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Actions" 
 import json
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from gamelake.errors import StoreError
+from gamelake.lake.actions import ENGINE, add_action, encoded, now_milliseconds
 from gamelake.lake.columns import delta_field
-from gamelake.lake.manifest import TableFiles
+from gamelake.lake.comments import NO_COMMENTS, Comments, commented
+from gamelake.lake.log import BATCH_NOTE
+from gamelake.lake.manifest import BatchManifest, TableFiles
 from gamelake.lake.store import Store
 
 # Protocols that Spark, delta-rs, DuckDB and Trino all read and write, and that a plain append satisfies.
 _NEWEST_READER, _NEWEST_WRITER = 1, 2
-_ENGINE = "Gamelake/0.1"
 CHECKPOINT_EVERY = 50
 _PROPERTIES = {"delta.dataSkippingNumIndexedCols": "32", "delta.checkpointInterval": str(CHECKPOINT_EVERY)}
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTransaction:
-    """The transaction id under which a table takes a batch: application and a version that only grows."""
+    """The transaction id under which a table takes a batch: application and a version that only grows.
+
+    `balance` is what became of the batch's records, `broken` by table how many rows broke which rule, for whoever reads
+    the table's history.
+    """
 
     app_id: str
     version: int
+    balance: Mapping[str, int] = field(default_factory=dict)
+    broken: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifest: BatchManifest) -> Self:
+        """The transaction of a decided batch."""
+        return cls(manifest.app_id, manifest.batch_id, manifest.balance, manifest.broken)
 
 
 @dataclass(slots=True)
@@ -60,9 +74,11 @@ class TableHead:
         return cls(handle.version(), schema_of(handle), partition_by, {app_id: handle.transaction_version(app_id)})
 
     @classmethod
-    def create(cls, store: Store, entry: TableFiles, transaction: BatchTransaction) -> "TableHead | None":
+    def create(
+        cls, store: Store, entry: TableFiles, transaction: BatchTransaction, comments: Comments
+    ) -> "TableHead | None":
         """Make the table with its first files; None if another writer has made it."""
-        if not store.put_new(entry_path(entry.table, 0), creation_entry(entry, transaction)):
+        if not store.put_new(entry_path(entry.table, 0), creation_entry(entry, transaction, comments)):
             return None
         taken: dict[str, int | None] = {transaction.app_id: transaction.version}
         return cls(0, _columns(Schema.from_json(entry.schema)), entry.partition_by, taken)
@@ -107,27 +123,36 @@ def entry_path(table: str, version: int) -> str:
 
 def append_entry(entry: TableFiles, transaction: BatchTransaction) -> bytes:
     """The log entry that adds a batch's files to a table."""
-    return _encoded(_append_actions(entry, transaction, _now()))
+    return encoded(_append_actions(entry, transaction, now_milliseconds()))
 
 
-def creation_entry(entry: TableFiles, transaction: BatchTransaction) -> bytes:
+def creation_entry(entry: TableFiles, transaction: BatchTransaction, comments: Comments) -> bytes:
     """The log entry that makes a table of a batch's files.
 
     Not by delta-rs: when the reply to its put is lost it takes its own entry for another writer's, and adds another.
     """
-    now = _now()
+    now = now_milliseconds()
+    info, *rest = _append_actions(entry, transaction, now)
+    return encoded([info, *table_actions(entry, {}, now, comments=comments), *rest])
+
+
+def table_actions(
+    entry: TableFiles, properties: Mapping[str, str], now: int, table_id: str = "", comments: Comments = NO_COMMENTS
+) -> list[dict[str, Any]]:
+    """The actions that make a table: what it takes to read and write it, its columns, its properties."""
     metadata = {
-        "id": str(uuid.uuid4()),
+        "id": table_id or str(uuid.uuid4()),
         "name": entry.table.replace("/", "_"),
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": entry.schema,
+        "schemaString": commented(entry.schema, comments),
         "partitionColumns": entry.partition_by,
-        "configuration": _PROPERTIES,
+        "configuration": {**_PROPERTIES, **properties},
         "createdTime": now,
     }
+    if comments.description:
+        metadata["description"] = comments.description
     protocol = {"minReaderVersion": _NEWEST_READER, "minWriterVersion": _NEWEST_WRITER}
-    info, *rest = _append_actions(entry, transaction, now)
-    return _encoded([info, {"protocol": protocol}, {"metaData": metadata}, *rest])
+    return [{"protocol": protocol}, {"metaData": metadata}]
 
 
 def _append_actions(entry: TableFiles, transaction: BatchTransaction, now: int) -> list[dict[str, Any]]:
@@ -136,32 +161,20 @@ def _append_actions(entry: TableFiles, transaction: BatchTransaction, now: int) 
         "operation": "WRITE",
         "operationParameters": {"mode": "Append", "partitionBy": json.dumps(entry.partition_by)},
         "isBlindAppend": True,
-        "engineInfo": _ENGINE,
-        "gamelake.batch": f"{transaction.app_id}/{transaction.version}",
+        "engineInfo": ENGINE,
+        BATCH_NOTE: f"{transaction.app_id}/{transaction.version}",
     }
-    actions: list[dict[str, Any]] = [
-        {"commitInfo": info},
-        {"txn": {"appId": transaction.app_id, "version": transaction.version, "lastUpdated": now}},
-    ]
-    for file in entry.files:
-        add = {
-            "path": file.path,
-            "partitionValues": file.partition,
-            "size": file.size,
-            "modificationTime": now,
-            "dataChange": True,
-            "stats": file.statistics,
-        }
-        actions.append({"add": add})
-    return actions
+    if transaction.balance:
+        # Delta's metrics are texts; DESCRIBE HISTORY shows them.
+        metrics = {**transaction.balance, **transaction.broken.get(entry.table, {})}
+        info["operationMetrics"] = {name: str(count) for name, count in metrics.items()}
+    added = [add_action(file, now) for file in entry.files]
+    return [{"commitInfo": info}, transaction_action(transaction, now), *added]
 
 
-def _now() -> int:
-    return int(time.time() * 1000)
-
-
-def _encoded(actions: list[dict[str, Any]]) -> bytes:
-    return "\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode()
+def transaction_action(transaction: BatchTransaction, now: int) -> dict[str, Any]:
+    """The action by which a table remembers what it has taken."""
+    return {"txn": {"appId": transaction.app_id, "version": transaction.version, "lastUpdated": now}}
 
 
 def _columns(schema: Schema) -> pa.Schema:

@@ -50,6 +50,21 @@ def _has_columns(field: pa.Field) -> bool:
     return not pa.types.is_map(arrow) or _has_columns(arrow.item_field)
 
 
+def without_views(arrow: pa.DataType) -> pa.DataType:
+    """The same type with texts and bytes as such: delta-rs has files read as views, which Arrow hardly works with."""
+    if pa.types.is_string_view(arrow):
+        return pa.string()
+    if pa.types.is_binary_view(arrow):
+        return pa.binary()
+    if pa.types.is_struct(arrow):
+        return pa.struct([field.with_type(without_views(field.type)) for field in arrow])
+    if pa.types.is_map(arrow):
+        return pa.map_(without_views(arrow.key_type), without_views(arrow.item_type))
+    if pa.types.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(without_views(arrow.value_type)))
+    return arrow
+
+
 def as_delta(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same rows in the types that Delta tables keep."""
     kept = [field for field in batch.schema if _has_columns(field)]

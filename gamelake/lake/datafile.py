@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gamelake.lake.store import Store
+
 _STRING_PREFIX = 32  # characters of a bound, as Delta's own writers keep
 _HIGHEST_CHARACTER = "\U0010ffff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,6 +33,17 @@ def new_file_name(folder: str) -> str:
     """A path that no other attempt at the same batch can have."""
     name = f"part-{uuid.uuid4()}.zstd.parquet"
     return f"{folder}/{name}" if folder else name
+
+
+def write_rows(
+    store: Store, table: str, rows: pa.Table, partition: dict[str, str | None], unique: Collection[str] = frozenset()
+) -> DataFile:
+    """Write rows, without their partition columns, as one file of a table; nothing is committed."""
+    content, statistics = encode_parquet(rows.combine_chunks(), unique)
+    # Partition values stand in the commit; in the path the first does, for people who look.
+    path = new_file_name(next((f"{name}={value}" for name, value in partition.items()), ""))
+    store.put(f"{table}/{path}", content.to_pybytes())
+    return DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
 
 
 def encode_parquet(rows: pa.Table, unique: Collection[str]) -> tuple[pa.Buffer, str]:

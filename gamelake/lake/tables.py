@@ -8,17 +8,20 @@ from typing import Self
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Field
 from deltalake.transaction import PostCommitHookProperties
 
-from gamelake.errors import ContractError
+from gamelake.errors import ContractError, TransientError
 from gamelake.lake.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
+from gamelake.lake.comments import CommentsOf, no_comments
+from gamelake.lake.describing import describe
 from gamelake.lake.evolution import merged
 from gamelake.lake.manifest import TableFiles
 from gamelake.lake.store import Location, Store
 
 _ATTEMPTS = 100
+_LISTINGS = 50
 # Log clean-up may remove entries that we have not followed; no retention is as short as this.
 _STALE_SECONDS = 600
 # Checkpoints are made beside the stream; inside a commit they would stall all tables in the same batch.
@@ -35,8 +38,9 @@ class CommitOutcome(StrEnum):
 class DeltaTables:
     """The tables of a lakehouse, opened once and then followed commit by commit."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, comments: CommentsOf = no_comments) -> None:
         self._location = location
+        self._comments = comments
         self._store = Store(location)
         self._heads: dict[str, TableHead] = {}
         self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoints")
@@ -102,7 +106,7 @@ class DeltaTables:
         if taken is not None and taken >= transaction.version:
             return CommitOutcome.ALREADY_COMMITTED
         if merged(head.schema, pa.schema(Schema.from_json(entry.schema))) is not head.schema:
-            _add_columns(open_table(self._location, entry.table), Schema.from_json(entry.schema))
+            self.widen(entry)
             head.follow(self._store, entry.table)
         if not head.put(self._store, entry, transaction):
             head.follow(self._store, entry.table)
@@ -121,11 +125,20 @@ class DeltaTables:
         return head
 
     def _create(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome | None:
-        head = TableHead.create(self._store, entry, transaction)
+        head = TableHead.create(self._store, entry, transaction, self._comments(entry.table))
         if head is None:
             return None
         self._heads[entry.table] = head
         return CommitOutcome.COMMITTED
+
+    def widen(self, entry: TableFiles) -> None:
+        """Give a table the columns that files of an entry have and it has not."""
+
+        def newest() -> DeltaTable:
+            return open_table(self._location, entry.table)
+
+        _add_columns(newest(), Schema.from_json(entry.schema))
+        describe(self._store, entry.table, self._comments(entry.table), newest)
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
         """A reader replays at most so many commits after the last checkpoint."""
@@ -133,13 +146,21 @@ class DeltaTables:
             self._upkeep.submit(lambda: open_table(self._location, table).create_checkpoint())
 
 
-def open_table(location: Location, table: str) -> DeltaTable:
-    """Open a table by its path inside the lakehouse.
+def open_table(location: Location, table: str, version: int | None = None) -> DeltaTable:
+    """Open a table by its path inside the lakehouse, at a version or at its newest.
 
     Raises:
         TableNotFoundError: there is no table.
+        TransientError: its log grew at every attempt to list it.
     """
-    return DeltaTable(location.child(table), storage_options=dict(location.options))
+    for _ in range(_LISTINGS):
+        try:
+            return DeltaTable(location.child(table), version, storage_options=dict(location.options))
+        except DeltaError as error:
+            # A file system lists a folder that grows as it likes: a commit may be there without the one before it.
+            if "gap" not in str(error):
+                raise
+    raise TransientError(f"the log of {table} grew at {_LISTINGS} attempts to list it; try again")
 
 
 def repartitioned(table: str, have: tuple[str, ...], wanted: tuple[str, ...]) -> str:

@@ -4,31 +4,40 @@ Only manifests and transaction logs are read, never the data, so that the answer
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.generations import Generations
-from gamelake.lake.log import LoggedFile, TableLog
-from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange
+from gamelake.lake.log import TableLog
+from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange, TableFiles
+from gamelake.lake.replays import ReplayManifests
+from gamelake.lake.statements import LoggedFile, StreamStatement, stream_statement
 from gamelake.lake.store import Store
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS, state_folder
+
+# Files by path: their transaction (`application/batch`) and their rows.
+_Promised = dict[str, tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableBooks:
-    """What one table holds, by its log: live files and their rows and bytes."""
+    """What one table holds, by its log: live files and their rows and bytes, and the rows that erasures took out."""
 
     table: str
     rows: int
     files: int
     bytes: int
+    erased: int = 0
 
 
 @dataclass(slots=True)
 class Books:
     """The balance of a lakehouse; it adds up if there are no problems.
 
+    `dead_letters` are counted by reason, `duplicates` by game, `quarantined` and `dropped` rows by the rule that
+    settled it. `replayed` are dead letters that were settled since, `released` quarantined rows.
     `empty_offsets` held no record: markers and aborted records of Kafka transactions, or what compaction removed.
     `lost_offsets` were given up by a person when Kafka no longer had them.
     """
@@ -37,6 +46,11 @@ class Books:
     records: int = 0
     silver_rows: int = 0
     dead_letters: Counter[str] = field(default_factory=Counter)
+    duplicates: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    replayed: int = 0
+    released: int = 0
     tables: list[TableBooks] = field(default_factory=list)
     empty_offsets: int = 0
     lost_offsets: int = 0
@@ -44,68 +58,124 @@ class Books:
 
 
 def streams_of(store: Store) -> list[str]:
-    """The streams that have written to a lakehouse."""
-    return [folder.split("/")[-1] for folder in store.folders("_gamelake/streams/")]
+    """The streams that have written records to the layers of a lakehouse; others read the same records besides."""
+    streams = [folder.split("/")[-1] for folder in store.folders("_gamelake/streams/")]
+    return [each for each in streams if state_folder(each) not in store.folders(f"_gamelake/streams/{each}/")]
 
 
 def balance(store: Store) -> Books:
     """Check a whole lakehouse."""
     books = Books()
-    promised: defaultdict[str, dict[str, tuple[str, int]]] = defaultdict(dict)
+    promised: defaultdict[str, _Promised] = defaultdict(dict)
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]] = defaultdict(list)
-    for stream in streams_of(store):
-        manifests = Manifests(store, stream)
-        for batch_id in manifests.batches():
-            manifest = manifests.read(batch_id)
-            if manifest is not None:
-                _take(manifest, books, promised, offsets)
-        for generation in Generations(store, stream).all():
-            for given_up in generation.lost:
-                books.lost_offsets += given_up.records
-                offsets[generation.topic, generation.topic_id, given_up.partition].append(given_up)
+    folded = [
+        statement
+        for stream in streams_of(store)
+        if (statement := _take_stream(store, stream, books, promised, offsets)) is not None
+    ]
+    for replay in ReplayManifests(store).all():
+        books.replayed += 0 if replay.source == QUARANTINE else replay.settled
+        books.released += replay.settled if replay.source == QUARANTINE else 0
+        _promise(replay.tables, replay.transaction, books, promised)
     for (topic, _, partition), ranges in sorted(offsets.items()):
         books.problems += [f"{topic}[{partition}]: {problem}" for problem in offset_problems(ranges)]
     for table in _table_names(store, promised):
         log = TableLog.read(store, table)
-        books.tables.append(TableBooks(table, log.live_rows, len(log.live), log.live_bytes))
+        log.appended = without_folded(log, folded)
+        books.tables.append(TableBooks(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
         books.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
     return books
+
+
+def _take_stream(
+    store: Store,
+    stream: str,
+    books: Books,
+    promised: defaultdict[str, _Promised],
+    offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
+) -> StreamStatement | None:
+    """Take in all batches of a stream: those of its statement, which it gives, then those whose manifests are there."""
+    manifests, statement = Manifests(store, stream), stream_statement(store, stream)
+    if statement is not None:
+        _take_statement(statement, books, offsets)
+    folded = -1 if statement is None else statement.through
+    for manifest in manifests.those([each for each in manifests.batches() if each > folded]):
+        _take(manifest, books, promised, offsets)
+    for generation in Generations(store, stream).all():
+        for given_up in generation.lost:
+            books.lost_offsets += given_up.records
+            offsets[generation.topic, generation.topic_id, given_up.partition].append(given_up)
+    return statement
+
+
+def _take_statement(
+    statement: StreamStatement, books: Books, offsets: defaultdict[tuple[str, str, int], list[OffsetRange]]
+) -> None:
+    books.batches += statement.batches
+    books.records += statement.records
+    books.silver_rows += statement.silver_rows
+    books.dead_letters.update(statement.dead_letters)
+    books.duplicates.update(statement.duplicates)
+    books.quarantined.update(statement.quarantined)
+    books.dropped.update(statement.dropped)
+    for each in statement.offsets:
+        books.empty_offsets += each.taken.last - each.taken.first + 1 - each.taken.records
+        offsets[each.topic, each.topic_id, each.taken.partition].append(each.taken)
 
 
 def _take(
     manifest: BatchManifest,
     books: Books,
-    promised: defaultdict[str, dict[str, tuple[str, int]]],
+    promised: defaultdict[str, _Promised],
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
 ) -> None:
     books.batches += 1
     books.records += manifest.records
-    books.silver_rows += sum(entry.rows for entry in manifest.tables if game_of(entry.table))
+    books.silver_rows += manifest.silver_rows
     books.dead_letters.update(manifest.dead_letters)
+    books.duplicates.update(manifest.duplicates)
+    books.quarantined.update(manifest.judged.quarantined)
+    books.dropped.update(manifest.judged.dropped)
     books.problems += [f"batch {manifest.batch_id}: {problem}" for problem in batch_problems(manifest)]
     for taken in manifest.offsets:
         books.empty_offsets += taken.last - taken.first + 1 - taken.records
         offsets[manifest.topic, manifest.topic_id, taken.partition].append(taken)
-    transaction = f"{manifest.app_id}/{manifest.batch_id}"
-    for entry in manifest.tables:
+    _promise(manifest.tables, BatchTransaction.of(manifest), books, promised)
+
+
+def _promise(
+    tables: Iterable[TableFiles], transaction: BatchTransaction, books: Books, promised: Mapping[str, _Promised]
+) -> None:
+    """Note which files the tables are to have, and under which transaction."""
+    for entry in tables:
         for file in entry.files:
             if file.path in promised[entry.table]:
                 books.problems.append(f"{entry.table}: two manifests name the file {file.path}")
-            promised[entry.table][file.path] = (transaction, file.rows)
+            promised[entry.table][file.path] = (f"{transaction.app_id}/{transaction.version}", file.rows)
 
 
 def _table_names(store: Store, promised: Iterable[str]) -> list[str]:
-    found = {folder for layer in ("bronze", "silver", "dead_letters") for folder in store.folders(f"{layer}/")}
+    layers = ("bronze", "silver", "dead_letters", "quarantine")
+    found = {folder for layer in layers for folder in store.folders(f"{layer}/")}
     return sorted(found | set(promised))
 
 
 def batch_problems(manifest: BatchManifest) -> Iterator[str]:
     """What does not add up inside one batch."""
-    games = sum(entry.rows for entry in manifest.tables if game_of(entry.table))
-    dead = sum(manifest.dead_letters.values())
-    if manifest.records != games + dead:
-        yield f"{manifest.records} records were read, {games} became rows and {dead} dead letters"
-    for table, rows in ((BRONZE_EVENTS, manifest.records), (SILVER_EVENTS, games), (DEAD_LETTERS, dead)):
+    games, dead, again = manifest.silver_rows, sum(manifest.dead_letters.values()), sum(manifest.duplicates.values())
+    quarantined, dropped = sum(manifest.judged.quarantined.values()), sum(manifest.judged.dropped.values())
+    if manifest.records != games + dead + again + quarantined + dropped:
+        yield (
+            f"{manifest.records} records were read, {games} became rows and {dead} dead letters, "
+            f"{again} were duplicates, {quarantined} quarantined and {dropped} dropped"
+        )
+    promised = {
+        BRONZE_EVENTS: manifest.records,
+        SILVER_EVENTS: games,
+        DEAD_LETTERS: dead,
+        QUARANTINE: quarantined,
+    }
+    for table, rows in promised.items():
         if manifest.rows_in(table) != rows:
             yield f"{table} gets {manifest.rows_in(table)} rows instead of {rows}"
 
@@ -120,7 +190,17 @@ def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:
             yield f"offsets {before.last + 1} to {after.first - 1} were never taken"
 
 
-def file_problems(promised: dict[str, tuple[str, int]], log: TableLog) -> Iterator[str]:
+def without_folded(log: TableLog, folded: Iterable[StreamStatement]) -> list[LoggedFile]:
+    """The files with new data of a table, but for those whose batches were found in it before both were folded."""
+    statements = list(folded)
+    return [
+        file
+        for file in log.appended
+        if file.version > log.folded or not any(each.covers(file.transaction) for each in statements)
+    ]
+
+
+def file_problems(promised: _Promised, log: TableLog) -> Iterator[str]:
     """Where a table's log and the manifests differ: files that were not added once, under their batch's transaction."""
     added: defaultdict[str, list[LoggedFile]] = defaultdict(list)
     for file in log.appended:

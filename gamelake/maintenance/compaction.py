@@ -1,0 +1,151 @@
+"""Packs the small files of a table into good ones while a stream appends to it; no row changes.
+
+Source: Delta Transaction Log Protocol, heading "Add File and Remove File" (`dataChange`).
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from gamelake.errors import TransientError
+from gamelake.failpoints import Failpoint, Failpoints, Kill
+from gamelake.lake.actions import ENGINE, add_action, now_milliseconds, of_the_same_rows, remove_action
+from gamelake.lake.appends import TableHead, schema_of
+from gamelake.lake.datafile import DataFile
+from gamelake.lake.file_entries import live_files
+from gamelake.lake.leases import Lease
+from gamelake.lake.rewrites import commit_behind, discard, upkeep_of, write_beside
+from gamelake.lake.store import Location, Store
+from gamelake.lake.tables import open_table
+from gamelake.maintenance.bins import Bin, Rule, bins
+from gamelake.maintenance.small_files import rows_of
+
+_ATTEMPTS = 5
+# Each commit keeps what has been done so far, and is soon enough not to lose to others.
+_BINS_PER_COMMIT = 16
+
+
+class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a table: its files that were packed, and those that have their rows now; sizes in bytes."""
+
+    table: str
+    partitions: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    versions: tuple[int, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TableCompaction:
+    """One table and what a round does with it; safe to send to a task.
+
+    `sort_by` are the columns whose values are to lie close together in a file, so that readers skip most of it.
+    """
+
+    location: Location
+    table: str
+    rule: Rule
+    sort_by: tuple[str, ...] = ()
+    kill: Kill | None = None
+
+    def plan(self) -> list[Bin]:
+        """What there is to do now.
+
+        Raises:
+            TableNotFoundError: there is no table.
+        """
+        return bins(live_files(open_table(self.location, self.table)), self.rule)
+
+    def __call__(self) -> Compacted:
+        """Pack what the plan says, commit by commit; what was committed stays if a later one fails.
+
+        Raises:
+            LeaseHeldError: another process does upkeep of the table.
+            TransientError: others replaced the same files at every attempt.
+            StoreError: the table has a feature that is not ours to write.
+        """
+        started = time.perf_counter()
+        if not self.plan():
+            return Compacted(table=self.table)
+        store, done = Store(self.location), Compacted(table=self.table)
+        with upkeep_of(store, self.table) as lease:
+            planned = self.plan()
+            failpoints = Failpoints(self.kill)
+            for first in range(0, len(planned), _BINS_PER_COMMIT):
+                done = _sum(done, self._pack(store, planned[first : first + _BINS_PER_COMMIT], lease, failpoints))
+        return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
+
+    def _pack(self, store: Store, planned: Sequence[Bin], lease: Lease, failpoints: Failpoints) -> Compacted:
+        for _ in range(_ATTEMPTS):
+            handle = open_table(self.location, self.table)
+            version = TableHead.of(handle, "").version
+            live = {file.path for file in live_files(handle)}
+            # An erasure may have replaced some since the plan was made.
+            whole = [each for each in planned if all(file.path in live for file in each.files)]
+            if not whole:
+                return Compacted(table=self.table)
+            columns = schema_of(handle)
+            written = [(each, [self._written(store, each, columns)]) for each in whole]
+            failpoints.reach(Failpoint.AFTER_COMPACTED_FILES)
+            committed = commit_behind(store, self.table, version, _actions(written), lease)
+            if committed is not None:
+                failpoints.reach(Failpoint.AFTER_COMPACTED_TABLE)
+                return _account(self.table, written, committed)
+            discard(store, self.table, (file for _, files in written for file in files))
+        raise TransientError(f"{self.table}: other writers replaced the same files {_ATTEMPTS} times; try again")
+
+    def _written(self, store: Store, packed: Bin, columns: pa.Schema) -> DataFile:
+        rows = rows_of(store, self.table, columns, packed.files)
+        order = [(name, "ascending") for name in self.sort_by if name in rows.column_names]
+        rows = rows.sort_by(order) if order else rows
+        return write_beside(store, self.table, packed.files[0], rows.combine_chunks())
+
+
+_Written = Sequence[tuple[Bin, Sequence[DataFile]]]
+
+
+def _actions(written: _Written) -> list[dict[str, Any]]:
+    now = now_milliseconds()
+    removed = [remove_action(file, now) for each, _ in written for file in each.files]
+    added = [add_action(file, now) for _, files in written for file in files]
+    info = {
+        "timestamp": now,
+        "operation": "OPTIMIZE",
+        "operationParameters": {"predicate": "[]"},
+        "operationMetrics": {"numRemovedFiles": str(len(removed)), "numAddedFiles": str(len(added))},
+        "isBlindAppend": False,
+        "engineInfo": ENGINE,
+    }
+    return [{"commitInfo": info}, *map(of_the_same_rows, (*removed, *added))]
+
+
+def _account(table: str, written: _Written, version: int) -> Compacted:
+    added = [file for _, files in written for file in files]
+    return Compacted(
+        table=table,
+        partitions=len({tuple(each.partition.values()) for each, _ in written}),
+        files_before=sum(len(each.files) for each, _ in written),
+        files_after=len(added),
+        bytes_before=sum(each.bytes for each, _ in written),
+        bytes_after=sum(file.size for file in added),
+        versions=(version,),
+    )
+
+
+def _sum(one: Compacted, other: Compacted) -> Compacted:
+    return Compacted(
+        table=one.table,
+        partitions=one.partitions + other.partitions,
+        files_before=one.files_before + other.files_before,
+        files_after=one.files_after + other.files_after,
+        bytes_before=one.bytes_before + other.bytes_before,
+        bytes_after=one.bytes_after + other.bytes_after,
+        versions=one.versions + other.versions,
+    )

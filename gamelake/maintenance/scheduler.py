@@ -1,0 +1,157 @@
+"""Runs the rounds of upkeep that are due, one at a time, whoever else has the same schedule on the same lakehouse."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event
+from typing import Protocol
+
+import msgspec
+from obstore.exceptions import BaseError
+
+from gamelake.contracts.schedule import ScheduledRound
+from gamelake.errors import LeaseHeldError, TransientError
+from gamelake.lake.leases import Lease, Pace
+from gamelake.lake.store import Store
+from gamelake.maintenance.due_times import due_at
+from gamelake.maintenance.round_records import RoundRecord, RoundRecords
+from gamelake.maintenance.round_runs import Outcome, Run
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 5.0
+_LEASE = "_gamelake/upkeep/lease"
+# A person who asks for a round waits for the one that runs.
+PATIENT = Pace(wait=600)
+AT_ONCE = Pace()
+
+
+class Runner(Protocol):
+    """What runs a round's program."""
+
+    def run(self, scheduled: ScheduledRound, stop: Event) -> Run:
+        """Run it to its end; never raises for what the program does."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as the log has it, one line of JSON."""
+
+    round: str
+    outcome: Outcome
+    problem: str
+    seconds: float
+    packed_files: int
+    packed_bytes: int
+    freed_files: int
+    freed_bytes: int
+    next_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A round, what is known of its runs, and when it runs next."""
+
+    scheduled: ScheduledRound
+    record: RoundRecord
+    next_at: datetime
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """The rounds of one lakehouse.
+
+    Attributes:
+        is_well: called again and again as long as it moves.
+        between: called again and again while no round runs.
+        now: the clock.
+    """
+
+    store: Store
+    rounds: Sequence[ScheduledRound]
+    runner: Runner
+    is_well: Callable[[], None] = lambda: None
+    between: Callable[[Event], None] = lambda _: None
+    now: Callable[[], datetime] = _now
+
+    def until(self, stop: Event) -> None:
+        """Run what is due until it is told to stop; a run that goes on then may end first."""
+        is_begun = False
+        while not stop.is_set():
+            try:
+                if not is_begun:
+                    self.begin()
+                    is_begun = True
+                self.turn(stop)
+                self.between(stop)
+            except (TransientError, BaseError, OSError) as error:
+                log.warning("no round can be run now: %s", error)
+            self.is_well()
+            stop.wait(_LOOK_SECONDS)
+
+    def begin(self) -> None:
+        """Count the turns of rounds that the schedule has newly from now on."""
+        RoundRecords(self.store).begin((each.name for each in self.rounds), self.now())
+
+    def turn(self, stop: Event) -> list[Told]:
+        """Run what is due now, in the schedule's order."""
+        due = [each.scheduled for each in self.plan() if each.next_at <= self.now()]
+        return [told for each in due if not stop.is_set() and (told := self._if_due(each, stop)) is not None]
+
+    def plan(self) -> list[Planned]:
+        """All rounds, and when each runs next."""
+        return [self._planned(each) for each in self.rounds]
+
+    def once(self, scheduled: ScheduledRound, stop: Event) -> Told:
+        """Run a round now, due or not.
+
+        Raises:
+            LeaseHeldError: another process runs a round, and does not end.
+        """
+        with self._alone(PATIENT):
+            return self._run(scheduled, stop)
+
+    def _if_due(self, scheduled: ScheduledRound, stop: Event) -> Told | None:
+        try:
+            with self._alone(AT_ONCE):
+                # Another process may have run it while we looked.
+                return self._run(scheduled, stop) if self._planned(scheduled).next_at <= self.now() else None
+        except LeaseHeldError as error:
+            log.info("%s waits: %s", scheduled.name, error)
+            return None
+
+    def _run(self, scheduled: ScheduledRound, stop: Event) -> Told:
+        records = RoundRecords(self.store)
+        record = records.of(scheduled.name, self.now()).begun(self.now())
+        records.keep(scheduled.name, record)
+        log.info("%s begins: %s", scheduled.name, scheduled.command)
+        run = self.runner.run(scheduled, stop)
+        ended = record.succeeded if run.outcome is Outcome.OK else record.failed
+        record = ended(self.now(), run.done)
+        records.keep(scheduled.name, record)
+        told = _told(scheduled, run, due_at(scheduled, record, self.store.location.uri))
+        log.log(logging.ERROR if run.problem else logging.INFO, "round %s", msgspec.json.encode(told).decode())
+        return told
+
+    def _planned(self, scheduled: ScheduledRound) -> Planned:
+        record = RoundRecords(self.store).of(scheduled.name, self.now())
+        return Planned(scheduled, record, due_at(scheduled, record, self.store.location.uri))
+
+    def _alone(self, pace: Pace) -> Lease:
+        return Lease(self.store, _LEASE, "upkeep of the lakehouse", pace)
+
+
+def _told(scheduled: ScheduledRound, run: Run, next_at: datetime) -> Told:
+    done: Mapping[str, int] = msgspec.to_builtins(run.done)
+    return Told(
+        round=scheduled.name,
+        outcome=run.outcome,
+        problem=run.problem,
+        seconds=round(run.seconds, 3),
+        next_at=next_at,
+        **done,
+    )

@@ -1,0 +1,110 @@
+"""Deletes files of a table that no version within the retention needs: replaced ones, and what killed batches left.
+
+A file is kept if the newest version has it, if it was replaced since the retention began, if it is younger than that,
+or if a batch has decided on it that is not committed yet.
+Source: Delta Transaction Log Protocol, headings "Add File and Remove File" (tombstones) and "Delta Log Entries".
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from urllib.parse import unquote
+
+import msgspec
+
+from gamelake.lake.file_entries import live_files
+from gamelake.lake.listing import LOG_FOLDER
+from gamelake.lake.log import TableLog
+from gamelake.lake.manifest import Manifests
+from gamelake.lake.replays import ReplayManifests
+from gamelake.lake.store import Store, StoredObject
+from gamelake.lake.tables import open_table
+from gamelake.maintenance.clones import Clones
+
+
+class Vacuumed(msgspec.Struct, frozen=True, kw_only=True):
+    """What was deleted of a table, or would be: files that a commit replaced, and files that no commit names.
+
+    `kept_for_clones` are files that would have gone if no clone named them.
+    """
+
+    table: str
+    replaced_files: int = 0
+    orphaned_files: int = 0
+    bytes: int = 0
+    kept_for_clones: int = 0
+    kept_since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Superfluous:
+    """A file that its table needs no more, whether a commit ever named it, and whether a clone still does."""
+
+    file: StoredObject
+    was_named: bool
+    is_cloned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableVacuum:
+    """One table, and since when its versions are kept."""
+
+    store: Store
+    table: str
+    since: datetime
+
+    def superfluous(self) -> list[Superfluous]:
+        """What the table needs no more now."""
+        # First the files, then who needs them: a file that is named meanwhile was there before or is too young.
+        there = list(self._data_files())
+        log, undecided = TableLog.read(self.store, self.table), self._undecided()
+        needed = self._live() | undecided
+        unneeded = [each for each in there if self._place(each) not in needed]
+        cloned = Clones(self.store).named_files(self.table)
+        found = [Superfluous(x, self._place(x) in log.removed, self._place(x) in cloned) for x in unneeded]
+        return [each for each in found if self._went(each, log) < self.since.timestamp()]
+
+    def delete(self, files: Sequence[Superfluous]) -> Vacuumed:
+        """Delete what no clone names, also none that was made meanwhile; wants the table's lease, as cloning does."""
+        cloned = Clones(self.store).named_files(self.table)
+        files = [replace(each, is_cloned=self._place(each.file) in cloned) for each in files]
+        for each in files:
+            if not each.is_cloned:
+                self.store.delete(each.file.path)
+        return self.account(files)
+
+    def account(self, files: Sequence[Superfluous]) -> Vacuumed:
+        """What deleting them is, or would be."""
+        going = [each for each in files if not each.is_cloned]
+        return Vacuumed(
+            table=self.table,
+            replaced_files=sum(each.was_named for each in going),
+            orphaned_files=sum(not each.was_named for each in going),
+            bytes=sum(each.file.size for each in going),
+            kept_for_clones=len(files) - len(going),
+            kept_since=self.since,
+        )
+
+    def _data_files(self) -> Iterator[StoredObject]:
+        log = f"{self.table}/{LOG_FOLDER}/"
+        return (each for each in self.store.objects(self.table) if not each.path.startswith(log))
+
+    def _went(self, found: Superfluous, log: TableLog) -> float:
+        """When the table no longer needed a file (seconds since 1970): one that it never named, when it was written."""
+        if found.was_named:
+            return log.removed[self._place(found.file)] / 1000
+        return found.file.written_at.timestamp()
+
+    def _place(self, file: StoredObject) -> str:
+        return file.path.removeprefix(f"{self.table}/")
+
+    def _live(self) -> set[str]:
+        return {file.place for file in live_files(open_table(self.store.location, self.table))}
+
+    def _undecided(self) -> set[str]:
+        """Files of the newest batches of all streams, and of replays that were cut off: they may be in no log yet."""
+        streams = [folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")]
+        manifests = [each for stream in streams for each in Manifests(self.store, stream).last(2)]
+        decided = [entry for each in manifests for entry in each.tables]
+        decided += [entry for each in ReplayManifests(self.store).unfinished() for entry in each.tables]
+        return {unquote(file.path) for entry in decided if entry.table == self.table for file in entry.files}

@@ -1,0 +1,109 @@
+"""Row 43 of the fault matrix: a lakehouse that an older version has written is read, gone on with, and kept up.
+
+`tests/fixtures/lakehouse-0.1.tar.xz` is what version 0.1 left after two batches: nine events of two games and a record
+that could not be read. It is never made anew: the next version gets one of its own beside it.
+"""
+
+import json
+import tarfile
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from gamelake.contracts.games import load_games
+from gamelake.errors import CheckpointError, StoreError, TopicRecreatedError
+from gamelake.fanout.stream import Stream
+from gamelake.gold.refresh import Refreshed
+from gamelake.gold.rounds import GoldTables, attempt
+from gamelake.lake.appends import BatchTransaction, entry_path
+from gamelake.lake.generations import Generation, Generations
+from gamelake.lake.manifest import Manifests
+from gamelake.lake.rewrites import upkeep_of
+from gamelake.lake.store import Location, Store
+from gamelake.lake.tables import CommitOutcome, DeltaTables, open_table
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.books import balance
+from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.restoring import TableRestore
+from gamelake.maintenance.table_history import TableHistory
+from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.naming import SILVER_EVENTS
+
+TESTS = Path(__file__).parents[2]
+STREAM, TOPIC = "ingest_events", "events"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    with tarfile.open(TESTS / "fixtures/lakehouse-0.1.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return Store(Location(uri=(tmp_path / "lake").as_uri()))
+
+
+def generation(store: Store) -> Generation:
+    return Generations(store, STREAM).all()[-1]
+
+
+def rows(store: Store) -> int:
+    return len(open_table(store.location, SILVER_EVENTS).to_pyarrow_table())
+
+
+def test_its_books_balance(store: Store) -> None:
+    books = balance(store)
+
+    assert books.problems == []
+    assert (books.batches, books.records, books.silver_rows, sum(books.dead_letters.values())) == (2, 10, 9, 1)
+
+
+def test_its_stream_goes_on_where_it_stopped(store: Store) -> None:
+    ours, stream = generation(store), Stream(store, STREAM, TOPIC)
+
+    assert stream.open(ours.topic_id) == ours
+    assert sum(stream.folder(ours).offsets(1).values()) == 10
+    last = Manifests(store, STREAM).read(1)
+    assert last is not None
+    with DeltaTables(store.location) as tables:
+        outcomes = {tables.append(entry, BatchTransaction.of(last)) for entry in last.tables}
+    assert outcomes == {CommitOutcome.ALREADY_COMMITTED}
+
+
+def test_its_stream_is_refused_with_the_next_step_where_the_topic_is_another_one(store: Store) -> None:
+    with pytest.raises(TopicRecreatedError, match=r"rebuild_checkpoint"):
+        Stream(store, STREAM, TOPIC).open("another")
+
+
+def test_a_checkpoint_in_a_form_of_later_is_refused_with_the_next_step(store: Store) -> None:
+    path = f"{generation(store).checkpoint}/offsets/1"
+    store.put(path, (store.get(path) or b"").replace(b"v1", b"v9", 1))
+
+    with pytest.raises(CheckpointError, match=r"offsets/1: .*rebuild_checkpoint"):
+        Stream(store, STREAM, TOPIC).open(generation(store).topic_id)
+
+
+def test_a_table_in_a_form_of_later_is_refused_with_the_next_step(store: Store) -> None:
+    last = Manifests(store, STREAM).read(1)
+    assert last is not None
+    [entry] = [each for each in last.tables if each.table == SILVER_EVENTS]
+    newest = open_table(store.location, SILVER_EVENTS).version()
+    later = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
+    store.put(entry_path(SILVER_EVENTS, newest + 1), json.dumps(later).encode())
+
+    with DeltaTables(store.location) as tables, pytest.raises(StoreError, match="Drop the table feature"):
+        tables.append(entry, BatchTransaction("next", 0))
+
+
+def test_it_is_kept_up_and_answers(store: Store) -> None:
+    packing = Rule(target_bytes=2**20, hot_files=1, today=date(2100, 1, 1))
+    contract = load_games(TESTS.parent / "contracts/games.yaml")
+
+    assert TableCompaction(store.location, SILVER_EVENTS, packing)().files_before >= 2
+    assert rows(store) == 9
+    results = [attempt(each) for each in GoldTables(store, contract).now()]
+    assert [each for each in results if not isinstance(each, Refreshed)] == []
+    with upkeep_of(store, SILVER_EVENTS) as lease:
+        TableRestore(store, TableHistory.read(store, SILVER_EVENTS), 0).commit(lease)
+    assert rows(store) == 5
+    vacuum = TableVacuum(store, SILVER_EVENTS, datetime.now(UTC))
+    assert vacuum.delete(vacuum.superfluous()).replaced_files > 0
+    assert balance(store).problems == []

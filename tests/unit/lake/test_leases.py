@@ -1,0 +1,153 @@
+"""A lease: one process at a time, with a number that says who came later."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from gamelake.errors import LeaseHeldError, LeaseLostError
+from gamelake.lake.leases import Lease, Pace
+from gamelake.lake.processes import has_ended, mark_of
+from gamelake.lake.store import Location, Store
+from tests.eventually import eventually
+
+QUICK = Pace(renew=0.05, patience=0.5, look=0.05)
+PATIENT = Pace(renew=0.05, patience=0.5, look=0.05, wait=30)
+FOLDER = "_gamelake/leases/silver/chess_events"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(Location(uri=f"file://{tmp_path}"))
+
+
+def lease(store: Store, pace: Pace = QUICK) -> Lease:
+    return Lease(store, FOLDER, "upkeep of chess", pace)
+
+
+def test_a_second_process_is_refused_while_the_first_is_alive(store: Store) -> None:
+    with (
+        lease(store),
+        pytest.raises(LeaseHeldError, match=r"upkeep of chess is done by process \d+ on .*alive"),
+        lease(store),
+    ):
+        pass
+
+
+def test_one_that_waits_gets_its_turn_when_the_first_has_ended(store: Store) -> None:
+    first, entered = lease(store), threading.Event()
+    first.__enter__()
+
+    def wait() -> None:
+        with lease(store, PATIENT):
+            entered.set()
+
+    second = threading.Thread(target=wait)
+    second.start()
+    assert not entered.wait(1)
+    first.__exit__(None, None, None)
+
+    assert entered.wait(10)
+    second.join()
+
+
+def test_a_lease_that_was_given_back_is_free_at_once(store: Store) -> None:
+    with lease(store, Pace(patience=1_000)) as first:
+        pass
+
+    with lease(store, Pace(patience=1_000)) as second:
+        assert second.token == first.token + 1
+        assert not second.took_over
+
+
+def test_the_lease_of_a_process_that_was_killed_is_taken_over(store: Store) -> None:
+    killed(store)
+
+    with lease(store) as taken:
+        taken.require()
+        assert (taken.token, taken.took_over) == (8, True)
+
+
+def test_a_holder_of_this_machine_that_was_killed_is_not_waited_for(store: Store) -> None:
+    program = (
+        "import sys, time; from gamelake.lake.leases import Lease; from gamelake.lake.store import Location, Store\n"
+        f"with Lease(Store(Location(uri={store.location.uri!r})), {FOLDER!r}, 'upkeep of chess'):\n"
+        "    print('held', flush=True)\n"
+        "    time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        mark = mark_of(holder.pid)
+        assert not has_ended(mark)
+        holder.kill()
+        eventually(lambda: has_ended(mark), timeout=10)
+
+        with lease(store, Pace(patience=1_000)) as taken:
+            assert (taken.token, taken.took_over) == (2, True)
+
+
+def test_a_process_of_another_machine_is_never_known_to_have_ended() -> None:
+    boot, namespace, process, started = mark_of(os.getpid()).split()
+
+    assert has_ended(f"{boot} {namespace} {process} {int(started) - 1}")
+    assert not has_ended(f"another {namespace} {process} {int(started) - 1}")
+    assert not has_ended(f"{boot} pid:[1] {process} {int(started) - 1}")
+    assert not has_ended("")
+
+
+def test_of_many_that_would_take_over_at_once_one_does(store: Store) -> None:
+    killed(store)
+    took: list[int] = []
+    refused: list[bool] = []
+
+    def take() -> None:
+        try:
+            with lease(store) as taken:
+                took.append(taken.token)
+                go.wait(5)
+        except LeaseHeldError:
+            refused.append(True)
+
+    go = threading.Event()
+    takers = [threading.Thread(target=take) for _ in range(8)]
+    for taker in takers:
+        taker.start()
+    eventually(lambda: len(took) + len(refused) == 8, timeout=10)
+    go.set()
+    for taker in takers:
+        taker.join()
+
+    assert (took, len(refused)) == ([8], 7)
+
+
+def test_a_process_whose_lease_was_taken_over_is_told(store: Store) -> None:
+    with lease(store) as stalled:
+        store.put_new(f"{FOLDER}/{stalled.token + 1:012d}.claim", b'{"holder": "other", "where": "there"}')
+
+        eventually(lambda: is_lost(stalled), timeout=5)
+
+
+def test_what_former_holders_left_is_cleaned_up(store: Store) -> None:
+    for _ in range(3):
+        with lease(store):
+            pass
+
+    assert {path.rsplit("/", 1)[-1].split(".")[0] for path in store.paths(FOLDER)} == {"000000000003"}
+
+
+def killed(store: Store) -> None:
+    """Leave what a process leaves that is killed while it holds the lease for the seventh time."""
+    store.put(f"{FOLDER}/000000000007.claim", b'{"holder": "dead", "where": "there"}')
+    store.put(f"{FOLDER}/000000000007.sign", b"3")
+
+
+def is_lost(held: Lease) -> bool:
+    try:
+        held.require()
+    except LeaseLostError:
+        return True
+    return False

@@ -1,0 +1,55 @@
+"""Tables with rows of players, as the stream leaves them: a few rows per file, a file per batch."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+
+from gamelake.lake.appends import BatchTransaction
+from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
+from gamelake.lake.manifest import TableFiles
+from gamelake.lake.store import Location, Store
+from gamelake.lake.tables import DeltaTables, delta_schema_json, open_table
+from gamelake.maintenance.player_rows import PlayerTable
+
+SILVER, BRONZE = PlayerTable("silver/kart_rumble_events", "gamer_id"), PlayerTable("bronze/events", "key")
+DAYS = {"silver": "event_date", "bronze": "ingest_date"}
+
+
+def store_in(folder: Path) -> Store:
+    return Store(Location(uri=folder.as_uri()))
+
+
+def rows_of(table: PlayerTable, players: list[str]) -> pa.Table:
+    moments = pa.array([1_767_225_600_000_000 + number for number in range(len(players))], pa.timestamp("us", "UTC"))
+    values = players if table is SILVER else [player.encode() for player in players]
+    return pa.table({"event_time": moments, table.column: values})
+
+
+def append(tables: DeltaTables, store: Store, table: PlayerTable, batch: int, players: list[str]) -> None:
+    """One batch of the stream: one file of one table."""
+    tables.append(an_entry(store, table, players), BatchTransaction("query-0", batch))
+
+
+def an_entry(store: Store, table: PlayerTable, players: list[str]) -> TableFiles:
+    """A batch's file, written and not committed."""
+    return entry_of(store, table, rows_of(table, players))
+
+
+def entry_of(store: Store, table: PlayerTable, rows: pa.Table) -> TableFiles:
+    """Rows as a batch's file, written and not committed."""
+    day = DAYS[table.name.partition("/")[0]]
+    content, statistics = encode_parquet(rows, ())
+    path = new_file_name(f"{day}=2026-01-01")
+    store.put(f"{table.name}/{path}", content.to_pybytes())
+    file = DataFile(
+        path=path, size=content.size, rows=rows.num_rows, partition={day: "2026-01-01"}, statistics=statistics
+    )
+    schema = delta_schema_json(pa.schema([*rows.schema, pa.field(day, pa.date32())]))
+    return TableFiles(table=table.name, partition_by=(day,), schema=schema, files=(file,))
+
+
+def players_in(store: Store, table: PlayerTable) -> Counter[str]:
+    """How many rows each player has."""
+    column = open_table(store.location, table.name).to_pyarrow_table(columns=[table.column])[table.column]
+    return Counter(each.decode() if isinstance(each, bytes) else each for each in column.to_pylist())

@@ -1,0 +1,173 @@
+"""Small files become good ones, and no row changes, whatever the stream and others do meanwhile."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from gamelake.errors import LeaseLostError
+from gamelake.lake.appends import entry_path
+from gamelake.lake.leases import Pace
+from gamelake.lake.log import TableLog
+from gamelake.lake.rewrites import commit_behind, upkeep_of
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables, open_table
+from gamelake.maintenance import compaction
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.erased_rows import RowEraser
+from gamelake.maintenance.player_rows import People
+from tests.unit.maintenance.people import BRONZE, SILVER, append, players_in, store_in
+from tests.unit.maintenance.rows import append_rows
+
+ANNA, BEN = "a" * 32, "b" * 32
+RULE = Rule(target_bytes=10**6, hot_files=3, today=date(2026, 11, 22))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return store_in(tmp_path)
+
+
+@pytest.fixture
+def tables(store: Store) -> Iterator[DeltaTables]:
+    with DeltaTables(store.location) as opened:
+        yield opened
+
+
+def of(store: Store, table: str = SILVER.name, *sort_by: str) -> TableCompaction:
+    return TableCompaction(store.location, table, RULE, sort_by)
+
+
+@pytest.mark.parametrize("table", [SILVER, BRONZE], ids=lambda table: table.name)
+def test_many_files_become_one_with_the_same_rows(store: Store, tables: DeltaTables, table: object) -> None:
+    for batch in range(20):
+        append(tables, store, table, batch, [ANNA, BEN] * (batch + 1))  # type: ignore[arg-type]
+    before = players_in(store, table)  # type: ignore[arg-type]
+
+    done = of(store, table.name)()  # type: ignore[attr-defined]
+
+    assert (done.files_before, done.files_after, done.partitions) == (20, 1, 1)
+    assert done.bytes_after < done.bytes_before
+    assert players_in(store, table) == before  # type: ignore[arg-type]
+    assert len(open_table(store.location, table.name).file_uris()) == 1  # type: ignore[attr-defined]
+
+
+def test_a_second_round_finds_nothing_to_do(store: Store, tables: DeltaTables) -> None:
+    for batch in range(5):
+        append(tables, store, SILVER, batch, [ANNA])
+    of(store)()
+
+    done = of(store)()
+
+    assert (done.files_before, done.versions) == (0, ())
+    assert open_table(store.location, SILVER.name).version() == 5
+
+
+def test_readers_of_changes_are_told_that_no_row_changed(store: Store, tables: DeltaTables) -> None:
+    for batch in range(3):
+        append(tables, store, SILVER, batch, [ANNA])
+
+    (version,) = of(store)().versions
+
+    actions = [json.loads(line) for line in (store.get(entry_path(SILVER.name, version)) or b"").splitlines()]
+    assert {action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action} == {False}
+    assert len(TableLog.read(store, SILVER.name).appended) == 3
+
+
+def test_rows_lie_by_the_columns_that_questions_filter_by(store: Store, tables: DeltaTables) -> None:
+    append(tables, store, SILVER, 0, [BEN, ANNA])
+    append(tables, store, SILVER, 1, [BEN, ANNA, BEN])
+
+    of(store, SILVER.name, "gamer_id", "event_time")()
+
+    [uri] = open_table(store.location, SILVER.name).file_uris()
+    assert pq.read_table(uri.removeprefix("file://"))["gamer_id"].to_pylist() == [ANNA, ANNA, BEN, BEN, BEN]
+
+
+def test_files_from_before_a_column_came_are_packed_with_those_after(store: Store, tables: DeltaTables) -> None:
+    old = pa.table({"gamer_id": [ANNA], "device": [{"os": "ios"}]})
+    new = pa.table({"gamer_id": [BEN], "device": [{"os": "android", "memory": 6}], "levels": [[{"number": 1}]]})
+    append_rows(tables, store, 0, old)
+    append_rows(tables, store, 1, new)
+    before = _by_duckdb(store, "SELECT gamer_id, device, levels FROM t ORDER BY 1")
+
+    of(store)()
+
+    assert _by_duckdb(store, "SELECT gamer_id, device, levels FROM t ORDER BY 1") == before
+    assert before[0][1] == {"os": "ios", "memory": None}
+
+
+def test_what_the_stream_appends_meanwhile_stays(
+    store: Store, tables: DeltaTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for batch in range(4):
+        append(tables, store, SILVER, batch, [ANNA])
+    commit = commit_behind
+
+    def after_an_append(*arguments: object) -> int | None:
+        append(tables, store, SILVER, 4, [BEN])
+        return commit(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compaction, "commit_behind", after_an_append)
+    done = of(store)()
+
+    assert done.versions == (5,)
+    assert players_in(store, SILVER) == {ANNA: 4, BEN: 1}
+
+
+def test_rows_that_were_erased_do_not_come_back(store: Store, tables: DeltaTables) -> None:
+    for batch in range(4):
+        append(tables, store, SILVER, batch, [ANNA, BEN])
+    RowEraser(store, SILVER, People(frozenset([ANNA])), "run-1").erase()
+
+    of(store)()
+
+    assert players_in(store, SILVER) == {BEN: 4}
+
+
+def test_an_entry_that_would_bring_erased_rows_back_is_not_put(store: Store, tables: DeltaTables) -> None:
+    append(tables, store, SILVER, 0, [ANNA, BEN])
+    RowEraser(store, SILVER, People(frozenset([ANNA])), "run-1").erase()
+
+    with upkeep_of(store, SILVER.name) as lease:
+        assert commit_behind(store, SILVER.name, 0, [{"commitInfo": {}}], lease) is None
+
+
+def test_one_that_stalled_commits_nothing_once_another_has_taken_over(store: Store, tables: DeltaTables) -> None:
+    append(tables, store, SILVER, 0, [ANNA])
+
+    with upkeep_of(store, SILVER.name, Pace(renew=1_000)) as stalled:
+        with upkeep_of(store, SILVER.name, Pace(renew=0.05, look=0.05, patience=0.3)):
+            pass
+
+        with pytest.raises(LeaseLostError, match="has committed nothing"):
+            commit_behind(store, SILVER.name, 0, [{"commitInfo": {}}], stalled)
+
+
+def test_appends_never_fail_beside_rounds_of_compaction(store: Store, tables: DeltaTables) -> None:
+    append(tables, store, SILVER, 0, [ANNA])
+    compact = replace(of(store), rule=replace(RULE, hot_files=0))
+
+    with ThreadPoolExecutor(1) as pool:
+        rounds = pool.submit(lambda: [compact() for _ in range(15)])
+        for batch in range(1, 120):
+            append(tables, store, SILVER, batch, [ANNA])
+        rounds.result()
+
+    assert players_in(store, SILVER) == {ANNA: 120}
+    assert len(TableLog.read(store, SILVER.name).appended) == 120
+
+
+def _by_duckdb(store: Store, sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect() as connection:
+        connection.register("t", DeltaTable(store.location.child(SILVER.name)).to_pyarrow_dataset())
+        return connection.sql(sql).fetchall()

@@ -1,0 +1,163 @@
+"""A damaged log entry is written anew from its batch's manifest, and from nothing else."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from gamelake.lake.appends import BatchTransaction, entry_path
+from gamelake.lake.generations import Generation, Generations
+from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.mending import LogMending, MendError
+from tests.unit.maintenance.people import SILVER, an_entry, players_in, store_in
+
+REPOSITORY = Path(__file__).parents[3]
+NAME, STREAM = SILVER.name, "ingest_events"
+PLAYERS = [letter * 32 for letter in "abcde"]
+LONG_AGO = datetime.now(UTC) - timedelta(hours=1)
+
+
+def decide(store: Store, batch: int, player: str, at: datetime = LONG_AGO) -> BatchManifest:
+    manifest = BatchManifest(
+        stream=STREAM, query_id="query", generation=0, batch_id=batch, topic="events", topic_id="t",
+        written_at=at.isoformat(), offsets=(OffsetRange(partition=0, first=batch, last=batch, records=1),),
+        tables=(an_entry(store, SILVER, [player]),), dead_letters={},
+    )  # fmt: skip
+    return Manifests(store, STREAM).settle(manifest)
+
+
+def commit(tables: DeltaTables, manifest: BatchManifest) -> None:
+    tables.append(manifest.tables[0], BatchTransaction.of(manifest))
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Iterator[DeltaTables]:
+    with DeltaTables(store_in(tmp_path).location) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(tmp_path: Path, tables: DeltaTables) -> Store:
+    """A table that has taken a batch of each player."""
+    store = store_in(tmp_path)
+    generation = Generation(
+        stream=STREAM, number=0, query_id="query", topic="events", topic_id="t", first_batch=0, reason="first start",
+        created_at=LONG_AGO.isoformat(),
+    )  # fmt: skip
+    Generations(store, STREAM).add(generation)
+    for batch, player in enumerate(PLAYERS):
+        commit(tables, decide(store, batch, player))
+    return store
+
+
+@pytest.mark.parametrize("version", [2, 4], ids=["in the middle", "the newest"])
+@pytest.mark.parametrize("damage", [b"", b'{"add": {"path', b"null"], ids=["emptied", "cut off", "no entry"])
+def test_an_entry_comes_back_as_it_was(store: Store, version: int, damage: bytes) -> None:
+    before = [json.loads(line) for line in (store.get(entry_path(NAME, version)) or b"").splitlines()]
+    store.put(entry_path(NAME, version), damage)
+
+    [mended] = LogMending(store, NAME).mend()
+
+    assert (mended.version, mended.batch, mended.rows, mended.files) == (version, f"query-0/{version}", 1, 1)
+    assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
+    after = [json.loads(line) for line in (store.get(entry_path(NAME, version)) or b"").splitlines()]
+    assert [sorted(each) for each in after] == [sorted(each) for each in before]
+    assert after[2]["add"]["stats"] == before[2]["add"]["stats"]
+
+
+def test_an_entry_that_is_gone_comes_back_too(store: Store) -> None:
+    for version in (1, 3):
+        store.delete(entry_path(NAME, version))
+
+    assert [each.version for each in LogMending(store, NAME).mend()] == [1, 3]
+    assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
+
+
+def test_the_stream_goes_on_and_takes_no_batch_twice(store: Store, tables: DeltaTables) -> None:
+    store.put(entry_path(NAME, 4), b"")
+    last = decide(store, 5, "f" * 32)
+    commit(tables, last)
+
+    LogMending(store, NAME).mend()
+    commit(tables, last)
+
+    assert players_in(store, SILVER) == dict.fromkeys([*PLAYERS, "f" * 32], 1)
+
+
+def test_a_whole_log_is_left_alone(store: Store) -> None:
+    # A batch that is decided and not committed yet is nobody's damage.
+    decide(store, 5, "f" * 32)
+
+    assert LogMending(store, NAME).outlook() == []
+    assert LogMending(store, NAME).mend() == []
+
+
+def test_what_was_no_batch_is_refused(store: Store) -> None:
+    TableCompaction(store.location, NAME, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    store.put(entry_path(NAME, 5), b"{")
+
+    with pytest.raises(MendError, match="of no batch stands in no manifest"):
+        LogMending(store, NAME).mend()
+    assert store.get(entry_path(NAME, 5)) == b"{"
+
+
+def test_a_batch_that_is_being_committed_is_not_taken_for_the_one_that_is_missing(
+    store: Store, tables: DeltaTables
+) -> None:
+    TableCompaction(store.location, NAME, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    store.put(entry_path(NAME, 5), b"{")
+    young = decide(store, 5, "f" * 32, at=datetime.now(UTC))
+    waited: list[float] = []
+
+    def commit_meanwhile(seconds: float) -> None:
+        waited.append(seconds)
+        # The driver that decided it puts it behind what it knows, as it knew the log before the damage.
+        content = (store.get(entry_path(NAME, 4)) or b"").replace(b'"version":4', b'"version":5')
+        store.put(entry_path(NAME, 6), content)
+
+    with pytest.raises(MendError):
+        LogMending(store, NAME).mend(commit_meanwhile)
+    assert 0 < waited[0] <= 10
+    assert young.batch_id == 5
+
+
+def test_batches_from_before_a_clean_up_are_not_missing(store: Store) -> None:
+    DeltaTable(f"{store.location.uri}/{NAME}").create_checkpoint()
+    for version in (0, 1):
+        store.delete(entry_path(NAME, version))
+    store.put(entry_path(NAME, 3), b"")
+
+    assert [each.version for each in LogMending(store, NAME).mend()] == [3]
+    assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
+
+
+def test_the_first_entry_is_refused(store: Store) -> None:
+    store.put(entry_path(NAME, 0), b"")
+
+    with pytest.raises(MendError, match="its first entry is damaged"):
+        LogMending(store, NAME).outlook()
+
+
+def test_the_job_says_first_what_it_would_write(store: Store) -> None:
+    store.put(entry_path(NAME, 3), b"")
+
+    def mend(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"GAMELAKE_LAKEHOUSE": store.location.uri}
+        command = [sys.executable, "-m", "jobs.mend_log", NAME, *arguments]
+        return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+
+    outlook = json.loads(mend("--dry-run").stdout)
+    assert store.get(entry_path(NAME, 3)) == b""
+    assert json.loads(mend("--yes").stdout) == outlook
+    assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
+    assert mend().returncode == 2

@@ -1,0 +1,135 @@
+"""Compaction in a process without Spark: bins that its memory holds, and a word about what is left."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from gamelake.contracts.games import load_games
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables, open_table
+from gamelake.maintenance import compaction_round
+from gamelake.maintenance.compaction import Compacted
+from gamelake.maintenance.compaction_round import (
+    CompactionRound,
+    NotCompacted,
+    Place,
+    Round,
+    are_few,
+    left_by,
+    outlook,
+    packed_here,
+)
+from gamelake.maintenance.waiting_files import outlooks_here
+from tests.unit.maintenance.people import SILVER, append, players_in, store_in
+
+ANNA, BEN = "a" * 32, "b" * 32
+TODAY = date(2026, 11, 22)
+MANY = 2**30
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return store_in(tmp_path)
+
+
+@pytest.fixture
+def tables(store: Store) -> Iterator[DeltaTables]:
+    with DeltaTables(store.location) as opened:
+        for batch in range(12):
+            append(opened, store, SILVER, batch, [ANNA, BEN])
+        yield opened
+
+
+@pytest.fixture
+def of_all(store: Store, tables: DeltaTables) -> CompactionRound:
+    return CompactionRound(store, load_games(Path("contracts/games.yaml")), Round.DAILY, TODAY)
+
+
+def file_bytes(store: Store) -> list[int]:
+    actions = open_table(store.location, SILVER.name).get_add_actions(flatten=True)
+    return list(json.loads(json.dumps(actions.column("size_bytes").to_pylist())))
+
+
+def test_all_that_fits_is_packed_here_and_nothing_is_left(store: Store, of_all: CompactionRound) -> None:
+    before = players_in(store, SILVER)
+
+    [done] = packed_here(of_all.here(MANY).due())
+
+    assert isinstance(done, Compacted)
+    assert (done.files_before, done.files_after) == (12, 1)
+    assert players_in(store, SILVER) == before
+    assert left_by(of_all) == []
+
+
+def test_no_bin_is_larger_than_the_memory_allows_and_what_is_left_is_named(
+    store: Store, of_all: CompactionRound
+) -> None:
+    most = 4 * max(file_bytes(store))
+    before = players_in(store, SILVER)
+
+    due = of_all.here(most).due()
+    [done] = packed_here(due)
+    [rest] = left_by(of_all)
+
+    assert all(each.bytes <= most for found in due for each in found.bins)
+    assert isinstance(done, Compacted)
+    assert 1 < done.files_after < done.files_before
+    assert players_in(store, SILVER) == before
+    assert (rest.table, rest.left_files) == (SILVER.name, len(file_bytes(store)))
+    assert rest.command == f"python -m jobs.compact --round daily {SILVER.name}"
+
+
+def test_rounds_here_come_to_an_end(store: Store, of_all: CompactionRound) -> None:
+    here = of_all.here(4 * max(file_bytes(store)))
+
+    rounds = 0
+    while due := here.due():
+        packed_here(due)
+        rounds += 1
+
+    assert 1 <= rounds <= 5
+
+
+def test_what_waits_is_what_the_next_round_packs_and_what_it_leaves(store: Store, of_all: CompactionRound) -> None:
+    sizes = file_bytes(store)
+
+    [all_here] = outlooks_here(of_all, MANY)
+    assert (all_here.table, all_here.files, all_here.bytes) == (SILVER.name, 12, sum(sizes))  # type: ignore[union-attr]
+    # A bin of one file is none.
+    none_here, rest = outlooks_here(of_all, max(sizes))
+    assert (none_here.files, none_here.bytes) == (0, 0)  # type: ignore[union-attr]
+    assert (rest.left_files, rest.left_bytes) == (12, sum(sizes))  # type: ignore[union-attr]
+    some_here, rest = outlooks_here(of_all, 11 * max(sizes))
+    assert (some_here.files, rest.left_files) == (11, 1)  # type: ignore[union-attr]
+    packed_here(of_all.here(MANY).due())
+    [nothing] = outlooks_here(of_all, MANY)
+    assert (nothing.table, nothing.files) == (SILVER.name, 0)  # type: ignore[union-attr]
+
+
+def test_little_is_packed_here_and_much_or_large_is_not(
+    store: Store, of_all: CompactionRound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = of_all.due()
+
+    assert are_few(due, MANY)
+    assert not are_few(due, max(file_bytes(store)))
+    monkeypatch.setattr(compaction_round, "_FEW_BYTES", sum(file_bytes(store)) - 1)
+    assert not are_few(due, MANY)
+    assert [outlook(each, each.place).by for each in due] == [Place.TASK]
+    monkeypatch.setattr(compaction_round, "TASK_BYTES", 1)
+    assert [outlook(each, each.place).by for each in due] == [Place.OPTIMIZE]
+
+
+def test_a_table_that_can_not_be_packed_holds_up_no_other(store: Store, of_all: CompactionRound) -> None:
+    due = of_all.here(MANY).due()
+    for path in store.paths(SILVER.name):
+        if path.endswith(".parquet"):
+            store.delete(path)
+
+    [stayed] = packed_here(due)
+
+    assert isinstance(stayed, NotCompacted)
+    assert stayed.table == SILVER.name

@@ -1,0 +1,179 @@
+"""The scan finds what is planted, in each kind of place and each form, and tells where without telling what."""
+
+import base64
+import gzip
+import json
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gamelake.errors import SettingsError
+from gamelake.maintenance.needles import Form, Hit, Needles
+from gamelake.maintenance.scan import Scan, Scanner
+from gamelake.maintenance.unpacked import UnreadableError, unpacked
+from tests.unit.maintenance.desk import Desk
+
+SECRET = "anna+archer@example.org"  # noqa: S105 # nobody gets in with it
+OTHER = "Änne from the woods"
+
+
+def scanned(path: Path, *secrets: str) -> Scan:
+    scanner = Scanner(Needles(secrets or (OTHER, SECRET)))
+    scanner.folder(path)
+    return scanner.scan
+
+
+@pytest.mark.parametrize(
+    ("form", "written"),
+    [
+        (Form.UTF_8, SECRET.encode()),
+        (Form.UTF_16, SECRET.encode("utf-16-le")),
+        (Form.UTF_16, SECRET.encode("utf-16-be")),
+        (Form.HEXADECIMAL, SECRET.encode().hex().encode()),
+        (Form.HEXADECIMAL, SECRET.encode().hex().upper().encode()),
+        *((Form.BASE64, base64.b64encode(bytes(k) + SECRET.encode() + b"after")) for k in range(7)),
+        *((Form.BASE64, base64.urlsafe_b64encode(bytes(k) + SECRET.encode())) for k in range(3)),
+        (Form.PERCENT, b"anna%2Barcher%40example.org"),
+    ],
+)
+def test_a_text_is_found_in_each_form(form: Form, written: bytes) -> None:
+    needles = Needles([OTHER, SECRET])
+
+    assert needles.in_bytes(os.urandom(999) + written + os.urandom(7)) == {Hit(2, form)}
+
+
+def test_a_text_is_found_behind_the_escapes_of_json() -> None:
+    assert Needles([SECRET, OTHER]).in_bytes(json.dumps({"name": OTHER}).encode()) == {Hit(2, Form.JSON)}
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_a_text_is_found_wherever_it_stands_also_across_parts(size: int) -> None:
+    needles = Needles([SECRET])
+    for place in (0, 1, 500, 977):
+        data = bytes(place) + SECRET.encode() + bytes(1000 - place)
+        assert needles.in_stream(data[at : at + size] for at in range(0, len(data), size)) == {Hit(1, Form.UTF_8)}
+
+
+def test_a_text_on_the_seam_of_two_blocks_is_found() -> None:
+    for place in range((1 << 20) - 30, (1 << 20) + 2):
+        assert Needles([SECRET]).in_bytes(bytes(place) + SECRET.encode()) == {Hit(1, Form.UTF_8)}
+
+
+def test_a_text_that_differs_in_its_last_character_is_not_found() -> None:
+    assert Needles([SECRET]).in_bytes(SECRET[:-1].encode() + b"h") == set()
+
+
+def test_ten_thousand_texts_are_looked_for_at_once() -> None:
+    texts = [f"secret-{number:05d}-{base64.b32encode(os.urandom(10)).decode()}" for number in range(10_000)]
+    needles = Needles(texts)
+    data = os.urandom(4 << 20) + texts[4711].encode()
+
+    started = time.process_time()
+    found = needles.in_bytes(data)
+
+    assert found == {Hit(4712, Form.UTF_8)}
+    assert time.process_time() - started < 2, "under 2 MiB/s: each text costs a pass of its own"
+
+
+@pytest.mark.parametrize("texts", [[], ["short"], [SECRET, "x"]])
+def test_what_would_be_found_anywhere_is_not_looked_for(texts: list[str]) -> None:
+    with pytest.raises(SettingsError):
+        Needles(texts)
+
+
+def plant_parquet(file: Path) -> None:
+    nested = pa.array([{"told": [SECRET]}, None], pa.struct([("told", pa.list_(pa.string()))]))
+    pq.write_table(pa.table({"n": nested, "i": [1, 2]}), file, compression="zstd", write_statistics=False)
+
+
+def plant_map(file: Path) -> None:
+    attributes = pa.array([[("k", SECRET)]], pa.map_(pa.string(), pa.string()))
+    pq.write_table(pa.table({"m": attributes}), file, compression="gzip", write_statistics=False)
+
+
+def plant_binary(file: Path) -> None:
+    table = pa.table({"value": [b"\x00" + SECRET.encode()], "d": pa.array(["x"]).dictionary_encode()})
+    pq.write_table(table, file, compression="zstd", write_statistics=False)
+
+
+def plant_manifest(file: Path) -> None:
+    file.write_bytes(pa.compress(json.dumps({"least": SECRET}).encode(), "zstd", asbytes=True))
+
+
+def plant_old_log(file: Path) -> None:
+    file.write_bytes(gzip.compress(b"INFO all is well\nWARNING " + SECRET.encode()))
+
+
+def plant_log(file: Path) -> None:
+    file.write_bytes(os.urandom(5_000_000) + SECRET.encode())
+
+
+def plant_database(file: Path) -> None:
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE players (name TEXT, data BLOB)")
+        # On a page of its own, and then across pages.
+        database.execute("INSERT INTO players VALUES (?, ?)", ("x" * 4000, b"y" * 4070 + SECRET.encode() + b"z" * 9000))
+    database.close()
+
+
+PLANTED = (plant_parquet, plant_map, plant_binary, plant_manifest, plant_old_log, plant_log, plant_database)
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_what_is_planted_is_found(tmp_path: Path, plant: object) -> None:
+    assert callable(plant)
+    plant(tmp_path / "file")
+
+    scan = scanned(tmp_path)
+
+    assert {found.needle for found in scan.found} == {2}
+    assert (scan.files, scan.unscanned) == (1, [])
+    assert plant is plant_log or any(found.place.endswith("unpacked") for found in scan.found)
+    assert SECRET not in repr(scan)
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path, plant: object) -> None:
+    assert callable(plant)
+    plant(tmp_path / "file")
+
+    scan = scanned(tmp_path, OTHER)
+
+    assert (scan.found, scan.unscanned) == ([], [])
+
+
+def test_a_files_name_is_looked_at_and_not_told(tmp_path: Path) -> None:
+    (tmp_path / SECRET).write_bytes(b"nothing")
+
+    scan = scanned(tmp_path)
+
+    assert scan.findings == 1
+    assert SECRET not in repr(scan)
+
+
+def test_what_can_not_be_unpacked_is_told(tmp_path: Path) -> None:
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1" + os.urandom(100))
+
+    assert scanned(tmp_path).unscanned == [f"{tmp_path}/broken.parquet: ArrowInvalid"]
+    with pytest.raises(UnreadableError):
+        list(unpacked(b"\x1f\x8b" + os.urandom(50)))
+
+
+def test_the_job_says_where_it_stands_by_its_number_and_ends_with_one(tmp_path: Path) -> None:
+    desk = Desk.furnish(tmp_path)
+    plant_manifest(tmp_path / "manifest.json.zst")
+    (tmp_path / "lake").mkdir()
+
+    ends = [
+        desk.run("--lakehouse", str(tmp_path / "manifest.json.zst"), job="prove_erasure", told=f"{OTHER}\n{SECRET}\n"),
+        desk.run("--lakehouse", str(tmp_path / "nowhere"), job="prove_erasure", told=SECRET),
+    ]
+
+    assert [end.returncode for end in ends] == [1, 2]
+    assert {each["needle"] for each in json.loads(ends[0].stdout)["found"]} == {2}
+    assert all(SECRET not in end.stdout + end.stderr for end in ends)

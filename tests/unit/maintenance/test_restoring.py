@@ -1,0 +1,203 @@
+"""A table is set back while the stream goes on: what is shown first is what changes, and nothing is lost or doubled."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from gamelake.errors import TransientError
+from gamelake.lake.appends import BatchTransaction
+from gamelake.lake.log import TableLog
+from gamelake.lake.rewrites import upkeep_of
+from gamelake.lake.store import Store
+from gamelake.lake.tables import CommitOutcome, DeltaTables, open_table
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.erased_rows import RowEraser
+from gamelake.maintenance.player_rows import People
+from gamelake.maintenance.restoring import Restored, TableRestore
+from gamelake.maintenance.table_history import RestoreError, TableHistory
+from gamelake.maintenance.vacuum import TableVacuum
+from tests.unit.maintenance.people import BRONZE, SILVER, an_entry, append, players_in, store_in
+
+ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
+REPOSITORY = Path(__file__).parents[3]
+NAME = SILVER.name
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return store_in(tmp_path)
+
+
+@pytest.fixture
+def tables(store: Store) -> Iterator[DeltaTables]:
+    with DeltaTables(store.location) as opened:
+        for batch, player in enumerate((ANNA, BEN, CARL)):
+            append(opened, store, SILVER, batch, [player])
+        yield opened
+
+
+def restore(store: Store, version: int) -> Restored:
+    with upkeep_of(store, NAME) as lease:
+        return TableRestore(store, TableHistory.read(store, NAME), version).commit(lease)
+
+
+def compact(store: Store) -> None:
+    TableCompaction(store.location, NAME, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+
+
+def test_rows_that_came_since_go(store: Store, tables: DeltaTables) -> None:
+    done = restore(store, 0)
+
+    assert (done.rows_out, done.rows_back, done.files_out, done.files_back) == (2, 0, 2, 0)
+    assert done.batches == ("query-0/1", "query-0/2")
+    assert (done.from_version, done.version) == (2, 3)
+    assert players_in(store, SILVER) == {ANNA: 1}
+
+
+def test_what_was_set_back_can_be_set_forth_again(store: Store, tables: DeltaTables) -> None:
+    restore(store, 0)
+
+    done = restore(store, 2)
+
+    assert (done.rows_out, done.rows_back) == (0, 2)
+    assert players_in(store, SILVER) == {ANNA: 1, BEN: 1, CARL: 1}
+
+
+def test_a_version_from_before_a_compaction_comes_back(store: Store, tables: DeltaTables) -> None:
+    compact(store)
+
+    done = restore(store, 1)
+
+    assert (done.files_out, done.files_back) == (1, 2)
+    assert players_in(store, SILVER) == {ANNA: 1, BEN: 1}
+
+
+def test_the_stream_goes_on_and_takes_no_batch_twice(store: Store, tables: DeltaTables) -> None:
+    restore(store, 0)
+
+    again = tables.append(an_entry(store, SILVER, [CARL]), BatchTransaction("query-0", 2))
+    append(tables, store, SILVER, 3, [BEN])
+
+    assert again is CommitOutcome.ALREADY_COMMITTED
+    assert players_in(store, SILVER) == {ANNA: 1, BEN: 1}
+
+
+def test_what_is_appended_while_it_is_set_back_stays(store: Store, tables: DeltaTables) -> None:
+    planned = TableRestore(store, TableHistory.read(store, NAME), 0)
+    append(tables, store, SILVER, 3, [BEN])
+
+    with upkeep_of(store, NAME) as lease:
+        done = planned.commit(lease)
+
+    assert done.version == 4
+    assert players_in(store, SILVER) == {ANNA: 1, BEN: 1}
+
+
+def test_an_erasure_that_comes_in_between_is_not_undone(store: Store, tables: DeltaTables) -> None:
+    planned = TableRestore(store, TableHistory.read(store, NAME), 1)
+    RowEraser(store, SILVER, People(frozenset([ANNA])), "run-1").erase()
+
+    with upkeep_of(store, NAME) as lease, pytest.raises(TransientError, match="files were replaced meanwhile"):
+        planned.commit(lease)
+
+    assert players_in(store, SILVER) == {BEN: 1, CARL: 1}
+
+
+def test_a_version_whose_files_were_vacuumed_is_refused(store: Store, tables: DeltaTables) -> None:
+    compact(store)
+    vacuum = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(minutes=1))
+    vacuum.delete(vacuum.superfluous())
+
+    with pytest.raises(RestoreError, match=r"2 of the files of version 1 are gone"):
+        restore(store, 1)
+    assert players_in(store, SILVER) == {ANNA: 1, BEN: 1, CARL: 1}
+
+
+def test_files_that_come_back_count_as_appended_once(store: Store, tables: DeltaTables) -> None:
+    restore(store, 0)
+    restore(store, 2)
+
+    log = TableLog.read(store, NAME)
+    assert len(log.appended) == len({file.path for file in log.appended}) == 3
+    assert log.live_rows == 3
+
+
+def test_setting_back_to_what_is_there_changes_nothing(store: Store, tables: DeltaTables) -> None:
+    assert restore(store, 2).version is None
+    assert open_table(store.location, NAME).version() == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "players"),
+    [
+        (("--version", "1"), {ANNA: 1, BEN: 1}),
+        (("--before-batch", "1"), {ANNA: 1}),
+        (("--before-batch", "0"), {}),
+        (("--time", "2100-01-01"), {ANNA: 1, BEN: 1, CARL: 1}),
+    ],
+)
+def test_the_job_takes_a_version_a_batch_or_a_time(
+    store: Store, tables: DeltaTables, options: tuple[str, ...], players: dict[str, int]
+) -> None:
+    [would] = json.loads(job(store, NAME, *options, "--dry-run").stdout)["restored"]
+    assert players_in(store, SILVER) == {ANNA: 1, BEN: 1, CARL: 1}
+
+    [done] = json.loads(job(store, NAME, *options, "--yes").stdout)["restored"]
+
+    assert players_in(store, SILVER) == players
+    assert would | {"version": done["version"]} == done
+
+
+def test_a_table_that_was_made_later_has_no_rows_once_the_others_are_set_back(
+    store: Store, tables: DeltaTables
+) -> None:
+    between = datetime.now(UTC)
+    append(tables, store, BRONZE, 0, [ANNA])
+
+    done = json.loads(job(store, "--all", "--time", between.isoformat(), "--yes").stdout)["restored"]
+
+    assert [(each["table"], each["to_version"], each["rows_out"]) for each in done] == [
+        (BRONZE.name, -1, 1),
+        (NAME, 2, 0),
+    ]
+    assert players_in(store, BRONZE) == {}
+    assert players_in(store, SILVER) == {ANNA: 1, BEN: 1, CARL: 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ((NAME, "--version", "3"), "has versions 0 to 2, not 3"),
+        ((NAME, "--before-batch", "9"), "has taken no batch 9"),
+        ((NAME, "--time", "2000-01-01"), "was made at"),
+        (("silver/no_such_events", "--version", "0"), "'silver/no_such_events' is no table that can be set back"),
+        (("--all", "--version", "0"), "--all goes with --time"),
+        (("--version", "0"), "name the tables, or say --game or --all"),
+        (("--game", "chess", "--time", "2100-01-01"), "'chess' is no game; these are: kart_rumble"),
+        (("--game", "kart_rumble", "--version", "1"), "--game goes with --time or --before-batch"),
+        (("--all", "--time", "2100-01-01", "--bring-back"), "--bring-back reads bronze, which --all sets back too"),
+        ((NAME, "--version", "1", "--bring-back"), "GAMELAKE_GAMES_FILE is not set"),
+    ],
+)
+def test_what_can_not_be_done_is_refused_with_its_reason(
+    store: Store, tables: DeltaTables, options: tuple[str, ...], problem: str
+) -> None:
+    refused = job(store, *options, "--yes")
+
+    assert refused.returncode == 2
+    assert problem in refused.stderr
+    assert DeltaTable(store.location.child(NAME)).version() == 2
+
+
+def job(store: Store, *options: str) -> "subprocess.CompletedProcess[str]":
+    command = (sys.executable, "-m", "jobs.restore", *options)
+    environment = os.environ | {"GAMELAKE_LAKEHOUSE": store.location.uri}
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)

@@ -1,0 +1,94 @@
+"""One game's rows are set back in the table of all games; those of the others stay, whatever happened in between."""
+
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from gamelake.lake.log import TableLog
+from gamelake.lake.rewrites import upkeep_of
+from gamelake.lake.tables import open_table
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.restoring import Restored, TableRestore
+from gamelake.maintenance.restoring_games import GameRestore, names_in
+from gamelake.maintenance.table_history import TableHistory
+from gamelake.naming import SILVER_EVENTS
+from tests.silver_events import BEGINNING, Event, Silver
+
+ARCHERY, BINGO = "Archery", "Bingo"
+
+
+@pytest.fixture
+def silver(tmp_path: Path) -> Silver:
+    silver = Silver(tmp_path)
+    for batch in range(3):
+        silver.append([Event(at=BEGINNING, game=game, gamer=f"{game}-{batch}") for game in (ARCHERY, BINGO)])
+    return silver
+
+
+def restored(silver: Silver, version: int) -> Restored:
+    with upkeep_of(silver.store, SILVER_EVENTS) as lease:
+        return of_archery(silver, version).commit(lease)
+
+
+def of_archery(silver: Silver, version: int) -> GameRestore:
+    history = TableHistory.read(silver.store, SILVER_EVENTS)
+    return GameRestore(TableRestore(silver.store, history, version), frozenset([ARCHERY]))
+
+
+def gamers(silver: Silver) -> Counter[str]:
+    return Counter(open_table(silver.location, SILVER_EVENTS).to_pyarrow_table()["gamer_id"].to_pylist())
+
+
+def expected(archery: int, bingo: int = 3) -> Counter[str]:
+    return Counter([*(f"{ARCHERY}-{n}" for n in range(archery)), *(f"{BINGO}-{n}" for n in range(bingo))])
+
+
+def test_only_the_rows_of_the_game_go(silver: Silver) -> None:
+    outlook = of_archery(silver, 0).outlook()
+
+    done = restored(silver, 0)
+
+    assert gamers(silver) == expected(archery=1)
+    assert (done.rows_out, done.rows_back, done.batches) == (2, 0, ("test/1", "test/2"))
+    assert (outlook.rows_out, outlook.version) == (2, None)
+
+
+def test_they_come_back_when_the_game_is_set_forth_again(silver: Silver) -> None:
+    restored(silver, 0)
+
+    assert restored(silver, 2).rows_back == 2
+
+    assert gamers(silver) == expected(archery=3)
+
+
+def test_a_compaction_in_between_changes_nothing(silver: Silver) -> None:
+    TableCompaction(silver.location, SILVER_EVENTS, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    silver.append([Event(at=BEGINNING, game=BINGO, gamer=f"{BINGO}-3")])
+
+    restored(silver, 1)
+
+    assert gamers(silver) == expected(archery=2, bingo=4)
+
+
+def test_what_is_appended_afterwards_stays(silver: Silver) -> None:
+    plan = of_archery(silver, 0)
+    silver.append([Event(at=BEGINNING, game=BINGO, gamer=f"{BINGO}-3")])
+
+    with upkeep_of(silver.store, SILVER_EVENTS) as lease:
+        plan.commit(lease)
+
+    assert gamers(silver) == expected(archery=1, bingo=4)
+
+
+def test_the_books_take_what_was_written_anew_for_what_it_is(silver: Silver) -> None:
+    restored(silver, 0)
+
+    log = TableLog.read(silver.store, SILVER_EVENTS)
+    assert (len(log.appended), log.live_rows) == (3, 4)
+
+
+def test_a_game_is_known_by_the_names_in_its_own_table(silver: Silver) -> None:
+    assert names_in(silver.store, SILVER_EVENTS) == {ARCHERY, BINGO}

@@ -1,0 +1,238 @@
+"""Rounds run when they are due, one at a time over all processes, and one that fails stops nobody."""
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from gamelake.contracts.schedule import ScheduledRound
+from gamelake.lake.store import Store
+from gamelake.maintenance import round_runs
+from gamelake.maintenance.round_records import Done, RoundRecords
+from gamelake.maintenance.round_runs import Outcome, Programs, Run, done_by
+from gamelake.maintenance.scheduler import Scheduler
+from tests.unit.maintenance.people import store_in
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+PACK = ScheduledRound(name="pack", when="every 1 hours", job="compact")
+SWEEP = ScheduledRound(name="sweep", when="every 1 hours", job="vacuum")
+
+
+class Clock:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.time = NOON
+
+    def __call__(self) -> datetime:
+        return self.time
+
+
+class Runs:
+    """Runs nothing, and says what it was told to say."""
+
+    def __init__(self, during: Callable[[ScheduledRound], None] = lambda _: None) -> None:
+        self.names: list[str] = []
+        self.failing: set[str] = set()
+        self._during = during
+
+    def run(self, scheduled: ScheduledRound, stop: Event) -> Run:
+        self.names.append(scheduled.name)
+        self._during(scheduled)
+        return Run(Done(packed_files=7), 1.5, "ended with 1" if scheduled.name in self.failing else "")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return store_in(tmp_path)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def scheduler(store: Store, runs: Runs, clock: Clock) -> Scheduler:
+    ours = Scheduler(store, (PACK, SWEEP), runs, now=clock)
+    ours.begin()
+    return ours
+
+
+def test_nothing_runs_before_its_turn_and_all_that_is_due_runs_in_order(store: Store, clock: Clock) -> None:
+    runs = Runs()
+    ours = scheduler(store, runs, clock)
+
+    assert ours.turn(Event()) == []
+    clock.time += timedelta(minutes=61)
+    told = ours.turn(Event())
+
+    assert runs.names == ["pack", "sweep"]
+    assert [(each.round, each.outcome, each.packed_files) for each in told] == [
+        ("pack", Outcome.OK, 7),
+        ("sweep", Outcome.OK, 7),
+    ]
+    assert ours.turn(Event()) == []
+
+
+def test_what_ran_is_known_after_a_restart_and_what_was_missed_is_made_up_for_once(store: Store, clock: Clock) -> None:
+    scheduler(store, Runs(), clock)
+    clock.time += timedelta(days=3)
+    after_restart = Runs()
+
+    scheduler(store, after_restart, clock).turn(Event())
+    scheduler(store, after_restart, clock).turn(Event())
+
+    assert after_restart.names == ["pack", "sweep"]
+
+
+def test_a_round_that_fails_is_told_and_stops_no_other(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    runs = Runs()
+    runs.failing = {"pack"}
+    ours = scheduler(store, runs, clock)
+    clock.time += timedelta(hours=1)
+
+    pack, sweep = ours.turn(Event())
+
+    assert (pack.outcome, pack.problem, sweep.outcome) == (Outcome.FAILED, "ended with 1", Outcome.OK)
+    assert pack.next_at == clock.time + timedelta(minutes=15)
+    lines = [json.loads(line.removeprefix("round ")) for line in caplog.messages if line.startswith("round ")]
+    assert [(line["round"], line["outcome"]) for line in lines] == [("pack", "failed"), ("sweep", "ok")]
+    record = RoundRecords(store).of("pack", clock.time)
+    assert (record.failures, record.runs_failed, record.done.packed_files) == (1, 1, 7)
+
+
+def test_two_processes_never_run_rounds_at_once(store: Store, clock: Clock) -> None:
+    other_runs = Runs()
+
+    def as_another_looks(_: ScheduledRound) -> None:
+        # Which takes a while: it looks whether the holder is alive.
+        assert scheduler(store, other_runs, clock).turn(Event()) == []
+
+    ours = scheduler(store, Runs(as_another_looks), clock)
+    clock.time += timedelta(hours=1)
+    told = [ours._if_due(PACK, Event())]  # noqa: SLF001 # one round is enough: each look costs two seconds
+
+    assert [each.round for each in told if each] == ["pack"]
+    assert other_runs.names == []
+
+
+def test_one_that_another_process_has_run_meanwhile_is_not_run_again(store: Store, clock: Clock) -> None:
+    runs, others = Runs(), Runs()
+    ours = scheduler(store, runs, clock)
+    clock.time += timedelta(hours=1)
+    due = [each.scheduled for each in ours.plan()]
+
+    scheduler(store, others, clock).turn(Event())
+
+    assert [ours._if_due(each, Event()) for each in due] == [None, None]  # noqa: SLF001 # between looking and running
+    assert runs.names == []
+
+
+def test_whoever_asks_for_a_round_gets_it_due_or_not(store: Store, clock: Clock) -> None:
+    told = scheduler(store, Runs(), clock).once(SWEEP, Event())
+
+    assert (told.round, told.outcome) == ("sweep", Outcome.OK)
+    assert RoundRecords(store).of("sweep", NOON).succeeded_at == NOON
+
+
+def test_it_ends_after_the_round_that_runs(store: Store, clock: Clock) -> None:
+    stop = Event()
+    runs = Runs(lambda _: stop.set())
+    ours = scheduler(store, runs, clock)
+    clock.time += timedelta(hours=1)
+
+    ours.until(stop)
+
+    assert runs.names == ["pack"]
+
+
+def test_a_store_that_is_away_is_waited_for(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    wells: list[int] = []
+    stop = Event()
+
+    def well() -> None:
+        wells.append(1)
+        stop.set()
+
+    ours = Scheduler(store, (PACK,), Runs(), is_well=well, now=clock)
+    monkeypatch.setattr(Store, "put_new", lambda *_: (_ for _ in ()).throw(OSError("no answer")))
+
+    ours.until(stop)
+
+    assert wells == [1]
+
+
+def test_looking_at_the_plan_changes_nothing(store: Store, clock: Clock) -> None:
+    (pack, _) = Scheduler(store, (PACK, SWEEP), Runs(), now=clock).plan()
+
+    assert (pack.scheduled, pack.next_at) == (PACK, NOON + timedelta(hours=1))
+    assert store.paths("_gamelake") == []
+
+
+def test_a_record_that_can_not_be_read_is_taken_for_new(store: Store, clock: Clock) -> None:
+    store.put("_gamelake/upkeep/rounds/pack.json", b"{")
+
+    assert RoundRecords(store).of("pack", NOON).known_since == NOON
+
+
+class Program:
+    """A program in the place of a job."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
+        (folder / "jobs").mkdir()
+        (folder / "jobs/__init__.py").touch()
+        (folder / "jobs/compact.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(round_runs, "_LOOK_SECONDS", 0.02)
+
+    def run(self, stop: Event, *, at_most_hours: float = 1, grace: timedelta = timedelta(0)) -> Run:
+        scheduled = ScheduledRound(name="pack", when="every 1 hours", job="compact", at_most_hours=at_most_hours)
+        return Programs(grace).run(scheduled, stop)
+
+
+def test_a_program_that_ends_well_says_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run = Program(monkeypatch, tmp_path, 'print(\'[{"table": "a", "files_before": 3, "bytes_before": 40}]\')').run(
+        Event()
+    )
+
+    assert (run.outcome, run.done) == (Outcome.OK, Done(packed_files=3, packed_bytes=40))
+
+
+def test_a_program_that_fails_has_failed_with_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert Program(monkeypatch, tmp_path, "raise SystemExit(4)").run(Event()).problem == "ended with 4"
+
+
+def test_a_program_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run = Program(monkeypatch, tmp_path, "import time; time.sleep(60)").run(Event(), at_most_hours=0.1 / 3600)
+
+    assert run.problem == "took longer than 0:00:00.100000"
+
+
+def test_a_program_may_end_within_the_grace_and_is_ended_after_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = Program(monkeypatch, tmp_path, "import time; time.sleep(0.3)")
+    stop = Event()
+    stop.set()
+
+    assert program.run(stop, grace=timedelta(seconds=30)).problem == ""
+    assert program.run(stop, grace=timedelta(seconds=0.05)).problem == "was ended, as the scheduler stops"
+
+
+def test_what_jobs_print_is_summed_up_and_what_is_left_is_not() -> None:
+    compacted = (
+        b'[{"table": "a", "files_before": 3, "bytes_before": 4}, {"table": "b", "left_files": 9, "left_bytes": 9}]'
+    )
+    vacuumed = b'[{"table": "a", "replaced_files": 2, "orphaned_files": 1, "bytes": 50}]'
+
+    assert done_by(compacted) == Done(packed_files=3, packed_bytes=4)
+    assert done_by(vacuumed) == Done(freed_files=3, freed_bytes=50)
+    assert done_by(b'{"books": "balance"}') == done_by(b"all is well") == done_by(b"") == Done()

@@ -1,0 +1,345 @@
+"""Old history goes, and whatever rests on it says the same as before: books, restores, proofs, streams, readers."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from gamelake.fanout.stream import Stream
+from gamelake.lake.appends import BatchTransaction, entry_path
+from gamelake.lake.leases import Lease, Pace
+from gamelake.lake.log import TableLog
+from gamelake.lake.manifest import Manifests, OffsetRange
+from gamelake.lake.rewrites import upkeep_of
+from gamelake.lake.statements import TopicOffsets, stream_statement, table_statement
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.books import Books, balance
+from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.erased_rows import RowEraser
+from gamelake.maintenance.folding import joined
+from gamelake.maintenance.player_rows import People
+from gamelake.maintenance.restoring import TableRestore
+from gamelake.maintenance.table_history import RestoreError, TableHistory
+from gamelake.maintenance.tidying import Plan, Tidied, Tidying
+from gamelake.maintenance.vacuum import TableVacuum
+from tests.unit.maintenance.people import BRONZE, SILVER, players_in
+from tests.unit.maintenance.stream_history import ALL_GAMES, STREAM, TABLES, StreamHistory
+
+REPOSITORY = Path(__file__).parents[3]
+ANNA, BEN = "a" * 32, "b" * 32
+NAMES = [table.name for table in TABLES]
+# A log has a checkpoint at version 49, and another at 99.
+FIRST, LATER = 60, 50
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> StreamHistory:
+    return StreamHistory(tmp_path / "lake")
+
+
+def tidy(history: StreamHistory, since: datetime, **options: dict[str, int] | int) -> list[Tidied]:
+    tidying = Tidying(store=history.store, since=since, **{"keep_manifests": 1, **options})  # type: ignore[arg-type]
+    return [plan.carry_out(history.store) for plan in tidying.plans(NAMES)]
+
+
+def entries(store: Store, table: str) -> list[int]:
+    names = [path.rsplit("/", 1)[-1] for path in store.paths(f"{table}/_delta_log")]
+    return sorted(int(name.removesuffix(".json")) for name in names if name[:20].isdigit() and name.endswith(".json"))
+
+
+def told(books: Books) -> tuple[object, ...]:
+    return (books.batches, books.records, books.silver_rows, dict(books.dead_letters), books.tables, books.problems)
+
+
+def test_the_books_say_the_same_and_what_they_rest_on_is_gone(history: StreamHistory) -> None:
+    since = history.take(FIRST)
+    history.take(LATER)
+    before = told(balance(history.store))
+    assert before[:3] == (FIRST + LATER, 2 * (FIRST + LATER), 2 * (FIRST + LATER))
+
+    done = {each.what: each for each in tidy(history, since)}
+
+    assert told(balance(history.store)) == before
+    assert Manifests(history.store, STREAM).batches() == list(range(FIRST, FIRST + LATER))
+    assert done[f"manifests of {STREAM}"].deleted_files == FIRST
+    for table in TABLES:
+        assert entries(history.store, table.name) == list(range(49, FIRST + LATER))
+        assert done[table.name].deleted_files >= 49
+        assert players_in(history.store, table) == {ANNA: FIRST + LATER, BEN: FIRST + LATER}
+        assert len(DeltaTable(f"{history.store.location.uri}/{table.name}", version=55).file_uris()) == 56
+
+
+def test_it_goes_on_round_after_round(history: StreamHistory) -> None:
+    for _ in range(3):
+        since = history.take(FIRST)
+        before = told(balance(history.store))
+        tidy(history, since)
+        assert told(balance(history.store)) == before
+        assert tidy(history, since)[-1].deleted_files == 0
+    statement = stream_statement(history.store, STREAM)
+
+    assert statement is not None
+    assert statement.through == 3 * FIRST - 2
+    assert [(each.taken.first, each.taken.last) for each in statement.offsets] == [(0, 2 * (3 * FIRST - 1) - 1)]
+    # Files of folded batches need no line of their own any more.
+    former = table_statement(history.store, SILVER.name)
+    assert former is not None
+    assert len(former.appended) < FIRST + 10
+    assert len(history.store.paths("_gamelake/statements")) == 4
+
+
+def test_a_dry_run_changes_nothing_and_says_what_would_go(history: StreamHistory) -> None:
+    since = history.take(FIRST)
+    paths = history.store.paths("")
+
+    planned = [plan.account() for plan in Tidying(store=history.store, since=since, keep_manifests=1).plans(NAMES)]
+
+    assert history.store.paths("") == paths
+    assert planned == tidy(history, since)
+
+
+def test_the_newest_manifests_stay_however_old_they_are(history: StreamHistory) -> None:
+    tidy(history, history.take(30), keep_manifests=10)
+
+    assert Manifests(history.store, STREAM).batches() == list(range(20, 30))
+    last = Manifests(history.store, STREAM).last(1)[0]
+    assert last.batch_id == 29
+
+
+def test_a_log_without_a_checkpoint_stays_and_is_no_obstacle(history: StreamHistory) -> None:
+    tidy(history, history.take(30))
+
+    assert entries(history.store, SILVER.name) == list(range(30))
+    assert len(Manifests(history.store, STREAM).batches()) == 1
+    assert balance(history.store).problems == []
+
+
+def test_what_does_not_add_up_is_not_folded(history: StreamHistory) -> None:
+    history.take(20)
+    lost = history.decide([ANNA, BEN])
+    since = history.take(FIRST)
+    before = balance(history.store).problems
+    assert len(before) == len(TABLES)
+
+    tidy(history, since)
+
+    assert balance(history.store).problems == before
+    assert Manifests(history.store, STREAM).batches()[0] == lost.batch_id
+
+
+def test_a_file_that_no_manifest_names_is_told_after_as_before(history: StreamHistory) -> None:
+    history.take(10)
+    entry = (history.store.get(entry_path(SILVER.name, 9)) or b"").replace(b"query-0/9", b"query-9/9")
+    stolen = entry.replace(b".parquet", b"-again.parquet").replace(b'"appId":"query-0"', b'"appId":"query-9"')
+    history.store.put(entry_path(SILVER.name, 10), stolen)
+    since = datetime.now(UTC)
+    before = balance(history.store).problems
+    assert len(before) == 1
+
+    tidy(history, since)
+
+    assert balance(history.store).problems == before
+
+
+@pytest.mark.parametrize("killed_after", range(1, 6))
+def test_whoever_is_killed_while_tidying_leaves_it_right(history: StreamHistory, killed_after: int) -> None:
+    since = history.take(FIRST)
+    before = told(balance(history.store))
+    plans = list(Tidying(store=history.store, since=since, keep_manifests=1).plans(NAMES))
+    half = StoreThatEnds(history.store, killed_after * 9)
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(plans, half)
+
+    assert told(balance(history.store)) == before
+    assert players_in(history.store, SILVER) == {ANNA: FIRST, BEN: FIRST}
+    tidy(history, since)
+    assert told(balance(history.store)) == before
+    assert entries(history.store, SILVER.name)[0] == 49
+
+
+def carry_out(plans: list[Plan], store: Store) -> None:
+    for plan in plans:
+        plan.carry_out(store)
+
+
+class StoreThatEnds(Store):
+    """A store whose process is killed after so many deletions."""
+
+    def __init__(self, store: Store, deletions: int) -> None:
+        super().__init__(store.location)
+        self._left = deletions
+
+    def delete(self, path: str) -> None:
+        if "/leases/" not in path:
+            if not self._left:
+                raise KeyboardInterrupt
+            self._left -= 1
+        super().delete(path)
+
+
+def test_what_somebody_follows_stays(history: StreamHistory) -> None:
+    since = history.take(2 * FIRST)
+
+    done = tidy(history, since, needed_from={SILVER.name: 60})
+
+    assert entries(history.store, SILVER.name)[0] == 49
+    assert entries(history.store, BRONZE.name)[0] == 99
+    [kept] = [each.kept for each in done if each.what == SILVER.name]
+    assert "only come to version 60" in kept
+
+
+def test_a_checkpoint_that_does_not_fit_the_entries_is_no_ground_to_stand_on(history: StreamHistory) -> None:
+    since = history.take(FIRST)
+    log = f"{SILVER.name}/_delta_log"
+    other = next(path for path in history.store.paths(f"{ALL_GAMES.name}/_delta_log") if "checkpoint.parquet" in path)
+    history.store.put(f"{log}/{49:020d}.checkpoint.parquet", history.store.get(other) or b"")
+
+    done = tidy(history, since)
+
+    assert entries(history.store, SILVER.name) == list(range(FIRST))
+    assert any("nothing goes" in each.kept for each in done)
+    assert balance(history.store).problems == []
+
+
+def test_packed_files_and_what_was_replaced_are_known_as_before(history: StreamHistory) -> None:
+    history.take(FIRST)
+    TableCompaction(
+        history.store.location, SILVER.name, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
+    )()
+    since = history.take(LATER)
+    before = TableLog.read(history.store, SILVER.name)
+
+    tidy(history, since)
+
+    after = TableLog.read(history.store, SILVER.name)
+    assert (after.live, after.removed, after.adds) == (before.live, before.removed, before.adds)
+    assert len(after.removed) == FIRST
+    vacuum = TableVacuum(history.store, SILVER.name, datetime.now(UTC) + timedelta(hours=1))
+    assert vacuum.delete(vacuum.superfluous()).replaced_files == FIRST
+    tidy(history, since)
+    statement = table_statement(history.store, SILVER.name)
+    assert statement is not None
+    assert statement.removed == {}
+    assert balance(history.store).problems == []
+
+
+def test_a_table_is_set_back_within_what_is_kept_and_no_further(history: StreamHistory) -> None:
+    since = history.take(FIRST)
+    history.take(5)
+    tidy(history, since)
+    read = TableHistory.read(history.store, SILVER.name)
+    assert (read.first, read.newest) == (FIRST - 1, FIRST + 4)
+    with pytest.raises(RestoreError, match="has versions 59 to 64, not 58"):
+        read.at_version(FIRST - 2)
+    with pytest.raises(RestoreError, match="is known since"):
+        read.at_time(since - timedelta(hours=1))
+
+    with upkeep_of(history.store, SILVER.name) as lease:
+        done = TableRestore(history.store, read, read.at_time(since)).commit(lease)
+
+    assert (done.rows_out, done.files_back) == (10, 0)
+    assert players_in(history.store, SILVER) == {ANNA: FIRST, BEN: FIRST}
+    history.take(1)
+    assert players_in(history.store, SILVER) == {ANNA: FIRST + 1, BEN: FIRST + 1}
+    assert balance(history.store).problems == []
+
+
+def test_the_proof_of_an_erasure_stays(history: StreamHistory) -> None:
+    history.take(FIRST)
+    RowEraser(history.store, SILVER, People(frozenset({ANNA})), "run-1").erase()
+    since = history.take(LATER, players=(BEN, BEN))
+    before = TableLog.read(history.store, SILVER.name).erasures
+    assert [each.run for each in before] == ["run-1"]
+
+    tidy(history, since)
+
+    assert TableLog.read(history.store, SILVER.name).erasures == before
+    assert table_statement(history.store, SILVER.name) is not None
+
+
+def test_a_stream_is_rebuilt_from_what_is_left(history: StreamHistory) -> None:
+    since = history.take(FIRST)
+    before = Stream(history.store, STREAM, "events").next_offsets("t")
+
+    tidy(history, since)
+
+    stream = Stream(history.store, STREAM, "events")
+    assert stream.next_offsets("t") == before == {0: 2 * FIRST}
+    assert stream.next_offsets("another topic") == {}
+    assert stream.rebuild("t", reason="test").first_batch == FIRST
+
+
+def test_batches_whose_events_are_remembered_stay(history: StreamHistory) -> None:
+    since = history.take(30)
+    history.store.put(f"_gamelake/streams/{STREAM}/events/{20:012d}-x", b"")
+
+    tidy(history, since)
+
+    assert Manifests(history.store, STREAM).batches()[0] == 20
+
+
+def test_a_table_that_was_made_again_does_not_stand_on_the_old_ones_statement(history: StreamHistory) -> None:
+    since = history.take(FIRST)
+    tidy(history, since)
+    for path in history.store.paths(SILVER.name):
+        history.store.delete(path)
+    again = history.decide([ANNA, BEN])
+    with DeltaTables(history.store.location) as anew:
+        anew.append(again.tables[-1], BatchTransaction.of(again))
+
+    assert table_statement(history.store, SILVER.name) is None
+
+
+def test_checkpoints_of_former_generations_and_claims_of_killed_holders_go(history: StreamHistory) -> None:
+    history.take(2)
+    history.begin_generation()
+    last = history.begin_generation()
+    folder = "_gamelake/leases/silver/x"
+    for _ in range(2):
+        with Lease(history.store, folder, "upkeep of x", Pace(renew=60)):
+            pass
+    history.store.put(f"{folder}/{1:012d}.claim", b"{}")
+
+    tidy(history, datetime.now(UTC) + timedelta(hours=1))
+
+    left = history.store.paths(f"_gamelake/streams/{STREAM}/checkpoints")
+    assert {path.rsplit("/", 1)[0] for path in left} == {last.checkpoint}
+    assert all(f"{2:012d}" in path for path in history.store.paths(folder))
+
+
+def test_offsets_that_follow_on_each_other_are_one() -> None:
+    def taken(first: int, last: int, topic: str = "t") -> TopicOffsets:
+        between = OffsetRange(partition=0, first=first, last=last, records=1)
+        return TopicOffsets(topic="events", topic_id=topic, taken=between)
+
+    result = joined([taken(4, 5), taken(0, 3), taken(7, 9), taken(0, 1, "u"), taken(9, 12)])
+
+    assert [(each.topic_id, each.taken.first, each.taken.last, each.taken.records) for each in result] == [
+        ("t", 0, 5, 2), ("t", 7, 9, 1), ("t", 9, 12, 1), ("u", 0, 1, 1),
+    ]  # fmt: skip
+
+
+def run_job(history: StreamHistory, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "GAMELAKE_LAKEHOUSE": history.store.location.uri,
+        "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
+    }
+    command = [sys.executable, "-m", "jobs.tidy", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_job_refuses_to_forget_what_a_restore_may_ask_for(history: StreamHistory) -> None:
+    history.take(1)
+
+    assert run_job(history, "--retain-hours", "24", "--yes").returncode == 2
+    assert run_job(history).returncode == 2
+    young = run_job(history, "--yes")
+    assert (young.returncode, json.loads(young.stdout)) == (0, [])

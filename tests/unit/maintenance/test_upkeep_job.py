@@ -1,0 +1,131 @@
+"""The job that runs the rounds, as it is run: one round, the plan, and until it is told to stop."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from gamelake.maintenance.round_records import RoundRecord, RoundRecords
+from tests.eventually import eventually
+from tests.silver_events import Event, Silver
+
+ROOT = Path(__file__).parents[3]
+YESTERDAY = datetime.now(UTC) - timedelta(days=1)
+ROUNDS = """
+rounds:
+  - {name: pack, when: every 600 hours, job: compact, arguments: [--here]}
+  - {name: sweep, when: every 600 hours, job: vacuum, arguments: ["--yes"]}
+"""
+TABLE = "silver/events"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A lakehouse with twelve small files of a day that is over, and a schedule for it."""
+
+    folder: Path
+    silver: Silver
+
+    def job(self, *arguments: str, **variables: str) -> "subprocess.Popen[str]":
+        environment = os.environ | {
+            "GAMELAKE_LAKEHOUSE": self.silver.store.location.uri,
+            "GAMELAKE_GAMES_FILE": str(ROOT / "contracts/games.yaml"),
+            "GAMELAKE_SCHEDULE_FILE": str(self.folder / "schedule.yaml"),
+            **variables,
+        }
+        command = [sys.executable, "-m", *arguments]
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def upkeep(self, *arguments: str, **variables: str) -> tuple[int, str, str]:
+        process = self.job("jobs.upkeep", *arguments, **variables)
+        printed, logged = process.communicate(timeout=60)
+        return process.returncode, printed, logged
+
+    def result(self, *arguments: str, **variables: str) -> Any:  # noqa: ANN401 # a job's JSON
+        code, printed, logged = self.upkeep(*arguments, **variables)
+        assert code == 0, logged
+        return json.loads(printed)
+
+    @property
+    def files(self) -> int:
+        return len(DeltaTable(self.silver.folder / TABLE).file_uris())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    silver = Silver(tmp_path / "lake")
+    for number in range(12):
+        silver.append([Event(at=YESTERDAY, gamer=f"g{number}")])
+    (tmp_path / "schedule.yaml").write_text(ROUNDS)
+    return Place(tmp_path, silver)
+
+
+def test_a_round_that_is_asked_for_runs_and_is_remembered(place: Place) -> None:
+    [told] = place.result("--once", "pack")
+
+    assert (told["round"], told["outcome"], told["packed_files"]) == ("pack", "ok", 12)
+    assert place.files == 1
+    record = RoundRecords(place.silver.store).of("pack", datetime.now(UTC))
+    assert (record.runs_ok, record.done.packed_files) == (1, 12)
+
+
+def test_the_plan_says_when_each_round_runs_next_and_changes_nothing(place: Place) -> None:
+    [pack, sweep] = place.result("--dry-run")
+
+    assert (pack["command"], sweep["command"]) == ("python -m jobs.compact --here", "python -m jobs.vacuum --yes")
+    assert pack["next_at"] == sweep["next_at"] > datetime.now(UTC).isoformat()
+    assert place.silver.store.paths("_gamelake/upkeep") == []
+
+
+def test_a_round_that_fails_for_one_table_does_the_others_and_ends_the_job_with_its_word(place: Place) -> None:
+    place.silver.store.put("silver/broken_events/_delta_log/00000000000000000000.json", b"{")
+
+    code, printed, logged = place.upkeep("--once", "pack")
+
+    assert code == 1
+    assert json.loads(printed)[0]["outcome"] == "failed"
+    assert json.loads(printed)[0]["packed_files"] == 12
+    assert '"outcome":"failed","problem":"ended with' in logged
+
+
+@pytest.mark.parametrize(
+    ("schedule", "arguments", "problem"),
+    [
+        (ROUNDS, ["--once", "compact"], "the schedule has no round 'compact'; these are: pack, sweep"),
+        (ROUNDS.replace("job: compact", "job: compct"), ["--plan"], "there is no jobs/compct.py"),
+        (ROUNDS.replace("every 600 hours", "always"), ["--plan"], "schedule.yaml:3: 'always' says no time"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_runs(
+    place: Place, schedule: str, arguments: list[str], problem: str
+) -> None:
+    (place.folder / "schedule.yaml").write_text(schedule)
+
+    code, _, logged = place.upkeep(*arguments)
+
+    assert code == 2
+    assert problem in logged
+
+
+def test_what_was_missed_is_made_up_for_and_sigterm_ends_the_job(place: Place) -> None:
+    store, heartbeat = place.silver.store, place.folder / "heartbeat"
+    RoundRecords(store).keep("pack", RoundRecord(known_since=datetime.now(UTC) - timedelta(days=90)))
+    process = place.job("jobs.upkeep", GAMELAKE_HEARTBEAT_FILE=str(heartbeat))
+
+    eventually(lambda: RoundRecords(store).of("pack", datetime.now(UTC)).runs_ok == 1)
+    process.send_signal(signal.SIGTERM)
+    _, logged = process.communicate(timeout=30)
+
+    assert process.returncode == 0, logged
+    assert (place.files, heartbeat.exists()) == (1, True)
+    assert RoundRecords(store).of("sweep", datetime.now(UTC)).runs_ok == 0

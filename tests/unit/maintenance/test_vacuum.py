@@ -1,0 +1,221 @@
+"""Files go that no version within the retention needs, and no other, whatever was killed or is still being written."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deltalake import DeltaTable
+
+from gamelake.kpis.generations import Generations
+from gamelake.kpis.source import SourceLog
+from gamelake.lake.manifest import BatchManifest, Manifests, TableFiles
+from gamelake.lake.replays import ReplayManifest, ReplayManifests
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
+from tests.silver_events import BEGINNING, Event, Silver
+from tests.unit.maintenance.people import SILVER, an_entry, append, players_in, store_in
+
+ANNA, BEN = "a" * 32, "b" * 32
+REPOSITORY = Path(__file__).parents[3]
+OLD = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+AN_HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return store_in(tmp_path)
+
+
+@pytest.fixture
+def tables(store: Store) -> Iterator[DeltaTables]:
+    with DeltaTables(store.location) as opened:
+        yield opened
+
+
+def compact(store: Store) -> None:
+    rule = Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
+    TableCompaction(store.location, SILVER.name, rule)()
+
+
+def vacuum(store: Store, retention: timedelta = AN_HOUR) -> Vacuumed:
+    table = TableVacuum(store, SILVER.name, datetime.now(UTC) - retention)
+    return table.delete(table.superfluous())
+
+
+def test_files_that_were_packed_go_once_the_retention_is_over(store: Store, tables: DeltaTables) -> None:
+    for batch in range(5):
+        append(tables, store, SILVER, batch, [ANNA])
+    compact(store)
+
+    assert vacuum(store).replaced_files == 0
+    done = vacuum(store, -AN_HOUR)
+
+    assert (done.replaced_files, done.orphaned_files) == (5, 0)
+    assert done.bytes > 0
+    assert players_in(store, SILVER) == {ANNA: 5}
+    assert sum(path.endswith(".parquet") for path in store.paths(SILVER.name)) == 1
+
+
+def test_what_a_killed_batch_left_is_found(store: Store, tables: DeltaTables, tmp_path: Path) -> None:
+    append(tables, store, SILVER, 0, [ANNA])
+    [orphan] = an_entry(store, SILVER, [BEN]).files
+    assert vacuum(store).orphaned_files == 0
+    os.utime(tmp_path / SILVER.name / orphan.path, (OLD, OLD))
+
+    done = vacuum(store)
+
+    assert (done.replaced_files, done.orphaned_files, done.bytes) == (0, 1, orphan.size)
+    assert players_in(store, SILVER) == {ANNA: 1}
+
+
+def test_the_files_of_a_batch_that_is_decided_and_not_committed_stay(store: Store, tables: DeltaTables) -> None:
+    append(tables, store, SILVER, 0, [ANNA])
+    entry = an_entry(store, SILVER, [BEN])
+    Manifests(store, "ingest_events").settle(manifest(entry))
+
+    assert vacuum(store, -AN_HOUR).orphaned_files == 0
+
+
+def test_the_files_of_a_replay_that_was_killed_before_its_commits_stay(store: Store, tables: DeltaTables) -> None:
+    append(tables, store, SILVER, 0, [ANNA])
+    replay, manifests = ReplayManifest(number=3, tables=(an_entry(store, SILVER, [BEN]),)), ReplayManifests(store)
+    manifests.settle(replay)
+    assert vacuum(store, -AN_HOUR).orphaned_files == 0
+
+    manifests.is_done(replay)
+
+    assert vacuum(store, -AN_HOUR).orphaned_files == 1
+
+
+def test_an_old_version_can_be_read_until_the_retention_is_over(store: Store, tables: DeltaTables) -> None:
+    for batch in range(3):
+        append(tables, store, SILVER, batch, [ANNA])
+    compact(store)
+
+    vacuum(store)
+    assert DeltaTable(store.location.child(SILVER.name), 1).to_pyarrow_table().num_rows == 2
+    vacuum(store, -AN_HOUR)
+    with pytest.raises(FileNotFoundError):
+        DeltaTable(store.location.child(SILVER.name), 1).to_pyarrow_table()
+
+
+class TestTheJob:
+    """As it is run."""
+
+    @pytest.fixture
+    def silver(self, tmp_path: Path) -> Silver:
+        silver = Silver(tmp_path)
+        for _ in range(3):
+            silver.append([Event(at=BEGINNING)])
+        return silver
+
+    def start(self, silver: Silver, *options: str, **policy: float) -> "subprocess.CompletedProcess[str]":
+        games = yaml.safe_load((REPOSITORY / "contracts/games.yaml").read_text())
+        games["upkeep"] |= policy
+        (silver.folder / "games.yaml").write_text(yaml.safe_dump(games))
+        environment = os.environ | {
+            "GAMELAKE_LAKEHOUSE": silver.store.location.uri,
+            "GAMELAKE_GAMES_FILE": str(silver.folder / "games.yaml"),
+        }
+        command = (sys.executable, "-m", "jobs.vacuum", *options)
+        return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+
+    def results(self, silver: Silver, *options: str) -> list[dict[str, Any]]:
+        run = self.start(silver, *options)
+        assert run.returncode == 0, run.stderr
+        found: list[dict[str, Any]] = json.loads(run.stdout)
+        return found
+
+    def orphan(self, silver: Silver, days: float) -> Path:
+        file = silver.folder / "silver/events/event_date=2026-06-01/part-orphan.parquet"
+        file.write_bytes(b"left by a killed batch")
+        moment = (datetime.now(UTC) - timedelta(days=days)).timestamp()
+        os.utime(file, (moment, moment))
+        return file
+
+    def test_a_dry_run_says_what_the_next_one_deletes(self, silver: Silver) -> None:
+        orphan = self.orphan(silver, days=15)
+
+        [would] = self.results(silver, "--dry-run")
+        assert orphan.exists()
+        [done] = self.results(silver, "--yes")
+
+        assert not orphan.exists()
+        assert (done["table"], done["orphaned_files"], done["bytes"]) == ("silver/events", 1, 22)
+        assert would | {"kept_since": ""} == done | {"kept_since": ""}
+
+    def test_younger_files_stay(self, silver: Silver) -> None:
+        orphan = self.orphan(silver, days=13)
+
+        assert self.results(silver, "--yes")[0]["orphaned_files"] == 0
+        assert orphan.exists()
+
+    def test_a_retention_within_the_restore_window_is_refused(self, silver: Silver) -> None:
+        orphan = self.orphan(silver, days=30)
+
+        refused = self.start(silver, "--retain-hours", "24", "--yes")
+
+        assert refused.returncode == 2
+        assert "silver/events: a restore (upkeep.restore_window_days) needs its versions since" in refused.stderr
+        assert orphan.exists()
+
+    def test_a_retention_shorter_than_a_query_is_refused(self, silver: Silver) -> None:
+        refused = self.start(silver, "--retain-hours", "5", "--yes", restore_window_days=0.01)
+
+        assert refused.returncode == 2
+        assert "silver/events: a query (upkeep.longest_query_hours) needs its versions since" in refused.stderr
+
+    def test_files_that_the_kpi_query_has_yet_to_read_are_kept(self, silver: Silver) -> None:
+        generation = Generations(silver.store).current("silver", 2)
+        SourceLog(silver.store, generation).remember()
+
+        nobody = {"restore_window_days": 1e-9, "longest_query_hours": 1e-9}
+        refused = self.start(silver, "--retain-hours", "0.000001", "--yes", **nobody)
+
+        assert refused.returncode == 2
+        assert "silver/events: the KPI query, which has come no further, needs its versions since" in refused.stderr
+
+    def test_a_table_that_is_named_is_taken_by_force(self, silver: Silver) -> None:
+        orphan = self.orphan(silver, days=0.5)
+
+        [done] = self.results(silver, "--retain-hours", "1", "--force", "silver/events", "--yes")
+
+        assert done["orphaned_files"] == 1
+        assert not orphan.exists()
+
+    def test_zero_is_never_a_retention(self, silver: Silver) -> None:
+        refused = self.start(silver, "--retain-hours", "0", "--force", "silver/events", "--yes")
+
+        assert refused.returncode == 2
+        assert "must be more than 0" in refused.stderr
+
+    def test_a_contract_that_keeps_less_than_it_promises_is_refused(self, silver: Silver) -> None:
+        refused = self.start(silver, "--dry-run", retention_days=3)
+
+        assert refused.returncode == 2
+        assert "is shorter than what a restore or a query may ask for" in refused.stderr
+
+
+def manifest(entry: TableFiles) -> BatchManifest:
+    return BatchManifest(
+        stream="ingest_events",
+        query_id="query",
+        generation=0,
+        batch_id=1,
+        topic="events",
+        topic_id="t",
+        written_at="2026-01-01T00:00:00Z",
+        offsets=(),
+        tables=(entry,),
+        dead_letters={},
+    )
