@@ -1,4 +1,4 @@
-"""Follows the lakehouse's commits: names new tables to Trino, and measures all tables for Prometheus.
+"""Follows the lakehouse's commits: names new tables to Trino, keeps its views, and measures all tables for Prometheus.
 
 It writes no table, reads no row, and knows neither Spark nor what the columns mean.
 """

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Event, Thread
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -19,6 +20,8 @@ from services.catalog.rounds import Pace, Rounds, Steps
 from services.catalog.settings import CatalogSettings
 from services.catalog.tables import TableFinder
 from services.catalog.trino import TrinoCatalog
+from services.catalog.trino_views import TrinoViews
+from services.catalog.views import ViewFiles, ViewKeeper
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -44,10 +47,17 @@ def _rounds(settings: CatalogSettings, registry: CollectorRegistry) -> Rounds:
     registrar = Registrar(settings.lakehouse, TrinoCatalog(settings.trino), registrations)
     measuring = Measuring(LogReader(settings.lakehouse), on_replaced=registrar.read_anew)
     return Rounds(
-        Steps(TableFinder(store), registrar, measuring),
+        Steps(TableFinder(store), registrar, measuring, _views(settings, store)),
         CatalogMetrics(registry),
         Pace(settings.interval, settings.measure_interval),
     )
+
+
+def _views(settings: CatalogSettings, store: Store) -> ViewKeeper | None:
+    if settings.views is None:
+        return None
+    files = ViewFiles(settings.views.folder, settings.views.games_file)
+    return ViewKeeper(files, TrinoViews(replace(settings.trino, user=settings.views.user)), store)
 
 
 def _serve(settings: CatalogSettings, registry: CollectorRegistry) -> None:

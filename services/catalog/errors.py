@@ -2,7 +2,8 @@
 
 GamelakeError
 ├── TransientError           this round fails         StoreSilentError · TrinoSilentError
-└── TableError               this table waits         RegistrationRefusedError · UnreadableLogError
+└── TableError               this table waits         RegistrationRefusedError · ViewRefusedError ·
+                                                     UnreadableLogError
 """
 
 from gamelake.errors import GamelakeError, TransientError
@@ -22,6 +23,10 @@ class TableError(GamelakeError):
 
 class RegistrationRefusedError(TableError):
     """Trino does not take a table, or does not let it go."""
+
+
+class ViewRefusedError(TableError):
+    """A view is not as it should be: its file is malformed, or Trino does not take it."""
 
 
 class UnreadableLogError(TableError):

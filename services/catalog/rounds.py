@@ -15,6 +15,7 @@ from services.catalog.measuring import Measuring
 from services.catalog.metrics import CatalogMetrics, RoundOutcome
 from services.catalog.registrar import Registrar
 from services.catalog.tables import Table, TableFinder
+from services.catalog.views import ViewKeeper
 
 LONGEST_WAIT = timedelta(seconds=30)
 
@@ -36,6 +37,7 @@ class Steps:
     finder: TableFinder
     registrar: Registrar
     measuring: Measuring
+    views: ViewKeeper | None = None
 
 
 class Rounds:
@@ -82,6 +84,8 @@ class Rounds:
             try:
                 known, refused = self._steps.registrar.bring_in_line(found)
                 self._metrics.registered(known)
+                if self._steps.views is not None:
+                    refused += self._steps.views.bring_in_line(found)
             finally:
                 # The figures come from the logs alone: a Trino that is away does not stop them.
                 unreadable = self._measure_if_due(found)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -24,12 +25,22 @@ class TrinoSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ViewSettings:
+    """Which views are kept, and as whom."""
+
+    folder: Path
+    games_file: Path
+    user: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSettings:
     """What the catalog service needs to know; docs/settings.md explains each variable."""
 
     lakehouse: Location
     metastore: Location | None
     trino: TrinoSettings
+    views: ViewSettings | None
     interval: timedelta
     measure_interval: timedelta
     metrics_host: str
@@ -49,11 +60,20 @@ class CatalogSettings:
             lakehouse=lakehouse,
             metastore=Location(uri=metastore.rstrip("/"), options=lakehouse.options) if metastore else None,
             trino=_trino(env),
+            views=_views(env),
             interval=timedelta(seconds=env.number("GAMELAKE_CATALOG_INTERVAL_SECONDS", 2, 0.1, 3_600)),
             measure_interval=timedelta(seconds=env.number("GAMELAKE_CATALOG_MEASURE_SECONDS", 10, 0, 3_600)),
             metrics_host=env.optional("GAMELAKE_METRICS_HOST", "127.0.0.1"),
             metrics_port=env.whole("GAMELAKE_METRICS_PORT", 9109, 0, 65_535),
         )
+
+
+def _views(env: Environment) -> ViewSettings | None:
+    folder = env.path("GAMELAKE_CATALOG_VIEWS")
+    user = env.optional("GAMELAKE_CATALOG_VIEWS_USER", "views")
+    if folder is None:
+        return None
+    return ViewSettings(folder=folder, games_file=Path(env.required("GAMELAKE_GAMES_FILE")), user=user)
 
 
 def _trino(env: Environment) -> TrinoSettings:

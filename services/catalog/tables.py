@@ -4,24 +4,15 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
+from gamelake.lake.listing import has_log
 from gamelake.lake.store import Store
+from gamelake.naming import Layer
 
-LOG_FOLDER = "_delta_log"
 # Trino folds names to lower case, and a name reaches its SQL.
 _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 log = logging.getLogger(__name__)
-
-
-class Layer(StrEnum):
-    """A folder of the lakehouse that holds tables; also the schema that Trino knows them by."""
-
-    BRONZE = "bronze"
-    SILVER = "silver"
-    DEAD_LETTERS = "dead_letters"
-    GOLD = "gold"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,9 +37,8 @@ class TableFinder:
 
     def find(self) -> frozenset[Table]:
         """All tables that are there now: one listing for each layer and one for each folder that is no table yet."""
-        self._known = {
-            table for layer in Layer for table in self._folders(layer) if table in self._known or self._has_log(table)
-        }
+        tables = (table for layer in Layer for table in self._folders(layer))
+        self._known = {table for table in tables if table in self._known or has_log(self._store, str(table))}
         return frozenset(self._known)
 
     def _folders(self, layer: Layer) -> Iterator[Table]:
@@ -59,6 +49,3 @@ class TableFinder:
             elif path not in self._passed_over:
                 self._passed_over.add(path)
                 log.warning("%s is passed over: a table's name is made of a-z, 0-9 and _", path)
-
-    def _has_log(self, table: Table) -> bool:
-        return any(path.rstrip("/").endswith(f"/{LOG_FOLDER}") for path in self._store.folders(str(table)))

@@ -1,14 +1,13 @@
 """Trino's catalog as the service changes it: schemas made, tables registered and unregistered."""
 
-from requests.exceptions import RequestException
-from trino.dbapi import connect
-from trino.exceptions import Error, HttpError, TrinoQueryError, TrinoUserError
+from trino.exceptions import TrinoQueryError, TrinoUserError
 
+from gamelake.naming import Layer
+from services.catalog.asking import asked, quoted
 from services.catalog.errors import RegistrationRefusedError, TrinoSilentError
 from services.catalog.settings import TrinoSettings
-from services.catalog.tables import Layer, Table
+from services.catalog.tables import Table
 
-_ANSWER_SECONDS = 30.0
 # What Trino says of a name that another service has made in the meantime.
 _THERE_ALREADY = frozenset({"ALREADY_EXISTS", "TABLE_ALREADY_EXISTS", "SCHEMA_ALREADY_EXISTS"})
 
@@ -28,7 +27,7 @@ class TrinoCatalog:
         layers = ", ".join(f"'{layer}'" for layer in Layer)
         rows, _ = self._asked(
             "SELECT table_schema, table_name FROM information_schema.tables "  # noqa: S608 # names of our own
-            f"WHERE table_schema IN ({layers})"
+            f"WHERE table_type = 'BASE TABLE' AND table_schema IN ({layers})"
         )
         return frozenset(Table(Layer(schema), name) for schema, name in rows)
 
@@ -52,7 +51,7 @@ class TrinoCatalog:
             TrinoSilentError: Trino gave no answer.
         """
         try:
-            return self._run(f"CALL system.register_table('{table.layer}', '{table.name}', {_quoted(location)})")
+            return self._run(f"CALL system.register_table('{table.layer}', '{table.name}', {quoted(location)})")
         except TrinoQueryError as error:
             if error.error_name in _THERE_ALREADY:
                 return None
@@ -84,40 +83,9 @@ class TrinoCatalog:
 
     def _asked(self, sql: str) -> tuple[list[list[str]], str]:
         try:
-            return self._execute(sql)
+            return asked(self._settings, sql)
         except TrinoQueryError as error:
             raise TrinoSilentError(f"Trino does not say which tables it knows: {error.message}") from error
 
     def _run(self, sql: str) -> str:
-        return self._execute(sql)[1]
-
-    def _execute(self, sql: str) -> tuple[list[list[str]], str]:
-        """Rows and the query's id; what Trino says against the query itself is the caller's to judge."""
-        settings = self._settings
-        connection = connect(  # type: ignore[no-untyped-call] # it takes whatever Connection takes
-            host=settings.host,
-            port=settings.port,
-            http_scheme=settings.scheme,
-            user=settings.user,
-            catalog=settings.catalog,
-            source="gamelake-catalog",
-            request_timeout=_ANSWER_SECONDS,
-            # The rounds are the retries.
-            max_attempts=1,
-        )
-        try:
-            cursor = connection.cursor()
-            cursor.execute(sql)
-            return cursor.fetchall(), str(cursor.query_id)
-        except TrinoQueryError as error:
-            if error.error_type in {"INTERNAL_ERROR", "INSUFFICIENT_RESOURCES"}:
-                raise TrinoSilentError(f"Trino is not well: {error.message}") from error
-            raise
-        except (Error, HttpError, RequestException) as error:
-            raise TrinoSilentError(f"Trino does not answer: {error}") from error
-        finally:
-            connection.close()
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+        return asked(self._settings, sql)[1]

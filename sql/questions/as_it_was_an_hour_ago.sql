@@ -1,6 +1,7 @@
 -- What did the table look like an hour ago?
 -- Grain: one row per game_name that the table had then.
 -- Asked by: analyst.
+-- Runs on: Trino.
 -- The version is the last one that was committed by then; for a table that is younger there is none, and Trino says so.
 SELECT
     game_name,

@@ -1,15 +1,14 @@
 -- How much was booked on each platform, day by day?
 -- Grain: one row per event_date and platform with a purchase, of the last 30 days.
 -- Asked by: analyst.
--- Amounts are US dollars as the games report them; they are doubles, so a sum is rounded to cents once, at the end.
+-- Amounts are US dollars as the games report them; a sum is rounded to cents once, at the end.
 SELECT
     event_date,
     platform,
-    round(sum(amount), 2) AS bookings,
+    round(sum(bookings), 2) AS bookings,
     count(DISTINCT gamer_id) AS payers
-FROM silver.events
+FROM gold.sessions
 WHERE event_date >= current_date - INTERVAL '30' DAY
-  AND event_name = 'purchase'
-  AND amount IS NOT NULL
+  AND purchases > 0
 GROUP BY event_date, platform
 ORDER BY event_date, platform

@@ -1,6 +1,7 @@
 -- How fresh is each game, and how long did its events take to get here?
 -- Grain: one row per game_name with events of the last two days.
 -- Asked by: analyst.
+-- Runs on: Trino.
 -- "$file_modified_time" is when the file was written that a row stands in; the commit follows within a second, and Trino
 -- sees a commit at once. A file that was rewritten since has the time of that: such seconds are too many, never too few.
 -- An event from a clock that runs ahead says nothing of freshness and is left out.

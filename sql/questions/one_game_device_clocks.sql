@@ -6,7 +6,9 @@
 SELECT
     platform,
     count(DISTINCT device_id) AS devices,
-    approx_percentile(abs(date_diff('second', client_event_time, event_time)), 0.5) AS seconds_off_median,
+    count(DISTINCT device_id) FILTER (
+        WHERE abs(date_diff('second', client_event_time, event_time)) > 60
+    ) AS devices_more_than_a_minute_off,
     max(abs(date_diff('second', client_event_time, event_time))) AS seconds_off_at_most
 FROM silver.kart_rumble_events
 WHERE event_date >= current_date - INTERVAL '7' DAY

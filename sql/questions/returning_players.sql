@@ -1,12 +1,10 @@
 -- How many of a day's players are back on the day after?
--- Grain: one row per event_date and game_name, of the last 14 days without today, which is not over.
+-- Grain: one row per event_date and game_name, of the last 7 days without today, which is not over.
 -- Asked by: analyst.
 WITH active AS (
-    SELECT DISTINCT event_date, game_name, gamer_id
-    FROM silver.events
-    WHERE event_date >= current_date - INTERVAL '14' DAY
-      AND event_name <> 'smoke_test'
-      AND gamer_id IS NOT NULL
+    SELECT event_date, game_name, gamer_id
+    FROM gold.player_days
+    WHERE event_date >= current_date - INTERVAL '7' DAY
 )
 SELECT
     today.event_date,

@@ -1,6 +1,7 @@
 -- How many rows has each game got since a version of the table?
 -- Grain: one row per game_name.
 -- Asked by: analyst.
+-- Runs on: Trino.
 -- Version 0 is the table's first; table_history.sql lists the others. A report that names its version can be repeated.
 -- The newest version is asked for by time: Trino 476 gives a table without a version the version that the same query
 -- has named for it elsewhere.

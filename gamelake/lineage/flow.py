@@ -1,0 +1,113 @@
+"""What a job tells of its lineage: what it reads, what it writes, and by which query."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Kind(StrEnum):
+    """Whether a job ends by itself, in OpenLineage's words."""
+
+    BATCH = "BATCH"
+    STREAMING = "STREAMING"
+
+
+class Influence(StrEnum):
+    """How a column bears on another one, in OpenLineage's words."""
+
+    IDENTITY = "IDENTITY"
+    AGGREGATION = "AGGREGATION"
+    FILTER = "FILTER"
+    GROUP_BY = "GROUP_BY"
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the column's values are in the other's, and don't only decide which rows are."""
+        return self in (Influence.IDENTITY, Influence.AGGREGATION)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A Kafka topic, and the addresses of its Kafka."""
+
+    bootstrap_servers: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, by its path inside the lakehouse."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrigin:
+    """A column of the table `source` that bears on another one."""
+
+    source: str
+    column: str
+    influence: Influence
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedColumn:
+    """A column that is written, the SQL that makes it, and what bears on it."""
+
+    name: str
+    sql: str
+    origins: tuple[ColumnOrigin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One input or output.
+
+    Attributes:
+        schema_ids: the ids of the Protobuf schemas that its rows came in.
+        columns: where its columns come from, if that is known.
+        row_origins: what decides which rows it has.
+        layout: changes with the table's columns, for whoever wants that to be told.
+    """
+
+    what: Topic | Table
+    schema_ids: frozenset[int] = frozenset()
+    columns: tuple[DerivedColumn, ...] = ()
+    row_origins: tuple[ColumnOrigin, ...] = ()
+    layout: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """One job's lineage: that of a whole program of `jobs/`, or of one query or one table that the program keeps up."""
+
+    job: str
+    description: str
+    kind: Kind
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+    query: str = ""
+    sql: str = ""
+
+
+def tables(*paths: str) -> tuple[Place, ...]:
+    """Tables of which no more is known than their paths."""
+    return tuple(Place(what=Table(path)) for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """What a registry calls a schema."""
+
+    subject: str
+    version: int
+
+
+SchemaVersions: TypeAlias = Callable[[Collection[int]], Mapping[int, SchemaVersion]]
+"""Asks for what the registry calls schemas, by their ids; one that is not known is left out."""
+
+
+def nothing_known(_: Collection[int]) -> Mapping[int, SchemaVersion]:
+    """There is no registry to ask."""
+    return {}

@@ -1,0 +1,70 @@
+"""An answer as text: for eyes, for a spreadsheet, for a program."""
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+
+import pyarrow as pa
+from pyarrow import csv
+
+
+class Form(StrEnum):
+    """How an answer is written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def written(answer: pa.Table, form: Form) -> str:
+    """The answer in a form; JSON is one object a line."""
+    return _WRITERS[form](answer)
+
+
+def _as_table(answer: pa.Table) -> str:
+    cells = [[_cell(value) for value in column.to_pylist()] for column in answer.columns]
+    widths = [max(map(len, [name, *column])) for name, column in zip(answer.column_names, cells, strict=True)]
+    numeric = [pa.types.is_integer(field.type) or _is_fraction(field.type) for field in answer.schema]
+    lines = [answer.column_names, ["-" * width for width in widths], *map(list, zip(*cells, strict=True))]
+    rows = ("  ".join(_padded(*each) for each in zip(line, widths, numeric, strict=True)).rstrip() for line in lines)
+    return "\n".join([*rows, f"({len(answer):,} rows)"])
+
+
+def _is_fraction(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _padded(text: str, width: int, is_numeric: bool) -> str:  # a property of the column
+    return text.rjust(width) if is_numeric else text.ljust(width)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value.isoformat(" ") if isinstance(value, datetime) else str(value)
+
+
+def _as_csv(answer: pa.Table) -> str:
+    target = io.BytesIO()
+    csv.write_csv(answer, target)
+    return target.getvalue().decode().rstrip("\n")
+
+
+def _as_json(answer: pa.Table) -> str:
+    return "\n".join(json.dumps(row, default=_plain) for row in answer.to_pylist())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, date):
+        return value.isoformat()
+    return float(value) if isinstance(value, Decimal) else str(value)
+
+
+_WRITERS: Mapping[Form, Callable[[pa.Table], str]] = {
+    Form.TABLE: _as_table,
+    Form.CSV: _as_csv,
+    Form.JSON: _as_json,
+}

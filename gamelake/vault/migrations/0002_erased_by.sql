@@ -1,0 +1,1 @@
+ALTER TABLE erasures ADD COLUMN erased_by TEXT NOT NULL DEFAULT '';

@@ -1,0 +1,1 @@
+ALTER TABLE erasures ADD COLUMN destroyed_at TEXT;

@@ -1,0 +1,23 @@
+"""The vault's tables, step by step, in the dialects of its databases.
+
+It knows file names and types; a database that has taken a step says so itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What databases call the same things by."""
+
+    bytes: str
+    counter: str
+
+
+def migrations(dialect: Dialect) -> Iterator[tuple[int, str]]:
+    """All steps in order: a number from 1, and statements that end with semicolons."""
+    for file in sorted(Path(__file__).parent.glob("[0-9]*.sql")):
+        script = file.read_text(encoding="utf-8")
+        yield int(file.name[:4]), script.format(bytes=dialect.bytes, counter=dialect.counter)

@@ -1,0 +1,103 @@
+"""An analyst's desk: questions in SQL go in, tables come out, whoever answers."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol
+
+import pandas as pd
+from trino.dbapi import connect
+
+from gamelake.contracts.games import load_games
+from gamelake.lake.listing import table_names
+from gamelake.lake.store import Location, Store
+from gamelake.sql import duckdb_answers
+from gamelake.sql.questions import load_questions
+from gamelake.sql.relations import Relations
+from gamelake.sql.views import load_views
+from notebooks.settings import REPOSITORY, NotebookSettings, TrinoPlace
+
+_QUESTIONS = REPOSITORY / "sql" / "questions"
+
+
+class Answers(Protocol):
+    """Who answers SQL as Trino writes it."""
+
+    def ask(self, sql: str) -> pd.DataFrame:
+        """The answer to a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByTrino:
+    """Trino answers: the stack's, or any other one on the same lakehouse."""
+
+    place: TrinoPlace
+
+    def __str__(self) -> str:
+        """Where it is."""
+        return f"Trino at {self.place.host}:{self.place.port}, as {self.place.user}"
+
+    def ask(self, sql: str) -> pd.DataFrame:
+        """See `Answers`."""
+        place = self.place
+        connection = connect(  # type: ignore[no-untyped-call] # it takes anything
+            host=place.host, port=place.port, http_scheme=place.scheme, user=place.user, catalog="delta"
+        )
+        try:
+            cursor = connection.cursor()
+            cursor.execute(sql.strip().removesuffix(";"))
+            rows = cursor.fetchall()
+            return pd.DataFrame(rows, columns=[column[0] for column in cursor.description or ()])
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ByDuckDb:
+    """DuckDB answers, in this process: nothing else need run."""
+
+    lakehouse: Location
+
+    def __str__(self) -> str:
+        """Where the tables are."""
+        return f"DuckDB over {self.lakehouse.uri}"
+
+    def ask(self, sql: str) -> pd.DataFrame:
+        """See `Answers`."""
+        games = load_games(REPOSITORY / "contracts" / "games.yaml").games
+        relations = Relations(table_names(Store(self.lakehouse)), load_views(REPOSITORY / "sql" / "views"), games)
+        return duckdb_answers.answer(sql, relations.read_by(sql), self.lakehouse).to_pandas()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What an analyst's notebook works with."""
+
+    answers: Answers
+
+    @classmethod
+    def open(cls) -> "Desk":
+        """A desk by the settings: Trino's if one is named, else DuckDB's.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        settings = NotebookSettings.from_env()
+        if settings.trino is not None:
+            return cls(ByTrino(settings.trino))
+        assert settings.lakehouse is not None  # noqa: S101 # one of the two is named
+        return cls(ByDuckDb(settings.lakehouse))
+
+    def ask(self, sql: str) -> pd.DataFrame:
+        """The answer to a statement, its numbers as numbers that charts take."""
+        answer = self.answers.ask(sql)
+        decimal = [name for name in answer if answer[name].map(lambda value: isinstance(value, Decimal)).any()]
+        return answer.astype(dict.fromkeys(decimal, float))
+
+    def question(self, name: str) -> pd.DataFrame:
+        """The answer to a worked question of `sql/questions`."""
+        return self.ask((_QUESTIONS / f"{name}.sql").read_text(encoding="utf-8"))
+
+    def questions(self) -> pd.DataFrame:
+        """The worked questions that an analyst may ask."""
+        found = [each for each in load_questions(_QUESTIONS).values() if "analyst" in each.asked_by]
+        return pd.DataFrame({"question": [each.name for each in found], "it asks": [each.title for each in found]})

@@ -1,0 +1,24 @@
+-- How many players are new, and what part of a day's players are they?
+-- Grain: one row per event_date and game_name with players, of the last 14 days.
+-- Asked by: analyst.
+WITH newcomers AS (
+    SELECT
+        CAST(first_seen AS date) AS event_date,
+        game_name,
+        count(*) AS players
+    FROM gold.players
+    WHERE CAST(first_seen AS date) >= current_date - INTERVAL '14' DAY
+    GROUP BY CAST(first_seen AS date), game_name
+)
+SELECT
+    day.event_date,
+    day.game_name,
+    day.players,
+    coalesce(newcomers.players, 0) AS new_players,
+    round(1e0 * coalesce(newcomers.players, 0) / day.players, 4) AS new_share
+FROM gold.players_per_day AS day
+LEFT JOIN newcomers
+    ON newcomers.event_date = day.event_date
+    AND newcomers.game_name = day.game_name
+WHERE day.event_date >= current_date - INTERVAL '14' DAY
+ORDER BY day.event_date, day.game_name

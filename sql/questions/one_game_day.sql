@@ -1,0 +1,17 @@
+-- How is one game doing, day by day and on each platform?
+-- Grain: one row per event_date and platform with players, of the last 14 days.
+-- Asked by: analyst.
+-- Who played two versions on a day counts for both.
+SELECT
+    event_date,
+    platform,
+    sum(players) AS players,
+    sum(sessions) AS sessions,
+    sum(payers) AS payers,
+    round(coalesce(CAST(sum(bookings) AS double), 0e0), 2) AS bookings,
+    round(coalesce(CAST(sum(bookings) AS double), 0e0) / sum(players), 4) AS bookings_per_player
+FROM gold.kart_rumble_daily_agg
+WHERE event_date >= current_date - INTERVAL '14' DAY
+  AND platform IS NOT NULL
+GROUP BY event_date, platform
+ORDER BY event_date, platform

@@ -1,0 +1,32 @@
+-- How are the lengths of sessions spread?
+-- Grain: one row per platform and length, over the last 7 days.
+-- Asked by: analyst.
+WITH measured AS (
+    SELECT
+        platform,
+        CASE
+            WHEN minutes < 1 THEN '0 to 1 minute'
+            WHEN minutes < 5 THEN '1 to 5 minutes'
+            WHEN minutes < 15 THEN '5 to 15 minutes'
+            WHEN minutes < 30 THEN '15 to 30 minutes'
+            ELSE '30 minutes or more'
+        END AS length,
+        CASE
+            WHEN minutes < 1 THEN 0
+            WHEN minutes < 5 THEN 1
+            WHEN minutes < 15 THEN 5
+            WHEN minutes < 30 THEN 15
+            ELSE 30
+        END AS from_minute
+    FROM gold.sessions
+    WHERE event_date >= current_date - INTERVAL '7' DAY
+)
+SELECT
+    platform,
+    from_minute,
+    length,
+    count(*) AS sessions,
+    round(1e0 * count(*) / sum(count(*)) OVER (PARTITION BY platform), 4) AS share
+FROM measured
+GROUP BY platform, from_minute, length
+ORDER BY platform, from_minute
