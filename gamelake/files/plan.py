@@ -1,0 +1,91 @@
+"""What the driver tells the tasks of a batch of files."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from gamelake.contracts.reasons import DeadLetterReason
+from gamelake.fanout.plan import TaskPlan
+from gamelake.files.coordinates import Place
+from gamelake.files.notifications import ObjectName
+from gamelake.lake.file_entries import FileEntry
+from gamelake.lake.store import Location
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLimits:
+    """How large a file may be, as it is stored and as it unpacks; of a larger one no event is taken."""
+
+    stored_bytes: int = 256 * MIB
+    unpacked_bytes: int = 1024 * MIB
+
+
+class NamedObject(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that a task is to read; `value` is the notification, for the dead letters."""
+
+    place: Place
+    name: ObjectName
+    size: int
+    value: bytes
+    overwrites: bool = False
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """A notification that leads to no file; its object's name is empty where it names none."""
+
+    place: Place
+    name: ObjectName
+    value: bytes | None
+    reason: DeadLetterReason
+    detail: str
+
+
+class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+    """What one task does; `claimed` has the identities of events that another task of the batch has, 16 bytes each."""
+
+    number: int
+    objects: tuple[NamedObject, ...]
+    letters: tuple[Letter, ...] = ()
+    claimed: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twins:
+    """What a task needs to find events that came before, by another file or another way.
+
+    Attributes:
+        folder: where the identities of what is taken are written.
+        seed: of the identities.
+        silver: the version of silver/events that is looked into; None if there is no such table.
+        uncommitted: data files that will be in silver, and may not be in that version.
+    """
+
+    folder: str
+    batch_id: int
+    seed: str
+    silver: int | None
+    uncommitted: tuple[FileEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesPlan:
+    """Everything that a task needs besides its parcel; pickled into the job."""
+
+    reading: TaskPlan
+    landing: Location
+    schema_id: int
+    limits: FileLimits
+    twins: Twins | None = None
+    readers: int = 8
+
+
+def encoded(parcel: Parcel) -> bytes:
+    """A parcel as a row of the job."""
+    return msgspec.msgpack.encode(parcel)
+
+
+def decoded(row: bytes) -> Parcel:
+    """A parcel from a row of the job."""
+    return msgspec.msgpack.decode(row, type=Parcel)

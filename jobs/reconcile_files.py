@@ -1,0 +1,43 @@
+"""Names the files that no notification named: lists the bucket once, and tells the topic of what is not known.
+
+The job that reads files then takes them as it takes all others, each once. Settings come from GAMELAKE_* variables
+(docs/settings.md).
+"""
+
+import argparse
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from confluent_kafka import Producer
+
+from gamelake.files.landing import Landing
+from gamelake.files.reconciling import unnamed
+from gamelake.files.saying import tell
+from gamelake.program import OK, run
+from gamelake.settings.files import FilesSettings
+
+
+def main() -> int:
+    """List, compare, tell; print an account as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be named")
+    parser.add_argument(
+        "--older-than-minutes",
+        type=float,
+        default=15,
+        help="leave what was written since: its notification may be on its way (%(default)s)",
+    )
+    options = parser.parse_args()
+    settings = FilesSettings.from_env()
+    reading = settings.reading
+    patience = timedelta(minutes=options.older_than_minutes)
+    found = unnamed(reading.lakehouse.location, Landing(settings.landing), settings.prefix, patience, datetime.now(UTC))
+    if not options.dry_run:
+        producer = Producer({**reading.kafka.for_clients(), "acks": "all", "enable.idempotence": True})
+        tell(producer, reading.topic, found.changes())
+    print(msgspec.json.format(msgspec.json.encode(found.account)).decode())
+    return OK
+
+
+if __name__ == "__main__":
+    run(main)

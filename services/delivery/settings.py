@@ -1,0 +1,45 @@
+"""The settings of the delivery service: the one place of its own that reads the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
+
+from gamelake.kafka import KafkaAccess
+from gamelake.lake.store import Location
+from gamelake.settings import Environment, KafkaSettings
+from gamelake.settings.files import landing
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverySettings:
+    """What the service needs to know; docs/settings.md explains each variable."""
+
+    kafka: KafkaAccess
+    topic: str
+    landing: Location
+    prefix: str
+    group: str
+    most_bytes: int
+    longest: timedelta
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        return cls(
+            kafka=KafkaSettings.from_env(variables).access,
+            topic=env.required("GAMELAKE_TOPIC"),
+            landing=landing(variables),
+            prefix=env.optional("GAMELAKE_DELIVERY_PREFIX", "delivered/"),
+            group=env.optional("GAMELAKE_DELIVERY_GROUP", "delivery"),
+            most_bytes=env.whole("GAMELAKE_DELIVERY_MIB", 8, 1, 128) * MIB,
+            longest=timedelta(seconds=env.number("GAMELAKE_DELIVERY_SECONDS", 60, 0.1, 900)),
+        )

@@ -1,0 +1,93 @@
+"""Each content of an object is read once, however often and in whichever order it is named."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelake.contracts.reasons import DeadLetterReason
+from gamelake.fanout.plan import DedupPlan
+from gamelake.files.choosing import Chooser, Chosen, Overwritten
+from gamelake.files.saying import Change, value_of
+from gamelake.lake.store import Location, Store
+from tests.unit.properties import examples
+
+MOMENT = datetime(2026, 11, 22, 10, tzinfo=UTC)
+PLAN = DedupPlan(folder="events", batch_id=0, seed="seed", window_seconds=86_400)
+LANDING = "landing"
+
+
+def change(key: str, etag: str = "e", bucket: str = LANDING, event: str = "s3:ObjectCreated:Put") -> bytes:
+    return value_of(Change(bucket=bucket, key=key, etag=etag, size=10, moment=MOMENT, event=event))
+
+
+def chosen(
+    folder: Path, *values: bytes | None, overwritten: Overwritten = Overwritten.READ, prefix: str = ""
+) -> Chosen:
+    table = pa.table(
+        {
+            "partition": pa.array([0] * len(values), pa.int32()),
+            "offset": pa.array(range(len(values)), pa.int64()),
+            "timestamp": pa.array([MOMENT] * len(values), pa.timestamp("us", "UTC")),
+            "value": pa.array(values, pa.binary()),
+        }
+    )
+    store = Store(Location(uri=f"file://{folder}"))
+    return Chooser(LANDING, prefix, overwritten, store).choose(table, PLAN)
+
+
+def keys(found: Chosen) -> list[str]:
+    return [each.name.key for each in found.objects]
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy")), max_size=12))
+def test_a_content_is_chosen_once_and_a_key_that_was_written_again_is_seen(
+    tmp_path_factory: pytest.TempPathFactory, named: list[tuple[str, str]]
+) -> None:
+    found = chosen(tmp_path_factory.getbasetemp(), *(change(key, etag) for key, etag in named))
+
+    contents = [(each.name.key, each.name.etag) for each in found.objects]
+    assert Counter(contents) == Counter(set(named))
+    first: set[str] = set()
+    for each in found.objects:
+        assert each.overwrites == (each.name.key in first)
+        first.add(each.name.key)
+    assert found.passed_over["repeated"] == len(named) - len(contents)
+
+
+def test_what_was_written_again_is_set_aside_if_that_is_wanted(tmp_path: Path) -> None:
+    found = chosen(tmp_path, change("a", "x"), change("a", "y"), overwritten=Overwritten.SET_ASIDE)
+
+    assert [each.name.etag for each in found.objects] == ["x"]
+    assert [(each.name.etag, each.reason) for each in found.letters] == [("y", DeadLetterReason.OVERWRITTEN_FILE)]
+
+
+def test_other_buckets_are_dead_letters_and_other_folders_are_passed_over(tmp_path: Path) -> None:
+    values = (change("in/a"), change("out/b"), change("in/"), change("in/c", bucket="foreign"))
+
+    found = chosen(tmp_path, *values, prefix="in/")
+
+    assert keys(found) == ["in/a"]
+    assert found.passed_over == Counter({"elsewhere": 2, "repeated": 0})
+    assert [each.reason for each in found.letters] == [DeadLetterReason.FOREIGN_OBJECT]
+
+
+def test_what_is_removed_and_what_names_no_object_is_passed_over(tmp_path: Path) -> None:
+    found = chosen(tmp_path, change("a", event="s3:ObjectRemoved:Delete"), b'{"Event": "s3:TestEvent"}')
+
+    assert keys(found) == []
+    assert found.passed_over == Counter({"removed": 1, "no_object": 1})
+
+
+def test_a_record_that_is_no_notification_is_a_dead_letter_with_its_bytes(tmp_path: Path) -> None:
+    found = chosen(tmp_path, b"nonsense", None)
+
+    assert [(each.reason, each.value) for each in found.letters] == [
+        (DeadLetterReason.BAD_NOTIFICATION, b"nonsense"),
+        (DeadLetterReason.BAD_NOTIFICATION, None),
+    ]

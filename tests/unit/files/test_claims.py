@@ -1,0 +1,58 @@
+"""Of an event that several tasks of a batch have found, the first task keeps it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelake.fanout.report import TaskReport
+from gamelake.files.deciding import claims_of_others
+from gamelake.files.task import FilesReport
+from gamelake.lake.manifest import EventsFile
+from gamelake.lake.store import Location, Store
+from gamelake.silver.known_events import Events
+from tests.unit.properties import examples
+
+
+def events(names: list[int]) -> Events:
+    """Events whose identities differ in either half."""
+    numbers = np.array(names, np.int64)
+    return Events.of(
+        (numbers // 3).astype(np.uint64), (numbers % 3).astype(np.uint64), np.zeros(len(numbers), np.int64)
+    )
+
+
+def names_of(found: Events) -> list[int]:
+    return sorted((found.high.astype(np.int64) * 3 + found.rest.astype(np.int64)).tolist())
+
+
+def report(store: Store, parcel: int, number: int, names: set[int]) -> FilesReport:
+    path = f"{parcel}-{number}"
+    store.put(path, events(sorted(names)).pack())
+    taken = TaskReport(
+        task=str(parcel), files=(), offsets=(), dead_letters={}, events=EventsFile(path=path, sections=())
+    )
+    return FilesReport(parcel=parcel, report=taken, accounts=())
+
+
+@examples(60)
+@given(st.dictionaries(st.integers(0, 3), st.lists(st.integers(0, 12), unique=True, max_size=8)))
+def test_each_event_is_left_to_the_first_task_that_has_it(
+    tmp_path_factory: pytest.TempPathFactory, tasks: dict[int, list[int]]
+) -> None:
+    store = Store(Location(uri=f"file://{tmp_path_factory.getbasetemp()}/claims"))
+    # Each task tells of its events in two chunks, which have none in common.
+    reports = [
+        report(store, parcel, number, set(names[number::2]))
+        for parcel, names in sorted(tasks.items())
+        for number in range(2)
+        if names[number::2]
+    ]
+
+    claims = claims_of_others(store, reports)
+
+    before: set[int] = set()
+    for parcel, names in sorted(tasks.items()):
+        claimed = names_of(claims[parcel]) if parcel in claims else []
+        assert claimed == sorted(before & set(names))
+        before |= set(names)

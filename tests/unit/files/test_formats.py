@@ -1,0 +1,179 @@
+"""Files of each format become the values that Kafka would have brought."""
+
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from google.protobuf.json_format import ParseDict
+from google.protobuf.message_factory import GetMessageClass
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelake.contracts.reasons import DeadLetterReason
+from gamelake.files.formats import delimited, parquet
+from gamelake.files.formats.events import UnreadableFileError
+from gamelake.files.formats.json_lines import JsonLines
+from tests.unit.files.contract import DECODER, FRAMER, MESSAGE, SCHEMA_ID, WHOLE, decoded, line, plain
+from tests.unit.properties import examples
+
+LINES = JsonLines(MESSAGE, SCHEMA_ID)
+
+
+def as_protobuf(event: dict[str, Any]) -> dict[str, Any]:
+    """An event as Protobuf's own reader of JSON has it."""
+    body = ParseDict(event, GetMessageClass(MESSAGE)()).SerializeToString()
+    [row] = DECODER.decode(pa.array([body], pa.binary()))[1].to_pylist()
+    return plain(row)
+
+
+def test_a_line_with_every_field_is_the_event_with_every_field() -> None:
+    [row] = decoded(LINES.read([json.dumps(WHOLE).encode()]).values)
+
+    assert row == as_protobuf(WHOLE)
+    assert row["event_time"] == datetime(2026, 11, 22, 8, 0, 0, 123_456, tzinfo=UTC)
+    assert row["purchase"]["price_micros"] == 2**53 + 1
+
+
+def test_what_a_line_lacks_has_the_value_that_protobuf_gives_it() -> None:
+    events: list[dict[str, Any]] = [{}, {"event_params": {}}, {"event_params": None, "experiment_ids": None}]
+
+    rows = decoded(LINES.read([json.dumps(event).encode() for event in events]).values)
+
+    assert rows == [as_protobuf(event) for event in events]
+
+
+_TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=8)
+_EVENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "event_id": _TEXT,
+        "game_name": _TEXT,
+        "event_time": st.integers(10**9, 7 * 10**9).map(lambda second: datetime.fromtimestamp(second, UTC).isoformat()),
+        "attributes": st.dictionaries(_TEXT, _TEXT, max_size=3),
+        "experiment_ids": st.lists(_TEXT, max_size=3),
+        "connection_type": st.sampled_from(["CONNECTION_TYPE_UNSPECIFIED", "CONNECTION_TYPE_CELLULAR"]),
+        "event_params": st.fixed_dictionaries(
+            {},
+            optional={
+                "amount": st.floats(allow_nan=False, allow_infinity=False),
+                "level": st.integers(-(2**31), 2**31 - 1),
+                "platform": _TEXT,
+            },
+        ),
+        "purchase": st.fixed_dictionaries({}, optional={"price_micros": st.integers(-(2**63), 2**63 - 1)}),
+        "error": st.fixed_dictionaries({}, optional={"fatal": st.booleans()}),
+    },
+)
+
+
+@examples(60)
+@given(st.lists(_EVENTS, min_size=1, max_size=5))
+def test_lines_say_what_protobufs_own_reader_of_json_reads(events: list[dict[str, Any]]) -> None:
+    read = LINES.read([json.dumps(event).encode() for event in events])
+
+    assert read.rejects.rows == []
+    assert decoded(read.values) == [as_protobuf(event) for event in events]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"no JSON",
+        b"[]",
+        b'"text"',
+        b'{"event_id": "a"',
+        b'{"event_id": 7}',
+        b'{"event_id": "a"}{"event_id": "b"}',
+        b'{"event_time": "yesterday"}',
+        b'{"event_time": "2026-11-22T10:00:00"}',
+        b'{"event_params": {"level": "7"}}',
+        b'{"event_params": {"level": 2147483648}}',
+        b'{"connection_type": "CONNECTION_TYPE_CARRIER_PIGEON"}',
+        b'{"event_id": "\xff"}',
+        b"[" * 5_000,
+    ],
+)
+def test_a_line_that_is_no_event_is_set_aside_alone_with_its_bytes(bad: bytes) -> None:
+    read = LINES.read([line(), bad, line()])
+
+    assert read.rejects.rows == [1]
+    assert read.values[1].as_py() == bad
+    assert len(decoded(read.values.take(pa.array([0, 2])))) == 2
+    # Nothing of what it says is in what is said of it.
+    assert "yesterday" not in read.rejects.details[0]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{"email": "a@b.c"}',
+        b'{"event_params": {"ip": "1.2.3.4"}}',
+        b'{"event_id": "a", "e-mail": "a@b.c',
+        b'{"attributes": {"a@b.c": 1}}',
+    ],
+)
+def test_a_line_with_a_field_that_the_contract_lacks_is_set_aside_without_its_bytes(bad: bytes) -> None:
+    read = LINES.read([bad, line()])
+
+    assert read.rejects.reasons == [DeadLetterReason.UNKNOWN_FIELD]
+    assert read.values[0].as_py() is None
+    assert "a@b.c" not in read.rejects.details[0]
+
+
+def as_delimited(*bodies: bytes) -> bytes:
+    content = b""
+    for body in bodies:
+        length = len(body)
+        while length > 0x7F:
+            content += bytes([length & 0x7F | 0x80])
+            length >>= 7
+        content += bytes([length]) + body
+    return content
+
+
+@examples(100)
+@given(st.lists(st.binary(max_size=300), max_size=6))
+def test_delimited_messages_are_found_whole(bodies: list[bytes]) -> None:
+    assert delimited.bodies(as_delimited(*bodies)).to_pylist() == bodies
+
+
+@pytest.mark.parametrize("content", [b"\x05abc", b"\xff", b"\xff\xff\xff\xff\xff\xff\x01a", as_delimited(b"abc")[:-1]])
+def test_delimited_messages_that_are_cut_off_are_no_file(content: bytes) -> None:
+    with pytest.raises(UnreadableFileError):
+        delimited.bodies(content)
+
+
+def test_parquet_that_has_the_contracts_columns_is_the_events() -> None:
+    whole = DECODER.decode(pa.array([ParseDict(WHOLE, GetMessageClass(MESSAGE)()).SerializeToString()], pa.binary()))
+    bodies = pa.array([ParseDict(WHOLE, GetMessageClass(MESSAGE)()).SerializeToString(), b""], pa.binary())
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_batches([FRAMER.columns(bodies)]), sink)
+
+    [events] = parquet.read(sink.getvalue(), FRAMER)
+
+    assert decoded(events.values) == [*map(plain, whole[1].to_pylist()), as_protobuf({})]
+
+
+def test_parquet_with_few_columns_is_read_and_the_others_are_empty() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"event_id": ["a", None], "event_params": [{"level": 3}, None]}), sink)
+
+    [events] = parquet.read(sink.getvalue(), FRAMER)
+
+    assert decoded(events.values) == [as_protobuf({"event_id": "a", "event_params": {"level": 3}}), as_protobuf({})]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pa.table({"email": ["a"]}), pa.table({"event_params": [{"ip": "1"}]}), pa.table({"event_id": [[1]]})],
+)
+def test_parquet_with_other_columns_is_no_file(table: pa.Table) -> None:
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+
+    with pytest.raises(UnreadableFileError):
+        parquet.read(sink.getvalue(), FRAMER)

@@ -1,0 +1,112 @@
+"""What object stores say of their objects is understood, in the words of each of them."""
+
+import json
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelake.files.notifications import Happening, NotificationError, ObjectName, notices
+from gamelake.files.saying import Change, value_of
+from tests.unit.properties import examples
+
+KEY = "2026/11/22/a b+ü%.json"
+# As AWS documents it, shortened: what is not read is left out.
+RECORD = {
+    "eventVersion": "2.1",
+    "eventSource": "aws:s3",
+    "eventTime": "2026-11-22T10:00:00.123Z",
+    "eventName": "ObjectCreated:Put",
+    "s3": {
+        "bucket": {"name": "landing", "arn": "arn:aws:s3:::landing"},
+        "object": {"key": "2026/11/22/a+b%2B%C3%BC%25.json", "size": 1024, "eTag": "d41d8cd9", "versionId": "v7"},
+    },
+}
+
+
+def said(**changes: object) -> bytes:
+    return json.dumps({"Records": [RECORD | changes]}).encode()
+
+
+def test_a_message_of_s3_names_its_object_with_the_key_as_it_is() -> None:
+    [notice] = notices(said())
+
+    assert notice.name == ObjectName(bucket="landing", key=KEY, version="v7", etag="d41d8cd9")
+    assert (notice.happening, notice.size) == (Happening.CREATED, 1024)
+    assert notice.moment == datetime(2026, 11, 22, 10, 0, 0, 123_000, tzinfo=UTC)
+
+
+def test_the_envelopes_of_sns_and_sqs_are_opened() -> None:
+    plain = said().decode()
+    by_sns = json.dumps({"Type": "Notification", "Message": plain})
+    by_sqs = json.dumps({"MessageId": "1", "Body": by_sns})
+
+    assert notices(by_sns.encode()) == notices(by_sqs.encode()) == notices(said())
+
+
+def test_an_event_of_event_bridge_names_its_object() -> None:
+    event = {
+        "detail-type": "Object Created",
+        "time": "2026-11-22T10:00:00Z",
+        "detail": {"bucket": {"name": "landing"}, "object": {"key": KEY, "size": 5, "etag": "e", "version-id": "v"}},
+    }
+
+    [notice] = notices(json.dumps(event).encode())
+
+    assert notice.name == ObjectName(bucket="landing", key=KEY, version="v", etag="e")
+
+
+@pytest.mark.parametrize(
+    ("event", "happening"),
+    [
+        ("s3:ObjectCreated:CompleteMultipartUpload", Happening.CREATED),
+        ("ObjectCreated:Copy", Happening.CREATED),
+        ("s3:ObjectRemoved:DeleteMarkerCreated", Happening.REMOVED),
+        ("LifecycleExpiration:Delete", Happening.REMOVED),
+    ],
+)
+def test_what_happened_is_told_by_the_events_name(event: str, happening: Happening) -> None:
+    [notice] = notices(said(eventName=event))
+
+    assert notice.happening is happening
+
+
+@pytest.mark.parametrize("event", ["s3:ObjectAccessed:Get", "s3:Replication:OperationFailed", "ObjectTagging:Put"])
+def test_what_makes_no_content_names_nothing(event: str) -> None:
+    assert notices(said(eventName=event)) == []
+
+
+def test_the_test_message_of_aws_names_nothing() -> None:
+    assert notices(b'{"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "landing"}') == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, b"", b"no JSON", b"[]", b"7", b"{}", b'{"Records": [{}]}', b'{"Records": 3}', b'{"Message": "no JSON"}'],
+)
+def test_what_is_no_notification_is_an_error_that_says_so(value: bytes | None) -> None:
+    with pytest.raises(NotificationError, match="the notification"):
+        notices(value)
+
+
+@examples(200)
+@given(st.binary(max_size=60))
+def test_whatever_comes_is_a_notification_or_an_error(value: bytes) -> None:
+    with suppress(NotificationError):
+        assert isinstance(notices(value), list)
+
+
+@examples(100)
+@given(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40),
+    st.integers(0, 2**40),
+)
+def test_what_we_say_ourselves_is_understood(key: str, size: int) -> None:
+    moment = datetime(2026, 11, 22, 10, tzinfo=UTC)
+
+    [notice] = notices(value_of(Change(bucket="landing", key=key, etag="e-1", size=size, moment=moment)))
+
+    assert notice.name == ObjectName(bucket="landing", key=key, version="", etag="e-1")
+    assert (notice.size, notice.moment) == (size, moment)

@@ -1,0 +1,66 @@
+"""Objects are shared out evenly, always in the same way, and their events' coordinates are their own."""
+
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelake.bronze.headers import parse_headers
+from gamelake.files.coordinates import MOST_EVENTS, Place, notification_of, placed
+from gamelake.files.notifications import ObjectName
+from gamelake.files.parcels import parcels
+from gamelake.files.plan import NamedObject
+from tests.unit.properties import examples
+
+MIB = 2**20
+
+
+def named(number: int, size: int, partition: int = 0) -> NamedObject:
+    name = ObjectName(bucket="landing", key=f"{number}.json", version="", etag="e")
+    place = Place(partition=partition, offset=number, index=0, microseconds=0)
+    return NamedObject(place=place, name=name, size=size, value=b"")
+
+
+@examples(60)
+@given(st.lists(st.integers(0, 200 * MIB), min_size=1, max_size=60), st.integers(1, 8), st.randoms())
+def test_every_object_is_in_one_parcel_and_the_same_one_each_time(sizes: list[int], cores: int, random: Random) -> None:
+    objects = [named(number, size) for number, size in enumerate(sizes)]
+    shares = parcels(objects, (), cores, {})
+
+    assert sorted(each.place.offset for share in shares for each in share.objects) == list(range(len(sizes)))
+    random.shuffle(objects)
+    assert parcels(objects, (), cores, {}) == shares
+
+
+def test_little_is_one_task_and_much_is_spread_over_the_cores() -> None:
+    assert len(parcels([named(n, 1000) for n in range(20)], (), 4, {})) == 1
+    shares = parcels([named(n, 10 * MIB) for n in range(40)], (), 4, {})
+
+    loads = [sum(each.size for each in share.objects) for share in shares]
+    assert len(shares) % 4 == 0
+    assert max(loads) <= 1.5 * min(loads)
+
+
+@examples(100)
+@given(st.integers(0, 10**6), st.integers(0, 2**34), st.integers(0, 15), st.integers(0, MOST_EVENTS - 1))
+def test_an_events_coordinates_lead_back_to_its_notification(
+    partition: int, offset: int, index: int, number: int
+) -> None:
+    place = Place(partition=partition, offset=offset, index=index, microseconds=5)
+
+    assert notification_of(place.events_partition, place.first_offset + number) == (partition, offset)
+    assert place.first_offset + number < 2**63
+
+
+def test_events_stand_behind_their_files_coordinates_and_name_the_file() -> None:
+    places = [named(number, 1, partition=number) for number in (3, 4)]
+    records = placed([(each.place, each.name) for each in places]).records(
+        pa.array([b"a", b"b", b"c"], pa.binary()), np.array([0, 0, 1]), np.array([0, 1, 0])
+    )
+
+    assert records.column("partition").to_pylist() == [-4, -4, -5]
+    assert np.diff(records.column("offset").to_numpy()).tolist()[0] == 1
+    [first, *_] = parse_headers(records.column("headers")).to_pylist()
+    assert {each["key"]: each["value"] for each in first} == {"bucket": b"landing", "object": b"3.json", "etag": b"e"}

@@ -1,0 +1,68 @@
+"""Files unpack by what they begin with, whole or not at all, and never to more than may be."""
+
+import gzip
+from collections.abc import Callable
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelake.files.formats.choosing import Format, format_of
+from gamelake.files.formats.events import UnreadableFileError
+from gamelake.files.unpacking import TooLargeFileError, unpacked
+from tests.unit.properties import examples
+
+LIMIT = 10**6
+Pack = Callable[[bytes], bytes]
+PACKERS: list[Pack] = [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress]
+
+
+@pytest.mark.parametrize("pack", PACKERS)
+@examples(30)
+@given(st.lists(st.binary(max_size=5_000), min_size=1, max_size=4))
+def test_several_members_unpack_one_behind_the_other(pack: Pack, parts: list[bytes]) -> None:
+    assert unpacked(b"".join(pack(part) for part in parts), LIMIT) == b"".join(parts)
+
+
+@pytest.mark.parametrize("pack", PACKERS)
+@pytest.mark.parametrize("lost", [1, 5, 12])
+def test_a_file_that_is_cut_off_is_said_to_be(pack: Pack, lost: int) -> None:
+    with pytest.raises(UnreadableFileError, match="cut off"):
+        unpacked(pack(b"some content" * 1000)[:-lost], LIMIT)
+
+
+@pytest.mark.parametrize("pack", PACKERS)
+def test_a_file_that_is_damaged_is_said_to_be(pack: Pack) -> None:
+    content = bytearray(pack(bytes(range(256)) * 40))
+    content[20:60] = b"\0" * 40
+
+    with pytest.raises(UnreadableFileError):
+        unpacked(bytes(content), LIMIT)
+
+
+@pytest.mark.parametrize("pack", PACKERS)
+def test_a_bomb_costs_no_more_than_the_limit(pack: Pack) -> None:
+    with pytest.raises(TooLargeFileError, match="more than 1000000 bytes"):
+        unpacked(pack(b"\0" * 50_000_000), LIMIT)
+
+
+def test_a_file_that_is_not_packed_stays_as_it_is_whatever_its_name_says() -> None:
+    assert unpacked(b'{"event_id": "a"}\n', LIMIT) == b'{"event_id": "a"}\n'
+    assert unpacked(b"", LIMIT) == b""
+
+
+@pytest.mark.parametrize(
+    ("key", "content", "expected"),
+    [
+        ("a.json.gz", b"{}", Format.JSON_LINES),
+        ("2026/11/22/no-suffix", b"{}", Format.JSON_LINES),
+        ("a.v2.jsonl", b"{}", Format.JSON_LINES),
+        ("a.binpb.zst", b"\x00", Format.DELIMITED),
+        ("A.PB", b"\x00", Format.DELIMITED),
+        ("a.parquet", b"PAR1", Format.PARQUET),
+        ("a.json", b"PAR1...", Format.PARQUET),
+    ],
+)
+def test_the_format_is_told_by_the_name_and_parquet_by_itself(key: str, content: bytes, expected: Format) -> None:
+    assert format_of(key, content) is expected
