@@ -1,0 +1,189 @@
+"""gold/quality: how many rows each rule has judged and how many broke it, by day, kept from the manifests of batches.
+
+Each batch counts once: the table's own log says up to which one it has come, in the commit that brings the figures.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from gamelake.errors import TransientError
+from gamelake.lake.appends import CHECKPOINT_EVERY, BatchTransaction, schema_of
+from gamelake.lake.comments import CommentsOf, no_comments
+from gamelake.lake.datafile import DataFile, write_rows
+from gamelake.lake.datasets import dataset
+from gamelake.lake.file_entries import FileEntry, live_files
+from gamelake.lake.manifest import BatchManifest, Manifests, TableFiles
+from gamelake.lake.replacements import Replacement
+from gamelake.lake.store import Store
+from gamelake.lake.tables import delta_schema_json, open_table
+from gamelake.naming import QUALITY, rules_path
+from gamelake.quality.rules import RuleSet, Severity
+
+SCHEMA = pa.schema(
+    [
+        pa.field("day", pa.date32()),
+        pa.field("game", pa.string()),
+        pa.field("rule", pa.string()),
+        pa.field("fingerprint", pa.string()),
+        pa.field("severity", pa.string()),
+        pa.field("judged", pa.int64()),
+        pa.field("broken", pa.int64()),
+    ]
+)
+_DAY = "day"
+_KEY = ("day", "game", "rule", "fingerprint", "severity")
+_ATTEMPTS = 20
+# More than any gap between two looks; a stream that was judged for long before there was a table is caught up in parts.
+_BATCHES_AT_ONCE = 2_000
+
+
+class KnownRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule as it was when it judged rows; kept for as long as the lakehouse."""
+
+    name: str
+    expect: str
+    severity: str
+    owner: str
+    why: str
+    games: tuple[str, ...]
+    fingerprint: str
+
+
+def keep_rules(store: Store, rules: RuleSet) -> None:
+    """Keep what a set of rules says under its fingerprint, by which manifests name it."""
+    known = [
+        KnownRule(
+            name=rule.name,
+            expect=rule.expect,
+            severity=rule.severity,
+            owner=rule.owner,
+            why=rule.why,
+            games=tuple(sorted(rule.games)),
+            fingerprint=rule.fingerprint,
+        )
+        for rule in rules.rules
+    ]
+    if known:
+        store.put_new(rules_path(rules.fingerprint), msgspec.json.encode(known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Batches that were looked at, and how many of them brought figures."""
+
+    batches: list[int]
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class QualityTable:
+    """The table, as one stream's batches reach it; other streams' do beside it."""
+
+    store: Store
+    stream: str
+    comments: CommentsOf = no_comments
+
+    @property
+    def _app_id(self) -> str:
+        return f"quality-{self.stream}"
+
+    def catch_up(self) -> int:
+        """Take in the batches that the table has not; gives how many.
+
+        Raises:
+            TransientError: others have committed first at every attempt.
+        """
+        done, beyond = 0, -1
+        while (part := self._take_some(beyond)) is not None:
+            beyond, done = part.batches[-1], done + part.taken
+        return done
+
+    def _take_some(self, beyond: int) -> "_Part | None":
+        """Take in the next batches after one; None if there are none."""
+        for _ in range(_ATTEMPTS):
+            handle = _opened(self.store)
+            last = handle.transaction_version(self._app_id) if handle else None
+            after = beyond if last is None else max(beyond, last)
+            manifests = Manifests(self.store, self.stream)
+            new = [each for each in manifests.batches() if each > after][:_BATCHES_AT_ONCE]
+            if not new:
+                return None
+            figures = _figures(self.store, manifests.those(new))
+            if not figures:
+                return _Part(new, 0)
+            if self._commit(handle, figures, new[-1]):
+                return _Part(new, len(new))
+        raise TransientError(f"{QUALITY}: other writers were faster {_ATTEMPTS} times")
+
+    def _commit(self, handle: DeltaTable | None, figures: dict[tuple[object, ...], list[int]], batch: int) -> bool:
+        days = {key[0] for key in figures}
+        removed = [file for file in live_files(handle) if _day_of(file) in days] if handle else []
+        for key, counts in _read(self.store, handle, removed) if handle else ():
+            known = figures.setdefault(key, [0, 0])
+            figures[key] = [known[0] + counts[0], known[1] + counts[1]]
+        files = [self._written(figures, day) for day in sorted(days, key=str)]
+        version = handle.version() + 1 if handle else 0
+        replacement = Replacement(
+            entry=TableFiles(table=QUALITY, partition_by=(_DAY,), schema=delta_schema_json(SCHEMA), files=tuple(files)),
+            removed=removed,
+            transaction=BatchTransaction(self._app_id, batch),
+            table_id=str(handle.metadata().id) if handle else "",
+            properties=None if handle else {},
+            comments=self.comments(QUALITY),
+        )
+        done = replacement.commit(self.store, version)
+        if done and version and version % CHECKPOINT_EVERY == 0:
+            open_table(self.store.location, QUALITY).create_checkpoint()
+        return done
+
+    def _written(self, figures: dict[tuple[object, ...], list[int]], day: object) -> DataFile:
+        rows = [
+            dict(zip((*_KEY, "judged", "broken"), (*key, *counts), strict=True))
+            for key, counts in sorted(figures.items(), key=lambda item: str(item[0]))
+            if key[0] == day
+        ]
+        table = pa.Table.from_pylist(rows, schema=SCHEMA).drop_columns([_DAY])
+        return write_rows(self.store, QUALITY, table, {_DAY: str(day)})
+
+
+def _opened(store: Store) -> DeltaTable | None:
+    try:
+        return open_table(store.location, QUALITY)
+    except TableNotFoundError:
+        return None
+
+
+def _day_of(file: FileEntry) -> date:
+    return date.fromisoformat(file.partition[_DAY] or "")
+
+
+def _read(store: Store, handle: DeltaTable, files: list[FileEntry]) -> list[tuple[tuple[object, ...], list[int]]]:
+    rows = dataset(store.location, QUALITY, schema_of(handle), files).to_table().to_pylist() if files else []
+    return [(tuple(row[name] for name in _KEY), [row["judged"], row["broken"]]) for row in rows]
+
+
+def _figures(store: Store, manifests: Iterable[BatchManifest]) -> dict[tuple[object, ...], list[int]]:
+    """Rows judged and broken by day, game and rule; the day is the batch's."""
+    figures: defaultdict[tuple[object, ...], list[int]] = defaultdict(lambda: [0, 0])
+    known: dict[str, list[KnownRule]] = {}
+    for manifest in manifests:
+        judged, day = manifest.judged, datetime.fromisoformat(manifest.written_at).date()
+        if judged.rules not in known:
+            kept = store.get(rules_path(judged.rules)) if judged.rules else None
+            known[judged.rules] = msgspec.json.decode(kept, type=list[KnownRule]) if kept else []
+        for rule in known[judged.rules]:
+            for game, rows in judged.rows.items():
+                if not rule.games or game in rule.games:
+                    figures[day, game, rule.name, rule.fingerprint, rule.severity][0] += rows
+        for count in judged.counts:
+            of = figures[day, count.game, count.rule, count.fingerprint, str(Severity(count.severity))]
+            of[0] -= count.unjudged
+            of[1] += count.broken
+    return dict(figures)

@@ -1,0 +1,147 @@
+"""Evaluates all rules over rows at once: which rows break which rule.
+
+A condition that comes to NULL holds, and so does one that can't be computed of a row, as a text that is no number.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gamelake.quality.checking import EVENT_DATE, CheckedRules
+from gamelake.quality.engine import ROWS, engine, without_zones
+from gamelake.quality.rows_by_game import Flags, RowsByGame
+from gamelake.quality.rules import Rule
+from gamelake.quality.vectors import Kernel, NoKernelError, kernel_of
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The rows that break one rule."""
+
+    rule: Rule
+    rows: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How the rules judge rows of one schema: by kernels, by the engine, or not at all as the types don't fit.
+
+    `unlike` are columns whose texts differ from row to row.
+    """
+
+    by_kernel: Mapping[Rule, Kernel]
+    by_engine: tuple[Rule, ...]
+    unjudged: tuple[Rule, ...]
+    unlike: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Evaluator:
+    """Evaluates rules; remembers how the columns of each schema are judged.
+
+    A column that the rows lack is NULL.
+    """
+
+    checked: CheckedRules
+    _plans: dict[pa.Schema, _Plan] = field(default_factory=dict)
+    _connection: duckdb.DuckDBPyConnection = field(default_factory=engine)
+
+    def broken(self, rows: pa.RecordBatch, games: tuple[str, ...], codes: Ints) -> list[Broken]:
+        """The rules that some rows break; a row is of `games[code]`, of none if its code is negative."""
+        columns = self._columns(rows)
+        plan = self._plan(rows.schema, columns)
+        by_game = RowsByGame(columns, codes, plan.unlike)
+        found = {
+            rule: flags
+            for rule, kernel in plan.by_kernel.items()
+            if (flags := by_game.broken(kernel, rule.columns, _codes(rule, games))) is not None
+        }
+        found |= self._by_engine(plan.by_engine, columns, games, codes)
+        return [Broken(rule, found[rule]) for rule in self.checked.rules.rules if rule in found]
+
+    def unjudged(self, rows: pa.RecordBatch) -> tuple[Rule, ...]:
+        """The rules that the columns of rows can't be judged by, as they have other types than were known."""
+        return self._plan(rows.schema, self._columns(rows.slice(0, 0))).unjudged
+
+    @cached_property
+    def _wanted(self) -> frozenset[str]:
+        return frozenset(name for rule in self.checked.rules.rules for name in rule.columns)
+
+    def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+        """What the rules ask for of the rows, by names in lower case."""
+        wanted = self._wanted
+        have = {name.lower(): name for name in rows.schema.names}
+        columns = {name: rows.column(have[name]) for name in wanted if name in have}
+        for each in self.checked.columns:
+            if each.name.lower() in wanted and each.name.lower() not in have:
+                columns[each.name.lower()] = pa.nulls(len(rows), each.type)
+        if EVENT_DATE in wanted:
+            columns[EVENT_DATE] = rows.column(have["event_time"]).cast(pa.date32())
+        return columns
+
+    def _plan(self, schema: pa.Schema, columns: Mapping[str, pa.Array]) -> _Plan:
+        if schema not in self._plans:
+            self._plans[schema] = self._planned({name: column.slice(0, 0) for name, column in columns.items()})
+        return self._plans[schema]
+
+    def _planned(self, columns: Mapping[str, pa.Array]) -> _Plan:
+        self._give(columns)
+        types = {name: column.type for name, column in columns.items()}
+        kernels: dict[Rule, Kernel] = {}
+        by_engine: list[Rule] = []
+        unjudged: list[Rule] = []
+        for rule in self.checked.rules.rules:
+            try:
+                kernels[rule] = kernel_of(rule.expect, types)
+            except (NoKernelError, duckdb.DataError):
+                (by_engine if self._can_judge(rule) else unjudged).append(rule)
+        return _Plan(kernels, tuple(by_engine), tuple(unjudged))
+
+    def _give(self, columns: Mapping[str, pa.Array]) -> None:
+        self._connection.register(ROWS, without_zones(pa.RecordBatch.from_pydict(dict(columns))))
+
+    def _can_judge(self, rule: Rule) -> bool:
+        try:
+            return str(self._connection.sql(f"SELECT {rule.expect} FROM {ROWS}").types[0]) == "BOOLEAN"  # noqa: S608 # checked when it was read
+        except duckdb.Error:
+            return False
+
+    def _by_engine(
+        self, rules: Sequence[Rule], columns: Mapping[str, pa.Array], games: tuple[str, ...], codes: Ints
+    ) -> dict[Rule, Flags]:
+        """The rows that break rules for which there is no kernel."""
+        if not rules:
+            return {}
+        wanted = {name for rule in rules for name in rule.columns}
+        self._give({name: columns[name] for name in wanted})
+        try:
+            flags = self._asked([rule.expect for rule in rules])
+        except duckdb.Error:
+            # A condition can't be computed of some row; this way it is NULL there, which takes longer.
+            flags = self._asked([f"TRY({rule.expect})" for rule in rules])
+        found = {}
+        for rule, broken in zip(rules, flags, strict=True):
+            of = _codes(rule, games)
+            rows = broken & ((codes >= 0) if of is None else np.isin(codes, list(of)))
+            if rows.any():
+                found[rule] = rows
+        return found
+
+    def _asked(self, conditions: Sequence[str]) -> list[Flags]:
+        """Where each condition is false."""
+        wanted = ", ".join(f"coalesce(NOT ({each}), false) AS r{at}" for at, each in enumerate(conditions))
+        result = self._connection.sql(f"SELECT {wanted} FROM {ROWS}").to_arrow_table()  # noqa: S608 # checked when they were read
+        return [column.to_numpy(zero_copy_only=False).astype(np.bool_) for column in result.columns]
+
+
+@lru_cache(maxsize=4096)
+def _codes(rule: Rule, games: tuple[str, ...]) -> frozenset[int] | None:
+    """The codes of the games whose rows a rule judges, None if all are."""
+    return frozenset(code for code, game in enumerate(games) if rule.judges(game)) if rule.games else None

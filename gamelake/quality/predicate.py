@@ -1,0 +1,158 @@
+"""The text of an expectation, taken apart: its canonical form, the columns that it names, and what it must not do."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, lru_cache
+from typing import Any, TypeAlias
+
+from gamelake.errors import ContractError
+from gamelake.quality.engine import engine
+
+# A node of DuckDB's own syntax tree, or a part of one.
+Node: TypeAlias = Any
+
+_REFUSED = {
+    "SUBQUERY": "asks another table",
+    "WINDOW": "looks at other rows",
+    "STAR": "names all columns",
+    "LAMBDA": "has a lambda",
+    "PARAMETER": "has a parameter",
+    "POSITIONAL_REFERENCE": "names a column by its number",
+}
+# Units of time that are not of one length.
+_MONTHS = re.compile(r"mon|year|quarter|decade|cent|mil", re.IGNORECASE)
+_EMPTY_CLAUSES = ("where_clause", "having", "sample", "qualify")
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One expression: its canonical text, and the columns that it names, in lower case."""
+
+    text: str
+    columns: tuple[str, ...]
+
+
+def parse(text: str) -> Predicate:
+    """Read an expression.
+
+    Raises:
+        ContractError: it is none, or it could say something else of the same row tomorrow; says what is wrong.
+    """
+    packed = _answer("SELECT json_serialize_sql(?)", f"SELECT ({text}\n)")
+    tree = json.loads(packed)
+    if tree.get("error", True):
+        raise ContractError(f"is no SQL expression: {tree.get('error_message')}")
+    expression = _only_expression(tree)
+    for node in _nodes(expression):
+        _check(node)
+    canonical = _answer("SELECT json_deserialize_sql(?)", packed)
+    columns = {str(node["column_names"][0]).lower() for node in _nodes(expression) if node["class"] == "COLUMN_REF"}
+    if not columns:
+        raise ContractError("names no column; a rule is a condition on the columns of one row")
+    return Predicate(canonical.removeprefix("SELECT "), tuple(sorted(columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A part of an expression that names no column: its value, its type as the engine calls it.
+
+    `has_months` is whether it is a time that is not of the same length at all times.
+    """
+
+    value: object
+    type: str
+    has_months: bool = False
+
+
+@lru_cache(maxsize=4096)
+def expression_of(text: str) -> Node:
+    """The syntax tree of an expression that was read before."""
+    return _only_expression(json.loads(_answer("SELECT json_serialize_sql(?)", f"SELECT {text}")))
+
+
+def constant_of(node: Node) -> Constant | None:
+    """What a part of an expression comes to for every row; None if it names a column."""
+    if any(each["class"] == "COLUMN_REF" for each in _nodes(node)):
+        return None
+    return _literal(node) or _computed(json.dumps(node))
+
+
+def _literal(node: Node) -> Constant | None:
+    """A constant as it is written, None if it has to be computed."""
+    written = node.get("literal", {})
+    match written.get("kind"):
+        case "INTEGER":
+            return Constant(int(written["text"]), "INTEGER")
+        case "STRING":
+            return Constant(written["text"], "VARCHAR")
+        case "NUMERIC":
+            return Constant(Decimal(written["text"]), "DECIMAL")
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _computed(node: str) -> Constant:
+    statement = json.loads(_answer("SELECT json_serialize_sql(?)", "SELECT 1"))
+    statement["statements"][0]["node"]["select_list"] = [json.loads(node)]
+    sql = _answer("SELECT json_deserialize_sql(?)", json.dumps(statement))
+    relation = engine().sql(sql)
+    ((value,),) = relation.fetchall()
+    return Constant(value, str(relation.types[0]), _MONTHS.search(sql) is not None)
+
+
+def _answer(sql: str, text: str) -> str:
+    ((answer,),) = engine().execute(sql, [text]).fetchall()
+    return str(answer)
+
+
+def _only_expression(tree: Node) -> Node:
+    """The one expression of a statement that has nothing else."""
+    nodes = [statement["node"] for statement in tree["statements"]]
+    node = nodes[0]
+    plain = (
+        len(nodes) == 1
+        and node["type"] == "SELECT_NODE"
+        and len(node["select_list"]) == 1
+        and node["from_table"]["type"] == "EMPTY"
+        and not any(node[clause] for clause in (*_EMPTY_CLAUSES, "group_expressions", "modifiers"))
+        and not node["cte_map"]["map"]
+        and not node["select_list"][0]["alias"]
+    )
+    if not plain:
+        raise ContractError("is more than one SQL expression; write a condition on the columns of one row")
+    return node["select_list"][0]
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    """An expression and those inside of it."""
+    if isinstance(node, dict):
+        if "class" in node:
+            yield node
+        for part in node.values():
+            yield from _nodes(part)
+    elif isinstance(node, list):
+        for part in node:
+            yield from _nodes(part)
+
+
+def _check(node: Node) -> None:
+    kind = node["class"]
+    if kind in _REFUSED:
+        raise ContractError(f"{_REFUSED[kind]}; a rule is a condition on the columns of one row")
+    if kind == "FUNCTION" and node["function_name"].lower() not in _steady_functions():
+        raise ContractError(
+            f"calls {node['function_name']}(), which is unknown or not the same for the same row at all times"
+        )
+
+
+@cache
+def _steady_functions() -> frozenset[str]:
+    """Functions of one row that give the same for the same values, whenever they are asked."""
+    found = engine().execute(
+        "SELECT lower(function_name) FROM duckdb_functions() WHERE function_type = 'scalar' GROUP BY 1 "
+        "HAVING bool_and(stability = 'CONSISTENT')"
+    )
+    return frozenset(name for (name,) in found.fetchall())

@@ -1,0 +1,50 @@
+"""The rows of the quarantine: a typed row that broke a rule, which rules, and the record that it came in.
+
+All games share one table. What all games have are columns; the whole row stands in JSON besides, so that a game that
+gains columns, or two games that give one name two types, can't make a row fit for silver but not for the quarantine.
+"""
+
+import pyarrow as pa
+
+from gamelake.lake.columns import MICROSECONDS_UTC
+from gamelake.quality.engine import ROWS, engine, without_zones
+from gamelake.quality.judging import Offenders, weightiest
+
+# Long values last: statistics are kept for the first columns.
+_VERDICT = ("rule", "fingerprint", "severity", "broken", "game")
+_RECORD = ("topic", "kafka_timestamp", "schema_id")
+_NAMES = pa.list_(pa.field("element", pa.string()))
+LONG_COLUMNS = frozenset({"row", "value"})
+
+
+def as_quarantine(offenders: Offenders, common: pa.RecordBatch, records: pa.RecordBatch) -> pa.RecordBatch:
+    """The quarantine's rows of offenders.
+
+    Args:
+        offenders: the rows that are quarantined.
+        common: of them the columns that all games have.
+        records: the bronze rows that they came in.
+    """
+    columns = dict(zip(_VERDICT, _verdicts(offenders), strict=True))
+    columns |= dict(zip(common.schema.names, common.columns, strict=True))
+    columns |= {name: records.column(name) for name in _RECORD}
+    columns["kafka_timestamp"] = columns["kafka_timestamp"].cast(MICROSECONDS_UTC)
+    columns |= {"row": _as_json(offenders.rows), "value": records.column("value")}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _verdicts(offenders: Offenders) -> list[pa.Array]:
+    """Of each row the rule that settled it, its version and severity, the names of all that it breaks, its game."""
+    which = pa.array(offenders.which)
+    rules = [weightiest(each) for each in offenders.sets]
+    kinds = [[rule.name for rule in rules], [rule.fingerprint for rule in rules], [rule.severity for rule in rules]]
+    broken = pa.array([[rule.name for rule in each] for each in offenders.sets], _NAMES)
+    return [*(pa.array(kind, pa.string()).take(which) for kind in kinds), broken.take(which), offenders.games]
+
+
+def _as_json(rows: pa.RecordBatch) -> pa.Array:
+    """Each row as one JSON object of all its columns; moments in UTC."""
+    connection = engine()
+    connection.register(ROWS, without_zones(rows))
+    result = connection.sql(f"SELECT to_json({ROWS}) AS json FROM {ROWS}").to_arrow_table()  # noqa: S608 # a constant
+    return result["json"].combine_chunks().cast(pa.string())

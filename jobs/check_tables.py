@@ -1,0 +1,45 @@
+"""Checks whole tables for a day that is over: doubles, volume, freshness, references, columns, and shifts of values.
+
+Prints one JSON document and keeps it in gold/table_checks; a day that is checked again has its newest findings. Exits
+with 1 if a check fails. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
+"""
+
+import argparse
+from datetime import UTC, date, datetime, timedelta
+
+import msgspec
+
+from gamelake.contracts.games import load_games
+from gamelake.lake.listing import games_of
+from gamelake.lake.store import Store
+from gamelake.program import FAILED, OK, run
+from gamelake.quality.tables.checks import GameChecks
+from gamelake.quality.tables.findings import Status, keep
+from gamelake.settings import TableSettings
+from gamelake.silver.comments import EventComments
+
+
+def main() -> int:
+    """Check, and keep what was found."""
+    arguments = _arguments()
+    settings = TableSettings.from_env()
+    store = Store(settings.lakehouse.location)
+    games = arguments.games or games_of(store)
+    findings = [finding for game in games for finding in GameChecks(store, game, arguments.day).findings()]
+    if findings and not arguments.dry_run:
+        keep(store, arguments.day, findings, EventComments(load_games(settings.games_file), store))
+    print(msgspec.json.format(msgspec.json.encode(findings)).decode())
+    return FAILED if any(each.status is Status.FAILED for each in findings) else OK
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).date()
+    parser.add_argument("games", nargs="*", metavar="GAME", help="such as kart_rumble; default: all that have a table")
+    parser.add_argument("--day", type=date.fromisoformat, default=yesterday, help="of the events; default: yesterday")
+    parser.add_argument("--dry-run", action="store_true", help="keep nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    run(main)
