@@ -1,11 +1,14 @@
 """The errors of Gamelake, grouped by what must happen next.
 
 GamelakeError
-├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError
+├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError ·
+│                                                    SplitPartitionError · BackupError · QuestionError
 ├── RecordsError        set these records aside      SchemaError (UnknownSchemaError) · IncompatibleSchemaError
-├── TransientError      retry with backoff           RegistryUnavailableError · KafkaUnavailableError
+├── TransientError      retry with backoff           RegistryUnavailableError · KafkaUnavailableError ·
+│                                                    VaultUnavailableError (gamelake/vault) ·
+│                                                    LeaseHeldError · LeaseLostError · TwiceTakenError
 └── DataLossError       stop the query               TopicRecreatedError · OffsetGapError · DeadLetterFloodError ·
-                                                     AnotherDriverError
+                                                     AnotherDriverError · BrokenRuleError
 """
 
 
@@ -31,6 +34,18 @@ class CheckpointError(StartupError):
 
 class StoreError(StartupError):
     """The object store does not keep the promises that Delta commits rest on."""
+
+
+class BackupError(StartupError):
+    """A backup of the vault can't be written, or is not whole, or belongs to other keys."""
+
+
+class QuestionError(StartupError):
+    """What was asked can't be answered as it was asked; says what to ask instead."""
+
+
+class SplitPartitionError(StartupError):
+    """Spark hands the records of one Kafka partition to two tasks, where duplicates need one."""
 
 
 class RecordsError(GamelakeError):
@@ -61,6 +76,18 @@ class KafkaUnavailableError(TransientError):
     """Kafka gave no answer."""
 
 
+class TwiceTakenError(TransientError):
+    """Two streams keep taking the same events at the same time."""
+
+
+class LeaseHeldError(TransientError):
+    """Another process does what one alone may do."""
+
+
+class LeaseLostError(TransientError):
+    """Another process has taken over what this one was doing."""
+
+
 class DataLossError(GamelakeError):
     """Going on would lose records or hide that they are lost; the query stops."""
 
@@ -79,3 +106,7 @@ class AnotherDriverError(DataLossError):
 
 class DeadLetterFloodError(DataLossError):
     """So many records are bad that the fault is not theirs."""
+
+
+class BrokenRuleError(DataLossError):
+    """Rows break a rule whose severity says that nothing goes on until a person has looked."""

@@ -9,13 +9,21 @@ from threading import Lock
 
 
 class Failpoint(StrEnum):
-    """The steps of a batch that a crash may fall between."""
+    """The steps of a batch, a replay, an erasure and a compaction, that a crash may fall between."""
 
     BEFORE_FILES = "before_files"
     AFTER_FILES = "after_files"
     AFTER_MANIFEST = "after_manifest"
     AFTER_TABLE_COMMIT = "after_table_commit"
     AFTER_COMMITS = "after_commits"
+    AFTER_ERASURE_REQUEST = "after_erasure_request"
+    AFTER_FORGETTING = "after_forgetting"
+    AFTER_ERASED_FILES = "after_erased_files"
+    AFTER_ERASED_TABLE = "after_erased_table"
+    AFTER_PURGE_PLAN = "after_purge_plan"
+    AFTER_PURGED_FILE = "after_purged_file"
+    AFTER_COMPACTED_FILES = "after_compacted_files"
+    AFTER_COMPACTED_TABLE = "after_compacted_table"
 
 
 @dataclass(frozen=True, slots=True)

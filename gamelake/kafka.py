@@ -1,21 +1,13 @@
 """How to reach Kafka: its addresses and, where it wants to know who comes, a user name and a password."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from gamelake.errors import SettingsError
+from gamelake import credentials
+from gamelake.credentials import Credentials
 
-_NAME, _PASSWORD = "username", "password"
 _PROTOCOL, _MECHANISM = "SASL_PLAINTEXT", "PLAIN"
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaCredentials:
-    """Who a program is to Kafka."""
-
-    username: str
-    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +15,7 @@ class KafkaAccess:
     """Where Kafka is, and as whom a program goes there; without credentials, as nobody. Safe to print."""
 
     bootstrap_servers: str
-    credentials: KafkaCredentials | None = None
+    credentials: Credentials | None = None
 
     @classmethod
     def of(cls, bootstrap_servers: str, credentials_file: Path | str | None) -> Self:
@@ -58,27 +50,16 @@ class KafkaAccess:
         return options
 
 
-def read_credentials(file: Path) -> KafkaCredentials:
-    """Read a file of two lines, `username=...` and `password=...`.
+def read_credentials(file: Path) -> Credentials:
+    """Read a file of Kafka's credentials.
 
     Raises:
-        SettingsError: the file can't be read, or is not made so; names it, and says nothing of what it holds.
+        SettingsError: the file can't be read, or is not made so.
     """
-    try:
-        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line]
-    except (OSError, UnicodeDecodeError) as error:
-        raise _wrong(file, "can't be read") from error
-    found = dict(line.split("=", 1) for line in lines if "=" in line)
-    if len(lines) != len(found) or found.keys() != {_NAME, _PASSWORD} or not all(found.values()):
-        raise _wrong(file, f"must hold two lines, '{_NAME}=...' and '{_PASSWORD}=...'")
-    return KafkaCredentials(found[_NAME], found[_PASSWORD])
+    return credentials.read_credentials(file, "GAMELAKE_KAFKA_CREDENTIALS_FILE")
 
 
-def _wrong(file: Path, problem: str) -> SettingsError:
-    return SettingsError(f"GAMELAKE_KAFKA_CREDENTIALS_FILE is '{file}', which {problem}")
-
-
-def _jaas(credentials: KafkaCredentials) -> str:
+def _jaas(credentials: Credentials) -> str:
     """Source: Java, `javax.security.auth.login.Configuration`: values are quoted, with C's escapes."""
     return (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "

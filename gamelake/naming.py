@@ -1,8 +1,34 @@
 """Where everything stands inside a lakehouse."""
 
+from enum import StrEnum
+
 BRONZE_EVENTS = "bronze/events"
+BRONZE_FILES = "bronze/files"
 SILVER_EVENTS = "silver/events"
 DEAD_LETTERS = "dead_letters/events"
+REPLAYED = "dead_letters/replayed"
+QUARANTINE = "quarantine/events"
+RELEASED = "quarantine/replayed"
+GOLD = "gold"
+QUALITY = "gold/quality"
+TABLE_CHECKS = "gold/table_checks"
+LINEAGE_EVENTS = "lineage/events"
+
+
+# Held by a stream that settles a batch while another stream writes the same tables.
+SETTLING_LEASE = "_gamelake/leases/settling"
+
+
+class Layer(StrEnum):
+    """A folder of the lakehouse that holds tables; also the schema that SQL knows them by."""
+
+    BRONZE = "bronze"
+    SILVER = "silver"
+    DEAD_LETTERS = "dead_letters"
+    QUARANTINE = "quarantine"
+    GOLD = "gold"
+    LINEAGE = "lineage"
+    CLONES = "clones"
 
 
 def game_table(game: str) -> str:
@@ -16,9 +42,34 @@ def game_of(table: str) -> str | None:
     return name.removesuffix("_events") if layer == "silver" and name != "events" and name.endswith("_events") else None
 
 
+def gold_table(game: str, aggregate: str) -> str:
+    """The gold table of one aggregate of a game."""
+    return f"gold/{game}_{aggregate}"
+
+
+def clone_table(clone: str, table: str) -> str:
+    """The table of a clone that is made of another one."""
+    return f"{Layer.CLONES}/{clone}_{table.rpartition('/')[2]}"
+
+
+def rules_path(fingerprint: str) -> str:
+    """What a set of rules said that has judged rows."""
+    return f"_gamelake/rules/{fingerprint}.json"
+
+
 def generation_path(stream: str, generation: int) -> str:
     """The record of a stream's checkpoint generation."""
     return f"_gamelake/streams/{stream}/generations/{generation:06d}.json"
+
+
+def events_folder(stream: str) -> str:
+    """Where a stream keeps which events silver has taken of late."""
+    return f"_gamelake/streams/{stream}/events"
+
+
+def state_folder(stream: str) -> str:
+    """Where a stream that keeps a state has the files of it; one that writes records into the layers has none."""
+    return f"_gamelake/streams/{stream}/state"
 
 
 def checkpoint_path(stream: str, generation: int) -> str:

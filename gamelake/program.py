@@ -1,10 +1,14 @@
 """How every program of Gamelake starts and ends: logging, and exit codes that say what must happen next."""
 
+import atexit
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from threading import Event
+from typing import NoReturn
 
 from gamelake.errors import DataLossError, GamelakeError, StartupError, TransientError
 
@@ -12,20 +16,46 @@ OK, FAILED = 0, 1
 # Documented in docs/operations.md: a supervisor restarts after 1 and 4, and leaves 2 and 3 to a person.
 _EXIT_CODES: tuple[tuple[type[GamelakeError], int], ...] = ((StartupError, 2), (DataLossError, 3), (TransientError, 4))
 
+# Libraries that tell of each call.
+_TALKATIVE = ("httpx2", "openlineage", "py4j", "sqlglot")
+
 log = logging.getLogger(__name__)
 
 
-def run(main: Callable[[], int]) -> None:
+def run(main: Callable[[], int]) -> NoReturn:
     """Run a program's main function and leave the process with its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for library in _TALKATIVE:
+        logging.getLogger(library).setLevel(logging.WARNING)
     try:
         code = main()
     except GamelakeError as error:
         log.error("%s: %s", type(error).__name__, error)  # noqa: TRY400 # the message is the remedy, the stack is noise
         code = next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), FAILED)
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process as sys.exit does, but for taking the interpreter apart.
+
+    A thread of Arrow that gives back a Python buffer while that goes on is ended inside C++ code that allows no
+    unwinding, and the process with it (SIGABRT); CPython lets such threads be from 3.14 on.
+    """
+    atexit._run_exitfuncs()  # noqa: SLF001 # what sys.exit would have come to
     logging.shutdown()
-    sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def moment(text: str) -> datetime:
+    """A time as a person gives it, in UTC where they give no zone; `type` of an argument.
+
+    Raises:
+        ValueError: it is none.
+    """
+    given = datetime.fromisoformat(text)
+    return given if given.tzinfo else given.replace(tzinfo=UTC)
 
 
 def stop_event() -> Event:

@@ -1,6 +1,9 @@
-"""The Spark session of every job."""
+"""The Spark session of every job: one of its own, or one that several jobs of a process share."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -9,6 +12,9 @@ from pyspark.sql import SparkSession
 
 from gamelake.errors import SettingsError
 from gamelake.lake.store import Location
+
+# What a job that is to start Spark is given: it asks once it has seen that it may start.
+Sessions = Callable[[], AbstractContextManager[SparkSession]]
 
 _CONFIGURATION = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -63,6 +69,40 @@ def spark_session(name: str, lakehouse: Location, jars: Path | None) -> SparkSes
     gateway = launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
     SparkContext(conf=configuration, gateway=gateway)
     return SparkSession.builder.config(conf=configuration).getOrCreate()
+
+
+@contextmanager
+def own_session(name: str, lakehouse: Location, jars: Path | None) -> Iterator[SparkSession]:
+    """A session that ends with the block; see `spark_session`."""
+    spark = spark_session(name, lakehouse, jars)
+    yield spark
+    spark.stop()
+
+
+class SharedSpark:
+    """One Spark for several jobs of a process, which starts with the first of them.
+
+    Settings of a job's own session are not seen by the others; executors, cores and memory are shared, by pools of a
+    fair scheduler where there is one.
+    """
+
+    def __init__(self, name: str, lakehouse: Location, jars: Path | None) -> None:
+        self._start = partial(spark_session, name, lakehouse, jars)
+        self._lock = threading.Lock()
+        self._spark: SparkSession | None = None
+
+    @contextmanager
+    def session(self, job: str) -> Iterator[SparkSession]:
+        """A session for one job, to be used from the thread that asks."""
+        with self._lock:
+            self._spark = self._spark or self._start()
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", job)
+        yield self._spark.newSession()
+
+    def stop(self) -> None:
+        """End it, once no job uses it any more."""
+        if self._spark is not None:
+            self._spark.stop()
 
 
 def object_store(lakehouse: Location) -> Mapping[str, str]:

@@ -5,16 +5,26 @@ Settings come from GAMELAKE_* variables (docs/settings.md). SIGTERM ends it afte
 
 import argparse
 
+from gamelake.contracts.games import load_games
 from gamelake.fanout.batch import OpenStream
+from gamelake.fanout.observer import Several
+from gamelake.fanout.quality_keeping import keeping_quality
 from gamelake.fanout.query import Mode, fan_out, prepare, run_until, start
 from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables
+from gamelake.lineage.flow import Kind, Topic
+from gamelake.lineage.ingest import IngestLineage
+from gamelake.lineage.schemas import RegisteredVersions
+from gamelake.lineage.telling import Tells, telling
 from gamelake.program import OK, run, stop_event
+from gamelake.quality.daily import QualityTable
 from gamelake.session import spark_session
 from gamelake.settings import IngestSettings
+from gamelake.silver.comments import EventComments
 from gamelake.telemetry.listener import ProgressListener
 from gamelake.telemetry.observing import observing
 from gamelake.telemetry.stream import Observed
+from gamelake.wire.registry import Registry
 
 _REMEMBERED_BATCHES = 20
 
@@ -26,18 +36,33 @@ def main() -> int:
     mode = Mode.AVAILABLE_NOW if parser.parse_args().available_now else Mode.CONTINUOUS
     settings = IngestSettings.from_env()
     store = Store(settings.lakehouse.location)
-    with DeltaTables(settings.lakehouse.location) as tables:
+    comments = EventComments(load_games(settings.games_file), store)
+    with DeltaTables(settings.lakehouse.location, comments) as tables:
         source = prepare(settings, store, tables)
-        with observing(settings.telemetry, _observed(settings, source), settings.kafka) as telemetry:
+        observed = _observed(settings, source)
+        versions = RegisteredVersions(Registry(settings.registry_url), settings.topic)
+        with (
+            observing(settings.telemetry, observed, settings.kafka) as telemetry,
+            telling(settings.lineage, "ingest_events", settings.lakehouse.location, versions) as told,
+            keeping_quality(QualityTable(store, settings.stream, comments)) as quality,
+        ):
             spark = spark_session(settings.stream, settings.lakehouse.location, settings.spark_jars)
             if settings.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
             stop = stop_event()
             body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
-            body.observer = telemetry
+            lineage = _lineage(settings, source, told, mode)
+            lineage.begin(observed.recent)
+            body.observer = Several((telemetry, lineage, quality))
             run_until(stop, start(spark, settings, source, body, mode), body)
             spark.stop()
     return OK
+
+
+def _lineage(settings: IngestSettings, source: OpenStream, told: Tells, mode: Mode) -> IngestLineage:
+    kind = Kind.BATCH if mode is Mode.AVAILABLE_NOW else Kind.STREAMING
+    topic = Topic(settings.kafka.bootstrap_servers, settings.topic)
+    return IngestLineage(told, topic, source.generation.query_id, kind)
 
 
 def _observed(settings: IngestSettings, source: OpenStream) -> Observed:

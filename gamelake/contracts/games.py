@@ -8,7 +8,10 @@ from typing import Annotated
 
 import msgspec
 
+from gamelake.contracts.aggregates import AggregateSpec
+from gamelake.contracts.descriptions import TableDescription
 from gamelake.contracts.located_yaml import load_located
+from gamelake.contracts.upkeep import UpkeepPolicy
 from gamelake.errors import ContractError
 from gamelake.naming import game_table
 
@@ -82,6 +85,9 @@ class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     unlisted_games: UnlistedGames = UnlistedGames.DEAD_LETTERS
     max_unlisted_tables: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 50
     event_time: EventTimeLimits = EventTimeLimits()
+    aggregates: tuple[AggregateSpec, ...] = ()
+    tables: dict[str, TableDescription] = {}
+    upkeep: UpkeepPolicy = UpkeepPolicy()
 
 
 def parse_size(text: str) -> int:
@@ -111,6 +117,8 @@ def _impossible(contract: GamesContract) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
     names: set[str] = set()
     matches: dict[str, str] = {}
+    if contract.upkeep.retention < contract.upkeep.least_retention:
+        problems.append(("$.upkeep.retention_days", "is shorter than what a restore or a query may ask for; keep more"))
     for index, game in enumerate(contract.games):
         place = f"$.games[{index}]"
         if game.name in names:

@@ -15,3 +15,11 @@ class DeadLetterReason(StrEnum):
     NO_EVENT_TIME = "no_event_time"
     IMPLAUSIBLE_EVENT_TIME = "implausible_event_time"
     UNROUTABLE = "unroutable"
+    # Of files alone:
+    BAD_NOTIFICATION = "bad_notification"
+    FOREIGN_OBJECT = "foreign_object"
+    MISSING_FILE = "missing_file"
+    OVERWRITTEN_FILE = "overwritten_file"
+    UNREADABLE_FILE = "unreadable_file"
+    FILE_TOO_LARGE = "file_too_large"
+    UNKNOWN_FIELD = "unknown_field"

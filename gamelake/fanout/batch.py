@@ -8,26 +8,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event, Lock
+from typing import Generic, TypeVar
 
 import msgspec
 from pyspark.sql import DataFrame
 
-from gamelake.errors import AnotherDriverError, GamelakeError, TopicRecreatedError
+from gamelake.errors import AnotherDriverError, GamelakeError, TopicRecreatedError, TwiceTakenError
 from gamelake.failpoints import Failpoint, Failpoints
-from gamelake.fanout.decision import Decider
+from gamelake.fanout.beside import Beside, Nobody
+from gamelake.fanout.decision import Decision
 from gamelake.fanout.flood import FloodBreaker
 from gamelake.fanout.observer import BatchObserver, Unobserved
 from gamelake.fanout.offsets import check_same_offsets
+from gamelake.fanout.roles import Deciding, Remembering
 from gamelake.fanout.source import Topic
 from gamelake.fanout.stream import Stream
 from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.generations import Generation
 from gamelake.lake.manifest import BatchManifest
 from gamelake.lake.tables import DeltaTables
+from gamelake.quality.judging import require_unbroken
 
 log = logging.getLogger(__name__)
 
 _COMMIT_THREADS = 8
+_ATTEMPTS = 5
 _TICK_SECONDS = 0.1
 _MARK_SECONDS = 10
 
@@ -38,6 +43,9 @@ class BatchSummary(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     records: int
     dead_letters: dict[str, int]
+    duplicates: dict[str, int] = {}
+    quarantined: dict[str, int] = {}
+    dropped: dict[str, int] = {}
     tables: int
     files: int
     bytes: int
@@ -56,18 +64,32 @@ class OpenStream:
     topic: Topic
 
 
-class FanOut:
+Plan = TypeVar("Plan")
+
+
+class FanOut(Generic[Plan]):
     """What `foreachBatch` calls; it may call twice with the same batch, after a crash or a failed commit.
 
-    `observer` is told of its batches; whoever observes takes its place before the query starts.
+    `observer` is told of its batches; whoever observes takes its place before the query starts. Without a `window`
+    nothing is remembered, such as which events are duplicates. `beside` is who writes the same tables.
     """
 
-    def __init__(self, source: OpenStream, decider: Decider, breaker: FloodBreaker, failpoints: Failpoints) -> None:
+    def __init__(
+        self,
+        source: OpenStream,
+        decider: Deciding[Plan],
+        breaker: FloodBreaker,
+        failpoints: Failpoints,
+        window: Remembering[Plan] | None = None,
+        beside: Beside | None = None,
+    ) -> None:
         self._stream = source.stream
         self._generation = source.generation
         self._tables = source.tables
         self._topic = source.topic
         self._decider = decider
+        self._window = window
+        self._beside = beside or Nobody()
         self._breaker = breaker
         self._failpoints = failpoints
         self.observer: BatchObserver = Unobserved()
@@ -112,6 +134,8 @@ class FanOut:
         manifest = self._settled(batch_id) or self._decide(records, batch_id)
         decided = time.perf_counter()
         self.commit(manifest)
+        if self._window:
+            self._window.took(manifest)
         self._failpoints.reach(Failpoint.AFTER_COMMITS)
         self._last_batch = batch_id
         committed = time.perf_counter()
@@ -130,10 +154,21 @@ class FanOut:
     def _decide(self, records: DataFrame, batch_id: int) -> BatchManifest:
         planned = self._stream.folder(self._generation).planned(batch_id)
         self._failpoints.reach(Failpoint.BEFORE_FILES)
-        decision = self._decider.decide(records, planned)
-        self._failpoints.reach(Failpoint.AFTER_FILES)
-        self._check_topic()
-        self._breaker.check(decision.records, decision.dead_letters)
+        dedup = self._window.plan(self._generation.query_id, batch_id) if self._window else None
+        for _ in range(_ATTEMPTS):
+            self._beside.look()
+            decision = self._decider.decide(records, planned, dedup)
+            self._failpoints.reach(Failpoint.AFTER_FILES)
+            self._check_topic()
+            self._breaker.check(decision.records, decision.dead_letters)
+            require_unbroken(decision.judged)
+            with self._beside.turn(decision.tables) as is_clear:
+                if is_clear:
+                    return self._settle(decision, batch_id)
+            log.info("batch %d is decided again: another stream has taken events that it has too", batch_id)
+        raise TwiceTakenError(f"batch {batch_id} has had events {_ATTEMPTS} times that another stream took meanwhile")
+
+    def _settle(self, decision: Decision, batch_id: int) -> BatchManifest:
         manifest = self._stream.manifests.settle(
             BatchManifest(
                 stream=self._generation.stream,
@@ -146,6 +181,11 @@ class FanOut:
                 offsets=decision.offsets,
                 tables=decision.tables,
                 dead_letters=decision.dead_letters,
+                duplicates=decision.duplicates,
+                events=decision.events,
+                state=decision.state,
+                judged=decision.judged,
+                files=decision.files,
             )
         )
         self._check_ours(manifest)
@@ -169,7 +209,7 @@ class FanOut:
 
     def commit(self, manifest: BatchManifest) -> None:
         """Commit a batch to all its tables, several at a time; tables that have it already are left alone."""
-        transaction = BatchTransaction(manifest.app_id, manifest.batch_id)
+        transaction = BatchTransaction.of(manifest)
 
         def commit_table(position: int) -> None:
             try:
@@ -189,6 +229,9 @@ def _summary(manifest: BatchManifest, decide_seconds: float, commit_seconds: flo
         batch=manifest.batch_id,
         records=manifest.records,
         dead_letters=manifest.dead_letters,
+        duplicates=manifest.duplicates,
+        quarantined=manifest.judged.quarantined,
+        dropped=manifest.judged.dropped,
         tables=len(manifest.tables),
         files=len(files),
         bytes=sum(file.size for file in files),

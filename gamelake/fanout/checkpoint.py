@@ -79,8 +79,10 @@ class CheckpointFolder:
         """
         path = f"{self._path}/offsets/{batch_id}"
         lines = (self._store.get(path) or b"").decode(errors="replace").splitlines()
-        if len(lines) != _OFFSET_LINES or not lines[0].startswith("v"):
+        if len(lines) != _OFFSET_LINES:
             raise self._damaged(path, f"it has {len(lines)} lines instead of {_OFFSET_LINES}")
+        if lines[0] != _VERSION:
+            raise self._damaged(path, f"its form is '{lines[0]}', and this version knows {_VERSION} alone")
         try:
             return {int(partition): int(offset) for partition, offset in json.loads(lines[2])[self._topic].items()}
         except KeyError as error:

@@ -14,7 +14,8 @@ from gamelake.contracts.games import GamesContract, PartitionColumn
 from gamelake.fanout.report import WrittenFile
 from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
 from gamelake.lake.store import Store
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED
+from gamelake.quality.quarantine import LONG_COLUMNS
 from gamelake.silver.events import UNIQUE_COLUMNS
 from gamelake.silver.routing import layouts
 
@@ -56,13 +57,13 @@ class ChunkWriter:
         self._games = layouts(contract)
         self._threads = threads
         self._rows: defaultdict[Target, list[pa.RecordBatch]] = defaultdict(list)
-        self._schema_ids: dict[str, int] = {}
+        self._schema_ids: defaultdict[str, set[int]] = defaultdict(set)
 
-    def add(self, target: Target, rows: pa.RecordBatch, schema_id: int = 0) -> None:
+    def add(self, target: Target, rows: pa.RecordBatch, schema_id: int | None = None) -> None:
         """Keep rows until the chunk is written."""
         if len(rows):
             self._rows[target].append(rows)
-            self._schema_ids[target.table] = max(schema_id, self._schema_ids.get(target.table, schema_id))
+            self._schema_ids[target.table] |= set() if schema_id is None else {schema_id}
 
     def write(self) -> tuple[WrittenFile, ...]:
         """Write what was gathered and forget it."""
@@ -76,8 +77,10 @@ class ChunkWriter:
 
     def layout(self, table: str) -> Layout:
         """How a table's rows are laid out."""
-        if table in (BRONZE_EVENTS, DEAD_LETTERS):
+        if table in (BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, RELEASED):
             return Layout((BRONZE_PARTITION,), _BRONZE_UNIQUE)
+        if table == QUARANTINE:
+            return Layout((PartitionColumn.EVENT_DATE.value,), UNIQUE_COLUMNS | LONG_COLUMNS)
         game = self._games.get(table)
         extra = () if game is None else tuple(column.value for column in game.partition_by[1:])
         return Layout((PartitionColumn.EVENT_DATE.value, *extra), UNIQUE_COLUMNS)
@@ -98,7 +101,7 @@ class ChunkWriter:
             table=target.table,
             partition_by=layout.partition_by,
             columns=_with_partitions(rows.schema, layout).serialize().to_pybytes(),
-            schema_id=self._schema_ids[target.table],
+            schema_ids=tuple(sorted(self._schema_ids[target.table])),
             file=file,
         )
 

@@ -2,24 +2,35 @@
 
 import logging
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from gamelake.errors import IncompatibleSchemaError
+from gamelake.errors import IncompatibleSchemaError, SplitPartitionError
+from gamelake.fanout.agreement import TableColumns
 from gamelake.fanout.offsets import PlannedOffsets, taken_offsets
-from gamelake.fanout.plan import TaskPlan
-from gamelake.fanout.report import REPORT_SCHEMA, TaskReport, WrittenFile, joined_offsets, unpack
+from gamelake.fanout.plan import DedupPlan, TakenElsewhere, TaskPlan
+from gamelake.fanout.report import REPORT_SCHEMA, TaskReport, joined_offsets, unpack
 from gamelake.fanout.task import FanOutTask
-from gamelake.lake.evolution import merged
-from gamelake.lake.manifest import OffsetRange, TableFiles
-from gamelake.lake.tables import delta_schema_json
-from gamelake.naming import game_of
+from gamelake.lake.manifest import EventsFile, FilesTaken, Judged, OffsetRange, StateFiles, TableFiles
+from gamelake.quality.judging import together
+from gamelake.quality.watched import RulesInForce, Unruled
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
+
+
+class Elsewhere(Protocol):
+    """What another stream has taken."""
+
+    @property
+    def taken(self) -> tuple[TakenElsewhere, ...]:
+        """The identities of its events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +40,16 @@ class Decision:
     offsets: tuple[OffsetRange, ...]
     tables: tuple[TableFiles, ...]
     dead_letters: dict[str, int]
+    duplicates: dict[str, int]
+    events: tuple[EventsFile, ...]
+    state: StateFiles | None = None
+    judged: Judged = field(default_factory=Judged)
+    files: FilesTaken | None = None
 
     @property
     def records(self) -> int:
-        """Kafka records that were read."""
-        return sum(taken.records for taken in self.offsets)
+        """Records that were read: Kafka's, or those of the files that Kafka's named."""
+        return self.files.records if self.files else sum(taken.records for taken in self.offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,59 +65,82 @@ class Parallelism:
 
 
 class Decider:
-    """Runs the fan-out's tasks; remembers the tables' columns from batch to batch."""
+    """Runs the fan-out's tasks; remembers the tables' columns from batch to batch.
 
-    def __init__(self, plan: TaskPlan, schemas: dict[str, pa.Schema], parallelism: Parallelism) -> None:
+    `rules` are those in force, and `elsewhere` what another stream has taken; both may be others at each batch.
+    """
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        schemas: dict[str, pa.Schema],
+        parallelism: Parallelism,
+        rules: RulesInForce | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self._plan = plan
-        self._schemas = schemas
+        self._rules = rules or Unruled()
+        self._elsewhere = elsewhere
+        self._columns = TableColumns(schemas)
         self._parallelism = parallelism
 
-    def decide(self, records: DataFrame, planned: PlannedOffsets) -> Decision:
+    def decide(self, records: DataFrame, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
         """Read and write all records of a batch; commit nothing.
 
         Raises:
             IncompatibleSchemaError: the tasks could not agree on a table's columns.
             OffsetGapError: the records are not the ones that the batch planned to read.
+            SplitPartitionError: duplicates could have been overlooked.
         """
+        taken = self._elsewhere.taken if self._elsewhere else ()
+        plan = replace(self._plan, dedup=dedup, rules=self._rules.now(), elsewhere=taken)
         for _ in range(_ATTEMPTS):
-            reports = self._run(records, planned)
+            reports = self._run(plan, records, planned)
             try:
-                tables = self._tables([file for report in reports for file in report.files])
+                tables = self._columns.agree(file for report in reports for file in report.files)
             except IncompatibleSchemaError as error:
-                # Two tasks met two new columns of one name and two types. The lower schema id has won and is
-                # known now, so in another run the other's records go to the dead letters.
+                # In another run the records that have to give way go to the dead letters.
                 log.warning("running the batch again: %s", error)
                 conflict = error
                 continue
+            if dedup is not None:
+                check_one_task_per_partition(reports)
             offsets = joined_offsets(taken for report in reports for taken in report.offsets)
-            dead_letters = sum((Counter(report.dead_letters) for report in reports), Counter[str]())
-            return Decision(taken_offsets(planned, offsets), tables, dict(sorted(dead_letters.items())))
+            return Decision(
+                offsets=taken_offsets(planned, offsets),
+                tables=tables,
+                dead_letters=added_up(report.dead_letters for report in reports),
+                duplicates=added_up(report.duplicates for report in reports),
+                events=tuple(report.events for report in reports if report.events is not None),
+                judged=msgspec.structs.replace(
+                    together(report.judged for report in reports), refused=self._rules.refused
+                ),
+            )
         raise conflict
 
-    def _run(self, records: DataFrame, planned: PlannedOffsets) -> list[TaskReport]:
-        schemas = {table: schema for table, schema in self._schemas.items() if game_of(table)}
-        listed = {game.table for game in self._plan.contract.games}
-        plan = replace(self._plan, schemas=schemas, unlisted_tables=frozenset(schemas.keys() - listed))
+    def _run(self, plan: TaskPlan, records: DataFrame, planned: PlannedOffsets) -> list[TaskReport]:
+        plan = plan.for_tables(self._columns.schemas)
         tasks = records.coalesce(self._parallelism.tasks(planned.records))
         return unpack(bytes(row.report) for row in tasks.mapInArrow(FanOutTask(plan), REPORT_SCHEMA).collect())
 
-    def _tables(self, files: list[WrittenFile]) -> tuple[TableFiles, ...]:
-        by_table: dict[str, list[WrittenFile]] = {}
-        for file in sorted(files, key=lambda file: (file.table, file.schema_id)):
-            by_table.setdefault(file.table, []).append(file)
-        for table, written in by_table.items():
-            for columns in dict.fromkeys(file.columns for file in written):
-                self._widen(table, pa.ipc.read_schema(pa.py_buffer(columns)))
-        return tuple(
-            TableFiles(
-                table=table,
-                partition_by=written[0].partition_by,
-                schema=delta_schema_json(self._schemas[table]),
-                files=tuple(file.file for file in written),
-            )
-            for table, written in by_table.items()
-        )
 
-    def _widen(self, table: str, columns: pa.Schema) -> None:
-        known = self._schemas.get(table)
-        self._schemas[table] = columns if known is None else merged(known, columns)
+def added_up(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts by name, of all together."""
+    total = sum((Counter(each) for each in counts), Counter[str]())
+    return dict(sorted(total.items()))
+
+
+def check_one_task_per_partition(reports: Iterable[TaskReport]) -> None:
+    """Two tasks that share a Kafka partition can't see each other's events, and would both take the same one.
+
+    Raises:
+        SplitPartitionError: it has come to that.
+    """
+    tasks: dict[int, str] = {}
+    for report in reports:
+        for taken in report.offsets:
+            if tasks.setdefault(taken.partition, report.task) != report.task:
+                raise SplitPartitionError(
+                    f"the records of partition {taken.partition} came in two tasks, which can't see each other's "
+                    "events. Spark must not split Kafka partitions while GAMELAKE_DEDUP_WINDOW_SECONDS is not 0"
+                )

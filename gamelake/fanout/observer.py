@@ -1,5 +1,6 @@
 """What the fan-out tells of its batches, to whoever wants to know."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from gamelake.lake.manifest import BatchManifest
@@ -23,3 +24,20 @@ class Unobserved:
 
     def commit_failed(self) -> None:
         """Do nothing."""
+
+
+class Several:
+    """Passes on what it is told."""
+
+    def __init__(self, observers: Sequence[BatchObserver]) -> None:
+        self._observers = observers
+
+    def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
+        """Tell everyone."""
+        for each in self._observers:
+            each.batch_committed(manifest, decide_seconds, commit_seconds)
+
+    def commit_failed(self) -> None:
+        """Tell everyone."""
+        for each in self._observers:
+            each.commit_failed()

@@ -1,9 +1,12 @@
 """The running query: assembled from settings, started, and stopped without cutting a batch in two."""
 
 import logging
+from dataclasses import dataclass
 from enum import StrEnum
 from threading import Event
+from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -12,15 +15,20 @@ from gamelake.contracts.games import GamesContract, load_games
 from gamelake.errors import ContractError, OffsetGapError
 from gamelake.failpoints import Failpoints
 from gamelake.fanout.batch import FanOut, OpenStream
+from gamelake.fanout.beside import FilesBeside, Sibling
 from gamelake.fanout.decision import Decider, Parallelism
 from gamelake.fanout.flood import FloodBreaker
-from gamelake.fanout.plan import ChunkLimits, TaskPlan
+from gamelake.fanout.plan import ChunkLimits, DedupPlan, TaskPlan
+from gamelake.fanout.ruling import Ruling
 from gamelake.fanout.source import Topic
 from gamelake.fanout.stream import Stream
+from gamelake.fanout.window import DedupWindow
 from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.selftest import require_put_if_absent
 from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables, repartitioned
+from gamelake.naming import game_of
+from gamelake.quality.watched import RulesInForce
 from gamelake.settings import IngestSettings
 
 log = logging.getLogger(__name__)
@@ -56,14 +64,24 @@ def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
     manifest = stream.last_manifest()
     if manifest is not None:
         for entry in manifest.tables:
-            tables.append(entry, BatchTransaction(manifest.app_id, manifest.batch_id))
+            tables.append(entry, BatchTransaction.of(manifest))
 
 
-def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: int) -> FanOut:
-    """The batch function of an open stream.
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a stream that writes the layers stands on, wherever its events come from."""
+
+    plan: TaskPlan
+    schemas: dict[str, pa.Schema]
+    rules: RulesInForce
+    breaker: FloodBreaker
+
+
+def ground(settings: IngestSettings, source: OpenStream, store: Store) -> Ground:
+    """What is known when a stream starts.
 
     Raises:
-        ContractError: the games contract is impossible, or not that of the tables that are there.
+        ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
     """
     contract = load_games(settings.games_file)
     _check_partitioning(contract, source.tables)
@@ -75,13 +93,37 @@ def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: i
         schema_wait=settings.schema_wait,
         chunk=ChunkLimits(records=settings.chunk_records),
     )
-    names = [folder for layer in ("bronze", "silver", "dead_letters") for folder in store.folders(f"{layer}/")]
+    names = [
+        folder for layer in ("bronze", "silver", "dead_letters", "quarantine") for folder in store.folders(f"{layer}/")
+    ]
     schemas = {name: schema for name in names if (schema := source.tables.schema(name)) is not None}
     breaker = FloodBreaker(settings.flood)
     for manifest in source.stream.manifests.last(_REMEMBERED_BATCHES):
         breaker.count(manifest.records, sum(manifest.dead_letters.values()))
-    decider = Decider(plan, schemas, Parallelism(cores, settings.records_per_task))
-    return FanOut(source, decider, breaker, Failpoints(settings.kill))
+    games = {name: schema for name, schema in schemas.items() if game_of(name)}
+    rules = Ruling(settings.rules, settings.games_file, contract, store, lambda: games).kept()
+    return Ground(plan, schemas, rules, breaker)
+
+
+def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: int) -> FanOut[DedupPlan]:
+    """The batch function of an open stream.
+
+    Raises:
+        ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
+    """
+    found = ground(settings, source, store)
+    files = FilesBeside(Sibling(store, settings.files_stream))
+    decider = Decider(found.plan, found.schemas, Parallelism(cores, settings.records_per_task), found.rules, files)
+    window = _window(settings, source, store)
+    return FanOut(source, decider, found.breaker, Failpoints(settings.kill), window, files)
+
+
+def _window(settings: IngestSettings, source: OpenStream, store: Store) -> DedupWindow | None:
+    if settings.dedup.is_off:
+        return None
+    window = DedupWindow(store, settings.stream, settings.dedup)
+    window.resume(source.stream.manifests)
+    return window
 
 
 def _check_partitioning(contract: GamesContract, tables: DeltaTables) -> None:
@@ -92,7 +134,7 @@ def _check_partitioning(contract: GamesContract, tables: DeltaTables) -> None:
 
 
 def start(
-    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut, mode: Mode
+    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[Any], mode: Mode
 ) -> StreamingQuery:
     """Start the query on its own checkpoint."""
     records = source.topic.records(spark, settings.max_offsets_per_trigger)
@@ -103,7 +145,7 @@ def start(
     return writer.trigger(processingTime=f"{settings.trigger_interval.total_seconds()} seconds").start()
 
 
-def run_until(stop: Event, query: StreamingQuery, body: FanOut) -> None:
+def run_until(stop: Event, query: StreamingQuery, body: FanOut[Any]) -> None:
     """Wait for the query to end, or end it between two batches once `stop` is set.
 
     Raises:

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 
 from gamelake.lake.datafile import DataFile
-from gamelake.lake.manifest import OffsetRange
+from gamelake.lake.manifest import EventsFile, Judged, OffsetRange
 
 REPORT_SCHEMA = "report binary"
 
@@ -14,23 +14,32 @@ REPORT_SCHEMA = "report binary"
 class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file, the table that it is for, and how that table is laid out.
 
-    `columns` is the Arrow schema of the file and its partition columns, as an IPC message; `schema_id` the highest id
-    of the schemas that its rows came in.
+    `columns` is the Arrow schema of the file and its partition columns, as an IPC message; `schema_ids` are those of
+    the schemas that the chunk's rows of the table came in, ascending.
     """
 
     table: str
     partition_by: tuple[str, ...]
     columns: bytes
-    schema_id: int
+    schema_ids: tuple[int, ...]
     file: DataFile
+
+    @property
+    def newest_schema(self) -> int:
+        """The highest id, 0 if the rows were not decoded."""
+        return max(self.schema_ids, default=0)
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One chunk of one task."""
+    """One chunk of one task; `duplicates` by game, `events` is the file of those that are none."""
 
+    task: str
     files: tuple[WrittenFile, ...]
     offsets: tuple[OffsetRange, ...]
     dead_letters: dict[str, int]
+    duplicates: dict[str, int] = {}
+    events: EventsFile | None = None
+    judged: Judged = Judged()
 
 
 def pack(report: TaskReport) -> pa.RecordBatch:

@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 from gamelake.contracts.games import EventTimeLimits
 from gamelake.contracts.reasons import DeadLetterReason
 from gamelake.errors import IncompatibleSchemaError
+from gamelake.fanout.duplicates import Filter, Sightings, TakesAll
 from gamelake.lake.evolution import merged
+from gamelake.quality.judging import Judge, LetsAllPass
 from gamelake.silver.events import conform
 from gamelake.silver.routing import NOWHERE, Router
 from gamelake.wire.decoder import DecodedGroup, Rejects
@@ -32,6 +34,15 @@ class Run:
     schema_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Events as rows, when each happened (microseconds), and the place of its table in the router's, or NOWHERE."""
+
+    events: pa.RecordBatch
+    microseconds: Ints
+    codes: Ints
+
+
 @dataclass(slots=True)
 class Placement:
     """The coordinates of a batch's records, as arrays over its rows."""
@@ -48,18 +59,36 @@ class Sorter:
     router: Router
     limits: EventTimeLimits
     schemas: dict[str, pa.Schema]
+    filter: Filter = field(default_factory=TakesAll)
+    judge: Judge = field(default_factory=LetsAllPass)
     _verdicts: dict[tuple[MessageType, int], str] = field(default_factory=dict)
 
     def sort(self, group: DecodedGroup, placement: Placement, rejects: Rejects) -> list[Run]:
-        """Runs of rows by (day, table); what can't be placed is added to the rejects."""
+        """Runs of rows by (day, table), without duplicates and what the judge sets aside.
+
+        What can't be placed is added to the rejects.
+        """
+        checked = self.check(group, placement, rejects)
+        if checked is None:
+            return []
+        partitions = placement.partitions.take(pa.array(group.rows)).to_numpy()
+        kafka_microseconds = placement.kafka_microseconds[group.rows]
+        seen = Sightings(checked.events, self.router.tables, checked.codes, partitions, kafka_microseconds)
+        # First the duplicates: an event that breaks a rule has been here, and is none the second time.
+        codes = np.where(self.filter.duplicates(seen), NOWHERE, checked.codes)
+        broken = self.judge.set_aside(checked.events, self.router.tables, codes, group.rows)
+        codes = np.where(broken, NOWHERE, codes)
+        return self._runs(checked.events, checked.microseconds, codes, group.message_type.schema_id)
+
+    def check(self, group: DecodedGroup, placement: Placement, rejects: Rejects) -> Checked | None:
+        """The events and where each belongs; what can't be placed is added to the rejects, None if nothing can."""
         rows = pa.array(group.rows)
         try:
             events = conform(group.columns, placement.partitions.take(rows), placement.offsets.take(rows))
         except IncompatibleSchemaError as error:
             rejects.add(group.rows, DeadLetterReason.INCOMPATIBLE_SCHEMA, str(error))
-            return []
-        microseconds, codes = self._check(events, group, placement, rejects)
-        return self._runs(events, microseconds, codes, group.message_type.schema_id)
+            return None
+        return Checked(events, *self._check(events, group, placement, rejects))
 
     def _check(
         self, events: pa.RecordBatch, group: DecodedGroup, placement: Placement, rejects: Rejects
@@ -123,6 +152,11 @@ class Sorter:
             Run(self.router.tables[codes[chosen[a]]], int(days[order[a]]), taken.slice(a, b - a), schema_id)
             for a, b in pairwise(starts)
         ]
+
+
+def event_days(events: pa.RecordBatch) -> Ints:
+    """Days since 1970 (UTC) on which events happened; none lacks its time."""
+    return np.asarray(np.floor_divide(events.column("event_time").cast(pa.int64()).to_numpy(), MICROSECONDS_A_DAY))
 
 
 def _is_identity(chosen: Ints, length: int) -> bool:

@@ -83,6 +83,8 @@ class Topic:
             "includeHeaders": "true",
             "kafka.isolation.level": "read_committed",
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
+            # No minPartitions and no maxRecordsPerPartition: a Kafka partition is never split between two tasks, which
+            # is what duplicates are found by.
             # A fetch at the end of a partition waits so long for more; the default of 500 ms, once per partition that
             # a task reads, was most of a small batch's time.
             "kafka.fetch.max.wait.ms": "50",

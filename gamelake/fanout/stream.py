@@ -15,6 +15,7 @@ from gamelake.errors import CheckpointError, TopicRecreatedError
 from gamelake.fanout.checkpoint import CheckpointFolder
 from gamelake.lake.generations import Generation, Generations
 from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange
+from gamelake.lake.statements import stream_statement
 from gamelake.lake.store import Store
 
 log = logging.getLogger(__name__)
@@ -117,9 +118,11 @@ class Stream:
         return offsets
 
     def _taken(self, topic_id: str) -> Iterator[OffsetRange]:
-        for batch_id in self.manifests.batches():
-            manifest = self.manifests.read(batch_id)
-            if manifest is not None and manifest.topic_id == topic_id:
+        statement = stream_statement(self._store, self._name)
+        if statement is not None:
+            yield from (each.taken for each in statement.offsets if each.topic_id == topic_id)
+        for manifest in self.manifests.those(self.manifests.batches()):
+            if manifest.topic_id == topic_id:
                 yield from manifest.offsets
 
     def _given_up(self, topic_id: str) -> Iterator[OffsetRange]:

@@ -1,6 +1,7 @@
 """What happens inside a Spark task: records in, files and one report out."""
 
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +14,16 @@ import pyarrow.compute as pc
 from gamelake.bronze.records import as_bronze, ingest_days
 from gamelake.dead_letters.letters import as_dead_letters
 from gamelake.fanout.chunk import ChunkWriter, Target
+from gamelake.fanout.duplicates import Duplicates, Filter, TakesAll
+from gamelake.fanout.elsewhere import NotTakenElsewhere
 from gamelake.fanout.plan import TaskPlan
 from gamelake.fanout.report import TaskReport, joined_offsets, pack
-from gamelake.fanout.sorting import Placement, Sorter
+from gamelake.fanout.sorting import Placement, Sorter, event_days
 from gamelake.lake.manifest import OffsetRange
 from gamelake.lake.store import Store
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
+from gamelake.quality.judging import judge_by
+from gamelake.quality.quarantine import as_quarantine
 from gamelake.silver.events import common_columns
 from gamelake.silver.routing import Router
 from gamelake.wire.decoder import Decoded, Decoder, Rejects
@@ -37,7 +42,7 @@ class FanOutTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode, route and write all records of a partition; yield one packed report per chunk."""
-        chunk = _Chunk(self.plan)
+        chunk = Chunk(self.plan, found_by(self.plan))
         for batch in batches:
             chunk.take(batch)
             if chunk.is_full():
@@ -46,15 +51,18 @@ class FanOutTask:
             yield pack(chunk.flush())
 
 
-class _Chunk:
+class Chunk:
     """Takes records until it is full, then writes their files and reports."""
 
-    def __init__(self, plan: TaskPlan) -> None:
+    def __init__(self, plan: TaskPlan, duplicates: Filter) -> None:
         self._plan = plan
+        self._task = str(uuid.uuid4())
         store = Store(plan.lakehouse)
-        self._decoder = _decoder(plan, store)
+        self._decoder = worker_decoder(plan, store)
         router = Router(plan.contract, plan.unlisted_tables)
-        self._sorter = Sorter(router, plan.contract.event_time, dict(plan.schemas))
+        self._duplicates = duplicates
+        self._judge = judge_by(plan.rules)
+        self._sorter = Sorter(router, plan.contract.event_time, dict(plan.schemas), self._duplicates, self._judge)
         self._writer = ChunkWriter(store, plan.contract, plan.writer_threads)
         self._start_afresh()
 
@@ -72,24 +80,40 @@ class _Chunk:
         """Decode and sort one batch of records."""
         self.records += len(batch)
         self._bytes += batch.column("value").nbytes
-        self._offsets.extend(_offset_ranges(batch))
+        self._offsets.extend(offset_ranges(batch))
         decoded = self._decoder.decode(batch.column("value"))
-        bronze = as_bronze(batch, self._plan.topic, _schema_ids(decoded, len(batch)))
+        bronze = as_bronze(batch, self._plan.topic, schema_ids(decoded, len(batch)))
         days = ingest_days(batch)
         self._add_by_day(BRONZE_EVENTS, bronze, days)
         self._add_events(batch, decoded)
+        self._add_quarantined(bronze)
         self._add_dead_letters(bronze, days, decoded.rejects)
+
+    def set_aside(self, batch: pa.RecordBatch, rejects: Rejects) -> None:
+        """Take records, all of which were found to be no events before they could be decoded."""
+        self.records += len(batch)
+        self._bytes += batch.column("value").nbytes
+        bronze = as_bronze(batch, self._plan.topic, pa.nulls(len(batch), pa.int64()))
+        days = ingest_days(batch)
+        self._add_by_day(BRONZE_EVENTS, bronze, days)
+        self._add_dead_letters(bronze, days, rejects)
 
     def _add_events(self, batch: pa.RecordBatch, decoded: Decoded) -> None:
         placement = Placement(
             batch.column("partition").cast(pa.int64()),
             batch.column("offset"),
-            _kafka_microseconds(batch),
+            kafka_microseconds(batch),
         )
         for group in decoded.groups:
             for run in self._sorter.sort(group, placement, decoded.rejects):
                 self._writer.add(Target(run.table, run.day), run.rows, run.schema_id)
-                self._writer.add(Target(SILVER_EVENTS, run.day), common_columns(run.rows))
+                self._writer.add(Target(SILVER_EVENTS, run.day), common_columns(run.rows), run.schema_id)
+
+    def _add_quarantined(self, bronze: pa.RecordBatch) -> None:
+        for offenders in self._judge.quarantined():
+            records = bronze.take(pa.array(offenders.records))
+            rows = as_quarantine(offenders, common_columns(offenders.rows), records)
+            self._add_by_day(QUARANTINE, rows, event_days(rows))
 
     def _add_dead_letters(self, bronze: pa.RecordBatch, days: npt.NDArray[np.int64], rejects: Rejects) -> None:
         if rejects.rows:
@@ -104,23 +128,36 @@ class _Chunk:
 
     def flush(self) -> TaskReport:
         """Write the files and start afresh."""
+        events, duplicates = self._duplicates.write()
         report = TaskReport(
+            task=self._task,
             files=self._writer.write(),
             offsets=joined_offsets(self._offsets),
             dead_letters=dict(self._dead_letters),
+            duplicates=duplicates,
+            events=events,
+            judged=self._judge.judged(),
         )
         self._start_afresh()
         return report
 
 
-def _decoder(plan: TaskPlan, store: Store) -> Decoder:
+def found_by(plan: TaskPlan) -> Filter:
+    """What finds the duplicates of a task."""
+    store = Store(plan.lakehouse)
+    found: Filter = Duplicates(plan.dedup, store) if plan.dedup else TakesAll()
+    return NotTakenElsewhere(found, plan.elsewhere, store) if plan.elsewhere else found
+
+
+def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:
+    """The decoder of this process; its schemas are compiled once."""
     key = (plan.lakehouse.uri, plan.registry_url, plan.schema_wait)
     if key not in _decoders:
         _decoders[key] = Decoder(SchemaCache(Registry(plan.registry_url), store, plan.schema_wait))
     return _decoders[key]
 
 
-def _schema_ids(decoded: Decoded, length: int) -> pa.Array:
+def schema_ids(decoded: Decoded, length: int) -> pa.Array:
     """The schema id of each record, null where there is none."""
     ids = np.full(length, -1, np.int64)
     for message_type, rows in decoded.framed:
@@ -128,13 +165,14 @@ def _schema_ids(decoded: Decoded, length: int) -> pa.Array:
     return pa.array(ids, mask=ids < 0)
 
 
-def _kafka_microseconds(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+def kafka_microseconds(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """When Kafka took each record in; now, where a producer of old gave it no time."""
     given = pc.fill_null(batch.column("timestamp").cast(pa.int64()), 0).to_numpy()
     return np.where(given > 0, given, time.time_ns() // 1000)
 
 
-def _offset_ranges(batch: pa.RecordBatch) -> list[OffsetRange]:
+def offset_ranges(batch: pa.RecordBatch) -> list[OffsetRange]:
+    """The offsets of a batch's records, a range for each Kafka partition."""
     partitions = batch.column("partition").to_numpy()
     offsets = batch.column("offset").to_numpy()
     ranges = []

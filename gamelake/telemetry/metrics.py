@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 15, 30, 60, 120, 300, 600)
+BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 15, 30, 60, 120, 300, 600)
 
 # A `_created` series for each counter would double their number, and nobody asks for them.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -28,6 +28,18 @@ class Definition:
     kind: Kind
     labels: tuple[str, ...]
     help: str
+
+    def gauge(self, registry: CollectorRegistry) -> Gauge:
+        """A new gauge of this name."""
+        return Gauge(self.name, self.help, self.labels, registry=registry)
+
+    def counter(self, registry: CollectorRegistry) -> Counter:
+        """A new counter of this name."""
+        return Counter(self.name, self.help, self.labels, registry=registry)
+
+    def histogram(self, registry: CollectorRegistry) -> Histogram:
+        """A new histogram of this name, in seconds."""
+        return Histogram(self.name, self.help, self.labels, buckets=BUCKETS, registry=registry)
 
 
 class Metric(Enum):
@@ -91,6 +103,48 @@ class Metric(Enum):
         ("query", "reason"),
         "Records of committed batches that became dead letters",
     )
+    DUPLICATES = Definition(
+        "gamelake_stream_duplicates_total",
+        Kind.COUNTER,
+        ("query", "game"),
+        "Records of committed batches whose event silver had already",
+    )
+    JUDGED = Definition(
+        "gamelake_quality_rows_judged_total",
+        Kind.COUNTER,
+        ("query", "game"),
+        "Rows of committed batches that rules have judged",
+    )
+    BROKEN = Definition(
+        "gamelake_quality_rows_broken_total",
+        Kind.COUNTER,
+        ("query", "game", "rule", "severity"),
+        "Rows of committed batches that broke a rule",
+    )
+    UNJUDGED = Definition(
+        "gamelake_quality_rows_unjudged_total",
+        Kind.COUNTER,
+        ("query", "game", "rule"),
+        "Rows of committed batches that a rule could not judge, by the types of their columns",
+    )
+    DROPPED = Definition(
+        "gamelake_quality_rows_dropped_total",
+        Kind.COUNTER,
+        ("query", "rule"),
+        "Rows of committed batches that a rule has dropped",
+    )
+    RULES_SINCE = Definition(
+        "gamelake_quality_rules_since_timestamp_seconds",
+        Kind.GAUGE,
+        ("query", "fingerprint"),
+        "Since when batches are judged by the set of rules with this fingerprint",
+    )
+    RULES_REFUSED = Definition(
+        "gamelake_quality_rules_refused",
+        Kind.GAUGE,
+        ("query",),
+        "1 while the files of the rules say something else than what is in force, as they are broken",
+    )
     TABLE_ROWS = Definition(
         "gamelake_stream_table_rows_total", Kind.COUNTER, ("query", "table"), "Rows that were added to a table"
     )
@@ -133,15 +187,19 @@ class Instruments:
 
     def __init__(self, registry: CollectorRegistry, query: str) -> None:
         self._query = query
-        self._gauges = {each: _gauge(each.value, registry) for each in Metric if each.value.kind is Kind.GAUGE}
-        self._counters = {each: _counter(each.value, registry) for each in Metric if each.value.kind is Kind.COUNTER}
+        self._gauges = {each: each.value.gauge(registry) for each in Metric if each.value.kind is Kind.GAUGE}
+        self._counters = {each: each.value.counter(registry) for each in Metric if each.value.kind is Kind.COUNTER}
         self._histograms = {
-            each: _histogram(each.value, registry) for each in Metric if each.value.kind is Kind.HISTOGRAM
+            each: each.value.histogram(registry) for each in Metric if each.value.kind is Kind.HISTOGRAM
         }
 
     def gauge(self, metric: Metric, *labels: str) -> Gauge:
         """A gauge by the labels that follow the query."""
         return self._gauges[metric].labels(self._query, *labels)
+
+    def forget(self, metric: Metric, *labels: str) -> None:
+        """Show a gauge no more."""
+        self._gauges[metric].remove(self._query, *labels)
 
     def counter(self, metric: Metric, *labels: str) -> Counter:
         """A counter by the labels that follow the query."""
@@ -150,15 +208,3 @@ class Instruments:
     def histogram(self, metric: Metric, *labels: str) -> Histogram:
         """A histogram by the labels that follow the query."""
         return self._histograms[metric].labels(self._query, *labels)
-
-
-def _gauge(what: Definition, registry: CollectorRegistry) -> Gauge:
-    return Gauge(what.name, what.help, what.labels, registry=registry)
-
-
-def _counter(what: Definition, registry: CollectorRegistry) -> Counter:
-    return Counter(what.name, what.help, what.labels, registry=registry)
-
-
-def _histogram(what: Definition, registry: CollectorRegistry) -> Histogram:
-    return Histogram(what.name, what.help, what.labels, buckets=_BUCKETS, registry=registry)

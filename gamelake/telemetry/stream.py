@@ -9,12 +9,13 @@ from prometheus_client import CollectorRegistry
 
 from gamelake.contracts.reasons import DeadLetterReason
 from gamelake.lake.manifest import BatchManifest
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
 from gamelake.telemetry.games import Games
 from gamelake.telemetry.harmless import harmless
 from gamelake.telemetry.heartbeat import Heartbeat
 from gamelake.telemetry.lag import UNKNOWN, Lag
 from gamelake.telemetry.metrics import Instruments, Metric
+from gamelake.telemetry.quality import QualityFigures
 
 _STATISTICS: Mapping[str, Callable[[list[int]], float]] = {
     "min": min,
@@ -22,7 +23,7 @@ _STATISTICS: Mapping[str, Callable[[list[int]], float]] = {
     "max": max,
     "sum": sum,
 }
-_LAYERS = {"bronze": BRONZE_EVENTS, "silver": SILVER_EVENTS, "dead_letters": DEAD_LETTERS}
+_LAYERS = {"bronze": BRONZE_EVENTS, "silver": SILVER_EVENTS, "dead_letters": DEAD_LETTERS, "quarantine": QUARANTINE}
 # Spark's names of what it measures; others are its own affair.
 _PHASES = {
     "latestOffset": "latest_offset",
@@ -70,6 +71,7 @@ class StreamTelemetry:
         self._heartbeat = heartbeat
         self._games = Games()
         self._shown_games: set[str] = set()
+        self._quality = QualityFigures(self._instruments)
         self._show_zeros()
         self._show_lag(observed.topic)
         for manifest in observed.recent:
@@ -109,6 +111,7 @@ class StreamTelemetry:
         self._instruments.histogram(Metric.BATCH_SECONDS, "decide").observe(decide_seconds)
         self._instruments.histogram(Metric.BATCH_SECONDS, "commit").observe(commit_seconds)
         self._count_rows(manifest)
+        self._quality.count(manifest.judged)
         self._count_games(manifest)
 
     @harmless
@@ -155,6 +158,8 @@ class StreamTelemetry:
             count(Metric.ROWS, layer).inc(manifest.rows_in(table))
         for reason, letters in manifest.dead_letters.items():
             count(Metric.DEAD_LETTERS, reason).inc(letters)
+        for game, again in manifest.duplicates.items():
+            count(Metric.DUPLICATES, game).inc(again)
         for entry in manifest.tables:
             count(Metric.TABLE_ROWS, entry.table).inc(entry.rows)
             count(Metric.FILES, entry.table).inc(len(entry.files))
@@ -169,6 +174,7 @@ class StreamTelemetry:
 
     def _show_game(self, game: str) -> None:
         self._shown_games.add(game)
+        self._instruments.counter(Metric.DUPLICATES, game)
         show = self._instruments.gauge
         show(Metric.GAME_OFFSETS_BEHIND, game).set_function(lambda: self._game_behind(game))
         show(Metric.GAME_SECONDS_BEHIND, game).set_function(lambda: self._game_seconds(game))

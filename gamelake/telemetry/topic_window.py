@@ -39,6 +39,15 @@ class TopicWindow:
         self._admin = AdminClient({**kafka.for_clients(), "log_level": 0})
         self._consumer = Consumer({**kafka.for_clients(), **_CONSUMER})
 
+    def topic_id(self) -> str:
+        """The id that Kafka gave the topic when it was made.
+
+        Raises:
+            KafkaException: Kafka does not answer, or refuses.
+        """
+        answer = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER_SECONDS)
+        return str(answer[self._topic].result(_RESULT_SECONDS).topic_id)
+
     def spans(self) -> dict[int, Span]:
         """What is held of each partition, to the end of the committed transactions.
 

@@ -31,11 +31,18 @@ def compile_sources(sources: Mapping[str, str], root: str = ROOT_FILE) -> FileDe
         output = Path(folder) / "descriptors.binpb"
         # A process of its own: protoc reports to the C level's stderr, and a crash of it must not be ours.
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{well_known}"]
-        command += ["--include_imports", f"--descriptor_set_out={output}", root]
+        command += ["--include_imports", "--include_source_info", f"--descriptor_set_out={output}", root]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 # our own arguments
         if done.returncode != 0:
             raise SchemaError(f"the schema does not compile: {_first_problem(done.stderr)}")
-        return FileDescriptorSet.FromString(output.read_bytes())
+        return _without_others_comments(FileDescriptorSet.FromString(output.read_bytes()))
+
+
+def _without_others_comments(descriptors: FileDescriptorSet) -> FileDescriptorSet:
+    """The root's comments say what its columns mean; those of the well-known types are longer than most schemas."""
+    for imported in list(descriptors.file)[:-1]:
+        imported.ClearField("source_code_info")
+    return descriptors
 
 
 def _write_source(folder: Path, name: str, text: str) -> None:

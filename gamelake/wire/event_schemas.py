@@ -33,11 +33,33 @@ def load_schemas(contracts: Path, versions: int) -> tuple[EventSchema, ...]:
     return tuple(load_schema(contracts / "proto" / f"v{version}", version) for version in range(1, versions + 1))
 
 
+def newest_submitted(contracts: Path) -> EventSchema:
+    """Compile the newest version of the event as games send it: it can read what all older ones wrote.
+
+    Raises:
+        ContractError: there is none, or it does not compile.
+    """
+    folder = contracts / "submitted"
+    versions = [int(path.name[1:]) for path in folder.glob("v[0-9]*")]
+    if not versions:
+        raise ContractError(f"no version of the event as games send it is in {folder}")
+    return load_schema(folder / f"v{max(versions)}", max(versions))
+
+
 def register(schemas: Sequence[EventSchema], *, registry_url: str, topic: str) -> tuple[int, ...]:
     """Register the schemas in order under the topic's value subject, and give their ids.
 
     Raises:
         RegistryUnavailableError: the registry did not answer, or refused a schema.
+    """
+    return tuple(register_text(each.text, registry_url=registry_url, topic=topic) for each in schemas)
+
+
+def register_text(text: str, *, registry_url: str, topic: str) -> int:
+    """Register a schema under the topic's value subject, and give its id.
+
+    Raises:
+        RegistryUnavailableError: the registry did not answer, or refused the schema.
     """
     # Only here: the registry's client brings an HTTP stack, which nothing else of the simulator needs, and which warns
     # about a library of its own on being imported.
@@ -46,7 +68,7 @@ def register(schemas: Sequence[EventSchema], *, registry_url: str, topic: str) -
 
     try:
         client = SchemaRegistryClient({"url": registry_url})
-        return tuple(client.register_schema(f"{topic}-value", Schema(each.text, "PROTOBUF")) for each in schemas)
+        return client.register_schema(f"{topic}-value", Schema(text, "PROTOBUF"))
     except Exception as error:
         raise RegistryUnavailableError(f"the registry at {registry_url} took no schema: {error}") from error
 

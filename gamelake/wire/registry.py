@@ -61,6 +61,43 @@ class Registry:
             raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
         return SchemaSource(texts=texts)
 
+    def versions(self, schema_id: int) -> list[tuple[str, int]]:
+        """The subjects that have a schema, each with its version there.
+
+        Raises:
+            UnknownSchemaError: the registry has no schema under this id.
+            RegistryUnavailableError: the registry gave no answer, or refused to.
+        """
+        import httpx2  # noqa: PLC0415 # as above
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
+
+        try:
+            found = self._client.get_schema_versions(schema_id)
+        except SchemaRegistryError as error:
+            raise _classified(schema_id, error) from error
+        except httpx2.HTTPError as error:
+            raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
+        return [(str(each.subject), int(each.version or 0)) for each in found]
+
+    def newest(self, subject: str) -> int:
+        """The id of a subject's newest version.
+
+        Raises:
+            UnknownSchemaError: the subject has none.
+            RegistryUnavailableError: the registry gave no answer, or refused to.
+        """
+        import httpx2  # noqa: PLC0415 # as above
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
+
+        try:
+            return int(self._client.get_latest_version(subject).schema_id or 0)
+        except SchemaRegistryError as error:
+            if error.http_status_code == _NOT_FOUND:
+                raise UnknownSchemaError(f"the registry has no schema of {subject}") from error
+            raise RegistryUnavailableError(f"the registry answered {error.http_status_code}") from error
+        except httpx2.HTTPError as error:
+            raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
+
     def _add_references(self, references: list[SchemaReference], texts: dict[str, str]) -> None:
         for reference in references:
             name = str(reference.name)

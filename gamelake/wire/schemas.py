@@ -22,6 +22,7 @@ _LONGEST_PAUSE = timedelta(seconds=2)
 _REGISTRATION_TIME = timedelta(seconds=1)
 _OUTAGE_PAUSE = timedelta(seconds=5)
 _FOR_EVER = timedelta.max
+_FOLDER = "_gamelake/schemas"
 
 
 class SchemaSourceById(Protocol):
@@ -127,6 +128,13 @@ class SchemaCache:
             return MissingSchema(DeadLetterReason.INVALID_SCHEMA, str(error))
 
 
+def kept_schemas(store: Store) -> list[tuple[int, bytes]]:
+    """The compiled schemas that a lakehouse keeps, the oldest id first."""
+    numbers = sorted(int(path.rsplit("/", 1)[-1].split(".")[0]) for path in store.paths(_FOLDER))
+    kept = ((number, store.get(schema_path(number))) for number in numbers)
+    return [(number, content) for number, content in kept if content is not None]
+
+
 def schema_path(schema_id: int) -> str:
     """Where the lakehouse keeps a compiled schema."""
-    return f"_gamelake/schemas/{schema_id}.binpb"
+    return f"{_FOLDER}/{schema_id}.binpb"

@@ -1,0 +1,77 @@
+"""What makes an event the same event: 96 bits made of its table and its id, for a whole column at once.
+
+A function that any sender could compute would let one game name the numbers of another one's events, and 64 bits would
+lose an event in some years of traffic (docs/decisions/0030). So the multipliers are the stream's own, and the function
+is strongly universal: of two different events, 2**-96 is the chance that they are taken for one, whatever they are.
+Source: Lemire and Kaser, "Strongly universal string hashing is fast" (2014), the family Multilinear.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+
+_HASHES = 3
+_TABLE_WORDS = 4
+_LONGEST = 64  # bytes of an id that are hashed as they are; of a longer one, its digest
+_WORDS = 1 + _TABLE_WORDS + _LONGEST // 4
+_HALF = np.uint64(32)
+
+
+class Identities:
+    """The identities of events of one stream; the seed is known to the lakehouse and to no sender."""
+
+    def __init__(self, seed: str) -> None:
+        size = (1 + _WORDS) * _HASHES
+        key = hashlib.shake_256(f"gamelake event identity {seed}".encode()).digest(8 * size)
+        self._offset, *rest = np.frombuffer(key, "<u8").reshape(1 + _WORDS, _HASHES)
+        self._multipliers = np.array(rest, np.uint64)
+        self._by_table: dict[str, Words] = {}
+
+    def of(self, tables: Sequence[str], codes: Ints, event_ids: pa.StringArray) -> tuple[Words, Words]:
+        """The first 64 bits and the other 32 of each identity; an event is of `tables[code]`, no id may be null."""
+        sums = np.empty((len(event_ids), _HASHES), np.uint64)
+        lengths = pc.binary_length(event_ids).to_numpy()
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            same = event_ids if len(rows) == len(event_ids) else event_ids.take(pa.array(rows))
+            sums[rows] = self._sums(same, int(length))
+        sums += np.array([self._of_table(table) for table in tables], np.uint64)[codes]
+        halves = sums >> _HALF
+        return (halves[:, 0] << _HALF) | halves[:, 1], halves[:, 2]
+
+    def _sums(self, event_ids: pa.StringArray, length: int) -> Words:
+        """The sums of the ids' words times their multipliers, modulo 2**64, for ids of one length."""
+        words = _words(event_ids, length)
+        first = 1 + _TABLE_WORDS
+        result: Words = words @ self._multipliers[first : first + words.shape[1]]
+        result += np.uint64(length) * self._multipliers[0]
+        return result
+
+    def _of_table(self, table: str) -> Words:
+        if table not in self._by_table:
+            digest = hashlib.blake2b(table.encode(), digest_size=4 * _TABLE_WORDS).digest()
+            words = np.frombuffer(digest, "<u4").astype(np.uint64)
+            self._by_table[table] = self._offset + words @ self._multipliers[1 : 1 + _TABLE_WORDS]
+        return self._by_table[table]
+
+
+def _words(event_ids: pa.StringArray, length: int) -> Words:
+    """Ids of one length as rows of 32-bit words, the last one filled up with zeros."""
+    if length > _LONGEST:
+        digests = b"".join(hashlib.blake2b(event_id.as_buffer(), digest_size=32).digest() for event_id in event_ids)
+        return np.frombuffer(digests, "<u4").reshape(len(event_ids), 8).astype(np.uint64)
+    width = -(-length // 4) * 4
+    padded = np.zeros((len(event_ids), width), np.uint8)
+    if length:
+        # All of one length, so they stand one after the other.
+        start = np.frombuffer(event_ids.buffers()[1], np.int32)[event_ids.offset]
+        data = np.frombuffer(event_ids.buffers()[2], np.uint8, len(event_ids) * length, int(start))
+        padded[:, :length] = data.reshape(len(event_ids), length)
+    return padded.view("<u4").astype(np.uint64)

@@ -1,0 +1,64 @@
+"""The telemetry of the stream that reads files: what batches of notifications came to, as figures."""
+
+from enum import Enum
+
+from prometheus_client import CollectorRegistry
+
+from gamelake.lake.manifest import BatchManifest
+from gamelake.telemetry.harmless import harmless
+from gamelake.telemetry.metrics import Definition, Kind
+
+TAKEN, SUPERSEDED, DEAD_LETTER = "taken", "superseded", "dead_letter"
+REPEATED, REMOVED, ELSEWHERE, NO_OBJECT = "repeated", "removed", "elsewhere", "no_object"
+
+
+class FilesMetric(Enum):
+    """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
+
+    FILES = Definition(
+        "gamelake_files_named_total",
+        Kind.COUNTER,
+        ("query", "outcome"),
+        "Files that were named, by what became of them",
+    )
+    PASSED_OVER = Definition(
+        "gamelake_files_notifications_passed_over_total",
+        Kind.COUNTER,
+        ("query", "why"),
+        "Notifications that led to no file to read",
+    )
+    BYTES = Definition("gamelake_files_bytes_total", Kind.COUNTER, ("query",), "Size of the files that were named")
+    RECORDS = Definition("gamelake_files_records_total", Kind.COUNTER, ("query",), "Events and other rows in files")
+
+
+class FilesTelemetry:
+    """Is told of a query's batches; neither of its methods raises."""
+
+    def __init__(self, query: str, registry: CollectorRegistry) -> None:
+        self._query = query
+        self._files = FilesMetric.FILES.value.counter(registry)
+        self._passed_over = FilesMetric.PASSED_OVER.value.counter(registry)
+        self._bytes = FilesMetric.BYTES.value.counter(registry).labels(query)
+        self._records = FilesMetric.RECORDS.value.counter(registry).labels(query)
+        # A series that is there from the start has a rate at its first event.
+        for outcome in (TAKEN, SUPERSEDED, DEAD_LETTER):
+            self._files.labels(query, outcome)
+        for why in (REPEATED, REMOVED, ELSEWHERE, NO_OBJECT):
+            self._passed_over.labels(query, why)
+
+    @harmless
+    def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
+        """Every table has the batch."""
+        del decide_seconds, commit_seconds
+        if manifest.files is None:
+            return
+        for outcome, count in manifest.files.objects.items():
+            self._files.labels(self._query, outcome).inc(count)
+        for why, count in manifest.files.passed_over.items():
+            self._passed_over.labels(self._query, why).inc(count)
+        self._bytes.inc(manifest.files.bytes)
+        self._records.inc(manifest.files.records)
+
+    @harmless
+    def commit_failed(self) -> None:
+        """A commit of one table ended in an error, which the stream's own figures count."""

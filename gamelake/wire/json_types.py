@@ -1,0 +1,84 @@
+"""An event as a type that JSON is decoded to: strict, with the contract's own names."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+_TIMESTAMP = "google.protobuf.Timestamp"
+
+
+class UnsupportedFieldError(Exception):
+    """The contract has a field of a kind that is read event by event alone."""
+
+
+def _whole(bits: int) -> Any:  # noqa: ANN401 # a type
+    return Annotated[int, msgspec.Meta(ge=-(2 ** (bits - 1)), le=2 ** (bits - 1) - 1)]
+
+
+_SCALARS: dict[int, tuple[Any, Any]] = {
+    FieldDescriptor.TYPE_STRING: (str, ""),
+    FieldDescriptor.TYPE_BOOL: (bool, False),
+    FieldDescriptor.TYPE_DOUBLE: (float, 0.0),
+    FieldDescriptor.TYPE_INT32: (_whole(32), 0),
+    FieldDescriptor.TYPE_SINT32: (_whole(32), 0),
+    FieldDescriptor.TYPE_SFIXED32: (_whole(32), 0),
+    FieldDescriptor.TYPE_INT64: (_whole(64), 0),
+    FieldDescriptor.TYPE_SINT64: (_whole(64), 0),
+    FieldDescriptor.TYPE_SFIXED64: (_whole(64), 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A field's type and what it has when it isn't there."""
+
+    type: Any
+    default: Any
+
+
+# A time whose text is checked when it is decoded: RFC 3339, with its offset.
+CHECKED_TIME = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def struct_of(message: Descriptor, time: Any = str) -> type[msgspec.Struct]:  # noqa: ANN401 # a type
+    """The type of a message's objects; enumerations are their names, and times what `time` says.
+
+    Raises:
+        UnsupportedFieldError: it has a field that can't be read so.
+    """
+    slots = [(field.name, _slot(field, time)) for field in message.fields]
+    return msgspec.defstruct(
+        message.name,
+        [(name, slot.type | None, slot.default) for name, slot in slots],
+        forbid_unknown_fields=True,
+        omit_defaults=True,
+        gc=False,
+    )
+
+
+def _slot(field: FieldDescriptor, time: Any) -> _Slot:  # noqa: ANN401 # a type
+    inner = field.message_type
+    if field.is_repeated:
+        return _several(field)
+    if inner is not None:
+        return _Slot(time if inner.full_name == _TIMESTAMP else struct_of(inner, time), None)
+    if field.enum_type is not None:
+        names = tuple(value.name for value in field.enum_type.values)
+        return _Slot(Literal[names], None if field.has_presence else names[0])
+    if field.type not in _SCALARS:
+        raise UnsupportedFieldError(field.full_name)
+    kind, default = _SCALARS[field.type]
+    return _Slot(kind, None if field.has_presence else default)
+
+
+def _several(field: FieldDescriptor) -> _Slot:
+    inner = field.message_type
+    text = FieldDescriptor.TYPE_STRING
+    if inner is None and field.type == text:
+        return _Slot(list[str], None)
+    if inner is not None and inner.GetOptions().map_entry and all(part.type == text for part in inner.fields):
+        return _Slot(dict[str, str], None)
+    raise UnsupportedFieldError(field.full_name)

@@ -1,0 +1,99 @@
+"""Gives an analyst tables to play with, as they were at a version or a time, and copies no byte where that can be.
+
+One table, several, or all of a game (silver and gold), under a name: silver/kart_rumble_events of the clone `before`
+is clones.before_kart_rumble_events to SQL. On an object store a clone of silver names the source's files, which vacuum
+keeps for as long as there is the clone; --copy gives it files of its own. An erasure drops clones with rows of who is
+forgotten. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
+"""
+
+import argparse
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from gamelake.errors import SettingsError
+from gamelake.lake.store import Store
+from gamelake.maintenance.clones import Clones, Kind
+from gamelake.maintenance.cloning import Cloning, Moment, cloneable, default_kind, tables_of
+from gamelake.program import OK, moment, run
+from gamelake.settings import LakehouseSettings
+
+
+def main() -> int:
+    """Make a clone, say what it would be, drop one, or list them."""
+    arguments = _arguments()
+    store = Store(LakehouseSettings.from_env().location)
+    clones = Clones(store)
+    if arguments.list:
+        return _print(clones.held())
+    if arguments.drop:
+        clone = clones.named(arguments.drop)
+        if not arguments.dry_run:
+            clones.drop(clone)
+        return _print(clone)
+    cloning = Cloning(
+        store=store,
+        name=arguments.name,
+        sources=_sources(store, arguments),
+        moment=_moment(arguments),
+        kind=arguments.kind or default_kind(store),
+    )
+    return _print(cloning.plan() if arguments.dry_run else cloning.make())
+
+
+def _sources(store: Store, arguments: argparse.Namespace) -> Sequence[str]:
+    there = cloneable(store)
+    if arguments.game:
+        if not (found := tables_of(store, arguments.game)):
+            raise SettingsError(f"there is no table of a game '{arguments.game}'; these are: {', '.join(there)}")
+        return found
+    if unknown := sorted(set(arguments.tables) - set(there)):
+        raise SettingsError(f"'{unknown[0]}' is no table that can be cloned; these are: {', '.join(there)}")
+    return sorted(set(arguments.tables))
+
+
+def _moment(arguments: argparse.Namespace) -> Moment:
+    if arguments.version is not None:
+        return lambda history: history.at_version(arguments.version)
+    then = arguments.time or datetime.now(UTC)
+    return lambda history: history.at_time(then)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="?", help="the clone's name: a-z, 0-9 and _")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events")
+    parser.add_argument("--game", help="all tables of this game, in place of TABLE")
+    to = parser.add_mutually_exclusive_group()
+    to.add_argument("--version", type=int, help="as this version of the table was; default: as it is now")
+    to.add_argument("--time", type=moment, help="as it was then, such as 2026-11-22T14:00:00Z")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--copy", dest="kind", action="store_const", const=Kind.COPY, help="with files of its own")
+    kind.add_argument(
+        "--shallow",
+        dest="kind",
+        action="store_const",
+        const=Kind.SHALLOW,
+        help="with the source's files (object stores)",
+    )
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--drop", metavar="NAME", help="take a clone away")
+    other.add_argument("--list", action="store_true", help="all clones, and the bytes that vacuum keeps for each")
+    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be done, and change nothing")
+    arguments = parser.parse_args()
+    is_making = not (arguments.drop or arguments.list)
+    if is_making != bool(arguments.name) or (is_making and bool(arguments.game) == bool(arguments.tables)):
+        parser.error("name the clone and its tables, or say --game; --drop and --list go alone")
+    if arguments.version is not None and (arguments.game or len(arguments.tables) > 1):
+        parser.error("--version goes with one table, as each has versions of its own; several go with --time")
+    return arguments
+
+
+def _print(result: object) -> int:
+    print(msgspec.json.format(msgspec.json.encode(result)).decode())
+    return OK
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,122 @@
+"""Packs small files into good ones, beside the streams that write them; no row changes.
+
+The daily round packs up to each game's file size, the weekly one up to 1 GiB. A round of few bytes is packed in this
+process. More is packed in the tasks of one Spark job, a table each; where a file would not fit the memory of a task, by
+Spark's OPTIMIZE, one table after the other. With --here no Spark is started: files become as large as
+GAMELAKE_COMPACT_HERE_MIB allows, and the result says what is left and which command packs it. Prints one JSON document.
+Settings come from GAMELAKE_* variables (docs/settings.md). Ends with 1 if a table could not be packed; the others are.
+"""
+
+import argparse
+import logging
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from gamelake.contracts.games import load_games
+from gamelake.errors import SettingsError
+from gamelake.lake.rewrites import upkeep_of
+from gamelake.lake.store import Store
+from gamelake.maintenance.compaction import Compacted
+from gamelake.maintenance.compaction_round import (
+    CompactionRound,
+    Due,
+    NotCompacted,
+    Place,
+    Round,
+    are_few,
+    attempt,
+    left_by,
+    outlook,
+    packed_here,
+)
+from gamelake.maintenance.waiting_files import outlooks_here
+from gamelake.program import FAILED, OK, run
+from gamelake.session import own_session
+from gamelake.settings.tables import TableSettings
+
+log = logging.getLogger("compact")
+
+_OPTIMIZE = "spark.databricks.delta.optimize"
+
+
+def main() -> int:
+    """Pack, or say what would be packed."""
+    arguments = _arguments()
+    settings = TableSettings.from_env()
+    of_all = CompactionRound(
+        store=Store(settings.lakehouse.location),
+        contract=load_games(settings.games_file),
+        kind=Round(arguments.round),
+        today=datetime.now(UTC).date(),
+        kill=settings.kill,
+    )
+    most_bytes = settings.compact_here_bytes
+    if unknown := sorted(set(arguments.tables) - set(of_all.tables())):
+        raise SettingsError(f"'{unknown[0]}' is no table that is packed; these are: {', '.join(of_all.tables())}")
+    if arguments.here and arguments.dry_run:
+        return _print(list(outlooks_here(of_all, most_bytes, arguments.tables)))
+    due = (of_all.here(most_bytes) if arguments.here else of_all).due(arguments.tables)
+    is_here = arguments.here or are_few(due, most_bytes)
+    if arguments.dry_run:
+        return _print([outlook(each, Place.HERE if is_here else each.place) for each in due])
+    if is_here:
+        return _print([*packed_here(due), *(left_by(of_all, arguments.tables) if arguments.here else ())])
+    sessions = partial(own_session, "compact", settings.lakehouse.location, settings.spark_jars)
+    with sessions() as spark:
+        results = packed(spark, due)
+    return _print(results)
+
+
+def packed(spark: SparkSession, due: Sequence[Due]) -> list[Compacted | NotCompacted]:
+    """Pack all tables, those first that one task can."""
+    small = [each for each in due if each.place is Place.TASK]
+    big = [each for each in due if each.place is Place.OPTIMIZE]
+    results = spark.sparkContext.parallelize(small, len(small)).map(attempt).collect() if small else []
+    for each in big:
+        log.info("%s is packed by Spark", each.compaction.table)
+        results.append(optimized(spark, each))
+    return results
+
+
+def optimized(spark: SparkSession, due: Due) -> Compacted:
+    """Have Spark pack one table."""
+    compaction, started = due.compaction, time.perf_counter()
+    target = compaction.rule.target_bytes
+    spark.conf.set(f"{_OPTIMIZE}.maxFileSize", str(target))
+    spark.conf.set(f"{_OPTIMIZE}.minFileSize", str(target * 3 // 4))
+    store = Store(compaction.location)
+    with upkeep_of(store, compaction.table):
+        path = compaction.location.child(compaction.table)
+        metrics = spark.sql(f"OPTIMIZE delta.`{path}`").select("metrics.*").collect()[0]
+    return Compacted(
+        table=compaction.table,
+        partitions=metrics["partitionsOptimized"],
+        files_before=metrics["numFilesRemoved"],
+        files_after=metrics["numFilesAdded"],
+        bytes_before=metrics["filesRemoved"]["totalSize"],
+        bytes_after=metrics["filesAdded"]["totalSize"],
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
+    parser.add_argument("--round", choices=list(Round), default=Round.DAILY, help="default: %(default)s")
+    parser.add_argument("--here", action="store_true", help="start no Spark: pack what this process has the memory for")
+    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be packed, and change nothing")
+    return parser.parse_args()
+
+
+def _print(results: Sequence[msgspec.Struct]) -> int:
+    print(msgspec.json.format(msgspec.json.encode(results)).decode())
+    return FAILED if any(isinstance(each, NotCompacted) for each in results) else OK
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,47 @@
+"""Brings the comments of all tables and columns in line with the contract.
+
+Tables get theirs when they are made and when they get a column; this is for those that were there before the contract
+said so. It changes no row, and runs beside every writer. Settings come from GAMELAKE_* variables (docs/settings.md).
+"""
+
+import argparse
+import logging
+from functools import partial
+
+from gamelake.contracts.games import GamesContract, load_games
+from gamelake.gold.rounds import GoldTables
+from gamelake.kpis import definitions
+from gamelake.kpis.comments import kpi_comments
+from gamelake.lake.comments import CommentsOf
+from gamelake.lake.describing import describe
+from gamelake.lake.listing import table_paths
+from gamelake.lake.store import Store
+from gamelake.lake.tables import open_table
+from gamelake.program import OK, run
+from gamelake.settings import TableSettings
+from gamelake.silver.comments import EventComments
+
+log = logging.getLogger("describe_tables")
+
+
+def main() -> int:
+    """Describe each table once."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    settings = TableSettings.from_env()
+    store = Store(settings.lakehouse.location)
+    comments = _comments(load_games(settings.games_file), store)
+    for table in table_paths(store):
+        if describe(store, table, comments(table), partial(open_table, store.location, table)):
+            log.info("described %s", table)
+    return OK
+
+
+def _comments(contract: GamesContract, store: Store) -> CommentsOf:
+    of_gold = {each.table: each.comments for each in GoldTables(store, contract).now()}
+    of_gold |= {table.path: kpi_comments(table) for table in definitions.ALL}
+    of_events = EventComments(contract, store)
+    return lambda table: of_gold.get(table) or of_events(table)
+
+
+if __name__ == "__main__":
+    run(main)

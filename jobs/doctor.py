@@ -1,0 +1,144 @@
+"""Examines a lakehouse: do its retentions fit, do its streams go on, are its tables whole, is there a young backup?
+
+Prints one PASS, WARN or FAIL line for each need, each with its remedy, or one JSON document. Ends with 0 if nothing
+FAILs, 1 if something does, 2 if it can't look. Changes nothing, and reads no data: `make verify` proves the books.
+Settings come from GAMELAKE_* variables (docs/settings.md); without GAMELAKE_BOOTSTRAP_SERVERS Kafka is not asked.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from confluent_kafka import KafkaException
+
+from gamelake.contracts.games import load_games
+from gamelake.errors import CheckpointError, GamelakeError, StoreError
+from gamelake.fanout.stream import Stream
+from gamelake.kafka import KafkaAccess
+from gamelake.lake.generations import Generations
+from gamelake.lake.listing import table_paths
+from gamelake.lake.store import Store
+from gamelake.maintenance.backup_records import BackupRecords
+from gamelake.maintenance.findings import Finding, any_failed, passed, warned
+from gamelake.maintenance.kept_by_kafka import topic_retention
+from gamelake.maintenance.lease_health import examine_leases
+from gamelake.maintenance.retention_health import examine_backups, examine_retentions, shortest_log
+from gamelake.maintenance.stream_health import StreamState, examine_stream, waiting_and_lost
+from gamelake.maintenance.table_health import examine_tables
+from gamelake.program import FAILED, OK, run
+from gamelake.settings.doctor import DoctorSettings
+from gamelake.telemetry.topic_window import TopicWindow
+
+
+def main() -> int:
+    """Examine, and say what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")
+    arguments = parser.parse_args()
+    findings: list[Finding] = []
+    for finding in Examination.of(DoctorSettings.from_env()).findings():
+        findings.append(finding)
+        if not arguments.json:
+            print(finding, flush=True)
+    if arguments.json:
+        print(msgspec.json.format(msgspec.json.encode(findings)).decode())
+    return FAILED if any_failed(findings) else OK
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaLook:
+    """What Kafka told of the topic; `trouble` is why it told nothing."""
+
+    trouble: str = ""
+    retention: timedelta | None = None
+    topic_id: str = ""
+    held: Mapping[int, tuple[int, int]] | None = None
+
+
+def look_at_kafka(kafka: KafkaAccess | None, topic: str) -> KafkaLook:
+    """Ask Kafka once for all that is needed of it."""
+    if kafka is None:
+        return KafkaLook()
+    look = KafkaLook()
+    try:
+        window = TopicWindow(kafka, topic)
+        look = replace(look, topic_id=window.topic_id())
+        held = {partition: (span.earliest, span.end) for partition, span in window.spans().items()}
+        window.close()
+        look = replace(look, held=held)
+        return replace(look, retention=topic_retention(kafka, topic))
+    except (GamelakeError, KafkaException) as error:
+        return replace(look, trouble=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """One look at a lakehouse."""
+
+    settings: DoctorSettings
+    store: Store
+    kafka: KafkaLook
+    now: datetime
+
+    @classmethod
+    def of(cls, settings: DoctorSettings) -> "Examination":
+        """Open the lakehouse.
+
+        Raises:
+            StoreError: nothing was written there yet.
+        """
+        store = Store(settings.lakehouse.location)
+        generations = [each for name in stream_names(store) for each in Generations(store, name).all()]
+        if not generations:
+            raise StoreError(f"no stream has written to {store.location.uri} yet: there is nothing to examine")
+        # All streams of a lakehouse read one topic.
+        return cls(settings, store, look_at_kafka(settings.kafka, generations[-1].topic), datetime.now(UTC))
+
+    def findings(self) -> Iterator[Finding]:
+        """All that was found, need by need."""
+        tables, policy = table_paths(self.store), load_games(self.settings.games_file).upkeep
+        if self.kafka.trouble:
+            yield warned("kafka", f"it does not tell all ({self.kafka.trouble})", "make ps shows whether it runs")
+        yield from examine_retentions(policy, shortest_log(self.store, tables), self.kafka.retention)
+        for name in stream_names(self.store):
+            yield from examine_stream(self._stream(name), self.now)
+        yield from examine_leases(self.store, self.now)
+        yield from examine_tables(self.store, tables)
+        yield from examine_backups(BackupRecords(self.store).times(), policy, self.now, self._begun())
+        yield passed("books", "make verify proves them, while the stream stands still")
+
+    def _begun(self) -> datetime:
+        generations = [each for name in stream_names(self.store) for each in Generations(self.store, name).all()]
+        return min((datetime.fromisoformat(each.created_at) for each in generations), default=self.now)
+
+    def _stream(self, name: str) -> StreamState:
+        generations = Generations(self.store, name).all()
+        stream = Stream(self.store, name, generations[-1].topic if generations else "")
+        last = stream.last_manifest()
+        state = StreamState(
+            name=name,
+            batches=0 if last is None else last.batch_id + 1,
+            last_batch_at=None if last is None else datetime.fromisoformat(last.written_at),
+        )
+        if not generations:
+            return state
+        try:
+            positions = stream.positions(generations[-1])
+        except CheckpointError as error:
+            return replace(state, trouble=str(error))
+        if self.kafka.held is None:
+            return state
+        waiting, lost = waiting_and_lost(positions, self.kafka.held)
+        same = generations[-1].topic_id == self.kafka.topic_id
+        return replace(state, waiting=waiting, lost=lost if same else 0, same_topic=same)
+
+
+def stream_names(store: Store) -> list[str]:
+    """All streams of a lakehouse, those that keep a state among them."""
+    return [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams/")]
+
+
+if __name__ == "__main__":
+    run(main)

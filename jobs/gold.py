@@ -1,0 +1,106 @@
+"""Keeps the gold tables up to date: one Spark job a round, whose rows are tables.
+
+Which aggregates there are stands in the games contract. Settings come from GAMELAKE_* variables (docs/settings.md).
+SIGTERM ends it after the round that runs.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import Event
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from gamelake.contracts.games import load_games
+from gamelake.gold.keeping import Keeper, Result, Several
+from gamelake.gold.refresh import GoldRefresh
+from gamelake.gold.rounds import Failed, GoldTables, attempt
+from gamelake.lake.store import Store
+from gamelake.lineage.flow import Kind
+from gamelake.lineage.gold import GoldLineage
+from gamelake.lineage.telling import telling
+from gamelake.program import FAILED, OK, run, stop_event
+from gamelake.session import Sessions, own_session
+from gamelake.settings import GoldSettings
+from gamelake.telemetry import gold as telemetry
+from gamelake.telemetry.heartbeat import Heartbeat
+from gamelake.telemetry.options import TelemetryOptions
+from gamelake.telemetry.serving import registry_of_process, served
+
+
+class Told:
+    """Tells the telemetry what rounds tell."""
+
+    def __init__(self, to: telemetry.GoldTelemetry) -> None:
+        self._to = to
+        self.round_done, self.is_well = to.round_done, to.is_well
+
+    def looked_at(self, refresh: GoldRefresh, result: Result) -> None:
+        """A round has come to a table."""
+        self._to.looked_at(
+            telemetry.Look(
+                table=refresh.table,
+                outcome=telemetry.FAILED if isinstance(result, Failed) else result.outcome.value,
+                rows=0 if isinstance(result, Failed) else result.rows_written,
+                every=refresh.definition.spec.interval,
+            )
+        )
+
+
+def main() -> int:
+    """Refresh what is due until it is stopped, or everything once with --once."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--once", action="store_true", help="refresh every table once, print the results as JSON, end")
+    once = parser.parse_args().once
+    settings = GoldSettings.from_env()
+    sessions = partial(own_session, "gold", settings.lakehouse.location, settings.spark_jars)
+    if not once:
+        keep_up(settings, sessions, stop_event())
+        return OK
+    with keeping(settings, sessions, Kind.BATCH) as keeper:
+        results = keeper.once()
+    print(msgspec.json.encode(results).decode())
+    return FAILED if any(isinstance(each, Failed) for each in results) else OK
+
+
+def keep_up(settings: GoldSettings, sessions: Sessions, stop: Event) -> None:
+    """Refresh what is due until it is stopped.
+
+    Raises:
+        ContractError: an aggregate of the contract is none, or can't be kept up as it says.
+    """
+    with keeping(settings, sessions, Kind.STREAMING) as keeper:
+        keeper.until(stop)
+
+
+@contextmanager
+def keeping(settings: GoldSettings, sessions: Sessions, kind: Kind) -> Iterator[Keeper]:
+    """Look after the gold tables until the end of the block."""
+    location = settings.lakehouse.location
+    # Refuses an aggregate that is none before anything starts.
+    tables = GoldTables(Store(location), load_games(settings.games_file))
+    with (
+        observing(settings.telemetry) as observer,
+        telling(settings.lineage, "gold", location) as told,
+        sessions() as spark,
+    ):
+        yield Keeper(tables, partial(in_tasks, spark), Several(observer, GoldLineage(told, kind)))
+
+
+@contextmanager
+def observing(options: TelemetryOptions) -> Iterator[Told]:
+    """Serve the metrics of the gold tables until the end of the block."""
+    registry = registry_of_process()
+    with served(registry, options):
+        yield Told(telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file)))
+
+
+def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Sequence[Result]:
+    """Refresh tables, each in a task of its own."""
+    return spark.sparkContext.parallelize(due, len(due)).map(attempt).collect()
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,158 @@
+"""Keeps the key figures of all games up: one streaming query over silver/events into the tables gold/kpi_*.
+
+Where silver was set back, or rows were brought back, it counts anew by itself. Settings come from GAMELAKE_* variables
+(docs/settings.md). SIGTERM ends it after the batch that runs.
+"""
+
+import argparse
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from threading import Event
+
+from pyspark.sql import SparkSession
+
+from gamelake.kpis.batch import KpiBatches
+from gamelake.kpis.errors import SourceRevisedError
+from gamelake.kpis.generations import Generation
+from gamelake.kpis.lineage import flows
+from gamelake.kpis.query import (
+    QUERY,
+    Beginning,
+    Mode,
+    batches,
+    driver_lease,
+    prepare,
+    run_until,
+    start,
+    wait_for_source,
+)
+from gamelake.kpis.source import SourceLog
+from gamelake.kpis.told import Told
+from gamelake.lake.leases import Lease
+from gamelake.lake.selftest import require_put_if_absent
+from gamelake.lake.store import Store
+from gamelake.lineage.flow import Kind
+from gamelake.lineage.telling import telling
+from gamelake.program import OK, run, stop_event
+from gamelake.session import Sessions, own_session
+from gamelake.settings import KpiSettings
+from gamelake.telemetry.heartbeat import Heartbeat
+from gamelake.telemetry.kpis import KpiTelemetry
+from gamelake.telemetry.listener import ProgressListener
+from gamelake.telemetry.options import TelemetryOptions
+from gamelake.telemetry.serving import registry_of_process, served
+
+log = logging.getLogger(QUERY)
+
+
+def main() -> int:
+    """Run the query until it is stopped, or until silver's present end with --available-now."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--available-now", action="store_true", help="count what silver holds now, then end")
+    parser.add_argument("--rebuild", action="store_true", help="count all of silver again, from its beginning")
+    arguments = parser.parse_args()
+    asked = Asked(
+        Mode.AVAILABLE_NOW if arguments.available_now else Mode.CONTINUOUS,
+        Beginning.ANEW if arguments.rebuild else Beginning.WHERE_IT_STOPPED,
+    )
+    settings = KpiSettings.from_env()
+    sessions = partial(own_session, QUERY, settings.lakehouse.location, settings.spark_jars)
+    keep_up(settings, sessions, stop_event(), asked)
+    return OK
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """When the query ends by itself, and where it begins."""
+
+    mode: Mode = Mode.CONTINUOUS
+    beginning: Beginning = Beginning.WHERE_IT_STOPPED
+
+    @property
+    def kind(self) -> Kind:
+        """What the lineage calls it."""
+        return Kind.BATCH if self.mode is Mode.AVAILABLE_NOW else Kind.STREAMING
+
+
+def keep_up(settings: KpiSettings, sessions: Sessions, stop: Event, asked: Asked = Asked()) -> None:
+    """Run the query until it is stopped, or has come to where it is asked to end.
+
+    Raises:
+        GamelakeError: what ended the query, or that it may not start.
+    """
+    store = Store(settings.lakehouse.location)
+    require_put_if_absent(store)
+    with (
+        driver_lease(store) as driver,
+        observing(settings.telemetry) as telemetry,
+        telling(settings.lineage, "kpis", settings.lakehouse.location) as lineage,
+    ):
+        source_id = wait_for_source(store, stop, telemetry.idled)
+        if source_id is None:
+            return
+        query = _Query(settings, store, source_id, driver, telemetry)
+        begun = query.begin(asked.beginning)
+        lineage.tell(*flows(begun.generation.app_id, asked.kind))
+        with sessions() as spark:
+            if settings.telemetry.are_wanted:
+                spark.streams.addListener(ProgressListener(telemetry))
+            while not query.has_ended(spark, begun, stop, asked.mode):
+                begun = query.begin(Beginning.ANEW)
+                lineage.tell(*flows(begun.generation.app_id, asked.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A query that may start: its checkpoint, what it looks at, its batch function."""
+
+    generation: Generation
+    source: SourceLog
+    body: KpiBatches
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """The query, as often as it begins."""
+
+    settings: KpiSettings
+    store: Store
+    source_id: str
+    driver: Lease
+    telemetry: KpiTelemetry
+
+    def begin(self, beginning: Beginning) -> _Begun:
+        """Find where to begin; anew, if silver was revised since the last time."""
+        try:
+            generation, source = prepare(self.settings, self.store, self.source_id, beginning)
+        except SourceRevisedError as error:
+            log.warning("%s: counting all of silver again", error)
+            generation, source = prepare(self.settings, self.store, self.source_id, Beginning.ANEW)
+        body = batches(self.settings, self.store, generation, source, self.driver)
+        self.telemetry.watch(source.waiting_since)
+        body.observer = Told(self.telemetry, body.tables)
+        return _Begun(generation, source, body)
+
+    def has_ended(self, spark: SparkSession, begun: _Begun, stop: Event, mode: Mode) -> bool:
+        """Run to the end; gives whether it is one, and not a beginning anew."""
+        try:
+            run_until(stop, start(spark, self.settings, begun.generation, begun.body, mode), begun.body, begun.source)
+        except SourceRevisedError as error:
+            log.warning("%s: counting all of silver again", error)
+            spark.sparkContext.setLogLevel("WARN")
+            return False
+        return True
+
+
+@contextmanager
+def observing(options: TelemetryOptions) -> Iterator[KpiTelemetry]:
+    """Serve the metrics of the KPI query until the end of the block."""
+    registry = registry_of_process()
+    with served(registry, options):
+        yield KpiTelemetry(QUERY, registry, Heartbeat(options.heartbeat_file))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,81 @@
+"""Keeps what live operations act on: each player's state in a compacted topic, and signals about games.
+
+Settings come from GAMELAKE_* variables (docs/settings.md). SIGTERM ends it after the batch that runs.
+"""
+
+import argparse
+from functools import partial
+from threading import Event
+
+from gamelake.contracts.games import load_games
+from gamelake.fanout.batch import OpenStream
+from gamelake.fanout.query import Mode, prepare, run_until, start
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables
+from gamelake.lineage.flow import Kind
+from gamelake.lineage.telling import telling
+from gamelake.live_ops.detector import Detector
+from gamelake.live_ops.lineage import flow
+from gamelake.live_ops.query import live_ops
+from gamelake.live_ops.told import Told
+from gamelake.program import OK, run, stop_event
+from gamelake.session import Sessions, own_session
+from gamelake.settings.live_ops import LiveOpsSettings
+from gamelake.silver.comments import EventComments
+from gamelake.telemetry.listener import ProgressListener
+from gamelake.telemetry.live_ops import LiveOpsTelemetry
+from gamelake.telemetry.observing import observing
+from gamelake.telemetry.serving import registry_of_process
+from gamelake.telemetry.stream import Observed
+
+
+def main() -> int:
+    """Run the query until it is stopped, or until the topic's present end with --available-now."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--available-now", action="store_true", help="take what the topic holds now, then end")
+    mode = Mode.AVAILABLE_NOW if parser.parse_args().available_now else Mode.CONTINUOUS
+    settings = LiveOpsSettings.from_env()
+    reading = settings.reading
+    sessions = partial(own_session, reading.stream, reading.lakehouse.location, reading.spark_jars)
+    keep_up(settings, sessions, stop_event(), mode)
+    return OK
+
+
+def keep_up(settings: LiveOpsSettings, sessions: Sessions, stop: Event, mode: Mode = Mode.CONTINUOUS) -> None:
+    """Run the query until it is stopped, or has come to where it is asked to end.
+
+    Raises:
+        GamelakeError: what ended the query, or that it may not start.
+    """
+    reading = settings.reading
+    store, detector, registry = Store(reading.lakehouse.location), Detector(), registry_of_process()
+    told = Told(LiveOpsTelemetry(reading.stream, registry), detector)
+    comments = EventComments(load_games(reading.games_file), store)
+    with DeltaTables(reading.lakehouse.location, comments) as tables:
+        source = prepare(reading, store, tables)
+        with (
+            observing(reading.telemetry, _observed(settings, source), reading.kafka, registry) as telemetry,
+            telling(reading.lineage, "live_ops", reading.lakehouse.location) as lineage,
+            sessions() as spark,
+        ):
+            kind = Kind.BATCH if mode is Mode.AVAILABLE_NOW else Kind.STREAMING
+            lineage.tell(flow(settings, source.generation.query_id, kind))
+            if reading.telemetry.are_wanted:
+                spark.streams.addListener(ProgressListener(telemetry))
+            parts = live_ops(settings, source, store, spark, detector, told)
+            parts.body.observer = telemetry
+            run_until(stop, start(spark, reading, source, parts.body, mode), parts.body)
+            parts.keeper.refresh()
+
+
+def _observed(settings: LiveOpsSettings, source: OpenStream) -> Observed:
+    return Observed(
+        query=settings.reading.stream,
+        topic=settings.reading.topic,
+        trigger_seconds=settings.reading.trigger_interval.total_seconds(),
+        positions=source.stream.positions(source.generation),
+    )
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,47 @@
+"""Writes damaged entries of a table's log anew, from the manifests of the batches that they were of.
+
+The streams go on meanwhile. Prints one JSON document, a line for each entry. Settings come from GAMELAKE_* variables
+(docs/settings.md). No Spark, no Kafka. Ends with 2 where an entry was of no batch, and changes nothing.
+"""
+
+import argparse
+import sys
+
+import msgspec
+
+from gamelake.lake.store import Store
+from gamelake.maintenance.mending import LogMending, Mended
+from gamelake.program import FAILED, OK, run
+from gamelake.settings import LakehouseSettings
+
+
+def main() -> int:
+    """Mend, or say what would be written."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", metavar="TABLE", help="such as silver/kart_rumble_events")
+    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be written, and change nothing")
+    parser.add_argument("--yes", action="store_true", help="don't ask")
+    arguments = parser.parse_args()
+    if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
+        parser.error("nobody is there to ask: say --yes or --dry-run")
+    mending = LogMending(Store(LakehouseSettings.from_env().location), arguments.table)
+    outlook = mending.outlook()
+    if arguments.dry_run or not outlook:
+        return _print(outlook)
+    if not (arguments.yes or _confirmed(outlook)):
+        return FAILED
+    return _print(mending.mend())
+
+
+def _confirmed(outlook: list[Mended]) -> bool:
+    print(msgspec.json.format(msgspec.json.encode(outlook)).decode(), file=sys.stderr)
+    return input("Type yes to write the entries anew: ").strip() == "yes"
+
+
+def _print(results: list[Mended]) -> int:
+    print(msgspec.json.format(msgspec.json.encode(results)).decode())
+    return OK
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,156 @@
+"""Sets tables back to what they were: at a version, at a time, or before a batch. Shows first what that would change.
+
+The streams go on, and neither lose nor double a record; gold and the key figures come right by themselves. With
+--bring-back, events of the batches whose rows go are decoded once more from bronze and land again, as the newest code
+and contract have them. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md). Without
+--bring-back it needs no Spark, and never Kafka. What is set back can be set forth again in the same way.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import msgspec
+
+from gamelake.errors import SettingsError
+from gamelake.lake.listing import appended_tables, games_of
+from gamelake.lake.rewrites import revision_of, upkeep_of
+from gamelake.lake.store import Store
+from gamelake.maintenance.restoring import Restored, TableRestore
+from gamelake.maintenance.restoring_games import GameRestore, names_in
+from gamelake.maintenance.table_history import NONE_YET, TableHistory
+from gamelake.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of, game_table
+from gamelake.program import FAILED, OK, moment, run
+from gamelake.replay.batches import offsets_of, streams_in
+from gamelake.replay.landing import Asked, Replayed
+from gamelake.replay.opening import replayer
+from gamelake.replay.selection import Selection
+from gamelake.settings import LakehouseSettings
+from gamelake.settings.replay import ReplaySettings
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What was set back, by which streams the rows came that went, and what was brought back afterwards."""
+
+    restored: tuple[Restored, ...]
+    streams: tuple[str, ...]
+    brought_back: Replayed | None = None
+
+
+def main() -> int:
+    """Set back, or say what would change."""
+    arguments = _arguments()
+    store = Store(LakehouseSettings.from_env().location)
+    # What --bring-back needs is asked for before anything is changed.
+    replays = ReplaySettings.from_env() if arguments.bring_back else None
+    restored = _set_back(store, arguments)
+    if restored is None:
+        return FAILED
+    batches = {batch for each in restored for batch in each.batches}
+    outcome = Outcome(restored=restored, streams=streams_in(store, batches))
+    lacking = frozenset(each.table for each in restored if each.table == SILVER_EVENTS or game_of(each.table))
+    if replays is None or arguments.dry_run or not lacking:
+        return _print(outcome)
+    offsets = offsets_of(store, batches)
+    with replayer("restore", replays) as opened:
+        brought = opened.replay(Asked(Selection(source=BRONZE_EVENTS, offsets=offsets), lacking)) if offsets else None
+    return _print(msgspec.structs.replace(outcome, brought_back=brought))
+
+
+def _set_back(store: Store, arguments: argparse.Namespace) -> tuple[Restored, ...] | None:
+    """What was set back, or would be; None if the person said no."""
+    names = _names(store, arguments)
+    with ExitStack() as stack:
+        # All leases before anything is looked at: what is shown is what is done.
+        if not arguments.dry_run:
+            stack.enter_context(revision_of(store))
+        leases = [] if arguments.dry_run else [stack.enter_context(upkeep_of(store, name)) for name in names]
+        restores = [_restore(store, history, arguments) for history in _histories(store, names, arguments)]
+        outlooks = [each.outlook() for each in restores]
+        if arguments.dry_run:
+            return tuple(outlooks)
+        if not (arguments.yes or _confirmed(outlooks)):
+            return None
+        return tuple(each.commit(lease) for each, lease in zip(restores, leases, strict=True))
+
+
+def _restore(store: Store, history: TableHistory, arguments: argparse.Namespace) -> TableRestore | GameRestore:
+    if arguments.version is not None:
+        version = history.at_version(arguments.version)
+    elif arguments.before_batch is not None:
+        version = history.before_batch(arguments.before_batch)
+    else:
+        version = history.at_time_or_none_yet(arguments.time)
+    whole = TableRestore(store, history, version)
+    if arguments.game and history.table == SILVER_EVENTS:
+        return GameRestore(whole, names_in(store, game_table(arguments.game)))
+    return whole
+
+
+def _histories(store: Store, names: Sequence[str], arguments: argparse.Namespace) -> list[TableHistory]:
+    """The logs of the tables; a time before all of them is more likely a mistake than meant."""
+    histories = [TableHistory.read(store, name) for name in names]
+    if arguments.time and all(each.at_time_or_none_yet(arguments.time) == NONE_YET for each in histories):
+        histories[0].at_time(arguments.time)
+    return histories
+
+
+def _names(store: Store, arguments: argparse.Namespace) -> list[str]:
+    if arguments.game:
+        if arguments.game not in games_of(store):
+            raise SettingsError(f"'{arguments.game}' is no game; these are: {', '.join(games_of(store))}")
+        return sorted([SILVER_EVENTS, game_table(arguments.game)])
+    there = appended_tables(store)
+    if unknown := sorted(set(arguments.tables) - set(there)):
+        raise SettingsError(
+            f"'{unknown[0]}' is no table that can be set back (gold follows silver); these are: {', '.join(there)}"
+        )
+    return sorted(set(arguments.tables)) if arguments.tables else there
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events")
+    parser.add_argument("--game", help="one game: its own table, and its rows in silver/events")
+    parser.add_argument("--all", action="store_true", help="all tables but gold, which follows silver")
+    to = parser.add_mutually_exclusive_group(required=True)
+    to.add_argument("--version", type=int, help="as this version of the table was")
+    to.add_argument("--time", type=moment, help="as it was then, such as 2026-11-22T14:00:00Z")
+    to.add_argument("--before-batch", type=int, metavar="BATCH", help="as it was before it took this batch")
+    parser.add_argument("--bring-back", action="store_true", help="then decode the events that went again from bronze")
+    parser.add_argument("--dry-run", action="store_true", help="say exactly what would change, and change nothing")
+    parser.add_argument("--yes", action="store_true", help="don't ask")
+    arguments = parser.parse_args()
+    if problem := _problem(arguments):
+        parser.error(problem)
+    return arguments
+
+
+def _problem(arguments: argparse.Namespace) -> str:
+    """What does not go together; empty if all does."""
+    if [arguments.all, bool(arguments.tables), arguments.game is not None].count(True) != 1:
+        return "name the tables, or say --game or --all"
+    if arguments.all and arguments.time is None:
+        return "--all goes with --time: tables have versions and batches of their own"
+    if arguments.game and arguments.version is not None:
+        return "--game goes with --time or --before-batch: its tables have versions of their own"
+    if arguments.bring_back and arguments.all:
+        return "--bring-back reads bronze, which --all sets back too; name the silver tables, or a game"
+    if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
+        return "nobody is there to ask: say --yes or --dry-run"
+    return ""
+
+
+def _confirmed(outlooks: Sequence[Restored]) -> bool:
+    print(msgspec.json.format(msgspec.json.encode(outlooks)).decode(), file=sys.stderr)
+    return input("Type yes to set the tables back: ").strip() == "yes"
+
+
+def _print(outcome: Outcome) -> int:
+    print(msgspec.json.format(msgspec.json.encode(outcome)).decode())
+    return OK
+
+
+if __name__ == "__main__":
+    run(main)

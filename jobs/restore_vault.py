@@ -1,0 +1,80 @@
+"""Puts players back into the vault from a backup; whoever is there stays, whoever was erased since stays erased.
+
+Erasures are taken from the vault, the backup, the lakehouse's account of erasures and each file of --erasures. Prints
+one JSON document. Reads GAMELAKE_VAULT, GAMELAKE_VAULT_CREDENTIALS_FILE, GAMELAKE_VAULT_KEYS_FILE and
+GAMELAKE_LAKEHOUSE (docs/settings.md). Start the front door afterwards, and run it again after a failure. Ends with 1 if
+players were put back whose key-encryption key is not in the file of keys.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+
+import msgspec
+
+from gamelake.lake.store import Store
+from gamelake.maintenance.erasure_records import ErasureRecords
+from gamelake.program import FAILED, OK, run
+from gamelake.settings import LakehouseSettings, VaultSettings
+from gamelake.vault.backup import Contents, Restored, check_backup, erasures_in, restore
+from gamelake.vault.opening import open_vault
+from gamelake.vault.secrecy import VaultKeys
+from gamelake.vault.vault import Erasure
+
+log = logging.getLogger(__name__)
+
+
+class _Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What the job prints; without `restored` nothing was done."""
+
+    backup: Contents
+    erasures: int
+    restored: Restored | None = None
+
+
+def main() -> int:
+    """Check everything, then the erasures, then the players."""
+    arguments = _arguments()
+    settings = VaultSettings.from_env()
+    keys = VaultKeys.read(settings.keys_file)
+    contents = check_backup(arguments.file, keys)
+    erasures = _recorded_in_the_lakehouse(arguments)
+    for file in (arguments.file, *arguments.erasures):
+        check_backup(file, keys)
+        erasures += erasures_in(file)
+    result = _Result(backup=contents, erasures=len({each.pseudonym for each in erasures}))
+    if not arguments.dry_run:
+        vault = open_vault(settings.access)
+        erased_again = vault.enforce(erasures)
+        restored = restore(vault, keys, arguments.file, lambda count: log.info("%d players were looked at", count))
+        vault.destroy_remains()
+        vault.close()
+        result = msgspec.structs.replace(result, restored=msgspec.structs.replace(restored, erased_again=erased_again))
+    print(msgspec.json.format(msgspec.json.encode(result)).decode())
+    return FAILED if result.restored is not None and result.restored.unreadable else OK
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="the backup")
+    parser.add_argument(
+        "--erasures", type=Path, action="append", default=[], metavar="FILE", help="exported erasures, or newer backups"
+    )
+    parser.add_argument("--without-lakehouse", action="store_true", help="no lakehouse has an account of erasures")
+    parser.add_argument("--dry-run", action="store_true", help="check the files and say what they hold, change nothing")
+    return parser.parse_args()
+
+
+def _recorded_in_the_lakehouse(arguments: argparse.Namespace) -> list[Erasure]:
+    if arguments.without_lakehouse:
+        return []
+    requests = ErasureRecords(Store(LakehouseSettings.from_env().location)).requests()
+    return [
+        Erasure(number=0, game=each.game, pseudonym=pseudonym, erased_at=each.requested_at, erased_by=each.requested_by)
+        for each in requests
+        for pseudonym in each.pseudonyms
+    ]
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,48 @@
+"""Wraps all players' keys with the vault's current key-encryption key; the front door goes on meanwhile.
+
+First give the file a new key: `jobs/vault_keys.py add`. Prints one JSON document. Reads GAMELAKE_VAULT,
+GAMELAKE_VAULT_CREDENTIALS_FILE and GAMELAKE_VAULT_KEYS_FILE (docs/settings.md). Exits with 0 if only the current key is
+needed now, 1 if players are left that can't be read, 4 if the vault did not answer: then run it again.
+"""
+
+import argparse
+import logging
+
+import msgspec
+
+from gamelake.program import FAILED, OK, run
+from gamelake.settings import VaultSettings
+from gamelake.vault.opening import open_vault
+from gamelake.vault.rotation import Rotation, rewrap_all
+from gamelake.vault.secrecy import VaultKeys
+
+log = logging.getLogger(__name__)
+
+
+class _Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What the job prints; `no_longer_needed` are keys that only older backups may want."""
+
+    rotation: Rotation
+    no_longer_needed: tuple[str, ...]
+
+
+def main() -> int:
+    """Rewrap, or say what would be rewrapped."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry-run", action="store_true", help="say which keys wrap how many players, change nothing")
+    arguments = parser.parse_args()
+    settings = VaultSettings.from_env()
+    keys, vault = VaultKeys.read(settings.keys_file), open_vault(settings.access)
+    if arguments.dry_run:
+        by_key = vault.players_by_key()
+        rotation = Rotation(current=keys.current, rewrapped=0, unreadable=(), wrapped_by=by_key)
+    else:
+        rotation = rewrap_all(vault, keys, lambda count: log.info("%d players' keys were wrapped anew", count))
+    vault.close()
+    unneeded = tuple(sorted(set(keys.ids) - set(rotation.wrapped_by) - {keys.current}))
+    print(msgspec.json.format(msgspec.json.encode(_Result(rotation=rotation, no_longer_needed=unneeded))).decode())
+    return OK if rotation.is_complete or arguments.dry_run else FAILED
+
+
+if __name__ == "__main__":
+    run(main)

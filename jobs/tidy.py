@@ -1,0 +1,119 @@
+"""Removes history that is older than its retention: log entries, manifests, Spark's old checkpoints, claims of leases.
+
+What stood in log entries and manifests is kept as statements, checked before anything goes, so that the books, restores
+within the window and the proofs of erasures need nothing older. Entries that gold or the key figures have yet to read
+stay. The retention stands in the games contract. The streams go on meanwhile. Prints one JSON document. Settings come
+from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import msgspec
+
+from gamelake.contracts.games import GamesContract, load_games
+from gamelake.errors import SettingsError
+from gamelake.gold.refresh import GoldRefresh
+from gamelake.gold.rounds import GoldTables
+from gamelake.gold.table import GoldTable
+from gamelake.kpis.generations import Generations
+from gamelake.kpis.source import needed_from
+from gamelake.lake.listing import own_tables
+from gamelake.lake.store import Store
+from gamelake.maintenance.tidying import Plan, Tidied, Tidying
+from gamelake.naming import SILVER_EVENTS
+from gamelake.program import FAILED, OK, run
+from gamelake.settings import TableSettings
+
+log = logging.getLogger("tidy")
+
+# More would wait less for the store, and want the memory of as many logs.
+_TABLES_AT_ONCE = 2
+
+
+def main() -> int:
+    """Tidy up, or say what would be removed."""
+    arguments = _arguments()
+    settings = TableSettings.from_env()
+    store, contract = Store(settings.lakehouse.location), load_games(settings.games_file)
+    retention = arguments.retain or contract.upkeep.retention
+    if retention < contract.upkeep.least_retention:
+        raise SettingsError(
+            f"--retain-hours {retention / timedelta(hours=1):g} is less than a restore or a query may ask for "
+            f"({contract.upkeep.least_retention / timedelta(hours=1):g}), by upkeep: in the games contract"
+        )
+    since = datetime.now(UTC) - retention
+    tidying = Tidying(store=store, since=since, needed_from=followed_from(store, contract))
+    if arguments.dry_run:
+        return _print([plan.account() for plan in _plans(tidying)])
+    if not (arguments.yes or _confirmed(since)):
+        return FAILED
+    return _print([plan.carry_out(store) for plan in _plans(tidying)])
+
+
+def _plans(tidying: Tidying) -> Iterator[Plan]:
+    yield from tidying.plans(own_tables(tidying.store))
+    yield from old_kpi_checkpoints(tidying)
+
+
+def followed_from(store: Store, contract: GamesContract) -> dict[str, int]:
+    """Of each table that gold or the key figures follow, the version that the slowest has come to."""
+    slowest: dict[str, int] = {}
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        for source, version in pool.map(lambda each: _come_to(store, each), GoldTables(store, contract).now()):
+            if version is not None:
+                slowest[source] = min(version, slowest.get(source, version))
+    generations = Generations(store).all()
+    kpis = needed_from(store, generations[-1]) if generations else None
+    if kpis is not None:
+        slowest[SILVER_EVENTS] = min(kpis, slowest.get(SILVER_EVENTS, kpis))
+    return slowest
+
+
+def _come_to(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:
+    gold = GoldTable.open(store, refresh.table, refresh.definition)
+    return refresh.source, gold.position.version if gold is not None and gold.position is not None else None
+
+
+def old_kpi_checkpoints(tidying: Tidying) -> Iterator[Plan]:
+    """Checkpoints of the key figures' generations that another has followed, longer ago than history is kept."""
+    over = [
+        former
+        for former, after in pairwise(Generations(tidying.store).all())
+        if datetime.fromisoformat(after.created_at) < tidying.since
+    ]
+    files = [each for former in over for each in tidying.store.objects(former.checkpoint)]
+    if files:
+        yield Plan("old checkpoints of the key figures", files)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--retain-hours", type=float, help="keep history for so long; default: the contract's")
+    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be removed, and remove nothing")
+    parser.add_argument("--yes", action="store_true", help="don't ask")
+    arguments = parser.parse_args()
+    if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
+        parser.error("nobody is there to ask: say --yes or --dry-run")
+    arguments.retain = None if arguments.retain_hours is None else timedelta(hours=arguments.retain_hours)
+    return arguments
+
+
+def _confirmed(since: datetime) -> bool:
+    print(f"History before {since:%Y-%m-%d %H:%M} can't be brought back.", file=sys.stderr)
+    return input("Type yes to go on: ").strip() == "yes"
+
+
+def _print(results: Sequence[Tidied]) -> int:
+    told = [each for each in results if each.deleted_files or each.kept]
+    print(msgspec.json.format(msgspec.json.encode(told)).decode())
+    return OK
+
+
+if __name__ == "__main__":
+    run(main)

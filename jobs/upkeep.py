@@ -1,0 +1,211 @@
+"""Runs the rounds of upkeep when they are due: compaction, vacuum, and whatever else the schedule names.
+
+Which round runs when stands in contracts/schedule.yaml. One round runs at a time, as a program of its own, over all
+processes that have the same lakehouse; one that was missed is made up for once, one that failed is tried again. What
+ran when is kept in the lakehouse. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark. SIGTERM ends it
+after the round that runs, or with that round after GAMELAKE_UPKEEP_GRACE_SECONDS.
+"""
+
+import argparse
+import logging
+import math
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from importlib.util import find_spec
+from threading import Event
+
+import msgspec
+
+from gamelake.contracts.games import load_games
+from gamelake.contracts.schedule import ScheduledRound, load_schedule
+from gamelake.errors import ContractError, SettingsError
+from gamelake.lake.selftest import require_put_if_absent
+from gamelake.lake.store import Store
+from gamelake.maintenance.kept_by_kafka import topic_retention
+from gamelake.maintenance.retentions import Span, applicable, fits, promised
+from gamelake.maintenance.round_runs import Outcome, Programs
+from gamelake.maintenance.scheduler import Planned, Scheduler
+from gamelake.program import FAILED, OK, run, stop_event
+from gamelake.settings.upkeep import UpkeepSettings
+from gamelake.telemetry.heartbeat import Heartbeat
+from gamelake.telemetry.repeating import Repeating
+from gamelake.telemetry.serving import registry_of_process, served
+from gamelake.telemetry.upkeep import RoundFigures, TableFigures, UpkeepMetric, UpkeepTelemetry
+
+log = logging.getLogger("upkeep")
+
+_ROUNDS_EVERY, _RETENTIONS_EVERY = timedelta(seconds=15), timedelta(minutes=5)
+_LOOK = ScheduledRound(
+    name="look", when="every 1 hours", job="compact", arguments=("--here", "--dry-run"), at_most_hours=0.25
+)
+
+
+class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A round as `--plan` shows it."""
+
+    round: str
+    when: str
+    next_at: datetime
+    last_success: datetime | None
+    failures: int
+    command: str
+
+
+def main() -> int:
+    """Run what is due until it is stopped, or one round, or say what runs when."""
+    arguments = _arguments()
+    settings = UpkeepSettings.from_env()
+    rounds = load_schedule(settings.schedule_file).rounds
+    _require_jobs(rounds)
+    scheduler = Scheduler(Store(settings.lakehouse.location), rounds, Programs(settings.grace))
+    if arguments.plan:
+        return _print([_as_planned(each) for each in scheduler.plan()])
+    if arguments.once is None:
+        keep_up(settings, rounds)
+        return OK
+    told = scheduler.once(_named(rounds, arguments.once), stop_event())
+    _print([told])
+    return OK if told.outcome is Outcome.OK else FAILED
+
+
+def keep_up(settings: UpkeepSettings, rounds: Sequence[ScheduledRound]) -> None:
+    """Run what is due until it is stopped, and tell Prometheus of it."""
+    stop, registry = stop_event(), registry_of_process()
+    store = Store(settings.lakehouse.location)
+    require_put_if_absent(store)
+    telemetry = UpkeepTelemetry(registry, Heartbeat(settings.telemetry.heartbeat_file))
+    programs = Programs(settings.grace, telemetry.is_well)
+    tables = TableLooks(programs, telemetry, settings.measure_interval)
+    scheduler = Scheduler(store, rounds, programs, telemetry.is_well, tables.if_due)
+    with (
+        served(registry, settings.telemetry),
+        Repeating("a look at the rounds", partial(_look_at_rounds, scheduler, telemetry), _ROUNDS_EVERY),
+        Repeating("a look at retentions", partial(_look_at_retentions, settings, telemetry), _RETENTIONS_EVERY),
+    ):
+        scheduler.until(stop)
+
+
+class TableLooks:
+    """Looks at what waits in the tables, by the dry run of compaction.
+
+    That is a program too, and between rounds: what reads tables takes more memory than all else here.
+    """
+
+    def __init__(self, programs: Programs, telemetry: UpkeepTelemetry, interval: timedelta) -> None:
+        self._programs = programs
+        self._telemetry = telemetry
+        self._interval = interval
+        self._looked_at = -math.inf
+
+    def if_due(self, stop: Event) -> None:
+        """Look, unless that was done a moment ago."""
+        if time.monotonic() - self._looked_at < self._interval.total_seconds():
+            return
+        self._looked_at = time.monotonic()
+        looked = self._programs.run(_LOOK, stop)
+        try:
+            found = msgspec.json.decode(looked.printed, type=list[_Waiting])
+        except msgspec.DecodeError:
+            log.warning("a look at the tables failed: it %s", looked.problem or "said nothing")
+            return
+        tables = sorted({each.table for each in found})
+        self._telemetry.tables([_of_table(each, found) for each in tables])
+        self._telemetry.looked()
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    """What the dry run says of a table, in one part or two."""
+
+    table: str
+    files: int = 0
+    bytes: int = 0
+    left_files: int = 0
+
+
+def _of_table(table: str, found: Sequence[_Waiting]) -> TableFigures:
+    parts = [each for each in found if each.table == table]
+    return TableFigures(
+        table,
+        sum(each.files for each in parts),
+        sum(each.bytes for each in parts),
+        sum(each.left_files for each in parts),
+    )
+
+
+def _look_at_rounds(scheduler: Scheduler, telemetry: UpkeepTelemetry) -> None:
+    telemetry.rounds([_figures(each) for each in scheduler.plan()])
+
+
+def _look_at_retentions(settings: UpkeepSettings, telemetry: UpkeepTelemetry) -> None:
+    spans = promised(load_games(settings.games_file).upkeep)
+    _tell_retentions(spans, telemetry)
+    if settings.topic is not None:
+        spans[Span.KAFKA] = topic_retention(settings.topic.kafka, settings.topic.name)
+        _tell_retentions(spans, telemetry)
+
+
+def _tell_retentions(spans: dict[Span, timedelta], telemetry: UpkeepTelemetry) -> None:
+    rules = {(rule.longer.value, rule.shorter.value): fits(rule, spans) for rule in applicable(spans)}
+    telemetry.retentions({span.value: kept for span, kept in spans.items()}, rules)
+
+
+def _figures(planned: Planned) -> RoundFigures:
+    record, done = planned.record, planned.record.done
+    return RoundFigures(
+        name=planned.scheduled.name,
+        last_success=record.succeeded_at or record.known_since,
+        next_at=planned.next_at,
+        interval=planned.scheduled.cadence.period,
+        seconds=record.seconds,
+        failures=record.failures_so_far,
+        runs={Outcome.OK: record.runs_ok, Outcome.FAILED: record.runs_failed},
+        totals={
+            UpkeepMetric.PACKED_FILES: done.packed_files,
+            UpkeepMetric.PACKED_BYTES: done.packed_bytes,
+            UpkeepMetric.FREED_FILES: done.freed_files,
+            UpkeepMetric.FREED_BYTES: done.freed_bytes,
+        },
+    )
+
+
+def _as_planned(planned: Planned) -> PlannedRun:
+    return PlannedRun(
+        round=planned.scheduled.name,
+        when=planned.scheduled.when,
+        next_at=planned.next_at,
+        last_success=planned.record.succeeded_at,
+        failures=planned.record.failures_so_far,
+        command=planned.scheduled.command,
+    )
+
+
+def _require_jobs(rounds: Sequence[ScheduledRound]) -> None:
+    for each in rounds:
+        if each.job == "upkeep" or find_spec(f"jobs.{each.job}") is None:
+            raise ContractError(f"the round '{each.name}' of the schedule names no job: there is no jobs/{each.job}.py")
+
+
+def _named(rounds: Sequence[ScheduledRound], name: str) -> ScheduledRound:
+    for each in rounds:
+        if each.name == name:
+            return each
+    raise SettingsError(f"the schedule has no round '{name}'; these are: {', '.join(each.name for each in rounds)}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--once", metavar="ROUND", help="run this round now, whether it is due or not, and end")
+    instead.add_argument("--plan", "--dry-run", action="store_true", help="say when each round runs next, and end")
+    return parser.parse_args()
+
+
+def _print(results: Sequence[msgspec.Struct]) -> int:
+    print(msgspec.json.format(msgspec.json.encode(results)).decode())
+    return OK
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,118 @@
+"""Deletes files that no version within the retention needs; what was deleted can't be brought back.
+
+Looks at all tables, or at those that are named. The retention stands in the games contract; one that is shorter than
+what a restore, a query or the KPI query may still need is refused, but for a table that --force names. Prints one JSON
+document. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from gamelake.contracts.games import GamesContract, load_games
+from gamelake.errors import SettingsError
+from gamelake.kpis.generations import Generations
+from gamelake.kpis.source import needed_since
+from gamelake.lake.listing import table_paths
+from gamelake.lake.rewrites import upkeep_of
+from gamelake.lake.store import Store
+from gamelake.maintenance.readers import Reader, require_kept
+from gamelake.maintenance.vacuum import Superfluous, TableVacuum, Vacuumed
+from gamelake.naming import SILVER_EVENTS
+from gamelake.program import FAILED, OK, run
+from gamelake.settings import TableSettings
+
+log = logging.getLogger("vacuum")
+
+# More would wait less for the store, and want the memory of as many logs.
+_TABLES_AT_ONCE = 2
+
+
+def main() -> int:
+    """Delete, or say what would be deleted."""
+    arguments = _arguments()
+    settings = TableSettings.from_env()
+    store, contract = Store(settings.lakehouse.location), load_games(settings.games_file)
+    now = datetime.now(UTC)
+    since = now - (arguments.retain or contract.upkeep.retention)
+    names = _names(store, [*arguments.tables, *arguments.force])
+    for name in names:
+        if name not in arguments.force:
+            require_kept(name, since, readers(store, contract, name, now))
+    vacuums = [TableVacuum(store, name, since) for name in names]
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        found = list(zip(vacuums, pool.map(TableVacuum.superfluous, vacuums), strict=True))
+    would = [vacuum.account(files) for vacuum, files in found]
+    if arguments.dry_run:
+        return _print(would)
+    if not (arguments.yes or _confirmed(would)):
+        return FAILED
+    return _print([_vacuumed(vacuum, files) for vacuum, files in found])
+
+
+def readers(store: Store, contract: GamesContract, table: str, now: datetime) -> Iterator[Reader]:
+    """Who may still need older versions of a table."""
+    policy = contract.upkeep
+    yield Reader("a restore (upkeep.restore_window_days)", now - timedelta(days=policy.restore_window_days))
+    yield Reader("a query (upkeep.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
+    if table == SILVER_EVENTS:
+        generations = Generations(store).all()
+        since = needed_since(store, generations[-1]) if generations else None
+        if since is not None:
+            yield Reader("the KPI query, which has come no further,", since)
+
+
+def _vacuumed(vacuum: TableVacuum, files: Sequence[Superfluous]) -> Vacuumed:
+    if not files:
+        return vacuum.account(files)
+    with upkeep_of(vacuum.store, vacuum.table):
+        done = vacuum.delete(files)
+    log.info("%s: %d files, %.1f MiB", done.table, done.replaced_files + done.orphaned_files, done.bytes / 2**20)
+    return done
+
+
+def _names(store: Store, wanted: Sequence[str]) -> list[str]:
+    there = table_paths(store)
+    if unknown := sorted(set(wanted) - set(there)):
+        raise SettingsError(f"there is no table '{unknown[0]}'; these are: {', '.join(there)}")
+    return sorted(set(wanted)) or there
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
+    parser.add_argument("--retain-hours", type=float, help="keep versions for so long; default: the contract's")
+    parser.add_argument(
+        "--force", action="append", default=[], metavar="TABLE", help="take this table although somebody may need it"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be deleted, and delete nothing")
+    parser.add_argument("--yes", action="store_true", help="don't ask")
+    arguments = parser.parse_args()
+    hours = arguments.retain_hours
+    if hours is not None and not hours > 0:
+        parser.error("--retain-hours must be more than 0: the file that a query has just opened would go")
+    if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
+        parser.error("nobody is there to ask: say --yes or --dry-run")
+    arguments.retain = None if hours is None else timedelta(hours=hours)
+    return arguments
+
+
+def _confirmed(would: Sequence[Vacuumed]) -> bool:
+    files = sum(each.replaced_files + each.orphaned_files for each in would)
+    size = sum(each.bytes for each in would) / 2**20
+    print(f"{files:,} files of {len(would)} tables, {size:,.1f} MiB, can't be brought back.", file=sys.stderr)
+    return input("Type yes to go on: ").strip() == "yes"
+
+
+def _print(results: Sequence[Vacuumed]) -> int:
+    print(msgspec.json.format(msgspec.json.encode(results)).decode())
+    return OK
+
+
+if __name__ == "__main__":
+    run(main)

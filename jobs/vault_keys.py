@@ -1,0 +1,43 @@
+"""Looks after the file of the vault's own keys: makes it, adds a key-encryption key, takes out one that wraps nobody.
+
+`add` makes the new key current; then run `jobs/rotate_vault_keys.py`. The file is GAMELAKE_VAULT_KEYS_FILE
+(docs/settings.md). No key is ever printed. Keep a copy of the file apart from the vault and its backups: without it
+nobody can read them.
+"""
+
+import argparse
+
+from gamelake.program import OK, run
+from gamelake.settings import VaultKeysSettings, VaultSettings
+from gamelake.vault.key_file import add_key, make_key_file, remove_key
+from gamelake.vault.opening import open_vault
+
+
+def main() -> int:
+    """Do one of the three."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("make", help="make the file, where none is")
+    commands.add_parser("add", help="add a key-encryption key, with which keys are wrapped from now on")
+    remove = commands.add_parser("remove", help="take out a key that wraps no player's key; older backups may want it")
+    remove.add_argument("key", help="its id")
+    arguments = parser.parse_args()
+    file = VaultKeysSettings.from_env().keys_file
+    if arguments.command == "make":
+        print(make_key_file(file))
+    elif arguments.command == "add":
+        print(add_key(file))
+    else:
+        remove_key(file, arguments.key, _players_that_need)
+    return OK
+
+
+def _players_that_need(key_id: str) -> int:
+    vault = open_vault(VaultSettings.from_env().access)
+    players = vault.players_by_key().get(key_id, 0)
+    vault.close()
+    return players
+
+
+if __name__ == "__main__":
+    run(main)
