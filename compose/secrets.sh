@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Makes the stack's secrets, once, as files that only this user can reach: `secrets.sh` makes what is missing,
-# `secrets.sh --check` refuses what anybody could guess. It never overwrites a file, and never shows what is in one.
+# `secrets.sh --check` refuses what anybody could guess. It never overwrites a secret, and never shows one.
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
 readonly directory="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}"
-readonly object_store_users="root ingest trino catalog"
-readonly kafka_users="admin ingest simulator"
+readonly games_file="${GAMES_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/games.yaml}"
+readonly object_store_users="root ingest-events answers privacy trino catalog upkeep"
+readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep"
+readonly database_users="registry vault"
 readonly bare_passwords="postgres-password grafana-password"
+readonly key_files="ingest-keys vault-keys"
 readonly shortest=16
 readonly well_known="admin changeit changeme default gamelake grafana guest kafka letmein minio minio123 minioadmin
   password passw0rd postgres prometheus qwerty root secret test trino 123456 12345678 1234567890"
@@ -58,9 +61,40 @@ make_missing() {
     name="kafka-$user"
     ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
   done
+  for user in $database_users; do
+    name="postgres-$user"
+    ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
+  done
   for name in $bare_passwords; do
     ! is_missing "$name" || random_text | keep "$name"
   done
+  ! is_missing vault-keys || vault_keys | keep vault-keys
+  make_game_keys
+}
+
+random_key() { # 256 bits in base64
+  head -c 32 /dev/urandom | base64 | tr -d '\n'
+}
+
+vault_keys() {
+  printf 'index: "%s"\ncurrent: first\nkeys:\n  first: "%s"\n' "$(random_key)" "$(random_key)"
+}
+
+games() { # the games of the contract, a line each
+  # Other lists of the file have names too.
+  sed -n '/^games:/,/^[a-z]/s/^ *- name: *\([a-z0-9_]*\).*/\1/p' "$games_file"
+}
+
+# A key for each game of the contract, also for those that have come since; the others stay as they are.
+make_game_keys() {
+  local game missing="" file="$directory/ingest-keys"
+  for game in $(games); do
+    [ -f "$file" ] && grep -q "game: $game," "$file" && continue
+    missing="$missing$(printf '  - {id: %s-1, game: %s, secrets: [%s]}' "$game" "$game" "$(random_text)")
+"
+  done
+  [ -n "$missing" ] || return 0
+  { if [ -f "$file" ]; then cat "$file"; else echo "keys:"; fi && printf '%s' "$missing"; } | keep ingest-keys
 }
 
 value_of() { # NAME KEY
@@ -114,6 +148,16 @@ check_all() {
     [ "$(value_of "$name" username)" = "$user" ] ||
       refuse "$name" "it must say username=$user, the name that compose/kafka/topics.yaml gives rights to"
     check_value "$name" password "$(value_of "$name" password)" "$shortest"
+  done
+  for user in $database_users; do
+    name="postgres-$user"
+    check_file "$name"
+    [ "$(value_of "$name" username)" = "$user" ] || refuse "$name" "it must say username=$user, the role's name"
+    check_value "$name" password "$(value_of "$name" password)" "$shortest"
+  done
+  # What is in these two is their service's to check, which says what is wrong and nothing else.
+  for name in $key_files; do
+    check_file "$name"
   done
   for name in $bare_passwords; do
     check_file "$name"

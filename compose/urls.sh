@@ -43,13 +43,14 @@ if [ -z "$running" ]; then
 fi
 
 echo
+row ingest "Front door" "http://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
 row trino "Trino (SQL)" "http://$host:$TRINO_PORT" "analyst (silver, gold) or engineer (all), no password"
 row grafana "Grafana" "http://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
   row prometheus "Dashboards" "http://$host:$PROMETHEUS_PORT/consoles/index.html" "no password; Prometheus' own, instead of Grafana's"
 row prometheus "Prometheus" "http://$host:$PROMETHEUS_PORT" "no password"
 row alertmanager "Alertmanager" "http://$host:$ALERTMANAGER_PORT" "no password"
-row ingest "The query's Spark UI" "http://$host:$INGEST_PORT" "no password"
+row ingest-events "The query's Spark UI" "http://$host:$INGEST_EVENTS_PORT" "no password"
 row spark-master "Spark master" "http://$host:$SPARK_MASTER_PORT" "no password"
 row spark-history "Spark history" "http://$host:$SPARK_HISTORY_PORT" "no password"
 row object-store "Object store, console" "http://$host:$OBJECT_STORE_CONSOLE_PORT" "user and password in compose/secrets/object-store-root"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the cluster and the registry's database at the first start, then runs PostgreSQL.
+# Makes the cluster at the first start, then runs PostgreSQL; its databases are services/provision/databases.py's.
 set -euo pipefail
 data=/var/lib/postgresql/data
 
@@ -9,8 +9,9 @@ if [ ! -f "$data/PG_VERSION" ]; then
   initdb --pgdata "$data/new" --username postgres --pwfile /run/secrets/postgres-password \
     --auth-local trust --auth-host scram-sha-256 --encoding UTF8 --locale C.UTF-8 >/dev/null
   echo 'host all all all scram-sha-256' >>"$data/new/pg_hba.conf"
-  echo 'CREATE DATABASE registry' | postgres --single -D "$data/new" postgres >/dev/null
   mv "$data"/new/* "$data"/
   rmdir "$data/new"
 fi
-exec postgres -D "$data" -c listen_addresses='*' -c unix_socket_directories=/tmp -c shared_buffers=32MB -c max_connections=30
+# Old files of the log are deleted, and not kept for later with what stands in them: an erased key must be gone.
+exec postgres -D "$data" -c listen_addresses='*' -c unix_socket_directories=/tmp -c shared_buffers=32MB \
+  -c max_connections=40 -c wal_recycle=off

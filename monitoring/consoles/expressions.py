@@ -11,7 +11,7 @@ from monitoring.grafana.panels import Limits
 
 # Four times the longest scrape interval, which is what Grafana makes of it.
 _RATE_INTERVAL = "1m"
-_CHOICE = re.compile(r"\$(query|game|table)")
+_CHOICE = re.compile(r"\$(query|game|table|title)")
 _TAKEN = r"{{ $\1 }}"
 _LABEL = re.compile(r"{{(\w+)}}")
 
@@ -20,6 +20,7 @@ _FORMATS = {
     units.NoUnit: (_PLAIN, ""),
     units.Short: (_PLAIN, ""),
     units.Seconds: ("humanizeDuration", ""),
+    units.Dollars: (_PLAIN, " $"),
     units.PercentUnit: ("humanizePercentage", ""),
     units.BytesIEC: ("humanize1024", "B"),
     units.BytesPerSecondIEC: ("humanize1024", "B/s"),

@@ -21,6 +21,7 @@ class Variable(StrEnum):
     QUERY = "label_values(gamelake_stream_up, query)"
     GAME = 'label_values(gamelake_game_last_event_timestamp_seconds{query=~"$query"}, game)'
     TABLE = "label_values(gamelake_table_version, table)"
+    TITLE = "label_values(gamelake_kpi_day_events, title)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def _run(options: Options, screen: Screen) -> int:
     places = Places.under(options.directory)
     # Players of another run are other players: events of the same seed would have the same ids.
     seed = int(time.time()) if options.seed is None else options.seed
-    for outdated in (places.ledger, places.summary, places.report):
+    for outdated in (places.http_ledger, places.kafka_ledger, places.summary, places.report):
         outdated.unlink(missing_ok=True)
     recording = Run(options, places, seed, screen).record()
     screen.say("Checking the tables against what was sent")

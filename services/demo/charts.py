@@ -13,7 +13,7 @@ Chart: TypeAlias = Callable[[Summary], ET.Element]
 _LEAST_SECONDS = 0.5
 _BATCH_MARKS = 10
 _GIB = 2**30
-_START = "seconds since the start"
+_START, _PLAYED = "seconds since the start", "seconds of the games' own time"
 
 
 def throughput(summary: Summary) -> ET.Element:
@@ -98,6 +98,41 @@ def rows_per_game(summary: Summary) -> ET.Element:
     return bar_list("Rows per game", bars)
 
 
+def events_played(summary: Summary) -> ET.Element:
+    """What happened in the games, by the events' own time."""
+    course = summary.key_figures.course
+    most = max((stretch.events for stretch in course), default=0)
+    frame = Frame("Events over their own time", Axis(_PLAYED, _played(summary)), Axis("events", most))
+    for stretch in course:
+        title = f"{stretch.begins:,.0f} to {stretch.ends:,.0f} s: {stretch.events:,} events"
+        frame.bar("a", stretch.begins, stretch.ends, (0, stretch.events), title)
+    return frame.svg
+
+
+def bookings(summary: Summary) -> ET.Element:
+    """What players paid, by the events' own time."""
+    course = summary.key_figures.course
+    most = max((stretch.bookings for stretch in course), default=0)
+    frame = Frame("Bookings over their own time", Axis(_PLAYED, _played(summary)), Axis("US dollars", most))
+    for stretch in course:
+        title = f"{stretch.begins:,.0f} to {stretch.ends:,.0f} s: {stretch.bookings:,.2f} dollars"
+        frame.bar("b", stretch.begins, stretch.ends, (0, stretch.bookings), title)
+    return frame.svg
+
+
+def bookings_per_game(summary: Summary) -> ET.Element:
+    """What each game's players paid."""
+    bars = [
+        Bar(game.game, game.bookings, f"{game.game}: {game.bookings:,.2f} dollars of {game.payers:,} paying players")
+        for game in summary.key_figures.games
+    ]
+    return bar_list("Bookings per game", bars)
+
+
+def _played(summary: Summary) -> float:
+    return max((stretch.ends for stretch in summary.key_figures.course), default=0)
+
+
 def dead_letters(summary: Summary) -> ET.Element:
     """What was set aside, and why."""
     found = sorted(summary.dead_letters.items(), key=lambda item: -item[1])
@@ -113,4 +148,15 @@ def _end(summary: Summary) -> float:
     return max(summary.times.last_commit, summary.samples[-1].seconds)
 
 
-ALL = (throughput, lag, batch_durations, freshness, rows_per_game, dead_letters, memory)
+ALL = (
+    throughput,
+    lag,
+    batch_durations,
+    freshness,
+    rows_per_game,
+    dead_letters,
+    memory,
+    events_played,
+    bookings,
+    bookings_per_game,
+)

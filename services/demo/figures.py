@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from services.demo.freshness import Freshness, Histogram
+from services.demo.key_figures import KeyFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,32 @@ class BatchFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FrontDoorFigures:
+    """What the games have heard from the front door; request times are as the games measured them.
+
+    Args:
+        acknowledged: events, duplicates included.
+        duplicates: events that were sent again although they had been acknowledged, and were acknowledged again.
+        players: people of whom an event was acknowledged in this run.
+        players_in_vault: of all runs.
+        personal_texts: so many texts about people were looked for in the tables.
+    """
+
+    acknowledged: int
+    acknowledged_per_second: int
+    duplicates: int
+    rejected: Mapping[str, int]
+    requests: int
+    retries: int
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    players: int
+    players_in_vault: int
+    personal_texts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GameFigures:
     """What one game's table gained in this run."""
 
@@ -90,6 +117,9 @@ class Totals:
     records: int
     rows: int
     dead_letters: int
+    duplicates: int
+    quarantined: int = 0
+    dropped: int = 0
     bytes: int
     files: int
     records_per_second: float
@@ -106,6 +136,9 @@ class Verdict:
     records_in_lakehouse: int
     rows_in_lakehouse: int
     dead_letters_in_lakehouse: int
+    duplicates_in_lakehouse: int
+    quarantined_in_lakehouse: int = 0
+    dropped_in_lakehouse: int = 0
 
     @property
     def adds_up(self) -> bool:
@@ -125,10 +158,12 @@ class Summary:
     verdict: Verdict
     totals: Totals
     times: Times
+    front_door: FrontDoorFigures
     freshness: Freshness
     freshness_once_running: Freshness
     histogram: Histogram
     games: tuple[GameFigures, ...]
+    key_figures: KeyFigures
     dead_letters: Mapping[str, int]
     batches: tuple[BatchFigures, ...]
     samples: tuple[Sample, ...]

@@ -16,12 +16,21 @@ class BatchLine(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     records: int
     dead_letters: dict[str, int]
+    duplicates: dict[str, int] = {}
+    quarantined: dict[str, int] = {}
+    dropped: dict[str, int] = {}
     tables: int
     files: int
     bytes: int
     decide_seconds: float
     commit_seconds: float
     committed_at: datetime
+
+    @property
+    def without_a_row(self) -> int:
+        """Records that became no row of silver."""
+        counted = (self.dead_letters, self.duplicates, self.quarantined, self.dropped)
+        return sum(sum(each.values()) for each in counted)
 
     @property
     def seconds(self) -> float:

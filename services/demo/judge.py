@@ -12,12 +12,14 @@ from gamelake.maintenance.books import Books, balance
 from services.demo.cli import Options
 from services.demo.figures import Asked, BatchFigures, GameFigures, Summary, Times, Totals, Verdict
 from services.demo.freshness import Delays, Freshness, delays_of
+from services.demo.front_door import front_door_figures, problems_at
+from services.demo.key_figures import key_figures
+from services.demo.personal_scan import tables_with
 from services.demo.places import Places
 from services.demo.programs import CONTRACTS
 from services.demo.progress import RunClock
 from services.demo.run import Recording
-from services.demo.verification import differences, expected, gained, read_ledger
-from services.simulator.ledger import Ledger
+from services.demo.verification import Ledgers, allowing_repeats, differences, expected, gained
 
 LAKEHOUSE = "lakehouse"
 
@@ -29,16 +31,25 @@ def summarise(options: Options, places: Places, seed: int, recording: Recording)
     commits = [(manifest, line.committed_at) for line, manifest in recording.batches]
     delays = delays_of(places.directory / LAKEHOUSE, commits)
     batches = tuple(_batches(recording))
+    ledgers = Ledgers.read(places.kafka_ledger, places.http_ledger)
+    door = front_door_figures(ledgers.http, places)
+    leaks = tables_with(
+        ledgers.http.personal, places.directory / LAKEHOUSE, [manifest for _, manifest in recording.batches]
+    )
     times = _times(recording, delays, batches)
     return Summary(
         asked=_asked(options, seed, recording.clock),
-        verdict=_verdict(read_ledger(places.ledger), contract, recording.before, after),
-        totals=_totals(batches, times, max(sample.memory_bytes for sample in recording.samples)),
+        verdict=_verdict(
+            after, (*_differences(ledgers, contract, recording.before, after), *problems_at(door), *map(_leak, leaks))
+        ),
+        totals=_totals(recording, batches, times),
         times=times,
+        front_door=door,
         freshness=Freshness.of(delays.all),
         freshness_once_running=Freshness.of(delays.once_running),
         histogram=delays.histogram(),
         games=tuple(_games(recording, contract, delays, after)),
+        key_figures=key_figures(places.lakehouse, [manifest for _, manifest in recording.batches]),
         dead_letters=dict(sorted(_dead_letters(recording).items())),
         batches=batches,
         samples=recording.samples,
@@ -57,15 +68,28 @@ def _asked(options: Options, seed: int, clock: RunClock) -> Asked:
     )
 
 
-def _verdict(ledger: Ledger, contract: GamesContract, before: Books, after: Books) -> Verdict:
+def _differences(ledgers: Ledgers, contract: GamesContract, before: Books, after: Books) -> Iterator[str]:
     tables = {name: game.table for game in contract.games for name in game.match}
-    problems = (*after.problems, *differences(expected(ledger, tables), gained(before, after)))
+    wanted, found = expected(ledgers, tables), gained(before, after)
+    if ledgers.http.unanswered:
+        wanted = allowing_repeats(wanted, found)
+    return differences(wanted, found)
+
+
+def _leak(table: str) -> str:
+    return f"{table} holds something personal that a game has sent"
+
+
+def _verdict(after: Books, problems: tuple[str, ...]) -> Verdict:
     return Verdict(
-        problems=problems,
+        problems=(*after.problems, *problems),
         batches_in_lakehouse=after.batches,
         records_in_lakehouse=after.records,
         rows_in_lakehouse=after.silver_rows,
         dead_letters_in_lakehouse=sum(after.dead_letters.values()),
+        duplicates_in_lakehouse=sum(after.duplicates.values()),
+        quarantined_in_lakehouse=sum(after.quarantined.values()),
+        dropped_in_lakehouse=sum(after.dropped.values()),
     )
 
 
@@ -95,18 +119,22 @@ def _times(recording: Recording, delays: Delays, batches: tuple[BatchFigures, ..
     )
 
 
-def _totals(batches: tuple[BatchFigures, ...], times: Times, peak_memory_bytes: int) -> Totals:
+def _totals(recording: Recording, batches: tuple[BatchFigures, ...], times: Times) -> Totals:
     records, dead_letters = sum(batch.records for batch in batches), sum(batch.dead_letters for batch in batches)
+    duplicates = sum(sum(line.duplicates.values()) for line, _ in recording.batches)
     busy = sum(batch.decide_seconds + batch.commit_seconds for batch in batches)
     return Totals(
         records=records,
-        rows=records - dead_letters,
+        rows=records - sum(line.without_a_row for line, _ in recording.batches),
         dead_letters=dead_letters,
+        duplicates=duplicates,
+        quarantined=sum(sum(line.quarantined.values()) for line, _ in recording.batches),
+        dropped=sum(sum(line.dropped.values()) for line, _ in recording.batches),
         bytes=sum(batch.bytes for batch in batches),
         files=sum(batch.files for batch in batches),
         records_per_second=round(records / (times.last_commit - times.first_event)),
         records_per_busy_second=round(records / busy),
-        peak_memory_bytes=peak_memory_bytes,
+        peak_memory_bytes=max(sample.memory_bytes for sample in recording.samples),
     )
 
 

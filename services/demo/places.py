@@ -32,14 +32,39 @@ class Places:
         return self.directory / "logs" / "ingest_events.log"
 
     @property
-    def simulator_log(self) -> Path:
-        """What the simulator says; each run adds to it."""
-        return self.directory / "logs" / "simulator.log"
+    def lineage(self) -> Path:
+        """What the ingest job tells of its tables' lineage, besides the table; each run adds to it."""
+        return self.directory / "lineage.jsonl"
 
     @property
-    def ledger(self) -> Path:
-        """What the simulator of the latest run has sent."""
-        return self.directory / "ledger.json"
+    def games_log(self) -> Path:
+        """What the games that send over HTTP say; each run adds to it."""
+        return self.directory / "logs" / "games.log"
+
+    @property
+    def old_producers_log(self) -> Path:
+        """What the producers that write to Kafka say; each run adds to it."""
+        return self.directory / "logs" / "old_producers.log"
+
+    @property
+    def front_door(self) -> Path:
+        """The front door's keys, vault and log."""
+        return self.directory / "front_door"
+
+    @property
+    def vault(self) -> Path:
+        """Who the players are, sealed."""
+        return self.front_door / "vault.db"
+
+    @property
+    def http_ledger(self) -> Path:
+        """What the front door has acknowledged to the games of the latest run."""
+        return self.directory / "ledger.http.json"
+
+    @property
+    def kafka_ledger(self) -> Path:
+        """What the old producers of the latest run have sent to Kafka."""
+        return self.directory / "ledger.kafka.json"
 
     @property
     def summary(self) -> Path:

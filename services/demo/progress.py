@@ -12,7 +12,7 @@ from services.demo.topic_end import TopicEnd
 
 SECONDS_BETWEEN_SAMPLES = 1.0
 _RATE_WINDOW_SECONDS = 8.0
-_LAYERS = ("bronze/", "silver/", "dead_letters/")
+_LAYERS = ("bronze/", "silver/", "dead_letters/", "quarantine/")
 
 
 class RunClock:

@@ -8,7 +8,8 @@ from string import Template
 from xml.etree import ElementTree as ET
 
 from services.demo import charts
-from services.demo.figures import GameFigures, Summary
+from services.demo.figures import FrontDoorFigures, GameFigures, Summary, Totals
+from services.demo.key_figures import GameKeyFigures
 
 _TEMPLATE = Path(__file__).with_name("report.html.template")
 _GIB = 2**30
@@ -26,7 +27,9 @@ def as_page(summary: Summary) -> str:
         verdict=_verdict(summary),
         tiles=_tiles(summary),
         burst_note=_burst_note(summary),
+        front_door=_front_door(summary.front_door),
         games=_table(_GAME_COLUMNS, map(_game, summary.games)),
+        key_figures=_table(_KEY_COLUMNS, map(_key_figures, summary.key_figures.games)),
     )
 
 
@@ -57,19 +60,29 @@ def _verdict(summary: Summary) -> str:
         return (
             "<h2>Everything adds up</h2><p>The tables hold just what the simulator sent, game by game and reason by "
             f"reason. In the whole lakehouse {verdict.records_in_lakehouse:,} records became "
-            f"{verdict.rows_in_lakehouse:,} rows and {verdict.dead_letters_in_lakehouse:,} dead letters in "
+            f"{verdict.rows_in_lakehouse:,} rows and {verdict.dead_letters_in_lakehouse:,} dead letters, "
+            f"{verdict.duplicates_in_lakehouse:,} were duplicates, {verdict.quarantined_in_lakehouse:,} broke a rule "
+            f"and were quarantined, {verdict.dropped_in_lakehouse:,} dropped, in "
             f"{verdict.batches_in_lakehouse:,} batches, and every offset was taken once.</p>"
         )
     items = "".join(f"<li>{escape(problem)}</li>" for problem in verdict.problems[:_SHOWN_PROBLEMS])
     return f"<h2>The books do not balance: {len(verdict.problems):,} problems</h2><ul>{items}</ul>"
 
 
+def _shares(totals: Totals) -> str:
+    return (
+        f"{totals.rows:,} rows + {totals.dead_letters:,} dead letters + {totals.duplicates:,} duplicates "
+        f"+ {totals.quarantined:,} quarantined + {totals.dropped:,} dropped"
+    )
+
+
 def _tiles(summary: Summary) -> str:
-    totals, fresh = summary.totals, summary.freshness
+    totals, fresh, door = summary.totals, summary.freshness, summary.front_door
     tiles = (
-        ("records", f"{totals.records:,}", f"{totals.rows:,} rows + {totals.dead_letters:,} dead letters"),
+        ("records", f"{totals.records:,}", _shares(totals)),
         ("records/s", f"{totals.records_per_second:,.0f}", "from the first event sent to the last one committed"),
         ("records/s, busy", f"{totals.records_per_busy_second:,.0f}", "while a batch was decided or committed"),
+        ("acknowledged/s", f"{door.acknowledged_per_second:,}", f"by the front door, p99 {door.p99_ms:,.0f} ms"),
         ("freshness p95", f"{fresh.p95_seconds:.1f} s", f"p50 {fresh.p50_seconds:.1f} s{_once_running(summary)}"),
         ("files", f"{totals.files:,}", f"{totals.bytes / 2**20:,.0f} MiB in {len(summary.batches):,} batches"),
         ("in all", f"{summary.times.finished:.0f} s", f"at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"),
@@ -78,6 +91,20 @@ def _tiles(summary: Summary) -> str:
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd>{escape(detail)}</dd></div>"
         for name, value, detail in tiles
     )
+
+
+def _front_door(door: FrontDoorFigures) -> str:
+    rejected = ((f"rejected: {reason}", f"{count:,} events") for reason, count in door.rejected.items())
+    rows = (
+        ("acknowledged", f"{door.acknowledged:,} events, {door.acknowledged_per_second:,} a second"),
+        ("acknowledged a second time", f"{door.duplicates:,} events, one row each"),
+        *rejected,
+        ("requests", f"{door.requests:,}, {door.retries:,} of them again"),
+        ("request time", f"p50 {door.p50_ms:,.0f} ms, p99 {door.p99_ms:,.0f} ms, longest {door.max_ms:,.0f} ms"),
+        ("players", f"{door.players:,}; in the vault, of all runs, {door.players_in_vault:,}"),
+        ("looked for in every row", f"{door.personal_texts} texts about people of this run"),
+    )
+    return _table(("front door", ""), rows)
 
 
 _GAME_COLUMNS = ("game", "rows", "files", "bytes/row", "p50 s", "p95 s", "rows in table")
@@ -92,6 +119,22 @@ def _game(game: GameFigures) -> tuple[str, ...]:
         f"{game.freshness.p50_seconds:.1f}",
         f"{game.freshness.p95_seconds:.1f}",
         f"{game.rows_in_table:,}",
+    )
+
+
+_KEY_COLUMNS = ("game", "events", "players", "sessions", "paying players", "conversion", "bookings $", "per player $")
+
+
+def _key_figures(game: GameKeyFigures) -> tuple[str, ...]:
+    return (
+        game.game,
+        f"{game.events:,}",
+        f"{game.players:,}",
+        f"{game.sessions:,}",
+        f"{game.payers:,}",
+        f"{game.conversion:.1%}",
+        f"{game.bookings:,.2f}",
+        f"{game.bookings_per_player:.2f}",
     )
 
 

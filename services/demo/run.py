@@ -2,12 +2,14 @@
 
 import gc
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 
 from confluent_kafka import KafkaException
 
+from gamelake.contracts.games import load_games
 from gamelake.lake.manifest import BatchManifest, Manifests
 from gamelake.lake.store import Store
 from gamelake.maintenance.books import Books, balance, streams_of
@@ -53,7 +55,7 @@ class Recording:
 
 
 class Run:
-    """One run of the demo: Kafka, the registry, the job and the simulator, from the first to the last record."""
+    """One run of the demo: Kafka, the registry, the front door, the job and the simulators, to the last record."""
 
     def __init__(self, options: Options, places: Places, seed: int, screen: Screen) -> None:
         self._options = options
@@ -62,6 +64,7 @@ class Run:
         self._screen = screen
         self._store = Store(places.lakehouse)
         self._services = EmbeddedServices(places.directory)
+        self._door = programs.front_door(places, self._services, _names_of_games())
         self._clock = RunClock()
         self._job_log = JobLog(places.job_log, {batch for _, batch in _batch_keys(self._store)})
 
@@ -76,16 +79,18 @@ class Run:
         with ExitStack() as running:
             topic_end = self._start_services(running)
             ready = self._clock.now()
+            self._door.launch()
+            running.callback(self._door.stop)
             job = ChildProcess(programs.ingest_job(self._options, self._places, self._services))
             running.callback(_give_up, job)
             before = self._settled(before, topic_end, job)
             known = set(_batch_keys(self._store))
-            simulator = ChildProcess(programs.simulator(self._options, self._places, self._services, self._seed))
-            running.callback(simulator.stop)
+            self._door.wait_until_healthy()
+            simulators = self._start_simulators(running)
             started = self._clock.now()
             self._screen.say(f"Simulating {self._options.events:,} events of {self._options.games} games")
             progress = self._progress(topic_end, before, self._options.events)
-            self._follow(progress, job, simulator)
+            self._follow(progress, job, simulators)
             self._end(job)
         return Recording(
             clock=self._clock,
@@ -96,8 +101,18 @@ class Run:
             simulator_started=started,
         )
 
+    def _start_simulators(self, running: ExitStack) -> list[ChildProcess]:
+        started = []
+        for program in (
+            programs.games(self._options, self._places, self._door, self._seed),
+            programs.old_producers(self._options, self._places, self._services, self._seed),
+        ):
+            started.append(ChildProcess(program))
+            running.callback(started[-1].stop)
+        return started
+
     def _start_services(self, running: ExitStack) -> TopicEnd:
-        self._screen.say("Starting Kafka and the schema registry")
+        self._screen.say("Starting Kafka, the schema registry and the front door")
         running.enter_context(self._services)
         create_topic(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
         # The client that found its topic there already would live on, and report the broker's end on stderr.
@@ -111,7 +126,7 @@ class Run:
             return before
         self._screen.say(f"Finishing an interrupted run: {left:,} records")
         progress = self._progress(topic_end, before, left)
-        self._follow(progress, job, None)
+        self._follow(progress, job, ())
         deadline = time.monotonic() + TIME_TO_END.total_seconds()
         while (settled := balance(self._store)).problems:
             if time.monotonic() > deadline:
@@ -130,11 +145,12 @@ class Run:
             goal=goal,
         )
 
-    def _follow(self, progress: Progress, job: ChildProcess, simulator: ChildProcess | None) -> None:
-        """Watch until the simulator has ended and nothing that it sent is left to take."""
-        while simulator is not None and not _has_ended_well(simulator):
+    def _follow(self, progress: Progress, job: ChildProcess, simulators: Sequence[ChildProcess]) -> None:
+        """Watch until the simulators have ended and nothing that they sent is left to take."""
+        # All of them are asked each time: one may have failed while another goes on.
+        while False in [_has_ended_well(simulator) for simulator in simulators]:
             self._look(progress, job)
-        # Only a sample that is younger than the simulator's end says what there is to take.
+        # Only a sample that is younger than the simulators' ends says what there is to take.
         progress.sample()
         while progress.lag:
             self._look(progress, job)
@@ -145,6 +161,7 @@ class Run:
     def _look(self, progress: Progress, job: ChildProcess) -> None:
         time.sleep(SECONDS_BETWEEN_LOOKS)
         self._services.raise_if_ended()
+        self._door.process.raise_if_ended()
         job.raise_if_ended()
         try:
             progress.look()
@@ -170,6 +187,10 @@ class Run:
         return pairs
 
 
+def _names_of_games() -> list[str]:
+    return [game.name for game in load_games(programs.CONTRACTS / "games.yaml").games]
+
+
 def _batch_keys(store: Store) -> set[BatchKey]:
     return {(stream, batch) for stream in streams_of(store) for batch in Manifests(store, stream).batches()}
 
@@ -177,7 +198,8 @@ def _batch_keys(store: Store) -> set[BatchKey]:
 def _has_ended_well(simulator: ChildProcess) -> bool:
     code = simulator.exit_code()
     if code:
-        raise DemoError(f"the simulator ended with exit code {code}; {tail_of(simulator.program.log_file)}")
+        name, log_file = simulator.program.name, simulator.program.log_file
+        raise DemoError(f"{name} ended with exit code {code}; {tail_of(log_file)}")
     return code is not None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from services.demo.figures import Summary
+from services.demo.figures import FrontDoorFigures, Summary
 
 _GIB = 2**30
 
@@ -30,7 +30,8 @@ def _run(summary: Summary) -> Iterator[str]:
     totals, times, fresh = summary.totals, summary.times, summary.freshness
     yield (
         f"{totals.records:,} records in {len(summary.batches)} batches = {totals.rows:,} rows "
-        f"+ {totals.dead_letters:,} dead letters"
+        f"+ {totals.dead_letters:,} dead letters + {totals.duplicates:,} duplicates "
+        f"+ {totals.quarantined:,} quarantined + {totals.dropped:,} dropped"
     )
     yield (
         f"{totals.records_per_second:,} records/s from the first event sent to the last one committed, "
@@ -43,7 +44,24 @@ def _run(summary: Summary) -> Iterator[str]:
             f"freshness p50 {running.p50_seconds:.1f} s, p95 {running.p95_seconds:.1f} s "
             f"of the {running.rows:,} rows that arrived after the first commit"
         )
+    yield from _front_door(summary.front_door)
     yield f"{times.finished:.0f} s in all, at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"
+
+
+def _front_door(door: FrontDoorFigures) -> Iterator[str]:
+    rejected = ", ".join(f"{count:,} {reason}" for reason, count in door.rejected.items()) or "none"
+    yield (
+        f"front door: {door.acknowledged:,} events acknowledged, {door.acknowledged_per_second:,}/s; "
+        f"rejected: {rejected}; {door.duplicates:,} duplicates"
+    )
+    yield (
+        f"front door: {door.requests:,} requests, p50 {door.p50_ms:.0f} ms, p99 {door.p99_ms:.0f} ms, "
+        f"{door.retries:,} of them again"
+    )
+    yield (
+        f"{door.players_in_vault:,} players in the vault; {door.personal_texts} texts about them were looked for in "
+        "every row of this run"
+    )
 
 
 def _verdict(summary: Summary) -> Iterator[str]:
@@ -54,7 +72,9 @@ def _verdict(summary: Summary) -> Iterator[str]:
         yield (
             "Everything adds up: the tables hold just what was sent, and every offset was taken once "
             f"({verdict.records_in_lakehouse:,} records in the lakehouse = {verdict.rows_in_lakehouse:,} rows "
-            f"+ {verdict.dead_letters_in_lakehouse:,} dead letters)."
+            f"+ {verdict.dead_letters_in_lakehouse:,} dead letters "
+            f"+ {verdict.duplicates_in_lakehouse:,} duplicates "
+            f"+ {verdict.quarantined_in_lakehouse:,} quarantined + {verdict.dropped_in_lakehouse:,} dropped)."
         )
     else:
         yield f"The books do not balance: {len(verdict.problems)} problems."

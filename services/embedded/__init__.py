@@ -1,6 +1,6 @@
-"""Kafka and a schema registry as child processes of one program, for a laptop without Docker and for tests.
+"""Kafka, a schema registry and the front door as child processes, for a laptop without Docker and for tests.
 
-They know nothing of events, tables or Spark: whoever starts them gets two addresses.
+They know nothing of events, tables or Spark: whoever starts them gets their addresses.
 """
 
 from services.embedded.errors import ServiceError

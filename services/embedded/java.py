@@ -4,10 +4,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from services.embedded.errors import ServiceMissingError
+from services.embedded.service import REPOSITORY
 
 OLDEST = 21
 INSTALLED = (
@@ -28,6 +30,15 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
         if (home / "bin" / "java").is_file() and java_version(home) >= OLDEST:
             return home
     raise ServiceMissingError(f"a JDK {OLDEST} or newer is missing: install one, or set JAVA_HOME to it")
+
+
+def spark_environment() -> dict[str, str]:
+    """By what a Spark that is started here finds its Java, its Python and the project.
+
+    Raises:
+        ServiceMissingError: there is no Java.
+    """
+    return {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(REPOSITORY)}
 
 
 def java_version(home: Path) -> int:

@@ -5,6 +5,7 @@ import subprocess
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -30,13 +31,21 @@ JVM_OPTIONS = (
 )
 
 
+_NONE: Mapping[str, str | int] = MappingProxyType({})
+
+
 class EmbeddedKafka(EmbeddedService):
-    """Kafka on this machine; records and topics live in `directory` and outlive the process."""
+    """Kafka on this machine; records and topics live in `directory` and outlive the process.
+
+    Args:
+        settings: the broker's, beyond those that this class sets, or instead of them.
+    """
 
     name = "Kafka"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str | int] = _NONE) -> None:
         super().__init__(directory)
+        self._own_settings = settings
         self._port = free_port()
         self._controller_port = free_port()
 
@@ -76,6 +85,7 @@ class EmbeddedKafka(EmbeddedService):
             **SINGLE_NODE,
             **SMALL_MACHINE,
             "log.dirs": str(self._data),
+            **self._own_settings,
         }
 
 

@@ -15,6 +15,7 @@ from services.embedded.errors import ServiceEndedError, ServiceUnhealthyError
 
 TETHER = Path(__file__).with_name("tether.py")
 SECONDS_BETWEEN_LOOKS = 0.05
+SECONDS_TO_BE_REAPED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +104,22 @@ class ChildProcess:
         """End the program as a crash would, and return when it is gone."""
         self._signal(signal.SIGKILL)
         self._tether.wait()
+        self._wait_for_the_program()
 
     def _signal(self, number: signal.Signals) -> None:
         if self.is_running():
             os.killpg(self._tether.pid, number)
+
+    def _wait_for_the_program(self) -> None:
+        """Killed together with its tether, the program is nobody's child here, and may end a moment later.
+
+        Not for ever: where nobody reaps orphans its number stays taken.
+        """
+        latest = time.monotonic() + SECONDS_TO_BE_REAPED
+        with suppress(ProcessLookupError):
+            while time.monotonic() < latest:
+                os.kill(self.pid, 0)
+                time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _read_pid(self) -> int:
         assert self._tether.stdout is not None  # noqa: S101 - Popen was asked for a pipe

@@ -1,7 +1,9 @@
 """Makes and deletes topics, whatever Kafka they are on."""
 
 import time
+from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -13,14 +15,18 @@ DEADLINE = timedelta(seconds=30)
 SECONDS_BETWEEN_LOOKS = 0.05
 
 
-def create_topic(bootstrap_servers: str, name: str, partitions: int) -> None:
+def create_topic(
+    bootstrap_servers: str, name: str, partitions: int, config: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Make a topic and return when its partitions can be written to; one that is there already stays as it is.
 
     Raises:
         ServiceError: it is there with another number of partitions, or never became writable.
     """
     admin = _admin(bootstrap_servers)
-    request = admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])
+    request = admin.create_topics(
+        [NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config))]
+    )
     try:
         request[name].result(DEADLINE.total_seconds())
     except KafkaException as error:

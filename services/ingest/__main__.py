@@ -11,6 +11,8 @@ from services.ingest.keys import read_keys
 from services.ingest.settings import IngestServiceSettings
 
 _HEADER_MILLISECONDS = 10_000
+# What a connection may have sent ahead of what was read; by default 408 KiB for each.
+_BUFFER_BYTES = 64 * 1024
 
 
 def main() -> int:
@@ -30,7 +32,7 @@ def main() -> int:
 
 def _serve(settings: IngestServiceSettings) -> int:
     from granian import Granian  # noqa: PLC0415 # after the variable above
-    from granian.constants import Interfaces, Loops  # noqa: PLC0415
+    from granian.constants import HTTPModes, Interfaces, Loops  # noqa: PLC0415
     from granian.http import HTTP1Settings  # noqa: PLC0415
 
     server = Granian(
@@ -40,8 +42,10 @@ def _serve(settings: IngestServiceSettings) -> int:
         interface=Interfaces.RSGI,
         workers=settings.processes,
         loop=Loops.uvloop,
+        # While the server waits to see which version a client speaks, no time-out runs; in version 2 none ever does.
+        http=HTTPModes.http1,
         websockets=False,
-        http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS),
+        http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_BUFFER_BYTES),
         respawn_failed_workers=True,
         factory=True,
         log_access=False,

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from gamelake.contracts.games import GamesContract, GameSpec
 from services.ingest.checking import Checker
+from services.ingest.columns.reading import Read
 from services.ingest.errors import UnsupportedTypeError
 from services.ingest.json_events import JsonEvents
 from services.ingest.protobuf_events import ProtobufEvents
@@ -27,6 +28,12 @@ class Form(Protocol):
 
     def read(self, written: Any) -> Message:  # noqa: ANN401 # each form has its own
         """The message of one event."""
+
+    def may_be_columns(self, written: Sequence[Any]) -> bool:
+        """Whether `columns` can read the events of a body."""
+
+    def columns(self, written: Sequence[Any]) -> Read | None:
+        """The events of some bodies together; None when they have to be read one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,14 @@ def refused(error: RefusedError) -> Answer:
 
 
 def problem(status: HTTPStatus) -> Answer:
-    """No such page, no such method, or a fault of our own."""
+    """No such page, or a fault of our own."""
     return Answer(status, _JSON, msgspec.json.encode(_Refused(status.phrase)))
+
+
+def wrong_method(allowed: str) -> Answer:
+    """The page is there, and has another method."""
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+    return Answer(status, [*_JSON, ("allow", allowed)], msgspec.json.encode(_Refused(status.phrase)))
 
 
 def page(content_type: str, body: bytes, status: HTTPStatus = HTTPStatus.OK) -> Answer:

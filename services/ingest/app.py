@@ -6,18 +6,20 @@ Source: RSGI 1.5 (https://github.com/emmett-framework/granian/blob/master/docs/s
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from gamelake.vault.vault import VaultUnavailableError
 from services.ingest import metrics
-from services.ingest.answers import Answer, page, problem
+from services.ingest.answers import Answer, page, problem, wrong_method
 from services.ingest.endpoint import EventsEndpoint
 from services.ingest.keys import Keyring
 from services.ingest.personal.guard import Guard
-from services.ingest.personal.vault import VaultUnavailableError
+from services.ingest.support import PLAYERS_PATH, SupportEndpoint
 
 log = logging.getLogger(__name__)
 
@@ -29,16 +31,19 @@ _CLOSE_PATIENCE = timedelta(seconds=20)
 _TEXT, _HTML, _YAML = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/yaml"
 
 MakeEndpoint = Callable[[], EventsEndpoint]
+MakeSupport = Callable[[], SupportEndpoint]
 Page = Callable[[], Awaitable[Answer]]
 
 
 class App:
     """One process of the service; what talks to Kafka is made once the process has its event loop."""
 
-    def __init__(self, make_endpoint: MakeEndpoint, keyring: Keyring) -> None:
+    def __init__(self, make_endpoint: MakeEndpoint, make_support: MakeSupport, keyring: Keyring) -> None:
         self._make_endpoint = make_endpoint
+        self._make_support = make_support
         self._keyring = keyring
         self._endpoint: EventsEndpoint | None = None
+        self._support: SupportEndpoint | None = None
         self._upkeep: asyncio.Task[None] | None = None
         self._pages: dict[str, Page] = {
             "/": self._welcome,
@@ -51,6 +56,7 @@ class App:
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Connect to Kafka; begin to look after keys and figures."""
         self._endpoint = self._make_endpoint()
+        self._support = self._make_support()
         self._upkeep = loop.create_task(self._look_after())
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -62,6 +68,8 @@ class App:
         if self._endpoint is not None:
             self._endpoint.outbox.close(_CLOSE_PATIENCE)
             self._endpoint.guard.close()
+        if self._support is not None:
+            self._support.vault.close()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
         """Answer a request."""
@@ -71,27 +79,44 @@ class App:
     async def _answer(self, scope: Any, protocol: Any) -> Answer:  # noqa: ANN401 # see above
         if scope.path == EVENTS_PATH and self._endpoint is not None:
             if scope.method != "POST":
-                return problem(HTTPStatus.METHOD_NOT_ALLOWED)
+                return wrong_method("POST")
             return await self._endpoint.answer(scope, protocol)
+        if scope.path.startswith(PLAYERS_PATH) and self._support is not None and self._endpoint is not None:
+            answer = await self._support.answer(scope)
+            if scope.method == "DELETE" and answer.status is HTTPStatus.NO_CONTENT:
+                # This process at once; the others when they next look.
+                await self._let_go_of_the_erased(self._endpoint.guard)
+            return answer
         shown = self._pages.get(scope.path)
         if shown is None:
             return problem(HTTPStatus.NOT_FOUND)
         if scope.method != "GET":
-            return problem(HTTPStatus.METHOD_NOT_ALLOWED)
+            return wrong_method("GET")
         return await shown()
 
     async def _look_after(self) -> None:
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
-            self._keyring.refresh()
-            if self._endpoint is not None:
-                metrics.show_waiting(self._endpoint.outbox.waiting_records)
-                await self._let_go_of_the_erased(self._endpoint.guard)
+            try:
+                await self._look()
+            except Exception as error:
+                # A process that looked no more would know the forgotten for ever. The text may be personal.
+                log.error("keys, erasures and figures: %s; looked at again soon", type(error).__name__)  # noqa: TRY400
+
+    async def _look(self) -> None:
+        self._keyring.refresh()
+        if self._endpoint is not None:
+            metrics.show_waiting(self._endpoint.outbox.waiting_records)
+            metrics.show_memory()
+            await self._let_go_of_the_erased(self._endpoint.guard)
 
     async def _let_go_of_the_erased(self, guard: Guard) -> None:
+        started = time.perf_counter()
         try:
             await guard.let_go_of_the_erased()
+            metrics.show_vault(time.perf_counter() - started)
         except VaultUnavailableError as error:
+            metrics.show_vault(None)
             log.warning("who was forgotten can't be asked: %s", error)
 
     async def _welcome(self) -> Answer:

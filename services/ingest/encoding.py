@@ -17,6 +17,6 @@ class Encoder:
     def encode(self, events: Sequence[Message]) -> list[Record]:
         """One record per event; a player's events stay in order in one partition, a game's spread over all."""
         return [
-            Record(event.gamer_id.encode(), self._header + event.SerializeToString())  # type: ignore[attr-defined]
+            {"key": event.gamer_id, "value": self._header + event.SerializeToString()}  # type: ignore[attr-defined]
             for event in events
         ]

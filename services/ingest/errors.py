@@ -3,6 +3,8 @@
 RefusedError
 ├── UnreadableBodyError   400  the body is not what its headers say
 ├── UnknownSenderError    401  the signature does not hold
+├── NotAllowedError       403  the key is good, and not for this
+├── NoSuchPlayerError     404  the game has no such player, or no longer
 ├── TooSlowError          408  the body did not arrive in time
 ├── TooLargeError         413  the body, or what it unpacks to, is over the limit
 ├── UnsupportedTypeError  415  no such content type or encoding is taken
@@ -31,6 +33,18 @@ class UnknownSenderError(RefusedError):
     """Nobody who may send has signed this, or not lately."""
 
     status = HTTPStatus.UNAUTHORIZED
+
+
+class NotAllowedError(RefusedError):
+    """The key is good, and not for this."""
+
+    status = HTTPStatus.FORBIDDEN
+
+
+class NoSuchPlayerError(RefusedError):
+    """The game has no such player, or no longer."""
+
+    status = HTTPStatus.NOT_FOUND
 
 
 class TooSlowError(RefusedError):

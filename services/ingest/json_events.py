@@ -5,6 +5,7 @@ looked at field by field.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,9 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.wire.json_types import UnsupportedFieldError, struct_of
+from services.ingest.columns.json_columns import JsonColumns
+from services.ingest.columns.reading import Read
 from services.ingest.errors import TooLargeError, UnreadableBodyError
 from services.ingest.rejections import Reason, RejectedError
 
@@ -21,12 +25,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_PER_DAY = 86_400
 _NANOS_PER_MICRO = 1000
 
+# A value may take a hundred times its length in memory: `{}` does. What is not larger than this needs no looking at.
+_SMALL_BYTES = 2**20
+_VALUES_PER_EVENT = 64
+
 # An event as its sender wrote it: the one place where what comes in has no type yet.
 Written = dict[str, Any]
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
     events: list[Any]
+
+
+class _TypedEvents:
+    """Reads bodies whose events are all of the contract's type."""
+
+    def __init__(self, event: Descriptor) -> None:
+        kind = struct_of(event)
+        body = msgspec.defstruct("Body", [("events", list[kind])], forbid_unknown_fields=True)  # type: ignore[valid-type]
+        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(body)
+        self.columns = JsonColumns(event)
 
 
 class JsonEvents:
@@ -37,21 +55,32 @@ class JsonEvents:
         self._message: Callable[..., Message] = GetMessageClass(event)
         self._decoder = msgspec.json.Decoder(_Body)
         self._times = tuple(_paths_of_times(event))
+        self._typed = _typed_events(event)
 
     def split(self, body: bytes, most: int) -> Sequence[Any]:
         """The events of a body, each as it was written.
 
         Raises:
             UnreadableBodyError: the body is no JSON object with a list `events`.
-            TooLargeError: it has more than `most` events.
+            TooLargeError: it has more than `most` events, or far more values than so many events have.
         """
+        if len(body) > _SMALL_BYTES and _most_values(body) > most * _VALUES_PER_EVENT:
+            raise TooLargeError(f"a body may hold {most} events, with {_VALUES_PER_EVENT} values each")
         try:
-            events = self._decoder.decode(body).events
+            events = self._decoded(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise UnreadableBodyError('the body is not {"events": [...]}') from None
         if len(events) > most:
             raise TooLargeError(f"a body may hold {most} events")
         return events
+
+    def _decoded(self, body: bytes) -> Sequence[Any]:
+        """The events as objects of the contract's type, or, where one of them is none, as whatever they are."""
+        if self._typed is not None:
+            with suppress(msgspec.ValidationError):
+                typed: Sequence[Any] = self._typed.decoder.decode(body).events
+                return typed
+        return self._decoder.decode(body).events
 
     def read(self, written: Any) -> Message:  # noqa: ANN401 # whatever JSON has
         """The message of one event.
@@ -59,6 +88,8 @@ class JsonEvents:
         Raises:
             RejectedError: the contract has no such event.
         """
+        if isinstance(written, msgspec.Struct):
+            written = msgspec.to_builtins(written)
         if not isinstance(written, dict):
             raise RejectedError(Reason.MALFORMED)
         for path in self._times:
@@ -67,6 +98,26 @@ class JsonEvents:
             return self._message(**written)
         except (TypeError, ValueError, OverflowError):
             raise _explained(self._event, written) from None
+
+    def may_be_columns(self, written: Sequence[Any]) -> bool:
+        """Whether the body's events are all of the contract's type."""
+        return self._typed is not None and all(isinstance(each, msgspec.Struct) for each in written[:1])
+
+    def columns(self, written: Sequence[Any]) -> Read | None:
+        """The events of some bodies together; None when one of them has something that a column can't have."""
+        return None if self._typed is None else self._typed.columns.read(written)
+
+
+def _typed_events(event: Descriptor) -> _TypedEvents | None:
+    try:
+        return _TypedEvents(event)
+    except UnsupportedFieldError:
+        return None
+
+
+def _most_values(body: bytes) -> int:
+    """No fewer than there are in the body: what stands in texts is counted too."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _paths_of_times(message: Descriptor, parents: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

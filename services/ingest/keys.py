@@ -1,8 +1,8 @@
 """The games' keys: a file that only the service reads, looked at again when it changes."""
 
-import logging
-import threading
 from collections.abc import Mapping
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +10,17 @@ import msgspec
 
 from gamelake.contracts.games import GamesContract, SnakeName
 from gamelake.errors import SettingsError
-
-log = logging.getLogger(__name__)
+from gamelake.watched_file import WatchedFile
 
 # 128 bits, in whatever alphabet.
 _Secret = Annotated[str, msgspec.Meta(min_length=32, max_length=256)]
+
+
+class Role(StrEnum):
+    """What a key is for: to send a game's events, or to look after its players."""
+
+    GAME = "game"
+    SUPPORT = "support"
 
 
 class GameKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,6 +30,7 @@ class GameKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     game: SnakeName
     secrets: Annotated[tuple[_Secret, ...], msgspec.Meta(min_length=1, max_length=2)]
     rate: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 20_000
+    role: Role = Role.GAME
 
     @property
     def secret_bytes(self) -> tuple[bytes, ...]:
@@ -67,31 +74,12 @@ class Keyring:
     """The keys that are good now. A file that was changed for the worse leaves them as they were."""
 
     def __init__(self, file: Path, contract: GamesContract) -> None:
-        self._file = file
-        self._contract = contract
-        self._changed = self._change_time()
-        self._keys = read_keys(file, contract)
-        self._lock = threading.Lock()
+        self._file = WatchedFile(file, partial(read_keys, contract=contract), "the games' keys")
 
     def find(self, key_id: str) -> GameKey | None:
         """The key of an id."""
-        return self._keys.get(key_id)
+        return self._file.now.get(key_id)
 
     def refresh(self) -> None:
         """Look whether the file has changed, and take what it says now."""
-        with self._lock:
-            changed = self._change_time()
-            if changed == self._changed:
-                return
-            self._changed = changed
-            try:
-                self._keys = read_keys(self._file, self._contract)
-                log.info("the games' keys were read again: %d", len(self._keys))
-            except SettingsError as error:
-                log.warning("the games' keys stay as they were: %s", error)
-
-    def _change_time(self) -> int:
-        try:
-            return self._file.stat().st_mtime_ns
-        except OSError:
-            return 0
+        self._file.refresh()

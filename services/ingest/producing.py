@@ -5,13 +5,13 @@ Idempotent and with acks=all: a record that is confirmed is on all in-sync repli
 
 import asyncio
 import logging
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
+from typing import Any, TypedDict, cast
 
-import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gamelake.kafka import KafkaAccess
@@ -19,7 +19,9 @@ from services.ingest.errors import NotTakenError
 
 log = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.1
+# Below what Kafka and its client take at most by default, 1,048,588 and 1,000,000 bytes with what they add.
+LARGEST_VALUE_BYTES = 950_000
+_LOOK_SECONDS = 0.001
 _SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
     {
         "enable.idempotence": True,
@@ -42,33 +44,40 @@ class Limits:
     patience: timedelta
 
 
-class Record(msgspec.Struct, gc=False):
-    """What Kafka gets of an event."""
+class Record(TypedDict):
+    """What Kafka gets of an event, as the client takes it."""
 
-    key: bytes
+    key: str
     value: bytes
 
 
 class _Delivery:
-    """The records of one request on their way; all of its methods but the first run on the polling thread."""
+    """The records of one request on their way; `release` is called when Kafka has answered for the last of them."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, records: int) -> None:
-        self.done: asyncio.Future[KafkaError | None] = loop.create_future()
-        self._loop = loop
+    def __init__(self, records: int, release: Callable[[], None]) -> None:
+        self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._left = records
-        self._error: KafkaError | None = None
+        self._failed = False
+        self._release = release
 
     def report(self, error: KafkaError | None, _message: Message) -> None:
         """Kafka's answer for one record."""
         if error is not None:
-            self._error = error
-        self._left -= 1
-        if not self._left:
-            self._loop.call_soon_threadsafe(self._end)
+            self._failed = True
+        self._less(1)
 
-    def _end(self) -> None:
-        if not self.done.cancelled():
-            self.done.set_result(self._error)
+    def not_taken(self, records: int) -> None:
+        """So many records didn't get as far as the queue."""
+        self._failed = True
+        self._less(records)
+
+    def _less(self, records: int) -> None:
+        self._left -= records
+        if self._left:
+            return
+        self._release()
+        if not self.done.done():
+            self.done.set_result(not self._failed)
 
 
 class Outbox:
@@ -79,7 +88,7 @@ class Outbox:
         self._limits = limits
         self._waiting_records = 0
         self._waiting_bytes = 0
-        self._ends = threading.Event()
+        self._next_look: asyncio.TimerHandle | None = None
         milliseconds = int(limits.patience.total_seconds() * 1000)
         self._producer = Producer(
             {
@@ -91,31 +100,33 @@ class Outbox:
                 "queue.buffering.max.kbytes": 2 * limits.bytes // 1024,
             }
         )
-        self._thread = threading.Thread(target=self._poll, name="kafka", daemon=True)
-        self._thread.start()
 
     @property
     def waiting_records(self) -> int:
         """Records that Kafka has yet to confirm."""
         return self._waiting_records
 
-    async def send(self, records: Sequence[Record]) -> None:
-        """Return when Kafka's in-sync replicas have all of the records.
+    def send(self, records: list[Record]) -> Awaitable[None]:
+        """Hand records over; what is given ends when Kafka's in-sync replicas have all of them.
 
         Raises:
-            NotTakenError: too much is waiting already, or Kafka has not confirmed all of them in time.
+            NotTakenError: too much is waiting already; or, later, Kafka has not confirmed all of them in time.
         """
-        size = sum(len(record.key) + len(record.value) for record in records)
+        if not records:
+            return _nothing()
+        size = sum([len(record["key"]) + len(record["value"]) for record in records])
         self._make_sure_of_room(len(records), size)
-        self._waiting_records += len(records)
-        self._waiting_bytes += size
-        try:
-            error = await self._produce(records)
-        finally:
-            self._waiting_records -= len(records)
-            self._waiting_bytes -= size
-        if error is not None:
-            raise NotTakenError("Kafka did not confirm the events")
+        delivery = _Delivery(len(records), partial(self._count, -len(records), -size))
+        # librdkafka's own failures are reported to the delivery, those of the call itself are told by the number.
+        batch = cast("list[dict[str, Any]]", records)
+        taken = self._producer.produce_batch(self._topic, batch, on_delivery=delivery.report)
+        self._count(len(records), size)
+        if taken < len(records):
+            delivery.not_taken(len(records) - taken)
+        if self._next_look is None:
+            loop = asyncio.get_running_loop()
+            self._next_look = loop.call_later(_LOOK_SECONDS, self._look, loop)
+        return _confirmed(delivery)
 
     def reaches_kafka(self, patience: timedelta) -> bool:
         """Whether the topic's leaders are known; it may take as long as the patience."""
@@ -128,25 +139,34 @@ class Outbox:
 
     def close(self, patience: timedelta) -> None:
         """Wait for what is on its way, then end."""
+        if self._next_look is not None:
+            self._next_look.cancel()
         left = self._producer.flush(patience.total_seconds())
         if left:
             log.error("%d records were not confirmed when the service ended; their senders know", left)
-        self._ends.set()
-        self._thread.join()
 
     def _make_sure_of_room(self, records: int, size: int) -> None:
         over = self._waiting_records + records > self._limits.records or self._waiting_bytes + size > self._limits.bytes
         if over:
             raise NotTakenError("too many events wait for Kafka")
 
-    async def _produce(self, records: Sequence[Record]) -> KafkaError | None:
-        delivery = _Delivery(asyncio.get_running_loop(), len(records))
-        batch = [{"key": record.key, "value": record.value} for record in records]
-        taken = self._producer.produce_batch(self._topic, batch, on_delivery=delivery.report)
-        if taken < len(records):
-            raise NotTakenError("the queue to Kafka is full")
-        return await delivery.done
+    def _count(self, records: int, size: int) -> None:
+        self._waiting_records += records
+        self._waiting_bytes += size
 
-    def _poll(self) -> None:
-        while not self._ends.is_set():
-            self._producer.poll(_POLL_SECONDS)
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take Kafka's answers, and come back while some are missing.
+
+        On the event loop: a thread of its own would fight with it over Python's lock for each single record.
+        """
+        self._producer.poll(0)
+        self._next_look = loop.call_later(_LOOK_SECONDS, self._look, loop) if self._waiting_records else None
+
+
+async def _nothing() -> None:
+    """There is nothing to wait for."""
+
+
+async def _confirmed(delivery: _Delivery) -> None:
+    if not await delivery.done:
+        raise NotTakenError("Kafka did not confirm the events")

@@ -9,6 +9,8 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from services.ingest.columns.protobuf_columns import ProtobufColumns
+from services.ingest.columns.reading import Read
 from services.ingest.errors import TooLargeError, UnreadableBodyError
 from services.ingest.rejections import Reason, RejectedError
 
@@ -22,6 +24,7 @@ class ProtobufEvents:
 
     def __init__(self, event: Descriptor) -> None:
         self._parse: Callable[[bytes], Message] = GetMessageClass(event).FromString
+        self._columns = ProtobufColumns(event)
 
     def split(self, body: bytes, most: int) -> Sequence[bytes]:
         """The events of a body, each as its bytes.
@@ -30,15 +33,19 @@ class ProtobufEvents:
             UnreadableBodyError: a length is broken, or points behind the body's end.
             TooLargeError: the body has more than `most` events.
         """
-        events, place = [], 0
-        while place < len(body):
-            length, start = _length_at(body, place)
+        events, place, size = [], 0, len(body)
+        while place < size:
+            # Nearly all events have a length of two bytes.
+            if place + 1 < size and body[place] & _MORE and not body[place + 1] & _MORE:
+                length, start = body[place] & _BITS | body[place + 1] << 7, place + 2
+            else:
+                length, start = _length_at(body, place)
             place = start + length
-            if place > len(body):
-                raise UnreadableBodyError("the last event of the body is cut off")
             events.append(body[start:place])
-            if len(events) > most:
-                raise TooLargeError(f"a body may hold {most} events")
+        if place > size:
+            raise UnreadableBodyError("the last event of the body is cut off")
+        if len(events) > most:
+            raise TooLargeError(f"a body may hold {most} events")
         return events
 
     def read(self, written: bytes) -> Message:
@@ -57,6 +64,14 @@ class ProtobufEvents:
         if event.ByteSize() != size:
             raise RejectedError(Reason.UNKNOWN_FIELD)
         return event
+
+    def may_be_columns(self, _written: Sequence[bytes]) -> bool:
+        """Bytes can."""
+        return True
+
+    def columns(self, written: Sequence[bytes]) -> Read | None:
+        """The events of some bodies together; None when one of them is no message."""
+        return self._columns.read(written)
 
 
 def _length_at(body: bytes, place: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ class Reason(StrEnum):
     NO_EVENT_TIME = "no_event_time"
     IMPLAUSIBLE_EVENT_TIME = "implausible_event_time"
     OTHER_GAME = "other_game"
+    TOO_LARGE = "too_large"
 
 
 class RejectedError(Exception):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from gamelake.kafka import KafkaAccess
-from gamelake.settings import Environment
+from gamelake.settings import Environment, VaultSettings
 from services.ingest.producing import Limits
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"
@@ -20,6 +20,7 @@ class BodyLimits:
     """What a request may bring: sizes in bytes."""
 
     size: int
+    on_their_way: int
     unpacked: int
     events: int
     patience: timedelta
@@ -38,8 +39,7 @@ class IngestServiceSettings:
     contracts: Path
     contract_version: int
     keys_file: Path
-    vault_file: Path
-    vault_keys_file: Path
+    vault: VaultSettings
     remembered_players: int
     signature_window: timedelta
     burst: timedelta
@@ -66,19 +66,19 @@ class IngestServiceSettings:
             contracts=_CONTRACTS,
             contract_version=read.whole("INGEST_CONTRACT_VERSION", 3, 1, 1000),
             keys_file=Path(read.required("INGEST_KEYS_FILE")),
-            vault_file=Path(read.required("INGEST_VAULT_FILE")),
-            vault_keys_file=Path(read.required("INGEST_VAULT_KEYS_FILE")),
+            vault=VaultSettings.from_env(variables),
             remembered_players=read.whole("INGEST_REMEMBERED_PLAYERS", 100_000, 1, 10_000_000),
             signature_window=timedelta(seconds=read.number("INGEST_SIGNATURE_WINDOW_SECONDS", 300, 1, 3600)),
             burst=timedelta(seconds=read.number("INGEST_BURST_SECONDS", 2, 0.1, 60)),
             body=BodyLimits(
                 size=read.whole("INGEST_MAX_BODY_BYTES", _MIB, 1024, 64 * _MIB),
+                on_their_way=read.whole("INGEST_MAX_RECEIVING_BYTES", 32 * _MIB, _MIB, 4096 * _MIB),
                 unpacked=read.whole("INGEST_MAX_UNPACKED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
                 events=read.whole("INGEST_MAX_EVENTS", 5000, 1, 100_000),
                 patience=timedelta(seconds=read.number("INGEST_BODY_SECONDS", 10, 0.1, 300)),
             ),
             queue=Limits(
-                records=read.whole("INGEST_MAX_WAITING_RECORDS", 100_000, 100, 10_000_000),
+                records=read.whole("INGEST_MAX_WAITING_RECORDS", 15_000, 100, 10_000_000),
                 bytes=read.whole("INGEST_MAX_WAITING_BYTES", 64 * _MIB, _MIB, 4096 * _MIB),
                 patience=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
             ),

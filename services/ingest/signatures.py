@@ -6,11 +6,13 @@ Source: RFC 2104 (HMAC). The moment is part of what is signed, so that a body ca
 """
 
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Self
 
 from services.ingest.errors import UnknownSenderError
-from services.ingest.keys import GameKey, Keyring
+from services.ingest.keys import GameKey, Keyring, Role
 
 KEY_HEADER = "gamelake-key"
 TIMESTAMP_HEADER = "gamelake-timestamp"
@@ -28,6 +30,12 @@ class Claim:
     timestamp: str
     signature: str
 
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> Self:
+        """What a request's headers say; a header that is not there is empty."""
+        get = headers.get
+        return cls(get(KEY_HEADER, ""), get(TIMESTAMP_HEADER, ""), get(SIGNATURE_HEADER, ""))
+
 
 def sign(secret: bytes, timestamp: str, body: bytes) -> str:
     """The signature of a body, in lower-case hexadecimal."""
@@ -43,6 +51,17 @@ class Doorkeeper:
 
     def recognise(self, claim: Claim, now: float) -> GameKey:
         """The key of the game that a claim names, before its body is there; `now` in seconds since 1970.
+
+        Raises:
+            UnknownSenderError: there is no such key, it sends no events, or the timestamp is outside the window.
+        """
+        key = self.recognise_anybody(claim, now)
+        if key.role is not Role.GAME:
+            raise UnknownSenderError(_REFUSAL)
+        return key
+
+    def recognise_anybody(self, claim: Claim, now: float) -> GameKey:
+        """The key that a claim names, whatever it is for; `now` in seconds since 1970.
 
         Raises:
             UnknownSenderError: there is no such key, or the timestamp is outside the window.

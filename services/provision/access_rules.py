@@ -79,8 +79,9 @@ ANY_RULE = AclBindingFilter(
 
 
 def declared_rules(declared: DeclaredTopics) -> frozenset[AccessRule]:
-    """All rules that the topics' writers and readers need, and none beside them."""
-    return frozenset(rule for topic in declared.topics for rule in (*_writing(topic), *_reading(topic)))
+    """All rules that the topics' writers, readers and observers need, and none beside them."""
+    kinds = (_writing, _reading, _observing)
+    return frozenset(rule for topic in declared.topics for rules_of in kinds for rule in rules_of(topic))
 
 
 def _writing(topic: TopicSpec) -> Iterable[AccessRule]:
@@ -97,3 +98,8 @@ def _reading(topic: TopicSpec) -> Iterable[AccessRule]:
         yield AccessRule(principal, AclOperation.READ, ResourceType.TOPIC, topic.name)
         yield AccessRule(principal, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
         yield AccessRule(principal, AclOperation.READ, ResourceType.GROUP, reader.groups, ResourcePatternType.PREFIXED)
+
+
+def _observing(topic: TopicSpec) -> Iterable[AccessRule]:
+    for user in topic.observers:
+        yield AccessRule(_USER + user, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)

@@ -32,6 +32,7 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     config: dict[str, str | int | bool] = {}
     writers: tuple[UserName, ...] = ()
     readers: tuple[Reader, ...] = ()
+    observers: tuple[UserName, ...] = ()
 
     @property
     def settings(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
@@ -67,6 +67,38 @@ class BucketsSettings:
             endpoint=endpoint,
             secrets=Path(env.optional("PROVISION_SECRETS", str(SECRETS))),
             file=_declaration(env, "PROVISION_BUCKETS_FILE", "object-store/buckets.yaml"),
+            patience=_patience(env),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabasesSettings:
+    """Where PostgreSQL is, its superuser's password, and where its roles and databases are declared."""
+
+    host: str
+    superuser: str = field(repr=False)
+    secrets: Path
+    file: Path
+    patience: timedelta
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is malformed, or the superuser's secret can't be read.
+        """
+        env = Environment(variables)
+        password = _secret(env, "postgres-password")
+        try:
+            superuser = password.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{password} can't be read: run 'make up', which makes it") from error
+        return cls(
+            host=env.optional("PROVISION_POSTGRES_HOST", "postgres"),
+            superuser=superuser,
+            secrets=password.parent,
+            file=_declaration(env, "PROVISION_DATABASES_FILE", "postgres/databases.yaml"),
             patience=_patience(env),
         )
 

@@ -1,4 +1,4 @@
-"""The games' SDKs and their players: realistic, reproducible traffic for Kafka, with a ledger of what was sent.
+"""The games' SDKs and their players: realistic, reproducible traffic, with a ledger of what was taken.
 
 It knows nothing of the tables that the events end in, and nothing of Spark.
 """

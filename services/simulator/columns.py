@@ -51,13 +51,16 @@ class Titles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Events with everything that their columns are made of; times are microseconds since 1970."""
+    """Events with everything that their columns are made of; times are microseconds since 1970.
+
+    `ingest_time_us` is None where the platform says it and not the sender.
+    """
 
     moments: Moments
     population: Population
     titles: Titles
     event_time_us: npt.NDArray[np.int64]
-    ingest_time_us: int
+    ingest_time_us: int | None
 
     def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "Scene":
         """Give the events that a mask names."""
@@ -119,6 +122,12 @@ def _event_time(scene: Scene) -> pa.Array:
     return _timestamps(scene.event_time_us, scene.moments.fate == Fate.NULL_TIME)
 
 
+def _ingest_time(scene: Scene) -> pa.Array:
+    if scene.ingest_time_us is None:
+        return pa.nulls(len(scene.moments), pa.timestamp("us", tz="UTC"))
+    return _timestamps(np.full(len(scene.moments), scene.ingest_time_us))
+
+
 def _client_event_time(scene: Scene) -> pa.Array:
     device_us = scene.event_time_us + scene.population.clock_skew_us[scene.moments.player]
     return _timestamps(device_us // _SECOND_US * _SECOND_US)
@@ -177,7 +186,7 @@ EVENT_FIELDS: Mapping[str, Maker] = {
     "event_id": lambda scene: uuid_text(scene.moments.event_id),
     "event_name": lambda scene: _words(_NAMES, scene.moments.happening),
     "event_time": _event_time,
-    "ingest_time": lambda scene: _timestamps(np.full(len(scene.moments), scene.ingest_time_us)),
+    "ingest_time": _ingest_time,
     "game_name": lambda scene: _words(scene.titles.game_names, scene.moments.game),
     "gamer_id": lambda scene: _words(scene.population.gamer_ids, scene.moments.player),
     "session_id": lambda scene: fixed_width_text(hex_digits(scene.moments.session)),

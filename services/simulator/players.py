@@ -17,6 +17,20 @@ _GAMER_STEP, _DEVICE_STEP = 0x9E3779B, 0x85EBCA7
 _MAX_SKEW_MS = 6 * 3600 * 1000
 
 
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What the ids of players and of their devices begin with."""
+
+    gamer: str
+    device: str
+
+
+# What a record in Kafka may hold.
+ANONYMOUS = Naming("g", "d")
+# Who a person is, for the front door alone: no text of hexadecimal digits can hold one of these by chance.
+IDENTIFYING = Naming("p", "v")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Population:
     """One row per player, in parallel arrays.
@@ -36,7 +50,7 @@ class Population:
     device_ids: pa.StringArray
 
 
-def make_population(players: int, games: int, random: np.random.Generator) -> Population:
+def make_population(players: int, games: int, random: np.random.Generator, names: Naming = ANONYMOUS) -> Population:
     """Draw the players; games are popular in the order of their numbers."""
     popularity = 1 / np.arange(1, games + 1) ** _POPULARITY_SKEW
     return Population(
@@ -48,8 +62,8 @@ def make_population(players: int, games: int, random: np.random.Generator) -> Po
         eagerness=random.random(players, dtype=np.float32),
         clock_skew_us=_clock_skew_us(players, random),
         first_level=random.geometric(0.06, players).astype(np.int32),
-        gamer_ids=_unique_ids("g", _GAMER_STEP, players, random),
-        device_ids=_unique_ids("d", _DEVICE_STEP, players, random),
+        gamer_ids=_unique_ids(names.gamer, _GAMER_STEP, players, random),
+        device_ids=_unique_ids(names.device, _DEVICE_STEP, players, random),
     )
 
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
 from gamelake.errors import SettingsError
+from services.simulator.incidents import Incident
+from services.simulator.players import ANONYMOUS, Naming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class TrafficSpec:
         events: how many events happen; duplicates come on top.
         players: how many people play; by default so many that each of them has time for a session or two.
         history: the simulated time that the run covers, ending now; zero makes events happen when they are sent.
+        incidents: what goes wrong meanwhile; of a game that is silent fewer events are sent.
     """
 
     game_names: tuple[str, ...]
@@ -48,6 +51,8 @@ class TrafficSpec:
     players: int | None = None
     history: timedelta = timedelta(minutes=5)
     shares: Shares = field(default_factory=Shares)
+    naming: Naming = ANONYMOUS
+    incidents: tuple[Incident, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a run of nothing."""

@@ -1,5 +1,6 @@
 """Values that no reader can decode, each kind for its own reason."""
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -28,6 +29,7 @@ class Spoiling(StrEnum):
 
 
 _KINDS = tuple(Spoiling)
+_KINDS_OF_BODIES = (Spoiling.RANDOM_BODY, Spoiling.TRUNCATED_BODY)
 
 
 def spoil_kinds(salt: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
@@ -35,12 +37,26 @@ def spoil_kinds(salt: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     return (salt % np.uint64(len(_KINDS))).astype(np.int64)
 
 
-def spoil(values: pa.BinaryArray, salt: npt.NDArray[np.uint64]) -> pa.BinaryArray:
-    """Make each value undecodable in the way that its salt says."""
-    kinds = spoil_kinds(salt)
+def spoil_record(values: pa.BinaryArray, salt: npt.NDArray[np.uint64]) -> pa.BinaryArray:
+    """Make each framed value undecodable in the way that its salt says."""
+    return _spoil_each(values, salt, _KINDS, _spoil)
+
+
+def spoil_message(values: pa.BinaryArray, salt: npt.NDArray[np.uint64]) -> pa.BinaryArray:
+    """Make each value without a frame undecodable in the way that its salt says."""
+    return _spoil_each(values, salt, _KINDS_OF_BODIES, _spoil_body)
+
+
+def _spoil_each(
+    values: pa.BinaryArray,
+    salt: npt.NDArray[np.uint64],
+    kinds: Sequence[Spoiling],
+    spoil: Callable[[bytes, Spoiling, int], bytes],
+) -> pa.BinaryArray:
+    numbers = salt.tolist()
     spoiled = [
-        _spoil(value, _KINDS[kind], int(number) >> 8)
-        for value, kind, number in zip(values.to_pylist(), kinds, salt, strict=True)
+        spoil(value, kinds[number % len(kinds)], number >> 8)
+        for value, number in zip(values.to_pylist(), numbers, strict=True)
     ]
     return pa.array(spoiled, pa.binary())
 
@@ -48,12 +64,16 @@ def spoil(values: pa.BinaryArray, salt: npt.NDArray[np.uint64]) -> pa.BinaryArra
 def _spoil(value: bytes, kind: Spoiling, number: int) -> bytes:
     header, body = value[:HEADER_BYTES], value[HEADER_BYTES:]
     match kind:
-        case Spoiling.RANDOM_BODY:
-            junk = np.random.default_rng(number).bytes(1 + number % _MAX_JUNK)
-            return header + _IMPOSSIBLE_TAG + junk
-        case Spoiling.TRUNCATED_BODY:
-            return header + body[: _SHORTEST_CUT + number % (_LONGEST_CUT - _SHORTEST_CUT + 1)]
         case Spoiling.WRONG_MAGIC:
             return _WRONG_MAGIC + value[1:]
         case Spoiling.UNKNOWN_SCHEMA:
             return frame_header(UNKNOWN_SCHEMA_ID) + body
+        case _:
+            return header + _spoil_body(body, kind, number)
+
+
+def _spoil_body(body: bytes, kind: Spoiling, number: int) -> bytes:
+    if kind is Spoiling.TRUNCATED_BODY:
+        return body[: _SHORTEST_CUT + number % (_LONGEST_CUT - _SHORTEST_CUT + 1)]
+    junk = np.random.default_rng(number).bytes(1 + number % _MAX_JUNK)
+    return _IMPOSSIBLE_TAG + junk

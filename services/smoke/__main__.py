@@ -1,6 +1,5 @@
 """Sends one event through the stack and tells the path it took: `python -m services.smoke`."""
 
-import logging
 from collections.abc import Callable
 
 from gamelake.program import FAILED, OK, run
@@ -16,7 +15,6 @@ from services.smoke.settings import SmokeSettings
 def main(arguments: list[str] | None = None) -> int:
     """Run once; 0 when Trino returned the event."""
     options = parse(arguments)
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # the registry's client: a line for each request
     settings = SmokeSettings.from_env()
     game = choose_game(settings, options.game)
     journey = Journey(options.patience, _teller(options))

@@ -1,4 +1,4 @@
-"""Finds the batch that took a record, and the versions of the tables that hold what became of it."""
+"""Finds the batches that took some records, and the versions of the tables that hold what became of them."""
 
 import json
 from collections.abc import Iterator
@@ -10,9 +10,12 @@ from gamelake.lake.appends import entry_path
 from gamelake.lake.manifest import BatchManifest, Manifests
 from gamelake.lake.store import Store
 from gamelake.naming import DEAD_LETTERS
+from services.smoke.arrival import Span
 from services.smoke.errors import NotYetError, StepFailedError
 from services.smoke.journey import Step
-from services.smoke.producing import Coordinates
+
+# Those that took the event and what came in beside it, in order: one, unless the topic is busy.
+Batches = tuple[BatchManifest, ...]
 
 
 class BatchFinder:
@@ -24,17 +27,20 @@ class BatchFinder:
             decided = self._manifests.batches()
         self._next = decided[-1] + 1 if decided else 0
         self._first = self._next
+        self._found: list[BatchManifest] = []
 
-    def find(self, record: Coordinates) -> BatchManifest:
-        """The batch that took a record.
+    def find(self, spans: tuple[Span, ...]) -> Batches:
+        """The batches that took all records of some spans.
 
         Raises:
-            NotYetError: no batch has yet.
+            NotYetError: some of them are in no batch yet.
         """
         while (manifest := self._read(self._next)) is not None:
             self._next += 1
-            if _holds(manifest, record):
-                return manifest
+            if any(_holds(manifest, span) for span in spans):
+                self._found.append(manifest)
+            if all(_reaches(self._found, span) for span in spans):
+                return tuple(self._found)
         seen = self._next - self._first
         raise NotYetError(f"no batch has taken the record ({seen} new batches looked at)")
 
@@ -43,31 +49,38 @@ class BatchFinder:
             return self._manifests.read(batch_id)
 
 
-def _holds(manifest: BatchManifest, record: Coordinates) -> bool:
+def _holds(manifest: BatchManifest, span: Span) -> bool:
     return any(
-        taken.partition == record.partition and taken.first <= record.offset <= taken.last for taken in manifest.offsets
+        taken.partition == span.partition and taken.first <= span.last and span.first <= taken.last
+        for taken in manifest.offsets
     )
 
 
-def check_tables(manifest: BatchManifest, table: str, record: Coordinates) -> None:
-    """Do nothing when the batch has rows for the table.
+def _reaches(found: list[BatchManifest], span: Span) -> bool:
+    taken = (each for manifest in found for each in manifest.offsets)
+    return any(each.partition == span.partition and each.last >= span.last for each in taken)
+
+
+def check_tables(batches: Batches, table: str, spans: tuple[Span, ...]) -> None:
+    """Do nothing when a batch has rows for the table.
 
     Raises:
-        StepFailedError: it has none, so that the record must be a dead letter.
+        StepFailedError: none has, so that the record must be a dead letter.
     """
-    if manifest.rows_in(table):
+    if any(manifest.rows_in(table) for manifest in batches):
         return
-    problem = f"batch {manifest.batch_id} has no rows for {table} and {manifest.rows_in(DEAD_LETTERS)} dead letters"
-    raise StepFailedError(Step.COMMITTED, problem, dead_letter_question(record))
+    dead = sum(manifest.rows_in(DEAD_LETTERS) for manifest in batches)
+    problem = f"batch {batches[-1].batch_id} has no rows for {table} and {dead} dead letters"
+    raise StepFailedError(Step.COMMITTED, problem, dead_letter_question(spans))
 
 
-def dead_letter_question(record: Coordinates) -> str:
+def dead_letter_question(spans: tuple[Span, ...]) -> str:
     """The command that tells whether a record is a dead letter, and why."""
-    # Nobody's input: a table's name and two numbers of Kafka's.
-    statement = (
-        f"SELECT reason, detail FROM {DEAD_LETTERS.replace('/', '.')}"  # noqa: S608 - see above
-        f' WHERE partition = {record.partition} AND \\"offset\\" = {record.offset}'
+    # Nobody's input: a table's name and numbers of Kafka's.
+    where = " OR ".join(
+        f'partition = {span.partition} AND \\"offset\\" BETWEEN {span.first} AND {span.last}' for span in spans
     )
+    statement = f"SELECT reason, detail FROM {DEAD_LETTERS.replace('/', '.')} WHERE {where}"  # noqa: S608 - see above
     return f'make sql USER_NAME=engineer Q="{statement}"'
 
 

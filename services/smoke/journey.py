@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Step(StrEnum):
     """What has happened to the event, in the order in which it does."""
 
-    ENCODED = "encoded"
+    SIGNED = "signed"
     ACKNOWLEDGED = "acknowledged"
     DECIDED = "decided"
     COMMITTED = "committed"
@@ -27,10 +27,10 @@ class Step(StrEnum):
 
 
 NEXT_COMMANDS = {
-    Step.ENCODED: "make logs S=registry",
-    Step.ACKNOWLEDGED: "make logs S=kafka",
-    Step.DECIDED: "make ps; make logs S=ingest",
-    Step.COMMITTED: "make logs S=ingest",
+    Step.SIGNED: "make ps",
+    Step.ACKNOWLEDGED: "make logs S=ingest",
+    Step.DECIDED: "make ps; make logs S=ingest-events",
+    Step.COMMITTED: "make logs S=ingest-events",
     Step.REGISTERED: "make logs S=catalog",
     Step.VISIBLE: "make logs S=trino",
 }

@@ -7,10 +7,10 @@ from trino.dbapi import Connection, connect
 from trino.exceptions import Error as TrinoError
 from trino.exceptions import TrinoQueryError, TrinoUserError
 
+from services.smoke.arrival import Span
 from services.smoke.errors import NotYetError, StepFailedError
-from services.smoke.event import SmokeEvent
+from services.smoke.event import SmokeEvent, betrayals
 from services.smoke.journey import NEXT_COMMANDS, Step
-from services.smoke.producing import Coordinates
 from services.smoke.settings import TrinoAddress
 
 CATALOG = "delta"
@@ -43,19 +43,24 @@ class Analyst:
         """
         self._ask(f"DESCRIBE {sql_name(table)}", Step.REGISTERED)
 
-    def find_event(self, table: str, event: SmokeEvent, record: Coordinates) -> None:
-        """Do nothing when Trino returns the event, once.
+    def find_event(self, table: str, event: SmokeEvent, spans: tuple[Span, ...]) -> str:
+        """The player's name in the table, once Trino returns the event.
 
         Raises:
             NotYetError: it does not, or does not answer.
-            StepFailedError: it refuses to say, or returns it twice.
+            StepFailedError: it refuses to say, returns it twice, or the row says who the player is.
         """
-        rows = self._ask(event_statement(table, event, record), Step.VISIBLE)
+        rows = self._ask(event_statement(table, event, spans), Step.VISIBLE)
         if not rows:
             raise NotYetError(f"{sql_name(table)} does not return the event")
         if len(rows) > 1:
             problem = f"{sql_name(table)} returns the event {len(rows)} times"
             raise StepFailedError(Step.VISIBLE, problem, "make verify")
+        (row,) = rows
+        if found := betrayals([str(cell) for cell in row]):
+            problem = f"{sql_name(table)} says who the player is ({len(found)} values)"
+            raise StepFailedError(Step.VISIBLE, problem, "make logs S=ingest")
+        return str(row[0])
 
     def _ask(self, statement: str, step: Step) -> list[Any]:
         cursor = self._connection.cursor()
@@ -77,11 +82,10 @@ def sql_name(table: str) -> str:
     return table.replace("/", ".")
 
 
-def event_statement(table: str, event: SmokeEvent, record: Coordinates) -> str:
+def event_statement(table: str, event: SmokeEvent, spans: tuple[Span, ...]) -> str:
     """What returns the event and reads next to nothing: the coordinates are in the files' statistics."""
     # None of the parts is anyone's input: a table of the contract, numbers of Kafka's, a UUID of our own.
-    return (
-        f"SELECT event_id, event_time, event_name, game_name FROM {sql_name(table)}"  # noqa: S608 - see above
-        f" WHERE kafka_partition = {record.partition} AND kafka_offset = {record.offset}"
-        f" AND event_id = '{event.event_id}'"
+    where = " OR ".join(
+        f"kafka_partition = {span.partition} AND kafka_offset BETWEEN {span.first} AND {span.last}" for span in spans
     )
+    return f"SELECT gamer_id, * FROM {sql_name(table)} WHERE ({where}) AND event_id = '{event.event_id}'"  # noqa: S608 - see above

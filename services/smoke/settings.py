@@ -29,9 +29,10 @@ class TrinoAddress:
 class SmokeSettings:
     """Where an event is sent, and where it is looked for."""
 
+    front_door: str
+    keys_file: Path
     kafka: KafkaAccess
     topic: str
-    registry_url: str
     lakehouse: Location
     stream: str
     trino: TrinoAddress
@@ -50,7 +51,8 @@ class SmokeSettings:
                 env.required("GAMELAKE_BOOTSTRAP_SERVERS"), env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
             ),
             topic=env.required("GAMELAKE_TOPIC"),
-            registry_url=env.required("GAMELAKE_REGISTRY_URL"),
+            front_door=env.required("GAMELAKE_FRONT_DOOR_URL").rstrip("/"),
+            keys_file=Path(env.required("INGEST_KEYS_FILE")),
             lakehouse=LakehouseSettings.from_env(variables).location,
             stream=env.optional("GAMELAKE_STREAM", STREAM),
             trino=_trino(env.required("GAMELAKE_TRINO_URL")),

@@ -21,7 +21,7 @@ _IS_IT_BEHIND = Row(
             asks=(
                 Ask(
                     'max by (query) (gamelake_stream_up{query=~"$query"}) '
-                    'or on (query) max by (query) (up{job="ingest", query=~"$query"}) * 0',
+                    'or on (query) max by (query) (up{job="ingest-events", query=~"$query"}) * 0',
                     "{{query}}",
                 ),
             ),

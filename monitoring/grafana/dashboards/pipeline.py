@@ -21,7 +21,7 @@ _THROUGHPUT = Row(
         ),
         Course(
             title="Rows by layer",
-            description="Bronze has each record once; silver and dead letters together have as many.",
+            description="Bronze has each record once; the others, with duplicates and dropped rows, are as many.",
             unit=units.RowsPerSecond,
             asks=(
                 Ask(
@@ -42,6 +42,19 @@ _THROUGHPUT = Row(
             stack=Stack.NORMAL,
         ),
         Course(
+            title="Duplicates by game",
+            description="Events that were sent again within the dedup window; silver has each of them once.",
+            unit=units.RecordsPerSecond,
+            asks=(
+                Ask(
+                    "topk(12, sum by (game) "
+                    '(rate(gamelake_stream_duplicates_total{query=~"$query"}[$__rate_interval])) > 0)',
+                    "{{game}}",
+                ),
+            ),
+            stack=Stack.NORMAL,
+        ),
+        Course(
             title="Rows by table",
             description="Rows that batches add, the twelve busiest tables.",
             unit=units.RowsPerSecond,
@@ -52,6 +65,112 @@ _THROUGHPUT = Row(
                     "{{table}}",
                 ),
             ),
+        ),
+    ),
+)
+
+_RULES = Row(
+    "Do the rows hold to the rules?",
+    (
+        Course(
+            title="Rows that broke a rule",
+            description="By rule and severity; quality/README.md says what becomes of such a row.",
+            unit=units.RowsPerSecond,
+            asks=(
+                Ask(
+                    "topk(12, sum by (rule, severity) "
+                    '(rate(gamelake_quality_rows_broken_total{query=~"$query"}[$__rate_interval])) > 0)',
+                    "{{rule}} ({{severity}})",
+                ),
+            ),
+            stack=Stack.NORMAL,
+            width=8,
+        ),
+        Course(
+            title="Share of a game's rows that one rule sets aside",
+            description="Of severity quarantine or drop; 1 % is the alert RuleBroken.",
+            unit=units.PercentUnit,
+            asks=(
+                Ask(
+                    "topk(12, sum by (query, game, rule) (rate(gamelake_quality_rows_broken_total"
+                    '{query=~"$query", severity=~"quarantine|drop"}[10m])) / on (query, game) group_left () '
+                    'sum by (query, game) (rate(gamelake_quality_rows_judged_total{query=~"$query"}[10m])) > 0)',
+                    "{{game}}: {{rule}}",
+                ),
+            ),
+            width=8,
+        ),
+        Course(
+            title="Rules that are not what their files say, or can't judge",
+            description="Refused: 1 while the files are broken. Not judged, and dropped: rows per second.",
+            unit=units.Short,
+            asks=(
+                Ask('max by (query) (gamelake_quality_rules_refused{query=~"$query"})', "{{query}} refused"),
+                Ask(
+                    'sum by (rule) (rate(gamelake_quality_rows_unjudged_total{query=~"$query"}[$__rate_interval])) > 0',
+                    "{{rule}} not judged",
+                ),
+                Ask(
+                    'sum by (rule) (rate(gamelake_quality_rows_dropped_total{query=~"$query"}[$__rate_interval])) > 0',
+                    "{{rule}} dropped",
+                ),
+            ),
+            width=8,
+        ),
+        Course(
+            title="Age of the rules in force",
+            description="A tooth that falls to 0 is a change of the rules, or the driver's start.",
+            unit=units.Seconds,
+            asks=(
+                Ask(
+                    "time() - max by (query, fingerprint) "
+                    '(gamelake_quality_rules_since_timestamp_seconds{query=~"$query"})',
+                    "{{query}} {{fingerprint}}",
+                ),
+            ),
+            width=8,
+        ),
+    ),
+)
+
+_ARRIVALS = Row(
+    "What became of the files that arrived?",
+    (
+        Course(
+            title="Files that were named",
+            description="Each content once. A dead letter is a file that gave no event; docs/dead-letters.md says why.",
+            unit=units.Short,
+            asks=(
+                Ask(
+                    'sum by (outcome) (increase(gamelake_files_named_total{query=~"$query"}[$__rate_interval]))',
+                    "{{outcome}}",
+                ),
+            ),
+            stack=Stack.NORMAL,
+            width=8,
+        ),
+        Course(
+            title="Notifications that led to nothing to read",
+            description="Repeated is normal: they come at least once.",
+            unit=units.Short,
+            asks=(
+                Ask(
+                    "sum by (why) (increase(gamelake_files_notifications_passed_over_total"
+                    '{query=~"$query"}[$__rate_interval])) > 0',
+                    "{{why}}",
+                ),
+            ),
+            width=8,
+        ),
+        Course(
+            title="Records out of files",
+            description="Events and other rows; bytes as the files are stored.",
+            unit=units.Short,
+            asks=(
+                Ask('sum(rate(gamelake_files_records_total{query=~"$query"}[$__rate_interval]))', "records/s"),
+                Ask('sum(rate(gamelake_files_bytes_total{query=~"$query"}[$__rate_interval]))', "bytes/s"),
+            ),
+            width=8,
         ),
     ),
 )
@@ -212,5 +331,5 @@ PIPELINE = Page(
     title="Pipeline",
     description="What goes through the streams, what a batch spends its time on, and what it leaves in the tables.",
     variables=(Variable.QUERY, Variable.TABLE),
-    rows=(_THROUGHPUT, _BATCHES, _COMMITS, _FILES),
+    rows=(_THROUGHPUT, _RULES, _ARRIVALS, _BATCHES, _COMMITS, _FILES),
 )

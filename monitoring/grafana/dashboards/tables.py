@@ -121,10 +121,61 @@ _OVER_TIME = Row(
     ),
 )
 
+_GOLD = Row(
+    "Is gold up to date?",
+    (
+        Bars(
+            title="Not looked at for",
+            description="Seconds beyond its own interval, the twelve worst. From 120 s and two more intervals on: "
+            "GoldTableBehind.",
+            unit=units.Seconds,
+            asks=(
+                Ask(
+                    "topk(12, clamp_min(time() "
+                    '- max by (table) (gamelake_gold_table_refreshed_timestamp_seconds{table=~"$table"}) '
+                    "- max by (table) (gamelake_gold_table_interval_seconds), 0))",
+                    "{{table}}",
+                ),
+            ),
+            limits=Limits(60, 120),
+        ),
+        Course(
+            title="Looks",
+            description="Tables per minute, by what became of them.",
+            unit=units.OpsPerMinute,
+            asks=(Ask("60 * sum by (outcome) (rate(gamelake_gold_refreshes_total[$__rate_interval]))", "{{outcome}}"),),
+        ),
+        Course(
+            title="Rows written",
+            description="Rows of gold tables per second, the twelve busiest; those that replace others count.",
+            unit=units.RecordsPerSecond,
+            asks=(
+                Ask(
+                    "topk(12, sum by (table) "
+                    '(rate(gamelake_gold_rows_written_total{table=~"$table"}[$__rate_interval])))',
+                    "{{table}}",
+                ),
+            ),
+        ),
+        Course(
+            title="A round",
+            description="How long a round takes, and how long ago the job was last well.",
+            unit=units.Seconds,
+            asks=(
+                Ask(
+                    "rate(gamelake_gold_round_seconds_sum[5m]) / rate(gamelake_gold_round_seconds_count[5m])",
+                    "mean of 5 minutes",
+                ),
+                Ask("time() - max(gamelake_gold_last_round_timestamp_seconds)", "since the last one"),
+            ),
+        ),
+    ),
+)
+
 TABLES = Page(
     uid="gamelake-tables",
     title="Tables",
     description="Rows, size, small files and freshness of each table, and whether Trino knows it.",
     variables=(Variable.TABLE,),
-    rows=(_ALL_TABLES, _EACH_TABLE, _OVER_TIME),
+    rows=(_ALL_TABLES, _EACH_TABLE, _OVER_TIME, _GOLD),
 )

@@ -1,60 +1,55 @@
-"""Stands between events and whatever leaves the service: nothing personal passes, and the vault comes first."""
+"""Knows the players of events, and has the vault keep what is personal before an event leaves the service."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from google.protobuf.message import Message
-
 from services.ingest.personal.players import Player, Players
-from services.ingest.personal.protection import Belonging, Protection
-from services.ingest.personal.vault import Vault
+from services.ingest.personal.protection import Belonging
+from services.ingest.personal.safekeeping import Safekeeping
 
 
 class Guard:
-    """Protects the events of requests, on one event loop; the vault is asked on other threads."""
+    """Asked by requests, on one event loop; it asks the vault on other threads."""
 
-    def __init__(self, vault: Vault, players: Players, protection: Protection) -> None:
-        self._vault = vault
+    def __init__(self, players: Players, safekeeping: Safekeeping) -> None:
         self._players = players
-        self._protection = protection
+        self._safekeeping = safekeeping
+        self._destroying: asyncio.Task[None] | None = None
 
-    async def protect(self, game: str, events: Sequence[Message]) -> None:
-        """Change the events so that nothing personal is left; returns when the vault has what was cut out.
+    def known(self, game: str, name: str) -> Player | None:
+        """A player whom the vault need not be asked for."""
+        return self._players.known(game, name)
+
+    async def introduce(self, game: str, names: Sequence[str]) -> Mapping[str, Player]:
+        """Players who were not known, from the vault or new ones.
 
         Raises:
-            VaultUnavailableError: the vault does not answer; the events must not leave the service.
+            VaultUnavailableError: the vault does not answer.
             TamperedError: a player's row in the vault is not what was written.
         """
-        names = [self._protection.player_of(event) for event in events]
-        belongings = self._protection.protect(events, await self._players_of(game, names))
-        if belongings:
-            await asyncio.to_thread(self._keep, belongings)
-            for belonging in belongings:
-                belonging.player.is_kept(belonging.data)
+        return self._players.remember(game, await self._safekeeping.keys_of(game, names))
 
-    async def let_go_of_the_erased(self) -> None:
-        """Forget whom the vault has forgotten.
+    async def keep(self, game: str, belongings: Sequence[Belonging]) -> None:
+        """Return when the vault has what was cut out of events, which must not leave the service before.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
         """
-        self._players.let_go(await asyncio.to_thread(self._players.erased_since))
+        await self._safekeeping.keep(game, belongings)
+        for belonging in belongings:
+            belonging.player.is_kept(belonging.cut_out)
+
+    async def let_go_of_the_erased(self) -> None:
+        """Forget whom the vault has forgotten, and see that nothing is left of them; to be called again and again.
+
+        Raises:
+            VaultUnavailableError: the vault does not answer.
+        """
+        if self._destroying is None or self._destroying.done():
+            self._destroying = asyncio.create_task(asyncio.to_thread(self._safekeeping.destroy_remains))
+        last = self._players.last_erasure
+        self._players.let_go(await asyncio.to_thread(self._safekeeping.erasures_after, last))
 
     def close(self) -> None:
         """Let go of the vault."""
-        self._vault.close()
-
-    async def _players_of(self, game: str, names: Sequence[str]) -> Mapping[str, Player]:
-        known: dict[str, Player] = {}
-        for name in names:
-            if name not in known and (player := self._players.known(game, name)) is not None:
-                known[name] = player
-        unknown = [name for name in dict.fromkeys(names) if name not in known]
-        if unknown:
-            found = await asyncio.to_thread(self._players.look_up, game, unknown)
-            self._players.remember(game, found)
-            known |= found
-        return known
-
-    def _keep(self, belongings: Sequence[Belonging]) -> None:
-        self._vault.keep([belonging.sealed() for belonging in belongings])
+        self._safekeeping.close()

@@ -1,13 +1,15 @@
 """Takes what is personal out of events: the player's name becomes a pseudonym, the rest goes to the vault, sealed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from services.ingest.personal.fields import FieldPath, PersonalFields
+from gamelake.vault.vault import SealedData
+from services.ingest.personal.cutting import CutOut, Cutter
+from services.ingest.personal.fields import PersonalFields
 from services.ingest.personal.players import Player
-from services.ingest.personal.vault import SealedData
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,7 @@ class Belonging:
 
     player: Player
     data: bytes
+    cut_out: CutOut = ()
 
     def __repr__(self) -> str:
         """Without the data: it could stand in a traceback."""
@@ -30,13 +33,18 @@ class Belonging:
 class Protection:
     """Knows which fields of an event's class are personal."""
 
-    def __init__(self, event: type[Message], fields: PersonalFields) -> None:
-        self._event = event
-        self._fields = fields
+    def __init__(self, event: Descriptor, fields: PersonalFields) -> None:
+        self._cutter = Cutter(event, fields.vault)
+        self.fields = fields
+
+    @property
+    def cutter(self) -> Cutter:
+        """What knows the fields that go to the vault."""
+        return self._cutter
 
     def player_of(self, event: Message) -> str:
         """The game's own name for the player."""
-        name: str = getattr(event, self._fields.player)
+        name: str = getattr(event, self.fields.player)
         return name
 
     def protect(self, events: Sequence[Message], players: Mapping[str, Player]) -> list[Belonging]:
@@ -44,43 +52,17 @@ class Protection:
 
         No event may leave the service before the vault has what was cut out of it.
         """
-        cut_out: dict[tuple[str, bytes], Belonging] = {}
-        for event in events:
-            player = players[self.player_of(event)]
-            setattr(event, self._fields.player, player.key.pseudonym)
-            data = self._cut_out(event)
-            if data and data not in player.kept:
-                cut_out[player.key.pseudonym, data] = Belonging(player, data)
-        return list(cut_out.values())
+        owners = [players[self.player_of(event)] for event in events]
+        for event, player in zip(events, owners, strict=True):
+            setattr(event, self.fields.player, player.pseudonym)
+        return self.to_keep(owners, map(self._cutter.cut, events))
 
-    def _cut_out(self, event: Message) -> bytes:
-        """The personal fields, as an event that has nothing else, and out of this one; nothing if there are none."""
-        found = [
-            (path, holder)
-            for path in self._fields.vault
-            if (holder := path.holder(event)) is not None and is_set(holder, path.name)
-        ]
-        if not found:
-            return b""
-        cut = self._event()
-        for path, holder in found:
-            _move(holder, cut, path)
-        return cut.SerializeToString(deterministic=True)
-
-
-def is_set(holder: Message, name: str) -> bool:
-    """Whether a message has something in a field."""
-    value = getattr(holder, name)
-    return holder.HasField(name) if isinstance(value, Message) else bool(value)
-
-
-def _move(holder: Message, target: Message, path: FieldPath) -> None:
-    """Take one field out of its holder and put it at its place in another event."""
-    for parent in path.parents:
-        target = getattr(target, parent)
-    value = getattr(holder, path.name)
-    if isinstance(value, Message):
-        getattr(target, path.name).CopyFrom(value)
-    else:
-        setattr(target, path.name, value)
-    holder.ClearField(path.name)
+    def to_keep(self, owners: Iterable[Player], cut_outs: Iterable[CutOut]) -> list[Belonging]:
+        """What the vault has yet to keep of what is cut out of events, each once."""
+        nothing = self._cutter.nothing
+        new = {
+            (player.pseudonym, cut_out): (player, cut_out)
+            for player, cut_out in zip(owners, cut_outs, strict=True)
+            if cut_out not in player.kept and cut_out != nothing
+        }
+        return [Belonging(player, self._cutter.as_event(cut_out), cut_out) for player, cut_out in new.values()]

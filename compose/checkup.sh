@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Examines the lakehouse that there is: the running stack's, or else the one of `make demo`. Exit code 1 when anything
+# FAILs, 2 when it can't look; 0 also where there is none.
+set -eu
+
+cd "$(dirname "$0")/.."
+readonly python=.venv/bin/python lakehouse="${GAMELAKE_LAKEHOUSE:-file://$PWD/build/demo/lakehouse}"
+
+runs() { # SERVICE
+  command -v docker >/dev/null 2>&1 || return 1
+  [ -n "$(docker ps --quiet --filter "label=com.docker.compose.project=${COMPOSE_PROJECT_NAME:-gamelake}" \
+    --filter "label=com.docker.compose.service=$1" 2>/dev/null)" ]
+}
+
+# Upkeep may ask Kafka how the topic is set; the tools, which are there without it, may not.
+as_whom() {
+  if runs upkeep; then echo upkeep; else echo tools; fi
+}
+
+if runs object-store; then
+  echo "The stack's lakehouse:"
+  exec compose/stack.sh run --rm --no-deps --no-TTY --env GAMELAKE_GAMES_FILE=contracts/games.yaml "$(as_whom)" \
+    python -m jobs.doctor
+elif [ -x "$python" ] && [ -d "${lakehouse#file://}/_gamelake/streams" ]; then
+  echo "The lakehouse in ${lakehouse#file://}:"
+  GAMELAKE_LAKEHOUSE="$lakehouse" GAMELAKE_GAMES_FILE=contracts/games.yaml exec "$python" -m jobs.doctor
+fi

@@ -1,0 +1,37 @@
+"""What a game puts into itself to send events to the front door: it loses none that it has taken, and play never waits.
+
+It knows HTTP and the front door's contract; nothing of the server's code, of Kafka, or of what the events mean.
+"""
+
+from .client import Client
+from .errors import BufferFileError, BufferFullError, ClosedError, SdkError
+from .options import Backoff, BatchLimits, BufferLimits, Options, Overflow, Packing
+from .outcome import Figures, Outcome, Refusal, Rejection
+from .parcel import Form, Parcel
+from .signing import Credentials
+from .transport import HttpTransport, Reply, Transport, UnreachableError
+
+__all__ = [
+    "Backoff",
+    "BatchLimits",
+    "BufferFileError",
+    "BufferFullError",
+    "BufferLimits",
+    "Client",
+    "ClosedError",
+    "Credentials",
+    "Figures",
+    "Form",
+    "HttpTransport",
+    "Options",
+    "Outcome",
+    "Overflow",
+    "Packing",
+    "Parcel",
+    "Refusal",
+    "Rejection",
+    "Reply",
+    "SdkError",
+    "Transport",
+    "UnreachableError",
+]

@@ -1,0 +1,69 @@
+"""HTTP: one request and its answer, or the news that there is none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import urllib3
+
+_PATH = "/v1/events"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer; the names of its headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class UnreachableError(Exception):
+    """No answer came: whether the front door has the events is not known."""
+
+
+class Transport(Protocol):
+    """Brings bodies to the front door; asked by one thread."""
+
+    def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Send a body, and wait for the answer.
+
+        Raises:
+            UnreachableError: there was none.
+        """
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class HttpTransport:
+    """One kept-alive connection to a front door, made when it is needed.
+
+    Args:
+        url: where it is, without a path: `https://events.example.com`.
+        patience: for one request.
+    """
+
+    def __init__(self, url: str, patience: timedelta) -> None:
+        self._url = url.rstrip("/") + _PATH
+        timeout = urllib3.Timeout(connect=patience.total_seconds(), read=patience.total_seconds())
+        # Retries are the client's: it knows what may be sent again, and when.
+        self._pool = urllib3.PoolManager(num_pools=1, maxsize=1, timeout=timeout, retries=False)
+
+    def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Send a body, and wait for the answer.
+
+        Raises:
+            UnreachableError: there was none.
+        """
+        try:
+            answer = self._pool.request("POST", self._url, body=body, headers=dict(headers), redirect=False)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            # Only the kind: the text of some errors has the address with whatever stands in it.
+            raise UnreachableError(type(error).__name__) from error
+        return Reply(answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.data)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._pool.clear()
