@@ -1,6 +1,7 @@
 """What all tests share: a folder is a mark, and a missing service is a failure in CI only."""
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -9,6 +10,11 @@ import pytest
 
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = frozenset({"spark", "embedded", "stack"})
+
+
+def pytest_configure() -> None:
+    """A shell starts its background jobs deaf to Ctrl-C, and they their children; tests send it to theirs."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

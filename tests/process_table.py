@@ -1,6 +1,10 @@
 """Looks at the machine's processes, on Linux and macOS alike."""
 
+import re
 import subprocess
+from pathlib import Path
+
+_KIB_PER_MIB = 1024
 
 
 def descendants_of(pid: int) -> set[int]:
@@ -15,6 +19,28 @@ def descendants_of(pid: int) -> set[int]:
 def still_running(pids: set[int]) -> set[int]:
     """Those of the processes that have not ended; one that nobody has reaped yet has."""
     return pids & _parents().keys()
+
+
+def resident_mib(pids: set[int]) -> float:
+    """How much memory the processes hold, in MiB; what several of them share counts for each."""
+    command = ("/bin/ps", "-o", "rss=", "-p", ",".join(map(str, pids)))
+    listing = subprocess.run(command, capture_output=True, text=True, check=True)
+    return sum(map(int, listing.stdout.split())) / _KIB_PER_MIB
+
+
+def peak_mib(pids: set[int]) -> float:
+    """The most memory that each of the processes has held at any time, together; where nobody knows, what they hold."""
+    files = [Path(f"/proc/{pid}/status") for pid in pids]
+    if not all(file.exists() for file in files):
+        return resident_mib(pids)
+    found = (re.search(r"^VmHWM:\s+(\d+) kB$", file.read_text(), re.MULTILINE) for file in files)
+    return sum(int(peak[1]) for peak in found if peak) / _KIB_PER_MIB
+
+
+def command_lines(pids: set[int]) -> str:
+    """The processes' commands, which everybody on the machine may see, and their environments."""
+    command = ("/bin/ps", "eww", "-o", "command=", "-p", ",".join(map(str, pids)))
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def _parents() -> dict[int, int]:

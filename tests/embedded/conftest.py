@@ -1,5 +1,6 @@
 """A real Kafka and a real registry, started once for all tests of this folder."""
 
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,9 +10,13 @@ import pytest
 
 from services.embedded import EmbeddedKafka, EmbeddedRegistry, EmbeddedServices
 from services.embedded.errors import ServiceMissingError
+from services.embedded.postgres import EmbeddedPostgres
 from services.embedded.topics import create_topic, delete_topic
+from tests.embedded.front_door import FrontDoor
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
+
+FRONT_DOOR_PARTITIONS = 3
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +45,20 @@ def registry(services: EmbeddedServices) -> EmbeddedRegistry:
     return services.registry
 
 
+@pytest.fixture(scope="session")
+def postgres(missing_service: Callable[[str], NoReturn]) -> Iterator[EmbeddedPostgres]:
+    """A running PostgreSQL that all tests share: leave it running."""
+    # In a folder that the user it runs as can enter, which pytest's own are not.
+    with tempfile.TemporaryDirectory(prefix="gamelake-postgres-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        try:
+            server.start()
+        except ServiceMissingError as error:
+            missing_service(str(error))
+        yield server
+        server.stop()
+
+
 @pytest.fixture
 def topic(kafka: EmbeddedKafka) -> Iterator[Callable[[int], str]]:
     """Makes a topic of a random name with so many partitions; it is deleted after the test."""
@@ -54,6 +73,32 @@ def topic(kafka: EmbeddedKafka) -> Iterator[Callable[[int], str]]:
     yield make
     for name in names:
         delete_topic(kafka.bootstrap_servers, name)
+
+
+@pytest.fixture(scope="module")
+def open_door(
+    tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry
+) -> Iterator[Callable[..., FrontDoor]]:
+    """Starts front doors with the settings that a test gives, each before a topic of its own."""
+    doors: list[FrontDoor] = []
+
+    def open_one(**settings: str) -> FrontDoor:
+        topic = f"front-door-{uuid.uuid4().hex}"
+        create_topic(kafka.bootstrap_servers, topic, FRONT_DOOR_PARTITIONS)
+        door = FrontDoor.open(
+            tmp_path_factory.mktemp("front-door"),
+            bootstrap_servers=kafka.bootstrap_servers,
+            registry_url=registry.url,
+            topic=topic,
+            **settings,
+        )
+        doors.append(door)
+        return door
+
+    yield open_one
+    for door in doors:
+        door.process.stop()
+        delete_topic(kafka.bootstrap_servers, door.topic)
 
 
 @pytest.fixture

@@ -1,27 +1,34 @@
 """The ingest service as a process, and a game that sends to it."""
 
-import base64
 import http.client
 import json
-import os
-import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from services.embedded.ports import HOST, accepts_connections, free_port
-from services.embedded.process import ChildProcess, Program
-from services.embedded.service import REPOSITORY
+from services.embedded.front_door import Backing, EmbeddedFrontDoor
+from services.embedded.ports import HOST
+from services.embedded.process import ChildProcess
 from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from tests.process_table import descendants_of, peak_mib, resident_mib
 
 KEY, SECRET = "archery-1", "a-secret-that-only-a-test-could-love"
-_START = timedelta(seconds=60)
+# A game without a limit that matters, and one with.
+LIMITED_KEY, LIMITED_RATE = "bingo-1", 500
+# Who looks after the players of the first.
+SUPPORT_KEY = "archery-support"
+_KEYS = f"""\
+keys:
+  - {{id: {SUPPORT_KEY}, game: archery_duel, role: support, secrets: [{SECRET}]}}
+  - {{id: {KEY}, game: archery_duel, secrets: [{SECRET}], rate: 10000000}}
+  - {{id: {LIMITED_KEY}, game: bingo_harbor, secrets: [{SECRET}], rate: {LIMITED_RATE}}}
+"""
 _ANSWER_SECONDS = 60
 
 
@@ -47,53 +54,53 @@ class Reply:
         return msgspec.json.decode(self.body, type=Taken)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FrontDoor:
     """The running service."""
 
-    port: int
-    folder: Path
-    process: ChildProcess
-    _program: Program = field(repr=False)
+    service: EmbeddedFrontDoor
+    topic: str
 
     @classmethod
     def open(cls, folder: Path, *, bootstrap_servers: str, registry_url: str, topic: str, **settings: str) -> Self:
-        """Start the service with the keys of one game, and wait until it answers."""
-        keys = folder / "keys.yaml"
-        keys.write_text(f"keys: [{{id: {KEY}, game: archery_duel, secrets: [{SECRET}], rate: 1000000}}]\n")
-        vault_keys = folder / "vault-keys.yaml"
-        some_key = base64.b64encode(os.urandom(32)).decode()
-        vault_keys.write_text(f"index: {some_key}\ncurrent: first\nkeys: {{first: {some_key}}}\n")
-        port = free_port()
-        variables = {
-            "PYTHONPATH": str(REPOSITORY),
-            "GAMELAKE_BOOTSTRAP_SERVERS": bootstrap_servers,
-            "GAMELAKE_REGISTRY_URL": registry_url,
-            "GAMELAKE_TOPIC": topic,
-            "INGEST_KEYS_FILE": str(keys),
-            "INGEST_VAULT_FILE": str(folder / "vault.db"),
-            "INGEST_VAULT_KEYS_FILE": str(vault_keys),
-            "INGEST_PORT": str(port),
-        }
-        command = (sys.executable, "-m", "services.ingest")
-        program = Program(
-            name="the ingest service",
-            command=command,
-            log_file=folder / "ingest.log",
-            environment=variables | settings,
-        )
-        door = cls(port, folder, ChildProcess(program), program)
-        door.await_answers()
+        """Start the service with the keys of two games, and wait until it answers."""
+        backing = Backing(bootstrap_servers=bootstrap_servers, registry_url=registry_url, topic=topic)
+        door = cls(EmbeddedFrontDoor(folder, backing, settings), topic)
+        folder.mkdir(parents=True, exist_ok=True)
+        door.service.keys_file.write_text(_KEYS)
+        door.service.start()
         return door
 
-    def await_answers(self) -> None:
-        """Wait until the service listens."""
-        self.process.wait_until(lambda: accepts_connections(self.port), _START)
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.service.port
+
+    @property
+    def folder(self) -> Path:
+        """Where it keeps its vault, its keys and its log."""
+        return self.service.directory
+
+    @property
+    def process(self) -> ChildProcess:
+        """The process of the latest start."""
+        return self.service.process
 
     def start_again(self) -> None:
         """Start the service anew after it has ended."""
-        self.process = ChildProcess(self._program)
-        self.await_answers()
+        self.service.start()
+
+    def resident_mib(self) -> float:
+        """The memory that all of the service's processes hold."""
+        return resident_mib({self.process.pid} | descendants_of(self.process.pid))
+
+    def peak_mib(self) -> float:
+        """The most memory that its processes have held since the latest start."""
+        return peak_mib({self.process.pid} | descendants_of(self.process.pid))
+
+    def log(self) -> bytes:
+        """What the service has said, in all of its lives."""
+        return self.process.program.log_file.read_bytes()
 
     def get(self, path: str) -> Reply:
         """Ask for a page."""

@@ -4,7 +4,8 @@ import re
 import uuid
 from pathlib import Path
 
-from gamelake.kafka import KafkaAccess, KafkaCredentials
+from gamelake.credentials import Credentials
+from gamelake.kafka import KafkaAccess
 from services.embedded.java import find_java_home
 from services.embedded.kafka import JARS
 from services.embedded.ports import HOST, accepts_connections, free_port
@@ -12,7 +13,7 @@ from services.embedded.process import Program
 from services.embedded.service import EmbeddedService, fetched
 
 COMPOSE = Path(__file__).parents[2] / "compose" / "kafka"
-USERS = ("admin", "ingest", "simulator")
+USERS = ("admin", "ingest-events", "simulator", "upkeep")
 
 
 class SecuredKafka(EmbeddedService):
@@ -34,7 +35,7 @@ class SecuredKafka(EmbeddedService):
         """How a user of the secrets comes in."""
         password = re.search(r"^password=(\w+)$", (self.secrets / f"kafka-{user}").read_text(), re.MULTILINE)
         assert password
-        return KafkaAccess(self.bootstrap_servers, KafkaCredentials(user, password[1]))
+        return KafkaAccess(self.bootstrap_servers, Credentials(user, password[1]))
 
     def program(self) -> Program:
         """Write the secrets once, the settings with the ports and directories of the test, and name the entrypoint."""

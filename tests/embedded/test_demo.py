@@ -44,15 +44,28 @@ def demo(directory: Path) -> tuple[str, dict[str, Any]]:
 def check_sums(summary: dict[str, Any], directory: Path) -> None:
     """The figures of one run must agree with each other and with what was sent."""
     totals, games, batches = summary["totals"], summary["games"], summary["batches"]
-    sent = json.loads((directory / "ledger.json").read_text())["sent"]
+    over_http = json.loads((directory / "ledger.http.json").read_text())
+    straight = json.loads((directory / "ledger.kafka.json").read_text())
+    sent = over_http["acknowledged"] + straight["sent"]
     assert totals["records"] == sent == sum(batch["records"] for batch in batches)
-    assert totals["records"] == totals["rows"] + totals["dead_letters"]
+    assert totals["records"] == totals["rows"] + totals["dead_letters"] + totals["duplicates"]
+    assert totals["duplicates"] == over_http["duplicates"] + straight["duplicates"]
     assert totals["rows"] == sum(game["rows"] for game in games) == sum(summary["histogram"]["rows"])
     assert totals["rows"] == sum(game["freshness"]["rows"] for game in games)
     assert totals["dead_letters"] == sum(summary["dead_letters"].values()) > 0
     assert len(games) == GAMES
     assert summary["samples"][-1]["produced"] == summary["samples"][-1]["taken"] == sent
+    check_front_door(summary["front_door"], over_http)
     assert summary["verdict"]["problems"] == []
+
+
+def check_front_door(door: dict[str, Any], ledger: dict[str, Any]) -> None:
+    """Most of the traffic comes through it, and what it would not have is told by reason."""
+    assert door["acknowledged"] == ledger["acknowledged"] > 0.9 * EVENTS
+    assert ledger["sent"] == ledger["acknowledged"] + sum(ledger["rejected"].values())
+    assert set(door["rejected"]) == {"malformed", "no_event_time", "other_game"}
+    assert door["players_in_vault"] >= door["players"] > 0
+    assert door["personal_texts"] > 0
 
 
 def test_a_second_demo_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
@@ -82,5 +95,6 @@ def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
         running.communicate(timeout=SECONDS)
 
     assert running.returncode == 130
-    assert len(children) >= 8  # Kafka, the registry, the job and the simulator, each on its tether
+    # Kafka, the registry, the front door with its worker, the job and two simulators, each on its tether.
+    assert len(children) >= 13
     eventually(lambda: not still_running(children))

@@ -95,9 +95,18 @@ def test_a_schema_has_the_same_id_in_a_later_run(tmp_path: Path) -> None:
         assert id_of(A_SCHEMA, "started", later) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_is_left_running_when_the_parent_is_ended(tmp_path: Path, number: signal.Signals) -> None:
-    command = (sys.executable, "-m", "services.embedded", "--directory", str(tmp_path))
+@pytest.mark.parametrize(
+    ("number", "options", "more"),
+    [
+        (signal.SIGKILL, (), set()),
+        (signal.SIGTERM, ("--front-door", "game-events"), {"front_door_url", "keys_file"}),
+        (signal.SIGINT, (), set()),
+    ],
+)
+def test_nothing_is_left_running_when_the_parent_is_ended(
+    tmp_path: Path, number: signal.Signals, options: tuple[str, ...], more: set[str]
+) -> None:
+    command = (sys.executable, "-m", "services.embedded", "--directory", str(tmp_path), *options)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         addresses = json.loads(parent.stdout.readline())
@@ -105,8 +114,9 @@ def test_nothing_is_left_running_when_the_parent_is_ended(tmp_path: Path, number
 
         parent.send_signal(number)
 
-    assert set(addresses) == {"bootstrap_servers", "registry_url"}
-    assert len(children) == 4  # two services, each on its tether
+    assert set(addresses) == {"bootstrap_servers", "registry_url"} | more
+    # Two services, each on its tether; the front door has a process beside its own.
+    assert len(children) == (7 if more else 4)
     eventually(lambda: not still_running(children))
 
 

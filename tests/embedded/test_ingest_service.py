@@ -3,30 +3,21 @@
 import gzip
 import socket
 import sqlite3
-import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import zstandard
-from confluent_kafka import Consumer, TopicPartition
-from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.wire.event_schemas import load_schemas
-from gamelake.wire.framing import HEADER_BYTES
 from services.embedded import EmbeddedKafka, EmbeddedRegistry
 from services.embedded.ports import HOST
 from services.embedded.topics import create_topic, delete_topic
 from tests.embedded.front_door import KEY, FrontDoor, Reply, body_of, events
-from tests.eventually import eventually
+from tests.embedded.topic_records import ids_in, records_in
+from tests.embedded.traffic import Traffic
 
 PARTITIONS = 3
-# A record's key.
-_PSEUDONYM_CHARACTERS = 32
-CONTRACTS = Path(__file__).parents[2] / "contracts"
 
 
 @pytest.fixture(scope="module")
@@ -53,25 +44,6 @@ def door(
     )
     yield opened
     opened.process.stop()
-
-
-def values_in(kafka: EmbeddedKafka, topic: str) -> list[bytes]:
-    """All records of a topic: key and value of each, one behind the other."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "test"})
-    ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in range(PARTITIONS)}
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
-    found: list[bytes] = []
-    while len(found) < sum(ends.values()):
-        found += [(message.key() or b"") + (message.value() or b"") for message in consumer.consume(1000, timeout=1)]
-    consumer.close()
-    return found
-
-
-def ids_in(kafka: EmbeddedKafka, topic: str) -> Counter[str]:
-    """How often each event stands in a topic."""
-    event = GetMessageClass(load_schemas(CONTRACTS, 3)[-1].message)
-    bodies = [value[_PSEUDONYM_CHARACTERS + HEADER_BYTES :] for value in values_in(kafka, topic)]
-    return Counter(event.FromString(body).event_id for body in bodies)  # type: ignore[attr-defined]
 
 
 def test_events_that_were_accepted_are_in_kafka_once(door: FrontDoor, kafka: EmbeddedKafka, name: str) -> None:
@@ -161,7 +133,7 @@ def test_nothing_personal_is_anywhere_but_in_the_vault_and_there_it_is_sealed(
     refused = door.send(body_of(events(1, event_name="", personal=personal))).taken.rejected
 
     assert (accepted, refused) == (3, [{"index": 0, "reason": "no_event_name", "field": "event_name"}])
-    values = b"".join(values_in(kafka, name))
+    values = b"".join(records_in(kafka, name))
     files = b"".join(file.read_bytes() for file in door.folder.iterdir())
     metrics = door.get("/metrics").body
     for secret in secrets:
@@ -187,62 +159,6 @@ def test_without_its_vault_the_service_takes_nothing_personal(door: FrontDoor, k
     assert ids_in(kafka, name)[str(somebody[0]["event_id"])] == 1
 
 
-class Traffic:
-    """A game that sends small batches without end, and keeps account of what was accepted."""
-
-    def __init__(self, door: FrontDoor) -> None:
-        self._door = door
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.accepted: list[str] = []
-        self.statuses: Counter[int] = Counter()
-
-    def __enter__(self) -> "Traffic":
-        """Begin to send."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End, once the last answer is there."""
-        self._stop.set()
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-
-    def await_accepted(self, more: int) -> None:
-        """Wait until so many more events were accepted."""
-        target = len(self.accepted) + more
-        eventually(lambda: len(self.accepted) >= target, timeout=60)
-
-    def _run(self) -> None:
-        batch = events(20)
-        while not self._stop.is_set():
-            try:
-                reply = self._door.send(body_of(batch))
-            except OSError:
-                self.statuses[0] += 1
-                self._stop.wait(0.05)
-                continue
-            self.statuses[reply.status] += 1
-            if reply.status == 200:
-                self.accepted += [str(each["event_id"]) for each in batch]
-                batch = events(20)
-
-
-def test_a_service_that_is_killed_has_lost_nothing_that_it_accepted(
-    door: FrontDoor, kafka: EmbeddedKafka, name: str
-) -> None:
-    with Traffic(door) as traffic:
-        for _ in range(3):
-            traffic.await_accepted(400)
-            door.process.kill()
-            door.start_again()
-        traffic.await_accepted(400)
-
-    found = ids_in(kafka, name)
-    assert set(traffic.accepted) <= set(found)
-    assert max(Counter(traffic.accepted).values()) == 1
-
-
 def test_a_service_that_is_asked_to_end_answers_what_it_has_begun(
     door: FrontDoor, kafka: EmbeddedKafka, name: str
 ) -> None:
@@ -254,40 +170,3 @@ def test_a_service_that_is_asked_to_end_answers_what_it_has_begun(
 
     assert exit_code == 0
     assert set(traffic.accepted) <= set(ids_in(kafka, name))
-
-
-@pytest.fixture
-def own_kafka(tmp_path: Path) -> Iterator[EmbeddedKafka]:
-    """A Kafka that a test may kill."""
-    own = EmbeddedKafka(tmp_path / "kafka")
-    own.start()
-    yield own
-    own.stop()
-
-
-def test_while_kafka_is_away_the_answer_is_503_and_afterwards_all_goes_on(
-    tmp_path: Path, own_kafka: EmbeddedKafka, registry: EmbeddedRegistry
-) -> None:
-    create_topic(own_kafka.bootstrap_servers, "events", PARTITIONS)
-    door = FrontDoor.open(
-        tmp_path,
-        bootstrap_servers=own_kafka.bootstrap_servers,
-        registry_url=registry.url,
-        topic="events",
-        INGEST_KAFKA_SECONDS="2",
-    )
-    with Traffic(door) as traffic:
-        traffic.await_accepted(400)
-        own_kafka.kill()
-        eventually(lambda: traffic.statuses[503] > 0, timeout=60)
-        not_ready = door.get("/readyz").status
-        own_kafka.start()
-        traffic.await_accepted(400)
-
-    ready = door.get("/readyz").status
-    refused = door.send(b"{}", gamelake_key="nobody").status
-    found = ids_in(own_kafka, "events")
-    door.process.stop()
-    assert (not_ready, ready, refused) == (503, 200, 401)
-    assert set(traffic.accepted) <= set(found)
-    assert set(traffic.statuses) <= {200, 503}

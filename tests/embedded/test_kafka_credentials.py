@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from confluent_kafka import Consumer, KafkaError
 
+from gamelake.errors import KafkaUnavailableError
+from gamelake.maintenance.kept_by_kafka import topic_retention
 from services.embedded import EmbeddedRegistry
 from services.embedded.errors import ServiceMissingError
 from services.embedded.ports import free_port
@@ -66,9 +69,9 @@ def as_declared(kafka: Kafka) -> None:
 
 @pytest.fixture
 def lakehouse(tmp_path: Path, secured: SecuredKafka, registry: EmbeddedRegistry) -> Lakehouse:
-    """A lakehouse fed by the stack's Kafka, its job with the secret of the user `ingest`."""
+    """A lakehouse fed by the stack's Kafka, its job with the secret of the user `ingest-events`."""
     lakehouse = Lakehouse(tmp_path, secured.bootstrap_servers, registry.url, TOPIC)
-    lakehouse.settings["GAMELAKE_KAFKA_CREDENTIALS_FILE"] = str(secured.secrets / "kafka-ingest")
+    lakehouse.settings["GAMELAKE_KAFKA_CREDENTIALS_FILE"] = str(secured.secrets / "kafka-ingest-events")
     return lakehouse
 
 
@@ -107,7 +110,7 @@ def test_the_job_gets_in_and_its_password_is_written_down_nowhere(lakehouse: Lak
 
 
 def password_of(secured: SecuredKafka) -> str:
-    credentials = secured.access("ingest").credentials
+    credentials = secured.access("ingest-events").credentials
     assert credentials
     return credentials.password
 
@@ -127,8 +130,8 @@ def all_command_lines() -> Iterator[str]:
 
 
 def test_a_wrong_password_is_for_a_person_to_put_right(lakehouse: Lakehouse) -> None:
-    wrong = lakehouse.directory / "kafka-ingest"
-    wrong.write_text("username=ingest\npassword=another-password\n")
+    wrong = lakehouse.directory / "kafka-ingest-events"
+    wrong.write_text("username=ingest-events\npassword=another-password\n")
     lakehouse.settings["GAMELAKE_KAFKA_CREDENTIALS_FILE"] = str(wrong)
     job = lakehouse.start()
 
@@ -152,3 +155,18 @@ def test_a_kafka_that_is_away_at_the_start_is_a_passing_trouble(lakehouse: Lakeh
 
     assert job.wait() == 4
     assert "KafkaUnavailableError" in job.log_text()
+
+
+def test_upkeep_sees_how_long_the_topic_is_kept_and_nothing_in_it(secured: SecuredKafka) -> None:
+    assert topic_retention(secured.access("upkeep"), TOPIC) == timedelta(hours=168)
+
+    reader = Consumer({**secured.access("upkeep").for_clients(), "group.id": "spark-kafka-upkeep", "log_level": 0})
+    trouble = reader.list_topics(TOPIC, timeout=10).topics[TOPIC].error
+    reader.close()
+    assert trouble is not None
+    assert trouble.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_who_may_not_see_how_a_topic_is_set_is_told_what_is_missing(secured: SecuredKafka) -> None:
+    with pytest.raises(KafkaUnavailableError, match="needs the right to describe the topic's settings"):
+        topic_retention(secured.access("simulator"), TOPIC)

@@ -165,15 +165,15 @@ def test_partitions_are_added_and_never_removed(declared: Topic) -> None:
     assert fewer.lines[-1] == "topics: nothing to change"
 
 
-WRITERS_AND_READERS = "    writers: [simulator]\n    readers: [{user: ingest, groups: spark-kafka-}]\n"
+WRITERS_AND_READERS = "    writers: [simulator]\n    readers: [{user: ingest-events, groups: spark-kafka-}]\n"
 
 
 def test_a_writer_writes_a_reader_reads_and_neither_does_the_others_part(declared: Topic) -> None:
     declared.declare(A_TOPIC + WRITERS_AND_READERS)
 
     assert declared.write("simulator") is None
-    assert declared.read("ingest") == 0
-    assert code_of(declared.write("ingest", AS_ANYBODY)) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert declared.read("ingest-events") == 0
+    assert code_of(declared.write("ingest-events", AS_ANYBODY)) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert code_of(declared.read("simulator")) in REFUSALS
 
 
@@ -193,7 +193,7 @@ def test_who_is_not_listed_any_more_is_denied(declared: Topic) -> None:
 
     assert f"topics: no more: User:simulator may write on topic {declared.name}" in outcome.lines
     assert code_of(declared.write("simulator", AS_ANYBODY)) == KafkaError.TOPIC_AUTHORIZATION_FAILED
-    assert code_of(declared.read("ingest")) in REFUSALS
+    assert code_of(declared.read("ingest-events")) in REFUSALS
 
 
 def test_a_topic_that_the_file_does_not_name_is_reported_and_left_alone(declared: Topic, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_restarted_kafka_is_the_same_cluster_with_the_same_rules(declared: Top
     declared.kafka.start()
 
     assert declared.kafka.cluster_id == before
-    assert declared.read("ingest") == 0
+    assert declared.read("ingest-events") == 0
     assert declared.provision().lines[-1] == "topics: nothing to change"
 
 

@@ -75,7 +75,7 @@ def test_the_figures_are_those_of_manifests_and_tables(lakehouse: Lakehouse, sen
         eventually(lambda: phase_count(scrape(url), "trigger_execution") == batches, timeout=30)
         figures = scrape(url)
 
-    assert figures.our_names() == declared_names("ingest")
+    assert figures.our_names() == declared_names("ingest-events")
     check_counts(figures, lakehouse)
     check_tables(figures, lakehouse)
     check_caught_up(figures, lakehouse)

@@ -1,7 +1,6 @@
 """One local Spark session for all tests of this folder, and records as Kafka would deliver them."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -12,7 +11,7 @@ from pyspark.sql import SparkSession
 from gamelake.lake.store import Location
 from gamelake.session import spark_session
 from services.embedded.errors import ServiceMissingError
-from services.embedded.java import find_java_home
+from services.embedded.java import spark_environment
 
 JARS = Path(__file__).parents[2] / "build" / "jars" / "spark"
 
@@ -21,12 +20,11 @@ JARS = Path(__file__).parents[2] / "build" / "jars" / "spark"
 def spark(missing_service: Callable[[str], NoReturn]) -> Iterator[SparkSession]:
     """A session as the jobs have it."""
     try:
-        os.environ["JAVA_HOME"] = str(find_java_home())
+        os.environ |= spark_environment()
     except ServiceMissingError as error:
         missing_service(str(error))
     if not list(JARS.glob("*.jar")):
         missing_service("Spark's jars are not there: run make setup")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = spark_session("tests", Location(uri="file:///"), JARS)
     yield session
     session.stop()

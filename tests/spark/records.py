@@ -16,6 +16,7 @@ from gamelake.fanout.plan import TaskPlan
 from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.store import Location, Store
 from gamelake.lake.tables import DeltaTables
+from gamelake.quality.watched import RulesInForce
 from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
 from gamelake.wire.schemas import schema_path
 
@@ -56,21 +57,28 @@ class KnownSchemas:
         Store(self.location).put(schema_path(self.count), descriptors.SerializeToString())
         return self.count
 
-    def value(self, schema_id: int, event_id: str, game_name: str) -> bytes:
+    def value(self, schema_id: int, event_id: str, game_name: str, **fields: object) -> bytes:
         """An event as a Kafka value."""
         kept = Store(self.location).get(schema_path(schema_id))
         assert kept is not None
         event = GetMessageClass(message_at(FileDescriptorSet.FromString(kept), (0,)))(
-            event_id=event_id, event_name="level_completed", game_name=game_name
+            event_id=event_id, event_name="level_completed", game_name=game_name, **fields
         )
         event.event_time.FromDatetime(NOW)  # type: ignore[attr-defined]
         return b"\x00" + schema_id.to_bytes(4, "big") + b"\x00" + bytes(event.SerializeToString())
 
-    def decider(self, tables: DeltaTables, names: Sequence[str] = (), tasks: int = 2) -> Decider:
+    def decider(
+        self,
+        tables: DeltaTables,
+        names: Sequence[str] = (),
+        tasks: int = 2,
+        contract: GamesContract = CONTRACT,
+        rules: RulesInForce | None = None,
+    ) -> Decider:
         """Decides batches for this lakehouse; `names` are the tables that exist."""
-        plan = TaskPlan(lakehouse=self.location, registry_url="http://127.0.0.1:9", topic="events", contract=CONTRACT)
+        plan = TaskPlan(lakehouse=self.location, registry_url="http://127.0.0.1:9", topic="events", contract=contract)
         schemas = {name: schema for name in names if (schema := tables.schema(name)) is not None}
-        return Decider(plan, schemas, Parallelism(cores=tasks, records_per_task=1))
+        return Decider(plan, schemas, Parallelism(cores=tasks, records_per_task=1), rules)
 
 
 def as_frame(spark: SparkSession, records: Sequence[Record], partitions: int = 2) -> DataFrame:

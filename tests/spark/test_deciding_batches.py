@@ -7,8 +7,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.errors import OffsetGapError
+from gamelake.errors import OffsetGapError, SplitPartitionError
 from gamelake.fanout.offsets import PlannedOffsets
+from gamelake.fanout.window import DedupLimits, DedupWindow
+from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables
 from tests.spark.records import KnownSchemas, Record, as_frame, commit, planned
 
@@ -84,3 +86,29 @@ def test_a_batch_that_is_committed_twice_is_there_once(spark: SparkSession, sche
         commit(tables, decision, 0)
 
     assert DeltaTable(schemas.folder / "silver/archery_events").count() == 10
+
+
+def test_an_event_that_comes_twice_is_one_row_and_counted(spark: SparkSession, schemas: KnownSchemas) -> None:
+    plain = schemas.add()
+    records = [Record(n, schemas.value(plain, f"e{n % 10}", ("Archery", "Bingo")[n % 2])) for n in range(30)]
+    window = DedupWindow(Store(schemas.location), "events", DedupLimits())
+
+    with DeltaTables(schemas.location) as tables:
+        frame = as_frame(spark, records, 1)
+        decision = schemas.decider(tables).decide(frame, planned(records), window.plan("seed", 0))
+
+    rows = {entry.table: entry.rows for entry in decision.tables}
+    assert rows == {"bronze/events": 30, "silver/events": 10, "silver/archery_events": 5, "silver/bingo_events": 5}
+    assert decision.duplicates == {"archery": 10, "bingo": 10}
+    assert [section.events for file in decision.events for section in file.sections] == [10]
+
+
+def test_a_kafka_partition_in_two_tasks_is_refused_where_duplicates_matter(
+    spark: SparkSession, schemas: KnownSchemas
+) -> None:
+    plain = schemas.add()
+    records = [Record(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(20)]
+    window = DedupWindow(Store(schemas.location), "events", DedupLimits())
+
+    with DeltaTables(schemas.location) as tables, pytest.raises(SplitPartitionError, match="partition 0"):
+        schemas.decider(tables).decide(as_frame(spark, records), planned(records), window.plan("seed", 0))

@@ -1,8 +1,6 @@
 """The stack that `make test-stack` has brought up."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -14,9 +12,10 @@ from urllib3.exceptions import HTTPError
 from gamelake.errors import SettingsError
 from gamelake.kafka import KafkaAccess, read_credentials
 from gamelake.session import spark_session
+from services.desk.stack import StackError
 from services.embedded import EmbeddedKafka, EmbeddedRegistry
 from services.embedded.errors import ServiceMissingError
-from services.embedded.java import find_java_home
+from services.embedded.java import spark_environment
 from tests.embedded import conftest as embedded
 from tests.embedded.sending import Sender
 from tests.stack.fault_proxy import FaultProxy
@@ -34,8 +33,8 @@ def stack(missing_service: Callable[[str], NoReturn]) -> Stack:
     """The running stack."""
     stack = Stack()
     try:
-        running = stack.is_healthy("ingest")
-    except (AssertionError, OSError, subprocess.SubprocessError) as error:
+        running = stack.is_healthy("ingest-events")
+    except StackError as error:
         missing_service(f"no Docker engine answers: {error}")
     if not running:
         missing_service("the stack is not up: make test-stack brings it up")
@@ -84,10 +83,9 @@ def spark_through_proxy(
 ) -> Iterator[SparkSession]:
     """A session as the jobs have it, on the object store behind the proxy."""
     try:
-        os.environ["JAVA_HOME"] = str(find_java_home())
+        os.environ |= spark_environment()
     except ServiceMissingError as error:
         missing_service(str(error))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     keys = {"AWS_ACCESS_KEY_ID": object_store.access_key, "AWS_SECRET_ACCESS_KEY": object_store.secret_key}
     os.environ.update(keys)
     session = spark_session("tests", object_store.at(session_proxy.url).location("s3://any"), JARS)

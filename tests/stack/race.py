@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.embedded.java import find_java_home
+from services.embedded.java import spark_environment
 from tests.stack.writers import Way
 
 ROOT = Path(__file__).parents[2]
@@ -71,8 +71,7 @@ def race(
 def _running(writer: Writer, variables: Mapping[str, str], logs: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "tests.stack.writers", writer.way, writer.name, str(writer.commits)]
     command += ["--loops", str(writer.loops), "--longest-pause", str(writer.longest_pause)]
-    java = {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable}
-    environment = {**os.environ, **java, "PYTHONPATH": str(ROOT), **variables}
+    environment = {**os.environ, **spark_environment(), **variables}
     pipe = subprocess.PIPE
     with (
         (logs / f"{writer.name}.log").open("w") as log,

@@ -17,6 +17,8 @@ from monitoring.grafana.files import GENERATED
 from tests.embedded.sending import Sender, an_event, contract_text, framed
 from tests.eventually import eventually
 from tests.stack.conftest import BOOTSTRAP_SERVERS, REGISTRY_URL
+from tests.stack.game import Game
+from tests.stack.game import an_event as an_http_event
 from tests.stack.platform import ROOT, SECRETS, Stack
 from tests.stack.prometheus import Prometheus
 
@@ -37,6 +39,18 @@ FIGURE = re.compile(rf"\b(?:{'|'.join(ORIGINS)})[_:][\w:]+")
 # Panels that are rightly empty on a stack that is well, with what they wait for.
 MAY_BE_EMPTY = {
     ("gamelake-lag", "Alerts that fire"): "an alert",
+}
+
+# Metrics that say nothing of the events of this test, with what they wait for; unit tests see them told.
+NOT_TOLD_HERE = {
+    "gamelake_kpi_retention_ratio": "players of the day before",
+    "gamelake_live_ops_observed_ratio": "an hour of events, from which the next is expected",
+    "gamelake_quality_rows_unjudged_total": "a column of a type that a rule can't judge",
+    "gamelake_quality_rows_dropped_total": "a rule that drops rows, of which there is none",
+    "gamelake_files_named_total": "the job that reads files, which the stack does not run yet",
+    "gamelake_files_notifications_passed_over_total": "the same",
+    "gamelake_files_bytes_total": "the same",
+    "gamelake_files_records_total": "the same",
 }
 
 
@@ -86,17 +100,23 @@ def await_all(prometheus: Prometheus, expressions: set[str]) -> None:
 
 @contextmanager
 def players(sender: Sender) -> Iterator[None]:
-    """Events of some games, and now and then one that nobody can decode, for as long as the block lasts."""
+    """Events of some games, among them some that nobody can decode or that break a rule, while the block lasts."""
     stop = threading.Event()
     schema = contract_text(1)
     schema_id = sender.register(schema)
+    archery = Game.of("archery_duel")
 
     def play() -> None:
         while not stop.wait(SECONDS_PER_STEP):
             for game in GAMES:
                 ids = [str(uuid.uuid4()) for _ in range(EVENTS_PER_STEP)]
                 sender.send_values(ids, [framed(schema_id, an_event(schema, each, game)) for each in ids])
-            sender.send_bad([b"no event"])
+            of_nobody = an_event(schema, str(uuid.uuid4()), "Archery Duel", gamer_id="")
+            sender.send_bad([b"no event", framed(schema_id, of_nobody)])
+            # An event that is sent twice, and one that the front door rejects.
+            twice = an_http_event()
+            archery.post([twice, an_http_event(event_time="yesterday")])
+            archery.post([twice])
 
     thread = threading.Thread(target=play, daemon=True)
     thread.start()
@@ -117,6 +137,7 @@ def prometheus(stack: Stack) -> Prometheus:
 @pytest.fixture(scope="module")
 def traffic(stack: Stack) -> Iterator[None]:
     """Players, once the query takes what they send."""
+    stack.await_health("ingest-events")
     stack.await_health("ingest")
     access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
     with players(Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients())):
@@ -153,7 +174,9 @@ def test_every_figure_that_a_rule_reads_is_there(prometheus: Prometheus) -> None
 def test_no_panel_is_empty_while_players_play(prometheus: Prometheus) -> None:
     asked = [each for each in asked_by_panels() if (each.dashboard, each.panel) not in MAY_BE_EMPTY]
 
-    await_all(prometheus, {each.expression for each in asked})
+    await_all(
+        prometheus, {each.expression for each in asked if not NOT_TOLD_HERE.keys() & {*FIGURE.findall(each.expression)}}
+    )
 
 
 def test_the_panels_that_may_be_empty_exist_and_their_queries_are_sound(prometheus: Prometheus) -> None:
@@ -169,7 +192,8 @@ def test_every_metric_that_is_declared_reaches_prometheus(prometheus: Prometheus
     declared = yaml.safe_load((ROOT / "monitoring/metrics.yaml").read_text())["metrics"]
     series = {f"{each['name']}_count" if each["type"] == "histogram" else each["name"] for each in declared}
 
-    await_all(prometheus, series)
+    assert series >= NOT_TOLD_HERE.keys()
+    await_all(prometheus, series - NOT_TOLD_HERE.keys())
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in CONSOLES.glob("*.html")))

@@ -17,8 +17,11 @@ from tests.stack.platform import SECRETS, Stack
 
 TABLES = frozenset({"lakehouse/bronze", "lakehouse/silver", "lakehouse/dead_letters", "lakehouse/gold"})
 STREAMS, CATALOG_STATE = "lakehouse/_gamelake/streams", "lakehouse/_gamelake/catalog"
+KPIS, LIVE_OPS = "lakehouse/_gamelake/kpis", "lakehouse/_gamelake/streams/live_ops"
+SILVER, GOLD, LINEAGE = "lakehouse/silver", "lakehouse/gold", "lakehouse/lineage"
 METASTORE = "catalog/silver"
-PLACES = TABLES | {STREAMS, CATALOG_STATE, METASTORE}
+STATES = frozenset({STREAMS, CATALOG_STATE, KPIS, LIVE_OPS})
+PLACES = TABLES | STATES | {LINEAGE, METASTORE}
 LAKEHOUSE = PLACES - {METASTORE}
 
 ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
@@ -29,7 +32,17 @@ ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
     }
 )
 RIGHTS: tuple[tuple[str, Mapping[str, Set[str]]], ...] = (
-    ("ingest", {"read": LAKEHOUSE, "put": LAKEHOUSE, "delete": {STREAMS, CATALOG_STATE}}),
+    ("ingest-events", {"read": LAKEHOUSE, "put": LAKEHOUSE, "delete": STATES}),
+    (
+        "answers",
+        {
+            "read": {SILVER, GOLD, LINEAGE, KPIS, LIVE_OPS},
+            "put": {GOLD, LINEAGE, KPIS, LIVE_OPS},
+            "delete": {KPIS, LIVE_OPS},
+        },
+    ),
+    ("upkeep", {"read": LAKEHOUSE, "put": TABLES | {LINEAGE}, "delete": TABLES | {LINEAGE}}),
+    ("privacy", {"read": LAKEHOUSE, "put": LAKEHOUSE, "delete": LAKEHOUSE}),
     ("trino", {"read": PLACES, "put": {METASTORE}, "delete": {METASTORE}}),
     ("catalog", {"read": PLACES, "put": {CATALOG_STATE}, "delete": {CATALOG_STATE}}),
 )

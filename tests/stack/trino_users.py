@@ -3,7 +3,7 @@
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -175,6 +175,21 @@ def new_table(place: Location, name: str = "") -> Iterator[NewTable]:
     finally:
         table.remove()
         table.forget()
+
+
+@contextmanager
+def known_by_another_name(place: Location, tables: Collection[str]) -> Iterator[Mapping[str, str]]:
+    """Name a lakehouse's tables to Trino, each by a name that nobody has seen; the names are gone after the block."""
+    given = {table: f"gold.test_{uuid.uuid4().hex[:12]}" for table in sorted(tables)}
+    CATALOG.ask("CREATE SCHEMA IF NOT EXISTS gold")
+    try:
+        for table, name in given.items():
+            location = place.child(table.replace(".", "/", 1))
+            CATALOG.ask(f"CALL system.register_table('gold', '{name.removeprefix('gold.')}', '{location}')")
+        yield given
+    finally:
+        for name in given.values():
+            CATALOG.refusal(f"CALL system.unregister_table('gold', '{name.removeprefix('gold.')}')")
 
 
 @contextmanager

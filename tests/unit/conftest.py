@@ -1,9 +1,14 @@
 """Unit tests reach no network: opening a socket is an error."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pytest_socket import disable_socket, enable_socket
+
+from gamelake.vault.secrecy import VaultKeys
+from gamelake.vault.sqlite_vault import SqliteVault
+from tests.vault_keys import key_file
 
 
 @pytest.fixture(autouse=True)
@@ -11,3 +16,17 @@ def _no_network() -> Iterator[None]:
     disable_socket(allow_unix_socket=True)
     yield
     enable_socket()
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> VaultKeys:
+    """The vault's own keys."""
+    return VaultKeys.read(key_file(tmp_path))
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Iterator[SqliteVault]:
+    """An empty vault, in the file `vault.db` of the test's folder."""
+    opened = SqliteVault(tmp_path / "vault.db")
+    yield opened
+    opened.close()

@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client.metrics import MetricWrapperBase
 
+from gamelake.telemetry.files import FilesMetric
+from gamelake.telemetry.gold import GoldMetric
+from gamelake.telemetry.kpis import KpiMetric
+from gamelake.telemetry.live_ops import LiveOpsMetric
 from gamelake.telemetry.metrics import Metric
+from gamelake.telemetry.upkeep import UpkeepMetric
+from services.ingest import metrics as front_door
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DECLARED = yaml.safe_load((REPOSITORY / "monitoring" / "metrics.yaml").read_text(encoding="utf-8"))
@@ -23,6 +30,11 @@ UNITS = {
     "failures",
     "rounds",
     "tables",
+    "requests",
+    "events",
+    "players",
+    "sessions",
+    "dollars",
     "version",
     "ratio",
     "boolean",
@@ -33,7 +45,61 @@ UNITS = {
 def test_the_ingest_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None:
     in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in Metric}
 
-    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "ingest"}
+    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "ingest-events"}
+
+    assert in_code == declared
+
+
+def test_the_gold_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None:
+    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in GoldMetric}
+
+    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "gold"}
+
+    assert in_code == declared
+
+
+def test_the_metrics_of_files_are_the_declared_ones_and_the_reverse() -> None:
+    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in FilesMetric}
+
+    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "files"}
+
+    assert in_code == declared
+
+
+def test_the_kpi_querys_metrics_are_the_declared_ones_and_the_reverse() -> None:
+    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in KpiMetric}
+
+    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "kpis"}
+
+    assert in_code == declared
+
+
+def test_the_metrics_of_live_operations_are_the_declared_ones_and_the_reverse() -> None:
+    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in LiveOpsMetric}
+
+    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "live-ops"}
+
+    assert in_code == declared
+
+
+def test_the_metrics_of_upkeep_are_the_declared_ones_and_the_reverse() -> None:
+    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in UpkeepMetric}
+
+    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "upkeep"}
+
+    assert in_code == declared
+
+
+def test_the_front_doors_metrics_are_the_declared_ones_and_the_reverse() -> None:
+    found = [
+        family
+        for each in vars(front_door).values()
+        if isinstance(each, MetricWrapperBase)
+        for family in each.describe()
+    ]
+    in_code = {f"{each.name}_total" if each.type == "counter" else each.name: each.type for each in found}
+
+    declared = {each["name"]: each["type"] for each in METRICS if each["source"] == "ingest"}
 
     assert in_code == declared
 
@@ -44,7 +110,7 @@ def test_every_metric_is_declared_once_and_with_all_that_belongs_to_it() -> None
     assert len(names) == len(set(names))
     for each in METRICS:
         assert each.keys() - {"estimate"} == {"name", "type", "unit", "labels", "source", "meaning"}
-        assert each["source"] in ("ingest", "catalog")
+        assert each["source"] in ("ingest-events", "catalog", "files", "gold", "kpis", "ingest", "live-ops", "upkeep")
         assert each["unit"] in UNITS
         assert each["meaning"].strip()
 

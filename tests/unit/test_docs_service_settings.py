@@ -10,15 +10,26 @@ import pytest
 from gamelake.errors import SettingsError
 from services.alert_receiver.settings import ReceiverSettings
 from services.catalog.settings import CatalogSettings
+from services.delivery.settings import DeliverySettings
 from services.ingest.settings import IngestServiceSettings
-from services.provision.settings import COMPOSE, BucketsSettings, SubjectsSettings, TopicsSettings
+from services.provision.settings import COMPOSE, BucketsSettings, DatabasesSettings, SubjectsSettings, TopicsSettings
 from services.smoke.settings import SmokeSettings
 
 _JOBS_PART, _PART = Path("docs/settings.md").read_text(encoding="utf-8").split("\n## Services\n")
 _NAME = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+"
 _VARIABLE = re.compile(rf"`({_NAME})`")
 # What a service reads through the library's own settings.
-_LIBRARYS = {"GAMELAKE_LAKEHOUSE", "GAMELAKE_S3_ENDPOINT", "GAMELAKE_S3_REGION"}
+_LIBRARYS = {
+    "GAMELAKE_LAKEHOUSE",
+    "GAMELAKE_S3_ENDPOINT",
+    "GAMELAKE_S3_REGION",
+    "GAMELAKE_BOOTSTRAP_SERVERS",
+    "GAMELAKE_KAFKA_CREDENTIALS_FILE",
+    "GAMELAKE_LANDING",
+    "GAMELAKE_VAULT",
+    "GAMELAKE_VAULT_CREDENTIALS_FILE",
+    "GAMELAKE_VAULT_KEYS_FILE",
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,7 @@ def test_every_variable_that_a_service_reads_has_its_row_and_the_reverse(service
 def required(tmp_path: Path) -> dict[str, str]:
     """What no service starts without; the values are as good as any."""
     (tmp_path / "kafka-admin").write_text("username=admin\npassword=0123456789abcdef\n")
+    (tmp_path / "postgres-password").write_text("0123456789abcdef")
     return {
         "GAMELAKE_LAKEHOUSE": "s3://lakehouse",
         "GAMELAKE_S3_ENDPOINT": "http://object-store:9000",
@@ -74,18 +86,26 @@ def required(tmp_path: Path) -> dict[str, str]:
         "GAMELAKE_TOPIC": "events",
         "GAMELAKE_REGISTRY_URL": "http://registry:8080/apis/ccompat/v7",
         "GAMELAKE_TRINO_URL": "http://trino:8080",
+        "GAMELAKE_FRONT_DOOR_URL": "http://ingest:8000",
         "PROVISION_SECRETS": str(tmp_path),
         "ALERT_RECEIVER_FILE": "/var/lib/alerts/alerts.jsonl",
         "INGEST_KEYS_FILE": "/run/secrets/ingest-keys",
-        "INGEST_VAULT_FILE": "/var/lib/vault/vault.db",
-        "INGEST_VAULT_KEYS_FILE": "/run/secrets/vault-keys",
+        "GAMELAKE_VAULT": "/var/lib/vault/vault.db",
+        "GAMELAKE_VAULT_KEYS_FILE": "/run/secrets/vault-keys",
+        "GAMELAKE_LANDING": "s3://landing",
     }
 
 
 _READERS: dict[str, tuple[Callable[[Mapping[str, str]], object], ...]] = {
     "catalog": (CatalogSettings.from_env,),
+    "delivery": (DeliverySettings.from_env,),
     "smoke": (SmokeSettings.from_env,),
-    "provision": (TopicsSettings.from_env, BucketsSettings.from_env, SubjectsSettings.from_env),
+    "provision": (
+        TopicsSettings.from_env,
+        BucketsSettings.from_env,
+        DatabasesSettings.from_env,
+        SubjectsSettings.from_env,
+    ),
     "alert receiver": (ReceiverSettings.from_env,),
     "ingest": (IngestServiceSettings.from_env,),
 }

@@ -8,10 +8,12 @@ import pytest
 
 from gamelake.contracts.reasons import DeadLetterReason
 from gamelake.errors import SettingsError
-from gamelake.settings import IngestSettings
+from gamelake.settings import IngestSettings, KpiSettings
+from gamelake.settings.live_ops import LiveOpsSettings
+from gamelake.settings.upkeep import UpkeepSettings
 from tests.unit.test_settings import REQUIRED
 
-_CODE = Path("gamelake/settings.py").read_text(encoding="utf-8")
+_CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path("gamelake/settings").glob("*.py")))
 _PAGE = Path("docs/settings.md").read_text(encoding="utf-8")
 _LETTERS = Path("docs/dead-letters.md").read_text(encoding="utf-8")
 
@@ -46,6 +48,38 @@ def _settings(**changes: str) -> IngestSettings:
     return IngestSettings.from_env(REQUIRED | changes)
 
 
+def _kpi_settings(**changes: str) -> KpiSettings:
+    return KpiSettings.from_env({"GAMELAKE_LAKEHOUSE": REQUIRED["GAMELAKE_LAKEHOUSE"]} | changes)
+
+
+def _upkeep_settings(**changes: str) -> UpkeepSettings:
+    names = ("GAMELAKE_LAKEHOUSE", "GAMELAKE_GAMES_FILE")
+    required = {name: REQUIRED[name] for name in names} | {"GAMELAKE_SCHEDULE_FILE": "schedule.yaml"}
+    return UpkeepSettings.from_env(required | changes)
+
+
+def _live_ops_settings(**changes: str) -> LiveOpsSettings:
+    return LiveOpsSettings.from_env(REQUIRED | changes)
+
+
+def test_the_settings_of_live_operations_are_the_pages() -> None:
+    for name, _, unit, default, least, most in _section("Live operations"):
+        variable = name.strip("`")
+        assert _live_ops_settings(**{variable: default.strip("`")}) == _live_ops_settings()
+        assert unit in ("", "seconds", "tasks")
+        if unit:
+            for allowed in (least, most):
+                _live_ops_settings(**{variable: allowed})
+            for beyond in (int(least) - 1, int(most) + 1):
+                with pytest.raises(SettingsError, match=variable):
+                    _live_ops_settings(**{variable: str(beyond)})
+
+
+def test_the_stream_of_live_operations_has_a_name_of_its_own() -> None:
+    assert _live_ops_settings().reading.stream == "live_ops"
+    assert _live_ops_settings(GAMELAKE_STREAM="other").reading.stream == "other"
+
+
 def test_every_variable_that_the_code_reads_has_its_row_and_the_reverse() -> None:
     documented = [row[0].strip("`") for row in _rows(_PAGE.split("## Services\n")[0])]
 
@@ -69,9 +103,35 @@ def test_a_numbers_default_and_bounds_are_the_pages(number: Number) -> None:
             _settings(**{number.name: str(beyond)})
 
 
+@pytest.mark.parametrize("row", _section("Key figures"), ids=lambda row: row[0])
+def test_a_default_and_bounds_of_the_key_figures_are_the_pages(row: list[str]) -> None:
+    name, _, _, default, least, most = row
+    name = name.strip("`")
+
+    assert _kpi_settings(**{name: default}) == _kpi_settings()
+    for allowed in (least, most):
+        _kpi_settings(**{name: allowed})
+    for beyond in (int(least) - 1, int(most) + 1):
+        with pytest.raises(SettingsError, match=name):
+            _kpi_settings(**{name: str(beyond)})
+
+
+@pytest.mark.parametrize("row", [row for row in _section("Upkeep") if row[2]], ids=lambda row: row[0])
+def test_a_default_and_bounds_of_upkeep_are_the_pages(row: list[str]) -> None:
+    name, _, _, default, least, most = row
+    name = name.strip("`")
+
+    assert _upkeep_settings(**{name: default}) == _upkeep_settings()
+    for allowed in (least, most):
+        _upkeep_settings(**{name: allowed})
+    for beyond in (int(least) - 1, int(most) + 1):
+        with pytest.raises(SettingsError, match=name):
+            _upkeep_settings(**{name: str(beyond)})
+
+
 def test_a_numbers_name_says_its_unit_or_what_it_counts() -> None:
     for number in _NUMBERS:
-        assert number.unit in ("seconds", "records", "share")
+        assert number.unit in ("seconds", "records", "events", "share")
         assert number.name.endswith("_SECONDS") == (number.unit == "seconds")
 
 

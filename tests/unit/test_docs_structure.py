@@ -86,6 +86,16 @@ def test_every_test_that_a_promise_rests_on_exists() -> None:
     assert named <= tests
 
 
+def test_every_fault_is_proved_by_tests_that_exist() -> None:
+    table = (DOCS / "faults.md").read_text().partition("| --- | --- | --- |\n")[2].partition("\n\n")[0]
+    proofs = [set(_TEST_NAME.findall(row)) for row in table.splitlines()]
+    tests = {name for path in (REPOSITORY / "tests").rglob("test_*.py") for name in _TEST.findall(path.read_text())}
+
+    assert proofs
+    assert all(proofs)
+    assert set().union(*proofs) <= tests
+
+
 def test_tests_named_in_decisions_exist() -> None:
     named = {name for page in DECISIONS.glob("0*.md") for name in _TEST_NAME.findall(page.read_text())}
     tests = {name for path in (REPOSITORY / "tests").rglob("test_*.py") for name in _TEST.findall(path.read_text())}

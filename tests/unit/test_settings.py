@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.credentials import Credentials
 from gamelake.errors import SettingsError
 from gamelake.failpoints import Failpoint, Kill
-from gamelake.kafka import KafkaCredentials
-from gamelake.settings import IngestSettings, LakehouseSettings
+from gamelake.settings import IngestSettings, LakehouseSettings, VaultSettings
 from gamelake.telemetry.options import TelemetryOptions
 
 REQUIRED = {
@@ -109,7 +109,7 @@ def test_kafkas_password_is_taken_from_its_file_and_never_printed(tmp_path: Path
 
     kafka = _settings(GAMELAKE_KAFKA_CREDENTIALS_FILE=str(file)).kafka
 
-    assert kafka.credentials == KafkaCredentials("ingest", 'a=b"c\\d')
+    assert kafka.credentials == Credentials("ingest", 'a=b"c\\d')
     assert kafka.for_clients()["sasl.password"] == 'a=b"c\\d'
     # JAAS has C's escapes inside quotes.
     assert kafka.for_spark()["kafka.sasl.jaas.config"].endswith('password="a=b\\"c\\\\d";')
@@ -170,3 +170,36 @@ def test_some_jobs_need_the_lakehouse_only() -> None:
 def test_a_percent_encoded_lakehouse_is_refused_because_engines_read_it_differently() -> None:
     with pytest.raises(SettingsError, match="percent-encoding"):
         LakehouseSettings.from_env({"GAMELAKE_LAKEHOUSE": "file:///tmp/my%20lake"})
+
+
+_VAULT = {"GAMELAKE_VAULT": "/srv/vault.db", "GAMELAKE_VAULT_KEYS_FILE": "/run/secrets/vault-keys"}
+
+
+def test_the_vaults_password_is_taken_from_its_file_and_never_printed(tmp_path: Path) -> None:
+    file = tmp_path / "vault"
+    file.write_text("username=vault\npassword=hidden\n")
+    uri = "postgresql://postgres:5432/vault?sslmode=require"
+
+    settings = VaultSettings.from_env(_VAULT | {"GAMELAKE_VAULT": uri, "GAMELAKE_VAULT_CREDENTIALS_FILE": str(file)})
+
+    assert settings.access.credentials == Credentials("vault", "hidden")
+    assert settings.access.file is None
+    assert VaultSettings.from_env(_VAULT).access.file == Path("/srv/vault.db")
+    assert "hidden" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgresql://vault:hidden@postgres/vault",
+        "postgresql://postgres/vault?password=hidden",
+        "postgresql://postgres/vault?hidden",
+        "mysql://vault:hidden@host/vault",
+    ],
+)
+def test_a_vault_that_can_not_be_is_refused_without_a_word_of_its_address(uri: str) -> None:
+    with pytest.raises(SettingsError, match="GAMELAKE_VAULT") as refusal:
+        VaultSettings.from_env(_VAULT | {"GAMELAKE_VAULT": uri})
+
+    assert "hidden" not in str(refusal.value)
+    assert refusal.value.__cause__ is None

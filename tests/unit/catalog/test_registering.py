@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gamelake.lake.store import Location, Store
+from gamelake.naming import Layer
 from services.catalog.errors import RegistrationRefusedError, StoreSilentError, TrinoSilentError
 from services.catalog.figures import LogReader
 from services.catalog.measuring import Measuring
@@ -17,7 +18,7 @@ from services.catalog.registrar import Registrar
 from services.catalog.registrations import Registrations
 from services.catalog.rounds import Pace, Rounds, Steps
 from services.catalog.settings import TrinoSettings
-from services.catalog.tables import Layer, Table, TableFinder
+from services.catalog.tables import Table, TableFinder
 from services.catalog.trino import TrinoCatalog
 
 SETTINGS = TrinoSettings(host="nowhere", port=1, scheme="http", user="catalog", catalog="delta")

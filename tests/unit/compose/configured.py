@@ -13,12 +13,13 @@ from typing import Any
 COMPOSE = Path(__file__).parents[3] / "compose"
 MIB = 1024 * 1024
 CORE = "compose.yaml"
+ANSWERS = "compose.answers.yaml"
 OBSERVABILITY = "compose.observability.yaml"
 GRAFANA = "compose.grafana.yaml"
 OFFICIAL = "compose.official.yaml"
 OFFICIAL_OBSERVABILITY = "compose.official.observability.yaml"
 # What `make up-minimal` and `make up` bring up, without and with a container registry that has Grafana.
-OWN_MIXES = ((CORE,), (CORE, OBSERVABILITY), (CORE, OBSERVABILITY, GRAFANA))
+OWN_MIXES = ((CORE,), (CORE, ANSWERS, OBSERVABILITY), (CORE, ANSWERS, OBSERVABILITY, GRAFANA))
 
 
 def official(mix: tuple[str, ...]) -> tuple[str, ...]:
@@ -122,14 +123,19 @@ class Service:
         heaps = [_mib(size) for size in re.findall(r"-Xmx(\w+)", words)]
         heaps += [_mib(self.environment["SPARK_DAEMON_MEMORY"])] if "SPARK_DAEMON_MEMORY" in self.environment else []
         heaps += [_spark_setting(self, "spark.executor.memory")] if "--memory" in self.command else []
-        heaps += [_spark_setting(self, "spark.driver.memory")] if self.command[-1:] == ["jobs.ingest_events"] else []
+        heaps += [_spark_setting(self, "spark.driver.memory")] if self.drives_spark else []
         return sum(heaps)
+
+    @property
+    def drives_spark(self) -> bool:
+        """Whether it is a job's driver."""
+        return self.command[-1:] in (["jobs.ingest_events"], ["jobs.answers"])
 
     @property
     def runs_java(self) -> bool:
         """Whether a JVM runs in it."""
         own = {"kafka", "registry", "trino"}
-        spark = "spark-class" in self.command or self.command[-1:] == ["jobs.ingest_events"]
+        spark = "spark-class" in self.command or self.drives_spark
         return spark or self.name in own
 
 

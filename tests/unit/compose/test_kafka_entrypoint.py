@@ -64,7 +64,7 @@ def image(tmp_path: Path) -> Image:
     java.chmod(0o755)
     image = Image(tmp_path)
     image.secret("admin", "username=admin\npassword=first-secret\n")
-    image.secret("ingest", "username=ingest\npassword=second-secret")
+    image.secret("ingest-events", "username=ingest-events\npassword=second-secret")
     return image
 
 
@@ -73,7 +73,7 @@ def test_each_secret_is_a_user_and_the_broker_itself_is_admin(image: Image) -> N
 
     lines = [line.strip() for line in image.users.read_text().splitlines()]
     assert lines[2:4] == ['username="admin"', 'password="first-secret"']
-    assert lines[4:6] == ['user_admin="first-secret"', 'user_ingest="second-secret";']
+    assert lines[4:6] == ['user_admin="first-secret"', 'user_ingest-events="second-secret";']
     assert stat.S_IMODE(image.users.stat().st_mode) == 0o600
 
 

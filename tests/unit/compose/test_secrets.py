@@ -7,12 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.kafka import read_credentials
+from gamelake.contracts.games import load_games
+from gamelake.credentials import read_credentials
 from gamelake.lake.credentials import shared_credentials
+from gamelake.vault.secrecy import VaultKeys
+from services.ingest.keys import read_keys
 from tests.unit.compose.configured import COMPOSE
 
-KAFKA = ("kafka-admin", "kafka-ingest", "kafka-simulator")
-OBJECT_STORE = ("object-store-root", "object-store-ingest", "object-store-trino", "object-store-catalog")
+GAMES = COMPOSE.parent / "contracts" / "games.yaml"
+
+KAFKA = (
+    "kafka-admin",
+    "kafka-ingest",
+    "kafka-ingest-events",
+    "kafka-live-ops",
+    "kafka-offers",
+    "kafka-simulator",
+    "kafka-upkeep",
+)
+OBJECT_STORE = (
+    "object-store-root",
+    "object-store-ingest-events",
+    "object-store-answers",
+    "object-store-privacy",
+    "object-store-trino",
+    "object-store-catalog",
+    "object-store-upkeep",
+)
+POSTGRES = ("postgres-registry", "postgres-vault")
+KEYS = ("ingest-keys", "vault-keys")
+SECRET = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")
 BARE = ("postgres-password", "grafana-password")
 
 
@@ -22,9 +46,9 @@ class Secrets:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run the script."""
-        environment = {"SECRETS_DIRECTORY": str(self.directory), "PATH": "/usr/bin:/bin"}
+        environment = {"SECRETS_DIRECTORY": str(self.directory), "PATH": "/usr/bin:/bin", **variables}
         command = (str(COMPOSE / "secrets.sh"), *arguments)
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -49,9 +73,11 @@ def secrets(tmp_path: Path) -> Secrets:
 
 
 def test_each_secret_is_made_in_the_form_that_its_readers_take(secrets: Secrets) -> None:
-    assert secrets.contents().keys() == {*KAFKA, *OBJECT_STORE, *BARE}
+    assert secrets.contents().keys() == {*KAFKA, *OBJECT_STORE, *POSTGRES, *BARE, *KEYS}
+    for name in POSTGRES:
+        assert read_credentials(secrets.directory / name, "it").username == name.removeprefix("postgres-")
     for name in KAFKA:
-        assert read_credentials(secrets.directory / name).username == name.removeprefix("kafka-")
+        assert read_credentials(secrets.directory / name, "it").username == name.removeprefix("kafka-")
     for name in OBJECT_STORE:
         key = shared_credentials(secrets.directory / name, "default")
         assert key["AWS_ACCESS_KEY_ID"] == f"gamelake-{name.removeprefix('object-store-')}"
@@ -59,11 +85,37 @@ def test_each_secret_is_made_in_the_form_that_its_readers_take(secrets: Secrets)
         assert re.fullmatch(r"[0-9a-f]{48}", (secrets.directory / name).read_text())
 
 
-def test_no_two_secrets_are_alike(secrets: Secrets) -> None:
-    texts = [re.findall(r"[0-9a-f]{48}", text) for text in secrets.contents().values()]
+def test_every_game_of_the_contract_has_a_key_and_the_service_takes_the_file(secrets: Secrets) -> None:
+    contract = load_games(GAMES)
 
-    assert all(len(found) == 1 for found in texts)
-    assert len({found[0] for found in texts}) == len(texts)
+    keys = read_keys(secrets.directory / "ingest-keys", contract)
+
+    assert {key.game for key in keys.values()} == {game.name for game in contract.games}
+    assert len(keys) == len(contract.games)
+
+
+def test_the_vault_takes_its_keys(secrets: Secrets) -> None:
+    assert VaultKeys.read(secrets.directory / "vault-keys").current == "first"
+
+
+def test_a_game_that_comes_later_gets_its_key_and_the_others_keep_theirs(tmp_path: Path, secrets: Secrets) -> None:
+    before = (secrets.directory / "ingest-keys").read_text()
+    games = tmp_path / "games.yaml"
+    games.write_text(GAMES.read_text() + "  - name: a_new_one\n    match: [A New One]\n")
+
+    assert secrets.run(GAMES_FILE=str(games)).stdout == "made ingest-keys\n"
+
+    after = (secrets.directory / "ingest-keys").read_text()
+    assert after.startswith(before)
+    assert "game: a_new_one," in after.removeprefix(before)
+
+
+def test_no_two_secrets_are_alike(secrets: Secrets) -> None:
+    texts = {name: SECRET.findall(text) for name, text in secrets.contents().items()}
+
+    assert {name for name, found in texts.items() if len(found) != 1} == set(KEYS)
+    everything = [secret for found in texts.values() for secret in found]
+    assert len(set(everything)) == len(everything)
 
 
 def test_only_their_owner_gets_to_the_files_and_containers_can_read_them(secrets: Secrets) -> None:
@@ -82,13 +134,13 @@ def test_a_second_run_changes_nothing_and_says_nothing(secrets: Secrets) -> None
 
 def test_only_a_missing_secret_is_made_again(secrets: Secrets) -> None:
     before = secrets.contents()
-    (secrets.directory / "kafka-ingest").unlink()
+    (secrets.directory / "kafka-ingest-events").unlink()
 
     outcome = secrets.run()
 
-    assert outcome.stdout == "made kafka-ingest\n"
+    assert outcome.stdout == "made kafka-ingest-events\n"
     after = secrets.contents()
-    assert after.pop("kafka-ingest") != before.pop("kafka-ingest")
+    assert after.pop("kafka-ingest-events") != before.pop("kafka-ingest-events")
     assert after == before
 
 
@@ -98,7 +150,7 @@ def test_no_secret_is_ever_printed(tmp_path: Path) -> None:
     printed = fresh.run().stdout + fresh.run("--check").stdout
 
     for text in fresh.contents().values():
-        for value in re.findall(r"[0-9a-f]{48}", text):
+        for value in SECRET.findall(text):
             assert value not in printed
 
 
@@ -113,8 +165,9 @@ def test_no_secret_is_ever_printed(tmp_path: Path) -> None:
          "the aws_secret_access_key has less than 16 characters"),
         ("kafka-admin", "username=admin\npassword=changeme\n", "the password is one that everybody knows"),
         ("kafka-admin", "username=boss\npassword=0123456789abcdef\n", "it must say username=admin"),
-        ("kafka-ingest", "username=ingest\n", "there is no password"),
+        ("kafka-ingest-events", "username=ingest-events\n", "there is no password"),
         ("kafka-simulator", 'username=simulator\npassword=0123456789"abcdef\n', "the password has characters"),
+        ("postgres-vault", "username=postgres\npassword=0123456789abcdef\n", "it must say username=vault"),
         ("postgres-password", "postgres", "the password is one that everybody knows"),
         ("grafana-password", "admin", "the password is one that everybody knows"),
     ],

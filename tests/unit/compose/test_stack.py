@@ -17,7 +17,7 @@ case "$1" in
 esac
 """
 SMALL = ["compose.yaml"]
-USUAL = [*SMALL, "compose.observability.yaml"]
+USUAL = [*SMALL, "compose.answers.yaml", "compose.observability.yaml"]
 
 
 @dataclass(frozen=True, slots=True)

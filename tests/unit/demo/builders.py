@@ -1,8 +1,11 @@
 """Runs of the demo that never ran."""
 
+from dataclasses import replace
+
 from services.demo.figures import (
     Asked,
     BatchFigures,
+    FrontDoorFigures,
     GameFigures,
     Sample,
     Summary,
@@ -11,6 +14,9 @@ from services.demo.figures import (
     Verdict,
 )
 from services.demo.freshness import Freshness, Histogram
+from services.demo.key_figures import GameKeyFigures, KeyFigures, Stretch
+from services.demo.verification import Ledgers
+from services.simulator.http_ledger import Acknowledged, HttpLedger, RequestTimes
 from services.simulator.ledger import GameCounts, Ledger
 
 TABLES = {"Archery Duel": "silver/archery_duel_events", "Bingo Harbor": "silver/bingo_harbor_events"}
@@ -35,6 +41,32 @@ def a_ledger() -> Ledger:
         undecodable={"random_body": 4, "truncated_body": 3, "wrong_magic": 5, "unknown_schema": 1},
         by_version={1: 30, 2: 40},
     )
+
+
+def an_http_ledger(**changes: object) -> HttpLedger:
+    """What the front door has acknowledged to the games; nothing unless it is said."""
+    nothing = HttpLedger(
+        sent=0,
+        by_game={},
+        rejected={},
+        refused=0,
+        unsettled=0,
+        players=0,
+        requests=0,
+        retries=0,
+        unanswered=0,
+        sent_bytes=0,
+        seconds=1.0,
+        request_times=RequestTimes(p50_ms=1, p99_ms=2, max_ms=3),
+        personal=(),
+    )
+    return replace(nothing, **changes)  # type: ignore[arg-type] # a test names fields of the ledger
+
+
+def ledgers(**by_game: Acknowledged) -> Ledgers:
+    """Both accounts of a run, with what was acknowledged by the games' names in the contract."""
+    titles = {title.lower().replace(" ", "_"): title for title in TABLES}
+    return Ledgers(a_ledger(), an_http_ledger(by_game={titles[name]: each for name, each in by_game.items()}))
 
 
 def a_batch(number: int) -> BatchFigures:
@@ -66,6 +98,36 @@ def a_game(name: str = "Archery Duel") -> GameFigures:
     )
 
 
+SOME_KEY_FIGURES = KeyFigures(
+    games=(
+        GameKeyFigures(game="Archery Duel", events=80, players=30, sessions=40, payers=3, bookings=44.97),
+        GameKeyFigures(game="Bingo Harbor", events=10, players=0, sessions=0, payers=0, bookings=0.0),
+    ),
+    course=(
+        Stretch(begins=0.0, ends=7.5, events=60, bookings=4.99),
+        Stretch(begins=7.5, ends=15.0, events=30, bookings=39.98),
+    ),
+)
+
+
+def some_front_door(batches: int) -> FrontDoorFigures:
+    """What came over HTTP."""
+    return FrontDoorFigures(
+        acknowledged=95 * batches,
+        acknowledged_per_second=45,
+        duplicates=2 * batches,
+        rejected={"malformed": 3, "other_game": 1},
+        requests=8,
+        retries=1,
+        p50_ms=12.5,
+        p99_ms=40.0,
+        max_ms=41.0,
+        players=30,
+        players_in_vault=60,
+        personal_texts=80,
+    )
+
+
 def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0) -> Summary:
     """A run in figures."""
     taken = tuple(a_batch(number) for number in range(batches))
@@ -84,12 +146,14 @@ def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0
             batches_in_lakehouse=batches,
             records_in_lakehouse=100 * batches,
             rows_in_lakehouse=90 * batches,
-            dead_letters_in_lakehouse=10 * batches,
+            dead_letters_in_lakehouse=6 * batches,
+            duplicates_in_lakehouse=4 * batches,
         ),
         totals=Totals(
             records=100 * batches,
             rows=90 * batches,
-            dead_letters=10 * batches,
+            dead_letters=6 * batches,
+            duplicates=4 * batches,
             bytes=5_000 * batches,
             files=6 * batches,
             records_per_second=50,
@@ -104,10 +168,12 @@ def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0
             last_commit=8.0 + 2 * batches,
             finished=15.0,
         ),
+        front_door=some_front_door(batches),
         freshness=SOME_FRESHNESS,
         freshness_once_running=SOME_FRESHNESS,
         histogram=Histogram(bin_seconds=0.5, rows=(0, 10, 50, 20, 10)),
         games=(a_game(),),
+        key_figures=SOME_KEY_FIGURES,
         dead_letters={"undecodable": 15, "unroutable": 5},
         batches=taken,
         samples=(

@@ -1,6 +1,7 @@
 """The figures of a run, its pictures and its page."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,6 +16,8 @@ from gamelake.lake.datafile import DataFile
 from gamelake.lake.manifest import BatchManifest, TableFiles
 from services.demo import charts
 from services.demo.freshness import Delays, Freshness, delays_of
+from services.demo.front_door import problems_at
+from services.demo.personal_scan import tables_with
 from services.demo.plot import Bar, bar_list, nice_top, short
 from services.demo.report import as_page
 from services.demo.text import as_text
@@ -142,6 +145,40 @@ def test_the_page_is_well_formed_and_needs_nothing_from_anywhere() -> None:
     assert "Everything adds up" in page
 
 
+def test_the_page_says_what_the_front_door_did() -> None:
+    page = as_page(a_summary())
+
+    assert "rejected: other_game" in page
+    assert "p99 40 ms" in page
+    assert "in the vault, of all runs, 60" in page
+
+
+def test_something_personal_is_found_wherever_it_stands(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "clean": ["nothing here", None],
+            "inside": [{"deep": {"er": "x"}}, {"deep": {"er": "says mail@a.example here"}}],
+            "bytes": [b"\x00\xffbinary", b"p1234567\xfe Gr\xc3\xbcnwald"],
+            "lists": [["a"], ["b", "v7654321"]],
+            "maps": pa.array([[("k", "v")], [("g(o)d", "w")]], pa.map_(pa.string(), pa.string())),
+        }
+    )
+    manifest = a_manifest(tmp_path, "one.parquet", {"Archery Duel": [100]})
+    pq.write_table(rows, tmp_path / "silver/events/one.parquet")
+
+    for text in ("mail@a.example", "p1234567", "v7654321", "g(o)d", "Grünwald"):
+        assert tables_with(["no such", text], tmp_path, [manifest]) == ["silver/events"]
+    assert tables_with(["no such", "mail@b"], tmp_path, [manifest]) == []
+    assert tables_with([], tmp_path, [manifest]) == []
+
+
+def test_a_vault_that_lacks_players_is_a_problem() -> None:
+    door = a_summary().front_door
+
+    assert list(problems_at(door)) == []
+    assert len(list(problems_at(replace(door, players_in_vault=29)))) == 1
+
+
 def test_the_page_says_what_is_wrong() -> None:
     page = as_page(a_summary(problems=("silver/<b>_events gained 1 rows instead of 2",)))
 
@@ -162,6 +199,13 @@ def test_the_text_ends_with_the_verdict() -> None:
         "PROBLEM b",
         "The books do not balance: 2 problems.",
     ]
+
+
+def test_the_text_says_what_the_front_door_did() -> None:
+    text = as_text(a_summary())
+
+    assert "190 events acknowledged, 45/s; rejected: 3 malformed, 1 other_game; 4 duplicates" in text
+    assert "8 requests, p50 12 ms, p99 40 ms, 1 of them again" in text
 
 
 def test_the_summary_is_written_as_json() -> None:

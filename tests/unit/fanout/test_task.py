@@ -229,7 +229,7 @@ def test_columns_of_three_versions_stand_side_by_side(lakehouse: Lakehouse) -> N
     assert [row["connection_type"] for row in rows] == [None, None, "CONNECTION_TYPE_WIFI"]
     assert rows[2]["attributes"] == [("k", "v")]
     assert len([file for file in outcome.files if file.table == KART_TABLE]) == 1
-    assert {file.schema_id for file in outcome.files if file.table == KART_TABLE} == {43}
+    assert {file.schema_ids for file in outcome.files if file.table == KART_TABLE} == {(41, 42, 43)}
 
 
 def test_many_tables_and_days_make_one_file_each(lakehouse: Lakehouse) -> None:

@@ -67,10 +67,10 @@ def test_a_record_stands_in_the_frame_of_the_lakes_schema_under_its_players_name
 
     records = Encoder(SCHEMA_ID).encode(events)
 
-    assert [record.key for record in records] == [b"player-1", b"player-9"]
+    assert [record["key"] for record in records] == ["player-1", "player-9"]
     header = frame_header(SCHEMA_ID)
-    assert all(record.value.startswith(header) for record in records)
-    kept = GetMessageClass(schema().message).FromString(records[1].value[len(header) :])
+    assert all(record["value"].startswith(header) for record in records)
+    kept = GetMessageClass(schema().message).FromString(records[1]["value"][len(header) :])
     assert kept.gamer_id == "player-9"  # type: ignore[attr-defined]
 
 

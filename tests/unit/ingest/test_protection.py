@@ -1,21 +1,24 @@
 """What is personal in an event leaves it; players are known again until they are forgotten."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.vault.keyring import VaultKeyring
+from gamelake.vault.secrecy import PlayerKey, VaultKeys
+from gamelake.vault.sqlite_vault import SqliteVault
+from gamelake.vault.vault import SealedData, StoredPlayer, Vault, VaultUnavailableError
 from services.ingest.personal.fields import personal_fields
 from services.ingest.personal.guard import Guard
-from services.ingest.personal.players import Players
+from services.ingest.personal.players import Player, Players
 from services.ingest.personal.protection import Belonging, Protection
-from services.ingest.personal.secrecy import PlayerKey, VaultKeys
-from services.ingest.personal.sqlite_vault import SqliteVault
-from services.ingest.personal.vault import SealedData, StoredPlayer, VaultUnavailableError
+from services.ingest.personal.safekeeping import Safekeeping
 from tests.unit.ingest.events import submitted
+from tests.vault_keys import key_file
 
 GAME = "archery_duel"
 SECRETS = ("mail@example.org", "192.0.2.7", "Ann Example", "call me on 555-0100", "device-4711", "player-1")
@@ -38,22 +41,43 @@ def a_telling_event() -> Message:
     return event
 
 
+class Process:
+    """A process of the service: what it remembers, and its way to the vault."""
+
+    def __init__(self, vault: Vault, keyring: VaultKeyring) -> None:
+        self.memory = Players(remembered=3)
+        self.safekeeping = Safekeeping(vault, keyring)
+
+    def meets(self, *names: str) -> Mapping[str, Player]:
+        """Look players up and remember them."""
+        return self.memory.remember(GAME, asyncio.run(self.safekeeping.keys_of(GAME, names)))
+
+    def hears_of_erasures(self) -> None:
+        """Let go of whom the vault has forgotten."""
+        self.memory.let_go(self.safekeeping.erasures_after(self.memory.last_erasure))
+
+
 @pytest.fixture
-def players(vault: SqliteVault, keys: VaultKeys) -> Players:
-    return Players(vault, keys, remembered=3)
+def keyring(tmp_path: Path) -> VaultKeyring:
+    return VaultKeyring(key_file(tmp_path))
+
+
+@pytest.fixture
+def players(vault: SqliteVault, keyring: VaultKeyring) -> Process:
+    return Process(vault, keyring)
 
 
 @pytest.fixture
 def protection() -> Protection:
-    return Protection(event_class(), personal_fields(submitted()))
+    return Protection(submitted(), personal_fields(submitted()))
 
 
-def protect(protection: Protection, players: Players, *events: Message) -> list[Belonging]:
+def protect(protection: Protection, process: Process, *events: Message) -> list[Belonging]:
     names = [protection.player_of(event) for event in events]
-    return protection.protect(events, players.look_up(GAME, dict.fromkeys(names)))
+    return protection.protect(events, process.meets(*dict.fromkeys(names)))
 
 
-def test_nothing_personal_is_left_in_an_event_and_all_else_is(protection: Protection, players: Players) -> None:
+def test_nothing_personal_is_left_in_an_event_and_all_else_is(protection: Protection, players: Process) -> None:
     event = a_telling_event()
 
     protect(protection, players, event)
@@ -65,7 +89,7 @@ def test_nothing_personal_is_left_in_an_event_and_all_else_is(protection: Protec
 
 
 def test_what_was_cut_out_can_be_read_again_with_the_players_key_alone(
-    protection: Protection, players: Players
+    protection: Protection, players: Process
 ) -> None:
     (belonging,) = protect(protection, players, a_telling_event())
 
@@ -77,13 +101,13 @@ def test_what_was_cut_out_can_be_read_again_with_the_players_key_alone(
     assert SECRETS[0] not in repr(belonging)
 
 
-def test_an_event_with_nothing_to_hide_costs_the_vault_nothing(protection: Protection, players: Players) -> None:
+def test_an_event_with_nothing_to_hide_costs_the_vault_nothing(protection: Protection, players: Process) -> None:
     assert protect(protection, players, an_event()) == []
 
 
-def test_the_same_data_goes_to_the_vault_once(protection: Protection, players: Players) -> None:
+def test_the_same_data_goes_to_the_vault_once(protection: Protection, players: Process) -> None:
     (belonging,) = protect(protection, players, a_telling_event(), a_telling_event())
-    belonging.player.is_kept(belonging.data)
+    belonging.player.is_kept(belonging.cut_out)
 
     again = protection.protect([a_telling_event()], {"player-1": belonging.player})
 
@@ -91,52 +115,60 @@ def test_the_same_data_goes_to_the_vault_once(protection: Protection, players: P
 
 
 def test_the_same_player_has_the_same_pseudonym_in_every_process(
-    vault: SqliteVault, keys: VaultKeys, protection: Protection
+    vault: SqliteVault, keyring: VaultKeyring, protection: Protection
 ) -> None:
     events = [an_event(), an_event("player-2"), an_event()]
     for event in events:
-        protect(protection, Players(vault, keys, remembered=3), event)
+        protect(protection, Process(vault, keyring), event)
 
     first, second, third = (event.gamer_id for event in events)  # type: ignore[attr-defined]
     assert first == third != second
 
 
-def test_players_are_remembered_and_the_longest_unseen_are_let_go(players: Players) -> None:
+def test_players_are_remembered_and_the_longest_unseen_are_let_go(players: Process) -> None:
     for name in ("a", "b", "c"):
-        players.remember(GAME, players.look_up(GAME, [name]))
-    players.known(GAME, "a")
-    players.remember(GAME, players.look_up(GAME, ["d"]))
+        players.meets(name)
+    players.memory.known(GAME, "a")
+    players.meets("d")
 
-    assert [name for name in ("a", "b", "c", "d") if players.known(GAME, name) is None] == ["b"]
-    assert players.known("bingo_harbor", "a") is None
+    assert [name for name in ("a", "b", "c", "d") if players.memory.known(GAME, name) is None] == ["b"]
+    assert players.memory.known("bingo_harbor", "a") is None
 
 
 def test_a_player_who_was_forgotten_elsewhere_is_forgotten_here(
-    vault: SqliteVault, keys: VaultKeys, players: Players
+    vault: SqliteVault, keys: VaultKeys, players: Process
 ) -> None:
-    players.remember(GAME, players.look_up(GAME, ["a", "b"]))
-    before = players.known(GAME, "a")
-    vault.forget(keys.token(GAME, "a"))
+    before = players.meets("a", "b")["a"]
+    vault.forget(keys.token(GAME, "a"), "support")
 
-    players.let_go(players.erased_since())
+    players.hears_of_erasures()
 
-    assert players.known(GAME, "a") is None
-    assert players.known(GAME, "b") is not None
-    assert players.erased_since() == []
-    again = players.look_up(GAME, ["a"])["a"]
-    assert before is not None
-    assert again.key.pseudonym != before.key.pseudonym
+    assert players.memory.known(GAME, "a") is None
+    assert players.memory.known(GAME, "b") is not None
+    assert players.safekeeping.erasures_after(players.memory.last_erasure) == []
+    assert players.meets("a")["a"].key.pseudonym != before.key.pseudonym
+
+
+def test_a_player_who_was_read_before_the_erasure_and_comes_after_it_is_not_remembered(
+    vault: SqliteVault, keys: VaultKeys, players: Process
+) -> None:
+    read = asyncio.run(players.safekeeping.keys_of(GAME, ["a"]))
+    vault.forget(keys.token(GAME, "a"), "support")
+    players.hears_of_erasures()
+
+    players.memory.remember(GAME, read)
+
+    assert players.memory.known(GAME, "a") is None
 
 
 def test_two_processes_that_meet_a_new_player_at_once_agree(
-    vault: SqliteVault, keys: VaultKeys, monkeypatch: pytest.MonkeyPatch
+    vault: SqliteVault, keyring: VaultKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = Players(vault, keys, remembered=3), Players(vault, keys, remembered=3)
-    first = one.look_up(GAME, ["a"])["a"]
+    first = Process(vault, keyring).meets("a")["a"]
     # The other asked before the first was there, and adds after it.
     monkeypatch.setattr(vault, "find", lambda _tokens: {})
 
-    second = other.look_up(GAME, ["a"])["a"]
+    second = Process(vault, keyring).meets("a")["a"]
 
     assert second.key.pseudonym == first.key.pseudonym
 
@@ -156,11 +188,11 @@ class AwayVault(SqliteVault):
             raise VaultUnavailableError("away")
         return super().find(tokens)
 
-    def keep(self, data: Sequence[SealedData]) -> None:
+    def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
         """See `Vault`."""
         if self.away:
             raise VaultUnavailableError("away")
-        super().keep(data)
+        return super().take(players, data)
 
 
 @pytest.fixture
@@ -171,53 +203,74 @@ def away_vault(tmp_path: Path) -> Iterator[AwayVault]:
 
 
 @pytest.fixture
-def guard(away_vault: AwayVault, keys: VaultKeys, protection: Protection) -> Guard:
-    return Guard(away_vault, Players(away_vault, keys, remembered=2), protection)
+def guard(away_vault: AwayVault, keyring: VaultKeyring, protection: Protection) -> Guard:
+    return Guard(Players(remembered=2), Safekeeping(away_vault, keyring))
+
+
+Pass = Callable[..., None]
+
+
+@pytest.fixture
+def pass_on(guard: Guard, protection: Protection) -> Pass:
+    """What becomes of events in a request: protected, and passed on once the vault has what was cut out."""
+
+    async def protected(events: Sequence[Message]) -> None:
+        names = list(dict.fromkeys(protection.player_of(event) for event in events))
+        known = {name: player for name in names if (player := guard.known(GAME, name)) is not None}
+        strangers = [name for name in names if name not in known]
+        introduced = await guard.introduce(GAME, strangers) if strangers else {}
+        belongings = protection.protect(events, {**known, **introduced})
+        if belongings:
+            await guard.keep(GAME, belongings)
+
+    return lambda *events: asyncio.run(protected(events))
 
 
 def test_the_vault_has_what_an_event_lost_before_the_event_goes_on(
-    guard: Guard, away_vault: AwayVault, keys: VaultKeys
+    pass_on: Pass, away_vault: AwayVault, keys: VaultKeys
 ) -> None:
     event = a_telling_event()
 
-    asyncio.run(guard.protect(GAME, [event]))
+    pass_on(event)
 
     token = keys.token(GAME, "player-1")
     row = away_vault.find([token])[token]
-    key = keys.unwrap(row.game, row.wrapped_key, row.key_id, token)
+    key = keys.unwrap(row)
     (sealed,) = away_vault.data_of(event.gamer_id)  # type: ignore[attr-defined]
     assert event_class().FromString(key.open(sealed)).personal.email == SECRETS[0]  # type: ignore[attr-defined]
 
 
-def test_a_batch_of_more_players_than_are_remembered_is_protected_whole(guard: Guard) -> None:
+def test_a_batch_of_more_players_than_are_remembered_is_protected_whole(pass_on: Pass) -> None:
     events = [an_event(f"player-{number % 5}") for number in range(20)]
 
-    asyncio.run(guard.protect(GAME, events))
+    pass_on(*events)
 
     assert len({event.gamer_id for event in events}) == 5  # type: ignore[attr-defined]
 
 
-def test_while_the_vault_is_away_nothing_passes_that_it_would_have_to_keep(guard: Guard, away_vault: AwayVault) -> None:
-    asyncio.run(guard.protect(GAME, [an_event()]))
+def test_while_the_vault_is_away_nothing_passes_that_it_would_have_to_keep(
+    pass_on: Pass, away_vault: AwayVault
+) -> None:
+    pass_on(an_event())
     away_vault.away = True
 
     for event in (an_event("somebody-new"), a_telling_event()):
         with pytest.raises(VaultUnavailableError):
-            asyncio.run(guard.protect(GAME, [event]))
+            pass_on(event)
     plain = an_event()
-    asyncio.run(guard.protect(GAME, [plain]))
+    pass_on(plain)
 
     assert len(plain.gamer_id) == 32  # type: ignore[attr-defined]
 
 
 def test_whoever_is_forgotten_elsewhere_gets_another_pseudonym_here(
-    guard: Guard, away_vault: AwayVault, keys: VaultKeys
+    guard: Guard, pass_on: Pass, away_vault: AwayVault, keys: VaultKeys
 ) -> None:
     before, after = an_event(), an_event()
-    asyncio.run(guard.protect(GAME, [before]))
-    away_vault.forget(keys.token(GAME, "player-1"))
+    pass_on(before)
+    away_vault.forget(keys.token(GAME, "player-1"), "support")
 
     asyncio.run(guard.let_go_of_the_erased())
-    asyncio.run(guard.protect(GAME, [after]))
+    pass_on(after)
 
     assert before.gamer_id != after.gamer_id  # type: ignore[attr-defined]

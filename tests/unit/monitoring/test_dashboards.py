@@ -13,7 +13,16 @@ from monitoring.grafana.page import Page, Row
 from monitoring.grafana.panels import FULL_WIDTH, Ask, Bars, Limits, Panel
 
 PROVISIONING = GENERATED.parent / "provisioning"
-UIDS = {"gamelake-lag", "gamelake-pipeline", "gamelake-tables", "gamelake-services"}
+UIDS = {
+    "gamelake-kpis",
+    "gamelake-front-door",
+    "gamelake-lag",
+    "gamelake-live-ops",
+    "gamelake-pipeline",
+    "gamelake-tables",
+    "gamelake-services",
+    "gamelake-upkeep",
+}
 
 
 def panels_of(page: Page) -> list[dict[str, Any]]:
@@ -55,7 +64,9 @@ def test_every_panel_says_what_it_shows(page: Page, panel: dict[str, Any]) -> No
 @pytest.mark.parametrize(("page", "panel"), EVERY_PANEL)
 def test_a_panel_uses_only_the_choices_that_its_page_offers(page: Page, panel: dict[str, Any]) -> None:
     offered = {variable.name.lower() for variable in page.variables}
-    used = {name for name in ("query", "game", "table") for each in panel["targets"] if f'"${name}' in each["expr"]}
+    used = {
+        name for name in ("query", "game", "table", "title") for each in panel["targets"] if f'"${name}' in each["expr"]
+    }
 
     assert used <= offered
 

@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do
 from gamelake.errors import ContractError
 from services.provision.access_rules import AccessRule, declared_rules
 from services.provision.declared_buckets import Policy, load_buckets
+from services.provision.declared_databases import Right, load_databases
 from services.provision.declared_subjects import Compatibility, load_subjects
 from services.provision.declared_topics import load_topics
 
@@ -44,6 +45,11 @@ A_TOPIC = "topics:\n  - name: events\n    partitions: 6\n    retention_hours: 1\
         (load_buckets, "buckets: [{name: Lakehouse}]\n", 1, "matching regex"),
         (load_buckets, "buckets:\n  - name: abc\nusers:\n  - {name: abc, policy: none}\n", 4, "no policies/none.json"),
         (load_buckets, "buckets:\n  - name: a-b-c\n  - name: a-b-c\n", 3, "'a-b-c' is listed twice"),
+        (load_databases, "databases: []\n", 1, "length >= 1"),
+        (load_databases, "databases: [{name: vault, owner: me}]\n", 1, "unknown key 'owner'"),
+        (load_databases, "databases: [{name: the-vault}]\n", 1, "matching regex"),
+        (load_databases, "databases:\n  - name: vault\n  - name: vault\n", 3, "'vault' is listed twice"),
+        (load_databases, "databases:\n  - name: postgres\n", 2, "'postgres' is PostgreSQL's own"),
         (load_subjects, "others: BACKWARD\nsubject: []\n", 2, "unknown key 'subject'"),
         (load_subjects, "others: backward\n", 1, "Invalid enum value 'backward'"),
         (load_subjects, "others: NONE\nsubjects:\n  - name: a\n", 3, "missing required field `compatibility`"),
@@ -65,21 +71,53 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
     declared = load_topics(COMPOSE / "kafka" / "topics.yaml")
 
     by_user = {user: {rule for rule in declared_rules(declared) if rule.principal == user} for user in USERS}
-    assert {topic.name: topic.partitions for topic in declared.topics} == {"events": 6}
-    assert declared_rules(declared) == by_user["User:simulator"] | by_user["User:ingest"]
-    assert by_user["User:simulator"] == {
-        AccessRule("User:simulator", AclOperation.WRITE, ResourceType.TOPIC, "events"),
-        AccessRule("User:simulator", AclOperation.DESCRIBE, ResourceType.TOPIC, "events"),
-        AccessRule("User:simulator", AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
+    assert {topic.name: topic.partitions for topic in declared.topics} == {
+        "events": 6,
+        "live-ops.player-state": 6,
+        "live-ops.signals": 1,
     }
-    assert by_user["User:ingest"] == {
-        AccessRule("User:ingest", AclOperation.READ, ResourceType.TOPIC, "events"),
-        AccessRule("User:ingest", AclOperation.DESCRIBE, ResourceType.TOPIC, "events"),
-        AccessRule("User:ingest", AclOperation.READ, ResourceType.GROUP, "spark-kafka-", ResourcePatternType.PREFIXED),
+    assert declared_rules(declared) == frozenset().union(*by_user.values())
+    for writer in ("User:ingest", "User:simulator"):
+        assert by_user[writer] == {
+            AccessRule(writer, AclOperation.WRITE, ResourceType.TOPIC, "events"),
+            AccessRule(writer, AclOperation.DESCRIBE, ResourceType.TOPIC, "events"),
+            AccessRule(writer, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
+        }
+    assert by_user["User:ingest-events"] == reading("User:ingest-events", "spark-kafka-", "events")
+    feeds = ("live-ops.player-state", "live-ops.signals")
+    assert by_user["User:live-ops"] == reading("User:live-ops", "spark-kafka-", "events") | {
+        AccessRule("User:live-ops", AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
+        *(
+            AccessRule("User:live-ops", operation, ResourceType.TOPIC, topic)
+            for topic in feeds
+            for operation in (AclOperation.WRITE, AclOperation.DESCRIBE)
+        ),
+    }
+    assert by_user["User:upkeep"] == {
+        AccessRule("User:upkeep", AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "events")
+    }
+    assert by_user["User:offers"] == reading("User:offers", "offers-", *feeds)
+
+
+USERS = ("User:ingest", "User:simulator", "User:ingest-events", "User:live-ops", "User:offers", "User:upkeep")
+
+
+def reading(user: str, groups: str, *topics: str) -> set[AccessRule]:
+    return {
+        AccessRule(user, AclOperation.READ, ResourceType.GROUP, groups, ResourcePatternType.PREFIXED),
+        *(
+            AccessRule(user, operation, ResourceType.TOPIC, topic)
+            for topic in topics
+            for operation in (AclOperation.READ, AclOperation.DESCRIBE)
+        ),
     }
 
 
-USERS = ("User:simulator", "User:ingest")
+def test_of_the_states_of_players_kafka_keeps_the_newest_of_each() -> None:
+    declared = load_topics(COMPOSE / "kafka" / "topics.yaml")
+
+    (states,) = [topic for topic in declared.topics if topic.name == "live-ops.player-state"]
+    assert states.settings["cleanup.policy"] == "compact"
 
 
 def test_settings_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
@@ -95,16 +133,28 @@ def test_settings_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
     }
 
 
+def test_the_stacks_databases_are_the_registrys_and_the_vaults() -> None:
+    declared = load_databases(COMPOSE / "postgres" / "databases.yaml")
+
+    assert {database.name: database.may for database in declared.databases} == {
+        "registry": (),
+        "vault": (Right.EMPTY_LOG,),
+    }
+
+
 def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
     declared = load_buckets(COMPOSE / "object-store" / "buckets.yaml")
 
     assert [bucket.name for bucket in declared.buckets] == ["lakehouse", "catalog"]
     assert {user.name: user.policy for user in declared.users} == {
-        "ingest": "ingest",
+        "ingest-events": "ingest-events",
+        "answers": "answers",
+        "privacy": "privacy",
         "trino": "trino",
         "catalog": "catalog",
+        "upkeep": "upkeep",
     }
-    assert {policy.name for policy in declared.policies} == {"ingest", "trino", "catalog"}
+    assert {policy.name for policy in declared.policies} == {user.policy for user in declared.users}
 
 
 @pytest.mark.parametrize(
@@ -140,10 +190,10 @@ def test_the_order_of_actions_and_statements_says_nothing() -> None:
     assert Policy("trino", one).says_the_same_as(other)
 
 
-def test_the_stacks_subject_may_only_grow() -> None:
+def test_the_stacks_subjects_may_only_grow() -> None:
     declared = load_subjects(COMPOSE / "registry" / "subjects.yaml")
 
-    assert {subject.name: subject.compatibility for subject in declared.subjects} == {
-        "events-value": Compatibility.BACKWARD_TRANSITIVE
-    }
+    assert {subject.name: subject.compatibility for subject in declared.subjects} == dict.fromkeys(
+        ("events-value", "live-ops.player-state-value", "live-ops.signals-value"), Compatibility.BACKWARD_TRANSITIVE
+    )
     assert declared.others is Compatibility.BACKWARD

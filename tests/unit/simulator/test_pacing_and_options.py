@@ -13,7 +13,7 @@ from services.simulator.pacing import Pacer, events_per_step
 from services.simulator.progress import ProgressLine
 from services.simulator.spec import Shares
 
-_ADDRESSES = ["--bootstrap-servers", "kafka:9092", "--registry-url", "http://registry"]
+_ADDRESSES = ["--target", "kafka", "--bootstrap-servers", "kafka:9092", "--registry-url", "http://registry"]
 
 
 class _Sleeper(threading.Event):

@@ -14,19 +14,19 @@ from gamelake.lake.appends import BatchTransaction, append_entry, entry_path
 from gamelake.lake.datafile import DataFile
 from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.lake.store import Location, Store
+from services.smoke.arrival import Span, between
 from services.smoke.cli import Form, parse
 from services.smoke.committing import BatchFinder, CommitFinder, check_tables
 from services.smoke.errors import NotYetError, StepFailedError
-from services.smoke.event import SmokeEvent
+from services.smoke.event import PERSONAL, PLAYER, SmokeEvent, betrayals
 from services.smoke.journey import NEXT_COMMANDS, Journey, Step, StepTaken
-from services.smoke.producing import Coordinates
 from services.smoke.querying import event_statement
 from services.smoke.report import as_json, as_line
 from services.smoke.settings import SmokeSettings, TrinoAddress
 
 STREAM = "ingest_events"
 TABLE = "silver/archery_duel_events"
-RECORD = Coordinates("events", partition=2, offset=105)
+RECORD = (Span(partition=2, first=105, last=105),)
 
 
 @pytest.fixture
@@ -66,7 +66,31 @@ def test_the_batch_is_the_one_whose_offsets_hold_the_record(store: Store) -> Non
     for batch in (a_batch(0, 2, 0, 99), a_batch(1, 3, 100, 110), a_batch(2, 2, 100, 110)):
         decide(store, batch)
 
-    assert finder.find(RECORD).batch_id == 2
+    assert [found.batch_id for found in finder.find(RECORD)] == [2]
+
+
+def test_records_that_came_in_beside_the_event_are_followed_with_it(store: Store) -> None:
+    finder = BatchFinder(store, STREAM)
+    decide(store, a_batch(0, 2, 100, 107))
+
+    with pytest.raises(NotYetError):
+        finder.find((Span(2, 105, 109), Span(3, 7, 7)))
+
+    for batch in (a_batch(1, 4, 0, 9), a_batch(2, 2, 108, 120), a_batch(3, 3, 0, 9)):
+        decide(store, batch)
+    assert [found.batch_id for found in finder.find((Span(2, 105, 109), Span(3, 7, 7)))] == [0, 2, 3]
+
+
+def test_what_came_in_is_what_the_topics_ends_have_moved_by() -> None:
+    assert between({0: 5, 1: 7, 2: 0}, {0: 5, 1: 8, 2: 0}) == (Span(1, 7, 7),)
+    assert between({0: 5}, {0: 9, 1: 2}) == (Span(0, 5, 8), Span(1, 0, 1))
+    with pytest.raises(NotYetError):
+        between({0: 5}, {0: 5})
+
+
+def test_a_row_that_says_who_the_player_is_is_noticed() -> None:
+    assert betrayals(["7e1a", "smoke_test", "None"]) == []
+    assert betrayals(["7e1a", f"{{'email': '{PERSONAL['email']}'}}", PLAYER]) == [PLAYER, PERSONAL["email"]]
 
 
 def test_a_batch_that_was_decided_before_the_event_was_sent_is_not_looked_at(store: Store) -> None:
@@ -78,7 +102,7 @@ def test_a_batch_that_was_decided_before_the_event_was_sent_is_not_looked_at(sto
         finder.find(RECORD)
 
     decide(store, a_batch(1, 2, 100, 110))
-    assert finder.find(RECORD).batch_id == 1
+    assert [found.batch_id for found in finder.find(RECORD)] == [1]
 
 
 def test_the_version_is_the_one_with_the_batchs_transaction(store: Store) -> None:
@@ -112,7 +136,7 @@ def test_a_batch_of_the_same_number_under_another_checkpoint_is_another_batch(st
 
 def test_a_batch_without_rows_for_the_table_ends_with_the_question_for_the_dead_letter() -> None:
     with pytest.raises(StepFailedError) as failed:
-        check_tables(a_batch(2, 2, 100, 110), "silver/kart_rumble_events", RECORD)
+        check_tables((a_batch(2, 2, 100, 110),), "silver/kart_rumble_events", RECORD)
 
     assert failed.value.step is Step.COMMITTED
     assert "dead_letters.events" in failed.value.next_command
@@ -138,12 +162,12 @@ def heard() -> Heard:
 def test_steps_are_told_as_they_happen_with_growing_times(heard: Heard) -> None:
     journey = Journey(timedelta(seconds=30), heard.tell)
 
-    journey.reached(Step.ENCODED, "as Archery Duel")
+    journey.reached(Step.SIGNED, "as Archery Duel")
     journey.reached(Step.ACKNOWLEDGED, "by Kafka")
 
-    assert [taken.step for taken in heard.steps] == [Step.ENCODED, Step.ACKNOWLEDGED]
+    assert [taken.step for taken in heard.steps] == [Step.SIGNED, Step.ACKNOWLEDGED]
     assert 0 <= heard.steps[0].seconds <= heard.steps[1].seconds
-    assert journey.seconds_between(Step.ENCODED, Step.ACKNOWLEDGED) >= 0
+    assert journey.seconds_between(Step.SIGNED, Step.ACKNOWLEDGED) >= 0
     assert as_line(StepTaken(Step.VISIBLE, 3.456, "Trino returns it")) == "   3.46 s  visible       Trino returns it"
 
 
@@ -167,7 +191,7 @@ def test_the_end_of_the_patience_names_the_step_what_was_seen_and_the_next_comma
         Journey(timedelta(0), heard.tell).await_step(Step.DECIDED, look, hint="make sql")
 
     assert str(failed.value) == (
-        "not decided: no batch has taken the record after 0 s. Next: make ps; make logs S=ingest; make sql"
+        "not decided: no batch has taken the record after 0 s. Next: make ps; make logs S=ingest-events; make sql"
     )
 
 
@@ -197,7 +221,7 @@ def test_every_step_has_a_command_to_look_at_next() -> None:
 
 def an_event() -> SmokeEvent:
     game = load_games(Path("contracts/games.yaml")).games[0]
-    return SmokeEvent(event_id="4f7c", game=game, schema_id=3, key=b"smoke", value=b"")
+    return SmokeEvent(event_id="4f7c", game=game, body=b"")
 
 
 def test_a_program_reads_the_journey_as_json(heard: Heard) -> None:
@@ -210,17 +234,17 @@ def test_a_program_reads_the_journey_as_json(heard: Heard) -> None:
     assert [step["step"] for step in told["steps"]] == list(Step)
     assert told["event_id"] == "4f7c"
     assert told["table"] == "silver/archery_duel_events"
-    assert told["kafka_to_trino_seconds"] >= 0
+    assert told["acknowledged_to_trino_seconds"] >= 0
     assert "failed" not in told
 
 
 def test_a_program_reads_where_the_journey_ended(heard: Heard) -> None:
     journey = Journey(timedelta(seconds=30), heard.tell)
-    journey.reached(Step.ENCODED, "as Archery Duel")
+    journey.reached(Step.SIGNED, "as Archery Duel")
 
     told = json.loads(as_json(None, journey, StepFailedError(Step.ACKNOWLEDGED, "refused", "make logs S=kafka")))
 
-    assert [step["step"] for step in told["steps"]] == ["encoded"]
+    assert [step["step"] for step in told["steps"]] == ["signed"]
     assert told["failed"] == {"step": "acknowledged", "problem": "refused", "next": "make logs S=kafka"}
 
 
@@ -228,7 +252,7 @@ def test_the_question_for_the_event_can_be_answered_from_statistics() -> None:
     statement = event_statement(TABLE, an_event(), RECORD)
 
     assert "FROM silver.archery_duel_events" in statement
-    assert "kafka_partition = 2 AND kafka_offset = 105 AND event_id = '4f7c'" in statement
+    assert "(kafka_partition = 2 AND kafka_offset BETWEEN 105 AND 105) AND event_id = '4f7c'" in statement
 
 
 def test_the_command_line_has_a_patience_that_ends() -> None:
@@ -241,7 +265,8 @@ def test_the_command_line_has_a_patience_that_ends() -> None:
 VARIABLES = {
     "GAMELAKE_BOOTSTRAP_SERVERS": "kafka:9092",
     "GAMELAKE_TOPIC": "events",
-    "GAMELAKE_REGISTRY_URL": "http://registry:8080/apis/ccompat/v7",
+    "GAMELAKE_FRONT_DOOR_URL": "http://ingest:8000",
+    "INGEST_KEYS_FILE": "/run/secrets/ingest-keys",
     "GAMELAKE_LAKEHOUSE": "file:///tmp/lakehouse",
     "GAMELAKE_TRINO_URL": "http://trino:8080",
 }

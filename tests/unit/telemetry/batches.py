@@ -2,9 +2,12 @@
 
 import json
 from datetime import UTC, datetime
+from functools import partial
+
+import msgspec
 
 from gamelake.lake.datafile import DataFile
-from gamelake.lake.manifest import BatchManifest, OffsetRange, TableFiles
+from gamelake.lake.manifest import BatchManifest, Judged, OffsetRange, RuleCount, TableFiles
 from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
 
 
@@ -18,6 +21,18 @@ def files(table: str, rows: int, **greatest: str) -> TableFiles:
     statistics = json.dumps({"numRecords": rows, "maxValues": greatest, "nullCount": {}})
     file = DataFile(path="part.parquet", size=100 * rows, rows=rows, partition={}, statistics=statistics)
     return TableFiles(table=table, partition_by=(), schema="{}", files=(file,))
+
+
+def judged(**changes: object) -> Judged:
+    """What rules came to: one row of archery broke one, one was dropped by another, one not judged by a third."""
+    of_archery = partial(RuleCount, game="archery", fingerprint="f")
+    counts = (
+        of_archery(rule="paid", severity="quarantine", broken=1),
+        of_archery(rule="gone", severity="drop", broken=1),
+        of_archery(rule="odd", severity="warn", broken=0, unjudged=1),
+    )
+    found = Judged(rules="set", rows={"archery": 10}, counts=counts, quarantined={"paid": 1}, dropped={"gone": 1})
+    return msgspec.structs.replace(found, **changes)
 
 
 def batch(number: int, at: float, games: dict[str, tuple[int, float]], dead_letters: int = 0) -> BatchManifest:

@@ -15,7 +15,7 @@ from gamelake.telemetry.heartbeat import Heartbeat
 from gamelake.telemetry.lag import Look, Span
 from gamelake.telemetry.stream import Observed, Progress, StreamTelemetry
 from tests.scraping import Scraped, declared_names
-from tests.unit.telemetry.batches import batch
+from tests.unit.telemetry.batches import batch, judged
 
 NOON = 1_700_000_000.0
 
@@ -44,10 +44,10 @@ class Query:
 
 def test_after_a_batch_all_that_is_declared_is_there_and_nothing_else() -> None:
     query = Query()
-    query.take(batch(0, NOON, {"archery": (10, NOON)}))
+    query.take(msgspec.structs.replace(batch(0, NOON, {"archery": (10, NOON)}), judged=judged()))
     query.telemetry.progressed(Progress({"addBatch": 900, "triggerExecution": 1000}, left=0))
 
-    assert query.figures.our_names() == declared_names("ingest")
+    assert query.figures.our_names() == declared_names("ingest-events")
 
 
 def test_what_has_a_rate_is_there_from_the_start_at_zero() -> None:
@@ -56,7 +56,7 @@ def test_what_has_a_rate_is_there_from_the_start_at_zero() -> None:
     assert figures.value("gamelake_stream_up") == 0
     assert figures.value("gamelake_stream_records_total") == 0
     assert figures.value("gamelake_stream_commit_failures_total") == 0
-    assert figures.values("gamelake_stream_rows_total") == [0, 0, 0]
+    assert figures.values("gamelake_stream_rows_total") == [0, 0, 0, 0]
     assert figures.values("gamelake_stream_dead_letters_total") == [0] * len(DeadLetterReason)
     assert math.isnan(figures.value("gamelake_stream_offsets_behind", statistic="sum"))
 

@@ -1,0 +1,23 @@
+"""Every answer by its question's name, and what an engine must give for it."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from tests.answers.of_all_games import OF_ALL_GAMES
+from tests.answers.of_one_game import OF_ONE_GAME
+
+ANSWERS = {**OF_ALL_GAMES, **OF_ONE_GAME}
+
+
+def plain(row: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:
+    """An engine's row, its moments in UTC and its numbers Python's own."""
+    return tuple(_plain(value) for value in row)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value if not isinstance(value, date) else date(value.year, value.month, value.day)

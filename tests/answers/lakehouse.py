@@ -1,0 +1,74 @@
+"""The known play as the tables of a lakehouse: silver as the fan-out writes it, gold by the job that makes it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from gamelake.bronze.records import BRONZE_SCHEMA
+from gamelake.contracts.games import GamesContract, load_games
+from gamelake.dead_letters.letters import dead_letter_schema
+from gamelake.gold.rounds import Failed, GoldTables, attempt
+from gamelake.lake.columns import MICROSECONDS_UTC
+from gamelake.lake.store import Location, Store
+from gamelake.silver.events import COMMON_SCHEMA, EVENT_DATE
+from tests.answers.figures import FIGURES
+from tests.answers.of_one_game import DEAD_LETTERS
+from tests.answers.play import GAMES, Event
+
+ROOT = Path(__file__).parents[2]
+_DAY = pa.field(EVENT_DATE, pa.date32())
+SILVER_SCHEMA = pa.schema([*COMMON_SCHEMA, _DAY])
+GAME_SCHEMA = pa.schema(
+    [
+        *COMMON_SCHEMA,
+        pa.field("device_id", pa.string()),
+        pa.field("client_event_time", MICROSECONDS_UTC),
+        pa.field("level", pa.int64()),
+        pa.field("purchase", pa.struct([pa.field("product_id", pa.string()), pa.field("quantity", pa.int64())])),
+        pa.field("experiment_ids", pa.list_(pa.field("element", pa.string()))),
+        pa.field("error", pa.struct([pa.field("code", pa.string()), pa.field("fatal", pa.bool_())])),
+        _DAY,
+    ]
+)
+
+
+def contract() -> GamesContract:
+    """The contract of the checkout."""
+    return load_games(ROOT / "contracts/games.yaml")
+
+
+def make_lakehouse(location: Location) -> None:
+    """Write all tables that the questions read."""
+    for path, rows, partition in _tables():
+        write_deltalake(
+            location.child(path), rows, partition_by=[partition], storage_options=dict(location.options) or None
+        )
+    results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
+    failed = [each.reason for each in results if isinstance(each, Failed)]
+    assert not failed, failed
+
+
+def _tables() -> Iterable[tuple[str, pa.Table, str]]:
+    yield "silver/events", pa.Table.from_pylist([row_of(event) for event in FIGURES.events], SILVER_SCHEMA), EVENT_DATE
+    for name, game in GAMES.items():
+        rows = [row_of(event) for event in FIGURES.events if event.game_name == name]
+        yield f"silver/{game}_events", pa.Table.from_pylist(rows, GAME_SCHEMA), EVENT_DATE
+    letters = [
+        {"ingest_date": day, "reason": reason, "detail": detail, "kafka_timestamp": moment}
+        for day, reason, detail, moment in DEAD_LETTERS
+    ]
+    schema = pa.schema([*dead_letter_schema(BRONZE_SCHEMA), pa.field("ingest_date", pa.date32())])
+    yield "dead_letters/events", pa.Table.from_pylist(letters, schema), "ingest_date"
+
+
+def row_of(event: Event) -> dict[str, object]:
+    """An event as a row of its game's table; silver.events has fewer columns."""
+    row = {name: getattr(event, name, None) for name in GAME_SCHEMA.names}
+    row[EVENT_DATE] = event.day
+    if event.product_id is not None:
+        row["purchase"] = {"product_id": event.product_id, "quantity": event.quantity}
+    if event.fatal is not None:
+        row["error"] = {"code": "broken", "fatal": event.fatal}
+    return row

@@ -1,0 +1,144 @@
+"""Some weeks of play in three games, made from a seed; it never changes, whatever day it is."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+
+TODAY = date(2026, 6, 17)
+DAYS = 45
+GAMES = {"Archery Duel": "archery_duel", "Bingo Harbor": "bingo_harbor", "Kart Rumble": "kart_rumble"}
+ONE_GAME = "Kart Rumble"
+
+_PLATFORMS, _VERSIONS = ("android", "ios", "web"), ("1.0", "1.1", "2.0")
+_PRODUCTS = {"gems": 0.99, "season_pass": 9.99, "chest": 24.99}
+_PLAYERS_PER_GAME = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An event, as far as questions look at it."""
+
+    event_time: datetime
+    event_name: str
+    game_name: str
+    gamer_id: str
+    session_id: str | None
+    platform: str | None
+    app_version: str | None
+    amount: float | None = None
+    ingest_time: datetime | None = None
+    product_id: str | None = None
+    quantity: int | None = None
+    level: int | None = None
+    fatal: bool | None = None
+    device_id: str | None = None
+    client_event_time: datetime | None = None
+    experiment_ids: list[str] | None = field(default=None, hash=False)
+
+    @property
+    def day(self) -> date:
+        """The day in UTC."""
+        return self.event_time.date()
+
+    @property
+    def paid(self) -> float:
+        """What was paid by a purchase; 0 for everything else."""
+        return self.amount or 0.0 if self.event_name == "purchase" else 0.0
+
+    @property
+    def is_purchase(self) -> bool:
+        """Whether it is a purchase whose price is known."""
+        return self.event_name == "purchase" and self.amount is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Player:
+    game_name: str
+    gamer_id: str
+    platform: str
+    first_day: int
+    generosity: float
+    enrolled: bool
+    clock_off: timedelta
+
+
+def known_events() -> list[Event]:
+    """All events, in no order that means anything."""
+    chance = random.Random(6)
+    events: list[Event] = []
+    for game, name in GAMES.items():
+        for number in range(_PLAYERS_PER_GAME):
+            player = _Player(
+                game,
+                f"{name}-{number:02d}",
+                chance.choice(_PLATFORMS),
+                chance.randrange(1, DAYS),
+                chance.choice((0.0, 0.0, 0.05, 0.2)),
+                chance.random() < 0.4,
+                timedelta(seconds=chance.choice((0, 0, 3, -90, 4000))),
+            )
+            events += _life(player, chance)
+        events.append(_smoke_test(game))
+    return events
+
+
+def _smoke_test(game: str) -> Event:
+    return Event(
+        event_time=_at(1, time(3)), event_name="smoke_test", game_name=game, gamer_id="smoke", session_id=None,
+        platform=None, app_version=None,
+    )  # fmt: skip
+
+
+def _at(days_ago: int, moment: time) -> datetime:
+    return datetime.combine(TODAY - timedelta(days=days_ago), moment, UTC)
+
+
+def _life(player: _Player, chance: random.Random) -> Iterator[Event]:
+    """A player's sessions, one after the other; who has been away for a while may never come back."""
+    loyalty = chance.choice((0.1, 0.4, 0.8))
+    last_day = chance.choice((0, 0, 10, 20))
+    moment = _at(player.first_day, time(hour=chance.randrange(24), minute=chance.randrange(60)))
+    session = 0
+    while moment < _at(min(last_day, player.first_day - 1), time(9)):
+        for event in _session(player, f"{player.gamer_id}-{session}", moment, chance):
+            yield event
+            moment = event.event_time
+        session += 1
+        moment += timedelta(hours=chance.randrange(2, 30)) / loyalty
+
+
+def _session(player: _Player, session: str, began: datetime, chance: random.Random) -> Iterator[Event]:
+    version = _VERSIONS[min(len(_VERSIONS) - 1, (began.date() - (TODAY - timedelta(days=DAYS))).days // 16)]
+    level, moment = chance.randrange(1, 34), began
+    for step in range(chance.choice((1, 2, 5, 9, 14))):
+        name = "session_start" if step == 0 else _happening(player, chance)
+        stamped = chance.random() < 0.5
+        # A whole number of cents, and of milliseconds: what is compared to what must not hang on a rounding.
+        price = chance.choice((*_PRODUCTS, None)) if name == "purchase" else None
+        yield Event(
+            event_time=moment,
+            event_name=name,
+            game_name=player.game_name,
+            gamer_id=player.gamer_id,
+            session_id=session,
+            platform=player.platform,
+            app_version=version,
+            amount=_PRODUCTS[price] if price else None,
+            ingest_time=moment + timedelta(seconds=chance.choice((1, 59, 3_600, 3_601, 9_000))) if stamped else None,
+            product_id=price,
+            quantity=chance.choice((1, 2)) if price else None,
+            level=level,
+            fatal=chance.random() < 0.3 if name == "error" else None,
+            device_id=f"device of {player.gamer_id}",
+            client_event_time=moment + player.clock_off if stamped else None,
+            experiment_ids=None if version == "1.0" else ["tutorial", "offer_b"] if player.enrolled else [],
+        )
+        moment += timedelta(milliseconds=chance.randrange(2_000, 500_000))
+        level += name == "level_completed"
+
+
+def _happening(player: _Player, chance: random.Random) -> str:
+    if chance.random() < player.generosity:
+        return "purchase"
+    return chance.choice(("level_started", "level_started", "level_completed", "level_failed", "error", "ad_viewed"))

@@ -1,0 +1,27 @@
+"""How much the tests with random moments and bodies try: little by default, more when the environment says so."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+
+def seeds(few: int) -> range:
+    """The seeds of a test: `few`, or as many as FAULT_SEEDS says."""
+    return range(int(os.environ.get("FAULT_SEEDS", few)))
+
+
+def fuzzing(few: int = 300) -> settings:
+    """The same few examples at every run, or as many others as FUZZ_EXAMPLES says."""
+    more = os.environ.get("FUZZ_EXAMPLES")
+    return settings(
+        max_examples=int(more or few),
+        derandomize=more is None,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+
+
+def outage_seconds(few: float) -> float:
+    """How long something is away: `few` seconds, or as long as OUTAGE_SECONDS says."""
+    return float(os.environ.get("OUTAGE_SECONDS", few))

@@ -1,0 +1,125 @@
+"""Requests as nobody should send them: bytes of all kinds, good bodies that were damaged, headers that are wrong."""
+
+import gzip
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import zstandard
+from google.protobuf.message_factory import GetMessageClass
+from hypothesis import strategies as st
+
+from gamelake.wire.event_schemas import load_schema
+from services.embedded.service import REPOSITORY
+
+Change = Callable[[bytes], st.SearchStrategy[bytes]]
+
+# Stands in all good bodies, so that it can be looked for afterwards.
+MARK = "fuzz-was-here"
+
+_EVENT = GetMessageClass(load_schema(REPOSITORY / "contracts/submitted/v3", 3).message)
+_NOW = datetime.now(UTC)
+_JSON, _PROTOBUF = "application/json", "application/x-protobuf"
+_PACK: Mapping[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}
+_MORE, _BITS = 0x80, 0x7F
+
+_seldom = st.integers(0, 9).map(lambda number: number > 7)
+_names = st.sampled_from([field.name for field in _EVENT.DESCRIPTOR.fields])
+_numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+_values = st.recursive(
+    st.none() | st.booleans() | _numbers | st.text(max_size=20) | st.just(MARK) | st.just(_NOW.isoformat()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_names | st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+_header_text = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=80)
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A body and the headers that differ from what they should be, with _ for -."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
+@st.composite
+def parcels(draw: st.DrawFn) -> Parcel:
+    """Anything; more often than not it has a good signature, so that what is behind it sees it."""
+    content_type, content = draw(
+        st.tuples(st.just(_JSON), _json_bodies)
+        | st.tuples(st.just(_PROTOBUF), protobuf_bodies(_damaged))
+        | st.tuples(st.sampled_from([_JSON, _PROTOBUF]) | _header_text, st.binary(max_size=500))
+    )
+    encoding = draw(st.sampled_from(["", "", "gzip", "zstd", "identity"]) | _header_text)
+    headers = {"content_type": content_type, "content_encoding": encoding}
+    if draw(_seldom):
+        wrong = st.sampled_from(["gamelake_key", "gamelake_timestamp", "gamelake_signature"])
+        headers |= draw(st.dictionaries(wrong, _header_text, min_size=1, max_size=2))
+    return Parcel(draw(_damaged(packed(draw(_damaged(content)), encoding))), headers)
+
+
+def packed(content: bytes, encoding: str) -> bytes:
+    """The content under a content encoding; as it is under one that nobody knows."""
+    return _PACK.get(encoding, bytes)(content)
+
+
+def as_protobuf(events: Sequence[Mapping[str, object]]) -> bytes:
+    """Events as Protobuf, each behind its length; their times are texts."""
+    timed = ({**event, "event_time": datetime.fromisoformat(str(event["event_time"]))} for event in events)
+    return b"".join(_delimited(_EVENT(**event).SerializeToString()) for event in timed)
+
+
+@st.composite
+def _damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """The content, mostly as it was; else with bytes cut out, put in or doubled."""
+    if not draw(_seldom):
+        return content
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(content)))
+        end = min(len(content), start + draw(st.integers(0, 40)))
+        new = draw(st.binary(max_size=8) | st.just(content[start:end] * 2))
+        content = content[:start] + new + content[end:]
+    return content
+
+
+def _good_event(event_id: uuid.UUID) -> dict[str, object]:
+    return {
+        "event_id": str(event_id),
+        "event_name": "tap",
+        "event_time": _NOW.isoformat(),
+        "gamer_id": MARK,
+        "event_params": {"device_id": MARK, "level": 3},
+        "personal": {"free_text": MARK},
+    }
+
+
+_json_events = st.builds(
+    lambda event_id, changes: _good_event(event_id) | changes,
+    st.uuids(),
+    st.dictionaries(_names | st.text(max_size=8), _values, max_size=2),
+)
+_json_bodies = st.builds(
+    lambda events, changes: json.dumps({"events": events} | changes).encode(),
+    st.lists(_json_events | _values, max_size=5),
+    st.just({}) | st.dictionaries(st.text(max_size=8), _values, max_size=1),
+)
+
+
+@st.composite
+def protobuf_bodies(draw: st.DrawFn, change: Change) -> bytes:
+    """Events as Protobuf, each changed before it goes behind its length."""
+    body = b""
+    for event_id in draw(st.lists(st.uuids(), max_size=5)):
+        event = _EVENT(**_good_event(event_id) | {"event_time": _NOW})
+        body += _delimited(draw(change(event.SerializeToString())))
+    return body
+
+
+def _delimited(message: bytes) -> bytes:
+    length, varint = len(message), b""
+    while length > _BITS:
+        varint += bytes([length & _BITS | _MORE])
+        length >>= 7
+    return varint + bytes([length]) + message

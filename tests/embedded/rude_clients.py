@@ -1,0 +1,56 @@
+"""Clients that hold a connection open and say little, or nothing."""
+
+import selectors
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from services.embedded.ports import HOST
+from tests.embedded.front_door import KEY, FrontDoor
+
+_SECONDS = 20
+
+
+def head_of(announced: int) -> bytes:
+    """The head of a request whose signature nobody has made: it is looked at once the body is there."""
+    lines = [
+        "POST /v1/events HTTP/1.1",
+        "host: x",
+        "content-type: application/json",
+        f"gamelake-key: {KEY}",
+        f"gamelake-timestamp: {int(time.time())}",
+        f"gamelake-signature: {'0' * 64}",
+        f"content-length: {announced}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+@contextmanager
+def connections(door: FrontDoor, count: int, said: bytes) -> Iterator[list[socket.socket]]:
+    """So many connections that have all said this much and say nothing more."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection((HOST, door.port), _SECONDS)) for _ in range(count)]
+        for each in opened:
+            each.sendall(said)
+        yield opened
+
+
+def await_closed(opened: list[socket.socket]) -> None:
+    """Return when the service has closed all of the connections; fail when it keeps one for too long."""
+    latest = time.monotonic() + _SECONDS
+    with selectors.DefaultSelector() as waiting:
+        for each in opened:
+            waiting.register(each, selectors.EVENT_READ, each)
+        while waiting.get_map():
+            assert time.monotonic() < latest, f"{len(waiting.get_map())} connections are still open"
+            for key, _ in waiting.select(1):
+                if not _read(key.data):
+                    waiting.unregister(key.data)
+
+
+def _read(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65_536)
+    except ConnectionError:
+        return b""

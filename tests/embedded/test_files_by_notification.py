@@ -1,0 +1,168 @@
+"""Files of events that notifications name: each once, whatever the notifications and the files are like."""
+
+import gzip
+import json
+import signal
+import uuid
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import zstandard
+
+from gamelake.failpoints import Failpoint
+from gamelake.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS
+from tests.embedded.lakehouse import Lakehouse
+from tests.embedded.landing import Landing, an_event, events
+from tests.embedded.sending import Sender
+from tests.eventually import eventually
+
+
+@pytest.fixture
+def landing(lakehouse: Lakehouse, topic: Callable[[int], str]) -> Landing:
+    return Landing(lakehouse, topic(2))
+
+
+def read(landing: Landing, kill: str = "") -> None:
+    job = landing.lakehouse.start("--available-now", job="ingest_files", kill=kill)
+    assert job.wait() == (-signal.SIGKILL if kill else 0), job.log_text()[-4000:]
+
+
+def outcomes(lakehouse: Lakehouse) -> Counter[tuple[str, str]]:
+    rows = lakehouse.rows(BRONZE_FILES, "object", "outcome").to_pylist()
+    return Counter((row["object"], row["outcome"]) for row in rows)
+
+
+def test_a_file_becomes_rows_once_however_it_is_named_and_packed(lakehouse: Lakehouse, landing: Landing) -> None:
+    ids, plain = events(100, "Archery")
+    more, packed = events(50, "Bingo", event_params={"level": 3, "platform": "ios"}, attributes={"mode": "hard"})
+    others, zipped = events(20, "Bingo")
+    landing.deliver("2026/11/22/a b+c.json", plain)
+    landing.deliver("2026/11/22/two.json.gz", gzip.compress(packed))
+    landing.deliver("2026/11/22/three.json", zstandard.compress(zipped))
+    landing.deliver("2026/11/22/empty.json", b"")
+    landing.notify("2026/11/22/a b+c.json", "2026/11/22/a b+c.json")
+    landing.say(landing.removed("2026/11/22/two.json.gz"))
+
+    read(landing)
+    landing.notify("2026/11/22/two.json.gz")
+    read(landing)
+
+    assert lakehouse.event_ids() == Counter([*ids, *more, *others])
+    assert set(outcomes(lakehouse).values()) == {1}
+    assert len(outcomes(lakehouse)) == 4
+    assert lakehouse.rows(BRONZE_EVENTS, "offset").num_rows == 170
+    row = lakehouse.rows("silver/bingo_events").to_pylist()[0]
+    assert row["kafka_partition"] < 0
+    assert lakehouse.books().problems == []
+    assert lakehouse.books().records == 170
+
+
+def test_events_that_came_another_way_are_not_doubled(lakehouse: Lakehouse, landing: Landing, sender: Sender) -> None:
+    sent = sender.send_events(60, "Archery")
+    lakehouse.ingest()
+    ids, content = events(40, "Archery")
+    copies = "".join(
+        json.dumps(an_event(row["event_id"], "Archery", event_time=row["event_time"].isoformat())) + "\n"
+        for row in lakehouse.rows(SILVER_EVENTS, "event_id", "event_time").to_pylist()
+    )
+    landing.deliver("one.json", content + copies.encode())
+    landing.deliver("two.json", copies.encode() + content)
+    read(landing)
+
+    assert lakehouse.event_ids() == Counter([*sent, *ids])
+    assert lakehouse.books().duplicates == Counter({"archery": 160})
+    assert lakehouse.books().problems == []
+
+
+def test_what_is_no_file_of_events_is_set_aside_with_its_reason(lakehouse: Lakehouse, landing: Landing) -> None:
+    ids, content = events(10, "Archery")
+    lines = content.splitlines()
+    lines[2] = b'{"event_id": "x", "level": '
+    lines[5] = lines[5].replace(b'"event_name"', b'"email"')
+    landing.deliver("lines.json", b"\n".join(lines))
+    landing.deliver("cut.json.gz", gzip.compress(content)[:-20])
+    landing.deliver("broken.parquet", b"PAR1 and then nothing")
+    landing.deliver("gone.json", content)
+    (landing.path / "gone.json").unlink()
+    landing.deliver("changed.json", b"{}")
+    landing.write("changed.json", events(3, "Bingo")[1])
+    landing.send([(b"", b"no notification")])
+    read(landing)
+
+    assert set(lakehouse.event_ids()) == {each for place, each in enumerate(ids) if place not in (2, 5)}
+    assert lakehouse.reasons() == Counter(
+        {"undecodable": 1, "unknown_field": 1, "unreadable_file": 2, "missing_file": 1, "bad_notification": 1}
+    )
+    letters = {row["reason"]: row for row in lakehouse.rows(DEAD_LETTERS).to_pylist()}
+    assert letters["unknown_field"]["value"] is None
+    assert letters["undecodable"]["value"] == lines[2]
+    assert letters["undecodable"]["detail"].startswith("row 3 of lines.json: ")
+    assert lakehouse.books().problems == []
+    assert outcomes(lakehouse)["changed.json", "superseded"] == 1
+
+
+@pytest.mark.parametrize("step", [Failpoint.AFTER_FILES, Failpoint.AFTER_MANIFEST, Failpoint.AFTER_TABLE_COMMIT])
+def test_a_job_that_is_killed_reads_each_file_once(lakehouse: Lakehouse, landing: Landing, step: Failpoint) -> None:
+    every: list[str] = []
+    for _ in range(5):
+        ids, content = events(30, "Archery")
+        landing.deliver(f"{uuid.uuid4()}.json", content)
+        every += ids
+    read(landing, kill=f"{step}:1")
+    read(landing)
+
+    assert lakehouse.event_ids() == Counter(every)
+    assert lakehouse.event_ids(SILVER_EVENTS) == Counter(every)
+    assert lakehouse.books().problems == []
+
+
+def test_events_whose_file_came_first_are_not_doubled_by_kafka(
+    lakehouse: Lakehouse, landing: Landing, sender: Sender
+) -> None:
+    ids = sender.send_events(80, "Archery")
+    others = sender.send_events(20, "Bingo")
+    lines = (json.dumps(an_event(each, "Archery")) for each in ids)
+    landing.deliver("copies.json", "\n".join(lines).encode())
+    read(landing)
+    assert lakehouse.event_ids() == Counter(ids)
+
+    lakehouse.ingest()
+
+    assert lakehouse.event_ids() == Counter([*ids, *others])
+    assert lakehouse.books().duplicates == Counter({"archery": 80})
+    assert lakehouse.books().problems == []
+
+
+def test_events_that_come_both_ways_at_once_are_taken_once(
+    lakehouse: Lakehouse, landing: Landing, sender: Sender
+) -> None:
+    every: list[str] = []
+    reading = lakehouse.start(job="ingest_files")
+    with lakehouse.ingesting():
+        for number in range(12):
+            ids = sender.send_events(200, "Archery")
+            landing.deliver(f"{number}.json", "\n".join(json.dumps(an_event(each, "Archery")) for each in ids).encode())
+            every += ids
+        lakehouse.await_rows(SILVER_EVENTS, every)
+        eventually(lambda: lakehouse.rows(BRONZE_FILES, "object").num_rows == 12, timeout=180)
+        assert reading.terminate() == 0, reading.log_text()[-3000:]
+
+    assert lakehouse.event_ids() == Counter(every)
+    assert lakehouse.books().duplicates == Counter({"archery": len(every)})
+    assert lakehouse.books().problems == []
+
+
+def test_what_no_notification_named_is_found_by_one_listing(lakehouse: Lakehouse, landing: Landing) -> None:
+    named, content = events(10, "Archery")
+    lost, unnamed = events(10, "Archery")
+    landing.deliver("named.json", content)
+    landing.write("lost.json", unnamed)
+    read(landing)
+
+    for arguments, then in (("--dry-run",), named), ((), [*named, *lost]):
+        job = lakehouse.start("--older-than-minutes", "0", *arguments, job="reconcile_files")
+        assert job.wait() == 0, job.log_text()[-3000:]
+        read(landing)
+        assert lakehouse.event_ids() == Counter(then)
+    assert '"named": 1' in job.log_text()

@@ -1,0 +1,104 @@
+"""The vault is lost: with a backup everybody is found again but the erased, without one only personal data is lost."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from gamelake.vault.secrecy import VaultKeys
+from gamelake.vault.sqlite_vault import SqliteVault
+from services.embedded import EmbeddedKafka, EmbeddedRegistry
+from services.embedded.service import REPOSITORY
+from tests.embedded.front_door import FrontDoor, body_of, events
+
+GAME, PLAYERS = "archery_duel", 20
+Given = TypeVar("Given")
+
+
+@pytest.fixture
+def door(
+    tmp_path: Path, kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic: Callable[[int], str]
+) -> Iterator[FrontDoor]:
+    opened = FrontDoor.open(
+        tmp_path, bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=topic(3)
+    )
+    yield opened
+    opened.process.stop()
+
+
+def test_a_lost_vault_costs_personal_data_alone_and_its_backup_brings_back_all_but_the_erased(
+    door: FrontDoor, tmp_path: Path
+) -> None:
+    before = pseudonyms_after_playing(door)
+    job(door, "jobs.backup_vault", "backup")
+    with_vault(door, lambda vault, keys: vault.forget(keys.token(GAME, "p7"), "support"))
+    job(door, "jobs.backup_vault", "erasures", "--erasures-only")
+
+    # While it is gone nothing passes that it would have to keep; what it kept before needs no keeping.
+    lose_the_vault(door)
+    assert door.send(a_body(mail_at="new.example.org")).status == 503
+
+    # Started without it, the service goes on with new pseudonyms.
+    door.process.stop()
+    door.start_again()
+    anew = pseudonyms_after_playing(door)
+    assert not set(anew.values()) & set(before.values())
+
+    door.process.stop()
+    lose_the_vault(door)
+    result = json.loads(job(door, "jobs.restore_vault", "backup", "--erasures", "erasures", "--without-lakehouse"))
+    assert result["restored"] == {
+        "put_back": PLAYERS - 1,
+        "not_put_back": 1,
+        "unreadable": 0,
+        "erased_again": 0,
+    }
+    door.start_again()
+    after = pseudonyms_after_playing(door)
+    assert {name for name in before if after[name] != before[name]} == {"p7"}
+    assert with_vault(door, lambda vault, _keys: [len(vault.data_of(each)) for each in after.values()]) == [1] * PLAYERS
+
+
+def a_body(mail_at: str = "example.org") -> bytes:
+    return body_of([events(1, gamer_id=f"p{n}", personal={"email": f"p{n}@{mail_at}"})[0] for n in range(PLAYERS)])
+
+
+def pseudonyms_after_playing(door: FrontDoor) -> dict[str, str]:
+    """What the players are called once each has sent an event."""
+    assert door.send(a_body()).taken.accepted == PLAYERS
+
+    def names(vault: SqliteVault, keys: VaultKeys) -> dict[str, str]:
+        tokens = {keys.token(GAME, f"p{number}"): f"p{number}" for number in range(PLAYERS)}
+        return {tokens[token]: row.pseudonym for token, row in vault.find(list(tokens)).items()}
+
+    return with_vault(door, names)
+
+
+def with_vault(door: FrontDoor, work: Callable[[SqliteVault, VaultKeys], Given]) -> Given:
+    vault = SqliteVault(door.service.vault_file)
+    try:
+        return work(vault, VaultKeys.read(door.service.vault_keys_file))
+    finally:
+        vault.close()
+
+
+def lose_the_vault(door: FrontDoor) -> None:
+    for file in door.folder.glob(f"{door.service.vault_file.name}*"):
+        file.unlink()
+
+
+def job(door: FrontDoor, name: str, file: str, *options: str) -> str:
+    files = {file: str(door.folder / file)} | {each: str(door.folder / each) for each in options if each[0] != "-"}
+    command = [sys.executable, "-m", name, *(files.get(each, each) for each in (file, *options))]
+    variables = {
+        "GAMELAKE_VAULT": str(door.service.vault_file),
+        "GAMELAKE_VAULT_KEYS_FILE": str(door.service.vault_keys_file),
+    }
+    return subprocess.run(
+        command, cwd=REPOSITORY, env=os.environ | variables, check=True, stdout=subprocess.PIPE
+    ).stdout.decode()

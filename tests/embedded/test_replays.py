@@ -1,0 +1,64 @@
+"""Rows 25 and 30 of the fault matrix: dead letters fixed and replayed, and a bad period set back and brought back."""
+
+import json
+import signal
+from collections import Counter
+
+from gamelake.failpoints import Failpoint
+from gamelake.naming import DEAD_LETTERS, REPLAYED, SILVER_EVENTS
+from tests.embedded.lakehouse import GAMES, Lakehouse
+from tests.embedded.sending import Sender
+
+WITHOUT_BINGO = GAMES.replace("own_table", "dead_letters").replace("  - name: bingo\n    match: [Bingo]\n", "")
+
+
+def test_dead_letters_that_are_replayed_land_once_though_the_replay_is_killed_again_and_again(
+    lakehouse: Lakehouse, sender: Sender
+) -> None:
+    lakehouse.games_file.write_text(WITHOUT_BINGO)
+    sender.send_events(50, "Archery")
+    letters = sender.send_events(40, "Bingo")
+    lakehouse.ingest()
+    assert lakehouse.reasons() == Counter({"unroutable": 40})
+    lakehouse.games_file.write_text(GAMES)
+
+    for step in (Failpoint.AFTER_FILES, Failpoint.AFTER_TABLE_COMMIT):
+        killed = lakehouse.start(job="replay", kill=step)
+        assert killed.wait() == -signal.SIGKILL, killed.log_text()[-3000:]
+    with lakehouse.ingesting():
+        lakehouse.await_rows(SILVER_EVENTS, sender.send_events(30, "Bingo"))
+        replay = lakehouse.start(job="replay")
+        assert replay.wait() == 0, replay.log_text()[-3000:]
+
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert set(letters) <= lakehouse.event_ids("silver/bingo_events").keys()
+    assert sum(lakehouse.event_ids("silver/bingo_events").values()) == 70
+    assert lakehouse.rows(REPLAYED, "offset").num_rows == lakehouse.rows(DEAD_LETTERS, "offset").num_rows == 40
+    books = lakehouse.books()
+    assert (books.problems, books.replayed) == ([], 40)
+
+
+def test_a_bad_period_is_set_back_and_brought_back_while_the_stream_goes_on(
+    lakehouse: Lakehouse, sender: Sender
+) -> None:
+    tables = ("silver/archery_events", SILVER_EVENTS)
+    sender.send_events(100, "Archery")
+    lakehouse.ingest()
+    with lakehouse.ingesting():
+        lakehouse.await_rows(SILVER_EVENTS, sender.send_events(80, "Archery"))
+        lakehouse.await_rows(SILVER_EVENTS, sender.send_events(60, "Bingo"))
+        restore = lakehouse.start("--game", "archery", "--before-batch", "1", "--bring-back", "--yes", job="restore")
+        meanwhile = sender.send_events(70, "Archery")
+        assert restore.wait() == 0, restore.log_text()[-3000:]
+        for table in tables:
+            lakehouse.await_rows(table, meanwhile)
+
+    log = restore.log_text()
+    outcome = json.loads(log[log.index('{\n  "restored"') :].partition("\n}\n")[0] + "\n}")
+    assert outcome["streams"] == ["ingest_events"]
+    went = {each["table"]: each["rows_out"] for each in outcome["restored"]}
+    assert went == outcome["brought_back"]["rows"]
+    assert went["silver/archery_events"] == went[SILVER_EVENTS] >= 80
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert sum(lakehouse.event_ids("silver/archery_events").values()) == 250
+    assert lakehouse.books().problems == []

@@ -1,0 +1,161 @@
+"""Support staff over HTTP: they forget a player or hand out what is kept, and nobody else does."""
+
+import http.client
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote
+
+import pytest
+
+from services.embedded import EmbeddedKafka, EmbeddedRegistry
+from services.embedded.ports import HOST
+from services.embedded.topics import create_topic, delete_topic
+from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from services.ingest.support import signed_text
+from tests.embedded.front_door import KEY, SECRET, FrontDoor, Reply, body_of, events
+from tests.embedded.topic_records import records_in
+from tests.eventually import eventually
+
+SUPPORT, SUPPORT_SECRET = "archery-support", "a-secret-of-those-who-look-after-players"
+OTHER, OTHER_SECRET = "bingo-support", "a-secret-of-those-who-look-after-others"
+MAIL = "anna.of.the.archers@example.org"
+
+
+@pytest.fixture(scope="module")
+def name(kafka: EmbeddedKafka) -> Iterator[str]:
+    name = f"support-{uuid.uuid4().hex}"
+    create_topic(kafka.bootstrap_servers, name, 3)
+    yield name
+    delete_topic(kafka.bootstrap_servers, name)
+
+
+@pytest.fixture(scope="module")
+def door(
+    tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry, name: str
+) -> Iterator[FrontDoor]:
+    """The service in two processes, with keys of support staff."""
+    folder = tmp_path_factory.mktemp("support")
+    opened = FrontDoor.open(
+        folder,
+        bootstrap_servers=kafka.bootstrap_servers,
+        registry_url=registry.url,
+        topic=name,
+        INGEST_PROCESSES="2",
+    )
+    keys = [
+        f"{{id: {KEY}, game: archery_duel, secrets: [{SECRET}]}}",
+        f"{{id: {SUPPORT}, game: archery_duel, role: support, secrets: [{SUPPORT_SECRET}]}}",
+        f"{{id: {OTHER}, game: bingo_harbor, role: support, secrets: [{OTHER_SECRET}]}}",
+    ]
+    (folder / "keys.yaml").write_text(f"keys: [{', '.join(keys)}]\n")
+    # Both processes have the keys from their start.
+    opened.process.stop()
+    opened.start_again()
+    yield opened
+    opened.process.stop()
+
+
+def ask(
+    door: FrontDoor, method: str, player: str, key: str = SUPPORT, secret: str = SUPPORT_SECRET, **changes: str
+) -> Reply:
+    """A signed request about a player; `changes` are what another one was signed for."""
+    timestamp = changes.get("timestamp", str(int(time.time())))
+    text = signed_text(changes.get("signed_method", method), changes.get("signed_player", player))
+    headers: Mapping[str, str] = {
+        KEY_HEADER: key,
+        TIMESTAMP_HEADER: timestamp,
+        SIGNATURE_HEADER: sign(secret.encode(), timestamp, text),
+    }
+    connection = http.client.HTTPConnection(HOST, door.port, timeout=30)
+    try:
+        connection.request(method, f"/v1/players/{quote(player, safe='')}", headers=dict(headers))
+        answer = connection.getresponse()
+        return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+    finally:
+        connection.close()
+
+
+def send(door: FrontDoor, player: str) -> None:
+    assert door.send(body_of(events(1, gamer_id=player, personal={"email": MAIL}))).taken.accepted == 1
+
+
+@pytest.mark.parametrize("player", ["anna", "Änne/of the?woods#1", "a%2Fb", "..", "玩家"])
+def test_a_player_who_is_forgotten_is_gone_and_comes_back_as_another(
+    door: FrontDoor, kafka: EmbeddedKafka, name: str, player: str
+) -> None:
+    send(door, player)
+    before = json.loads(ask(door, "GET", player).body)
+
+    forgotten = ask(door, "DELETE", player)
+
+    assert (forgotten.status, forgotten.body) == (204, b"")
+    assert forgotten.headers["gamelake-pseudonym"] == before["pseudonym"]
+    assert ask(door, "GET", player).status == 404
+    assert ask(door, "DELETE", player).status == 404
+    assert before["data"] == [{"personal": {"email": MAIL}}]
+    eventually(lambda: pseudonym_of(door, player) not in ("", before["pseudonym"]), timeout=10)
+    assert before["pseudonym"].encode() in b"".join(records_in(kafka, name))
+
+
+def pseudonym_of(door: FrontDoor, player: str) -> str:
+    """Whom an event of the player belongs to now."""
+    send(door, player)
+    reply = ask(door, "GET", player)
+    return json.loads(reply.body)["pseudonym"] if reply.status == 200 else ""
+
+
+@pytest.mark.parametrize(
+    ("status", "changes"),
+    [
+        (403, {"key": KEY, "secret": SECRET}),
+        (401, {"secret": OTHER_SECRET}),
+        (401, {"key": "nobody"}),
+        (401, {"signed_player": "bella"}),
+        (401, {"signed_method": "GET"}),
+        (401, {"timestamp": "1"}),
+        (404, {"key": OTHER, "secret": OTHER_SECRET}),
+    ],
+)
+def test_nobody_is_forgotten_by_whom_it_is_not_for(door: FrontDoor, status: int, changes: dict[str, str]) -> None:
+    send(door, "carla")
+
+    reply = ask(door, "DELETE", "carla", **changes)
+
+    assert (reply.status, b"error" in reply.body) == (status, True)
+    assert ask(door, "GET", "carla").status == 200
+
+
+def test_support_sends_no_events(door: FrontDoor) -> None:
+    body = body_of(events(1))
+    timestamp = str(int(time.time()))
+
+    reply = door.send(
+        body,
+        gamelake_key=SUPPORT,
+        gamelake_timestamp=timestamp,
+        gamelake_signature=sign(SUPPORT_SECRET.encode(), timestamp, body),
+    )
+
+    assert reply.status == 401
+
+
+def test_another_verb_is_not_allowed(door: FrontDoor) -> None:
+    reply = ask(door, "POST", "anna")
+
+    assert (reply.status, reply.headers["allow"]) == (405, "DELETE, GET")
+
+
+def test_the_log_says_by_which_key_and_never_who(door: FrontDoor) -> None:
+    player = f"player-{uuid.uuid4().hex}"
+    send(door, player)
+    ask(door, "GET", player)
+    ask(door, "DELETE", player)
+    ask(door, "DELETE", player, secret=OTHER_SECRET)
+
+    log = (door.folder / "ingest.log").read_text()
+
+    assert f"by the key {SUPPORT}" in log
+    assert player not in log
+    assert MAIL not in log

@@ -1,0 +1,67 @@
+"""Games that send without end, and the account of what was accepted."""
+
+import http.client
+import threading
+from collections import Counter
+from types import TracebackType
+from typing import Self
+
+from tests.embedded.front_door import FrontDoor, body_of, events
+from tests.eventually import eventually
+
+BATCH = 20
+_END_SECONDS = 90
+_PAUSE_SECONDS = 0.02
+
+
+class Traffic:
+    """Sends small batches, each again and again until it is accepted; status 0 stands for no answer at all."""
+
+    def __init__(self, door: FrontDoor, senders: int = 1) -> None:
+        self._door = door
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(senders)]
+        self.accepted: list[str] = []
+        self.attempts: Counter[str] = Counter()
+        self.statuses: Counter[int] = Counter()
+
+    def __enter__(self) -> Self:
+        """Begin to send."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End, once the last answers are there."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(_END_SECONDS)
+        assert not any(thread.is_alive() for thread in self._threads)
+
+    def await_accepted(self, more: int) -> None:
+        """Wait until so many more events were accepted."""
+        target = len(self.accepted) + more
+        eventually(lambda: len(self.accepted) >= target, timeout=60)
+
+    def _run(self) -> None:
+        batch = events(BATCH)
+        while not self._stop.is_set():
+            ids = [str(each["event_id"]) for each in batch]
+            status = self._status_of(body_of(batch))
+            with self._lock:
+                self.statuses[status] += 1
+                self.attempts.update(ids)
+            if status == 200:
+                self.accepted += ids
+                batch = events(BATCH)
+            elif status == 0:
+                self._stop.wait(_PAUSE_SECONDS)
+
+    def _status_of(self, body: bytes) -> int:
+        try:
+            return self._door.send(body).status
+        except (OSError, http.client.HTTPException):
+            return 0

@@ -1,0 +1,231 @@
+"""The KPI query over silver: whatever comes late, twice, or in which order, its tables are the batch answer."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from datetime import timedelta
+from pathlib import Path
+from threading import Event as Stop
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from gamelake.failpoints import Failpoints
+from gamelake.kpis.definitions import ExactUpTo
+from gamelake.kpis.errors import SourceChangedError
+from gamelake.kpis.query import Beginning, Mode, batches, driver_lease, prepare, run_until, start
+from gamelake.lake.comments import Comments
+from gamelake.lake.describing import describe
+from gamelake.lake.rewrites import upkeep_of
+from gamelake.lake.tables import open_table
+from gamelake.maintenance.erased_rows import RowEraser
+from gamelake.maintenance.player_rows import People, player_tables
+from gamelake.maintenance.restoring import TableRestore
+from gamelake.maintenance.table_history import TableHistory
+from gamelake.naming import SILVER_EVENTS
+from gamelake.settings import KpiSettings, LakehouseSettings
+from jobs.kpis import keep_up
+from tests.eventually import eventually
+from tests.kpi_answers import Rows, answers, in_order
+from tests.silver_events import BEGINNING, Event, Silver, some_events
+from tests.spark.conftest import JARS
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+
+class Kpis:
+    """The KPI query of one lakehouse, run to silver's present end."""
+
+    def __init__(self, spark: SparkSession, silver: Silver) -> None:
+        self.spark = spark
+        self.silver = silver
+        self.exact = ExactUpTo()
+
+    @property
+    def settings(self) -> KpiSettings:
+        return KpiSettings(lakehouse=LakehouseSettings(location=self.silver.location), partitions=1, exact=self.exact)
+
+    def run(self, beginning: Beginning = Beginning.WHERE_IT_STOPPED) -> None:
+        store = self.silver.store
+        source_id = str(open_table(store.location, SILVER_EVENTS).metadata().id)
+        with driver_lease(store) as driver:
+            generation, source = prepare(self.settings, store, source_id, beginning)
+            body = batches(self.settings, store, generation, source, driver)
+            query = start(self.spark, self.settings, generation, body, Mode.AVAILABLE_NOW)
+            run_until(Stop(), query, body, source)
+
+    def take(self, *commits: Sequence[Event]) -> None:
+        """Append and count, commit by commit."""
+        for events in commits:
+            self.silver.append(events)
+            self.run()
+
+    def rows(self, table: str) -> Rows:
+        path = self.silver.folder / "gold" / table
+        found = DeltaTable(path)
+        names = [field.name for field in found.schema().fields]
+        return in_order([tuple(row[name] for name in names) for row in found.to_pyarrow_table().to_pylist()])
+
+    def late(self) -> int:
+        return sum(int(str(row[-1])) for row in self.rows("kpi_late"))
+
+
+@pytest.fixture
+def kpis(spark: SparkSession, tmp_path: Path) -> Kpis:
+    return Kpis(spark, Silver(tmp_path))
+
+
+def check_equal(kpis: Kpis, events: Sequence[Event]) -> None:
+    for table, expected in answers(events).items():
+        assert kpis.rows(table) == expected, table
+
+
+def test_events_in_any_order_within_the_watermark_give_the_batch_answer(kpis: Kpis) -> None:
+    events = some_events(600, seed=1, days=3, lateness=170 * MINUTE)
+
+    kpis.take(events[:200], events[200:250], events[250:])
+
+    check_equal(kpis, events)
+    assert kpis.late() == 0
+
+
+def test_what_comes_after_its_hour_is_closed_is_counted_as_late_and_as_nothing_else(kpis: Kpis) -> None:
+    on_time = [Event(at=BEGINNING + n * MINUTE, gamer=f"g{n}", session=f"s{n}") for n in range(60)]
+    later = [Event(at=BEGINNING + 4 * HOUR), Event(at=BEGINNING + 4 * HOUR + MINUTE)]
+    corrects = [Event(at=BEGINNING + HOUR + MINUTE, gamer="within")]
+    too_late = [Event(at=BEGINNING + 5 * MINUTE, gamer="beyond"), Event(at=BEGINNING + 6 * MINUTE, gamer="beyond")]
+
+    # What is late is said by the watermark of the batch before, which that one took from the batch before itself.
+    kpis.take(on_time, later, later[:1], [*corrects, *too_late])
+
+    check_equal(kpis, [*on_time, *later, *corrects, later[0]])
+    assert [row[3:] for row in kpis.rows("kpi_late") if row[-1]] == [(62, 60, 2)]
+    assert sum(int(str(row[3])) for row in kpis.rows("kpi_late")) == len(kpis.silver.events)
+
+
+def test_one_event_with_a_clock_that_is_days_ahead_makes_nobody_late(kpis: Kpis) -> None:
+    ahead = Event(at=BEGINNING + 40 * HOUR, taken_in=BEGINNING, gamer="ahead")
+    others = [Event(at=BEGINNING + n * MINUTE) for n in range(30)]
+
+    kpis.take([ahead, others[0]], others[1:20], others[20:])
+
+    assert kpis.late() == 0
+    check_equal(kpis, [ahead, *others])
+
+
+def test_a_batch_whose_commit_was_lost_runs_again_and_counts_nothing_twice(kpis: Kpis) -> None:
+    events = some_events(200, seed=3, lateness=100 * MINUTE)
+    kpis.take(events[:100], events[100:])
+    commits = sorted((kpis.silver.folder / "_gamelake/kpis/checkpoints/000000/commits").glob("[0-9]*"))
+
+    commits[-1].unlink()
+    (commits[-1].parent / f".{commits[-1].name}.crc").unlink(missing_ok=True)
+    kpis.run()
+
+    check_equal(kpis, events)
+    assert kpis.late() == 0
+
+
+def test_a_checkpoint_that_is_lost_makes_the_query_count_all_of_silver_again(kpis: Kpis) -> None:
+    events = some_events(200, seed=4, lateness=100 * MINUTE)
+    kpis.take(events[:150])
+    shutil.rmtree(kpis.silver.folder / "_gamelake/kpis/checkpoints")
+
+    kpis.take(events[150:])
+
+    check_equal(kpis, events)
+
+
+def test_after_rows_were_deleted_the_query_stops_until_it_is_told_to_begin_anew(kpis: Kpis) -> None:
+    events = some_events(150, seed=5)
+    kpis.take(events[:100])
+    DeltaTable(kpis.silver.folder / SILVER_EVENTS).delete("game_name = 'Bingo'")
+
+    with pytest.raises(SourceChangedError, match="--rebuild"):
+        kpis.run()
+    kpis.run(Beginning.ANEW)
+
+    check_equal(kpis, [event for event in events[:100] if event.game != "Bingo"])
+
+
+def test_a_query_counts_anew_by_itself_when_silver_is_set_back_while_it_runs_and_while_it_does_not(kpis: Kpis) -> None:
+    events = some_events(150, seed=6)
+    kpis.take(events[:100])
+    kpis.silver.append(events[100:])
+    restore(kpis, 0)
+    stop = Stop()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(keep_up, kpis.settings, lambda: nullcontext(kpis.spark.newSession()), stop)
+        try:
+            eventually(lambda: running.done() or equals(kpis, events[:100]), timeout=60)
+            restore(kpis, 1)
+            eventually(lambda: running.done() or equals(kpis, events), timeout=60)
+        finally:
+            stop.set()
+        running.result(60)
+
+    check_equal(kpis, events)
+
+
+def restore(kpis: Kpis, version: int) -> None:
+    """Set silver back, or forth again, as the job does."""
+    history = TableHistory.read(kpis.silver.store, SILVER_EVENTS)
+    with upkeep_of(kpis.silver.store, SILVER_EVENTS) as lease:
+        TableRestore(kpis.silver.store, history, version).commit(lease)
+
+
+def equals(kpis: Kpis, events: Sequence[Event]) -> bool:
+    return all(kpis.rows(table) == expected for table, expected in answers(events).items())
+
+
+def test_comments_on_silver_leave_the_query_as_it_is(kpis: Kpis) -> None:
+    events = some_events(150, seed=8)
+    kpis.take(events[:50])
+    kpis.silver.append(events[50:100])
+    comments = Comments("All events.", {"event_name": "What happened."})
+    assert describe(kpis.silver.store, SILVER_EVENTS, comments, lambda: open_table(kpis.silver.location, SILVER_EVENTS))
+
+    kpis.take(events[100:])
+
+    check_equal(kpis, events)
+
+
+def test_compactions_and_erasures_of_silver_neither_stop_the_query_nor_count_anything_twice(kpis: Kpis) -> None:
+    events = some_events(200, seed=6, days=1)
+    kpis.take(events[:50], events[50:100])
+    DeltaTable(kpis.silver.folder / SILVER_EVENTS).optimize.compact()
+    (silver,) = (table for table in player_tables(kpis.silver.store) if table.name == SILVER_EVENTS)
+    RowEraser(kpis.silver.store, silver, People(frozenset({"g1"})), "run", Failpoints()).erase()
+    rest = [event for event in events[100:] if event.gamer != "g1"]
+
+    kpis.take(rest)
+
+    expected = answers([*events[:100], *rest])
+    assert kpis.rows("kpi_hourly") == expected["kpi_hourly"]
+    assert kpis.rows("kpi_daily") == expected["kpi_daily"]
+
+
+def test_a_job_that_is_killed_after_it_has_written_goes_on_where_it_was(spark: SparkSession, kpis: Kpis) -> None:
+    events = some_events(200, seed=7, lateness=100 * MINUTE)
+    kpis.silver.append(events[:100])
+    job = [sys.executable, "-m", "jobs.kpis", "--available-now"]
+    variables = {
+        **os.environ,
+        "GAMELAKE_LAKEHOUSE": kpis.silver.location.uri,
+        "GAMELAKE_SPARK_JARS": str(JARS),
+        "GAMELAKE_KPIS_PARTITIONS": "1",
+        "GAMELAKE_FAILPOINT": "after_commits",
+        "GAMELAKE_METRICS_PORT": "",
+    }
+
+    killed = subprocess.run(job, env=variables, check=False, capture_output=True, timeout=300)
+    kpis.take(events[100:])
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    check_equal(kpis, events)

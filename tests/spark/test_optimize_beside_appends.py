@@ -1,0 +1,60 @@
+"""Row 26 of the fault matrix: OPTIMIZE while a stream appends, Spark's own and ours, and neither fails."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from threading import Event
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from gamelake.lake.appends import BatchTransaction
+from gamelake.lake.tables import CommitOutcome, DeltaTables
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.compaction import TableCompaction
+from tests.eventually import eventually
+from tests.unit.maintenance.people import SILVER, an_entry, players_in, store_in
+
+PLAYER = "a" * 32
+ROUNDS = 2
+
+
+def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSession, tmp_path: Path) -> None:
+    store, stop = store_in(tmp_path), Event()
+    path = f"{tmp_path}/{SILVER.name}"
+
+    # As often as batches come: Spark takes longer than a tenth of a second to put its entry behind the newest one.
+    def append_on() -> int:
+        batch = 0
+        with DeltaTables(store.location) as tables:
+            while not stop.wait(1.5) or batch < 4:
+                entry = an_entry(store, SILVER, [PLAYER])
+                assert tables.append(entry, BatchTransaction("query-0", batch)) is CommitOutcome.COMMITTED
+                batch += 1
+        return batch
+
+    packing = TableCompaction(
+        store.location, SILVER.name, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
+    )
+
+    # One file alone is nothing to pack: each waits for another batch.
+    def await_files() -> None:
+        eventually(lambda: DeltaTable.is_deltatable(path) and len(DeltaTable(path).file_uris()) > 1)
+
+    with ThreadPoolExecutor(1) as pool:
+        stream = pool.submit(append_on)
+        try:
+            for _ in range(ROUNDS):
+                # Nothing is raised: an append since then is no conflict for either.
+                await_files()
+                spark.sql(f"OPTIMIZE delta.`{path}`")
+                await_files()
+                packing()
+        finally:
+            stop.set()
+        batches = stream.result()
+
+    assert players_in(store, SILVER) == {PLAYER: batches}
+    done = [entry["operation"] for entry in DeltaTable(path).history()]
+    assert done.count("OPTIMIZE") == 2 * ROUNDS
+    assert done.count("WRITE") == batches

@@ -1,0 +1,180 @@
+"""Records decoded once more: dead letters, what bronze has and silver lacks, and rows with a column that came later."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from gamelake.contracts.games import GamesContract, UnlistedGames
+from gamelake.failpoints import Failpoints
+from gamelake.fanout.plan import TaskPlan
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, SILVER_EVENTS
+from gamelake.replay.by_spark import BySpark
+from gamelake.replay.here import Here
+from gamelake.replay.landing import Asked, Replayed, Replayer
+from gamelake.replay.rewriting import RewriteError, Rewriter, Rewritten
+from gamelake.replay.selection import Selection
+from gamelake.replay.task import Days
+from tests.spark.records import CONTRACT, KnownSchemas, Record, as_frame, commit, planned
+
+ARCHERY = "silver/archery_events"
+STRICT = GamesContract(games=CONTRACT.games[:1], unlisted_games=UnlistedGames.DEAD_LETTERS)
+LETTERS, BRONZE = Selection(source=DEAD_LETTERS), Selection(source=BRONZE_EVENTS)
+
+
+class Lake:
+    """A lakehouse that takes batches, and replays."""
+
+    def __init__(self, spark: SparkSession, folder: Path, reader: type[Here | BySpark]) -> None:
+        self.spark = spark
+        self.reader = reader
+        self.schemas = KnownSchemas(folder)
+        self.batches = 0
+        self.records = 0
+
+    def take(self, values: list[bytes], contract: GamesContract = CONTRACT) -> None:
+        """A batch as the stream takes it."""
+        records = [Record(self.records + n, value) for n, value in enumerate(values)]
+        with DeltaTables(self.schemas.location) as tables:
+            decider = self.schemas.decider(tables, [ARCHERY, SILVER_EVENTS], contract=contract)
+            commit(tables, decider.decide(as_frame(self.spark, records), planned(records)), self.batches)
+        self.batches += 1
+        self.records += len(values)
+
+    def replayer(self, tables: DeltaTables, contract: GamesContract) -> Replayer:
+        decoding = TaskPlan(
+            lakehouse=self.schemas.location, registry_url="http://127.0.0.1:9", topic="", contract=contract
+        )
+        location = self.schemas.location
+        reader = Here(location) if self.reader is Here else BySpark(self.spark, location)
+        return Replayer(reader, Store(location), tables, decoding, Failpoints())
+
+    def replay(self, asked: Asked, contract: GamesContract = CONTRACT) -> Replayed:
+        with DeltaTables(self.schemas.location) as tables:
+            return self.replayer(tables, contract).replay(asked)
+
+    def outlook(self, asked: Asked, contract: GamesContract = CONTRACT) -> Replayed:
+        with DeltaTables(self.schemas.location) as tables:
+            return self.replayer(tables, contract).outlook(asked)
+
+    def rewrite(self, table: str) -> Rewritten:
+        with DeltaTables(self.schemas.location) as tables:
+            return Rewriter(self.replayer(tables, CONTRACT), self.spark).rewrite(table, Days())
+
+    def rewrite_outlook(self, table: str) -> Rewritten:
+        with DeltaTables(self.schemas.location) as tables:
+            return Rewriter(self.replayer(tables, CONTRACT), self.spark).outlook(table, Days())
+
+    def rows(self, table: str) -> pa.Table:
+        return DeltaTable(self.schemas.folder / table).to_pyarrow_table()
+
+    def ids(self, table: str) -> Counter[str]:
+        return Counter(self.rows(table)["event_id"].to_pylist())
+
+    def events(self, ids: list[str], game: str, schema: int) -> list[bytes]:
+        return [self.schemas.value(schema, each, game) for each in ids]
+
+
+@pytest.fixture(params=[Here, BySpark])
+def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
+    return Lake(spark, tmp_path, request.param)
+
+
+def names(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}-{n}" for n in range(count)]
+
+
+def test_dead_letters_of_a_game_that_was_unknown_land_once_and_are_marked(lake: Lake) -> None:
+    plain = lake.schemas.add()
+    lake.take(lake.events(names("a", 5), "Archery", plain), STRICT)
+    lake.take([*lake.events(names("b", 7), "Bingo", plain), b"poison"], STRICT)
+
+    outlook = lake.outlook(Asked(LETTERS))
+    first, second = lake.replay(Asked(LETTERS)), lake.replay(Asked(LETTERS))
+
+    assert first.rows == {"silver/bingo_events": 7, SILVER_EVENTS: 7, REPLAYED: 7} == outlook.rows
+    assert (first.records, first.still_dead) == (8, {"bad_framing": 1})
+    assert (second.records, second.rows, second.run) == (1, {}, None)
+    assert lake.ids("silver/bingo_events") == Counter(names("b", 7))
+    assert lake.ids(SILVER_EVENTS) == Counter(names("a", 5) + names("b", 7))
+    marks = lake.rows(REPLAYED)
+    assert sorted(marks["offset"].to_pylist()) == list(range(5, 12))
+    assert set(marks["reason"].to_pylist()) == {"unroutable"}
+
+
+def test_a_dead_letter_whose_event_was_sent_again_is_settled_and_no_second_row(lake: Lake) -> None:
+    plain = lake.schemas.add()
+    lake.take(lake.events(["again", "other"], "Bingo", plain), STRICT)
+    lake.take(lake.events(["again"], "Bingo", plain))
+
+    replayed = lake.replay(Asked(LETTERS))
+
+    assert replayed.rows == {"silver/bingo_events": 1, SILVER_EVENTS: 1, REPLAYED: 2}
+    assert lake.ids("silver/bingo_events") == Counter(["again", "other"])
+
+
+def test_only_letters_of_the_reasons_that_are_asked_for_are_replayed(lake: Lake) -> None:
+    plain = lake.schemas.add()
+    lake.take([*lake.events(names("b", 3), "Bingo", plain), b"", b"poison"], STRICT)
+
+    replayed = lake.replay(Asked(Selection(source=DEAD_LETTERS, reasons=("bad_framing",))))
+
+    assert (replayed.records, replayed.still_dead, replayed.run) == (2, {"bad_framing": 2}, None)
+
+
+def test_rows_that_a_table_lost_come_back_from_bronze_and_no_others(lake: Lake) -> None:
+    plain = lake.schemas.add()
+    for batch in range(3):
+        lake.take(lake.events(names(f"batch{batch}", 4), "Archery", plain))
+    DeltaTable(lake.schemas.folder / ARCHERY).restore(0)
+
+    replayed = lake.replay(Asked(BRONZE, frozenset([ARCHERY])))
+
+    assert replayed.rows == {ARCHERY: 8}
+    assert lake.ids(ARCHERY) == lake.ids(SILVER_EVENTS)
+    assert lake.replay(Asked(BRONZE)).rows == {}
+
+
+def test_of_an_event_that_bronze_has_twice_one_row_comes_back(lake: Lake) -> None:
+    plain = lake.schemas.add()
+    lake.take(lake.events(["one"], "Archery", plain))
+    lake.take(lake.events(["two", "two", "one"], "Archery", plain), STRICT)
+    for table in (ARCHERY, SILVER_EVENTS):
+        DeltaTable(lake.schemas.folder / table).restore(0)
+
+    assert lake.replay(Asked(BRONZE)).rows == {ARCHERY: 1, SILVER_EVENTS: 1}
+
+
+def test_rows_get_a_column_that_older_code_did_not_write(lake: Lake) -> None:
+    boosted = lake.schemas.add("bool boosted = 60;")
+    lake.take(
+        [lake.schemas.value(boosted, each, "Archery", event_params={"boosted": True}) for each in names("old", 6)]
+    )
+    of_older_code = lake.rows(ARCHERY).drop_columns(["boosted"])
+    write_deltalake(lake.schemas.folder / ARCHERY, of_older_code, mode="overwrite", schema_mode="overwrite")
+
+    outlook, rewritten = lake.rewrite_outlook(ARCHERY), lake.rewrite(ARCHERY)
+    lake.take(lake.events(names("new", 2), "Archery", boosted))
+
+    assert (outlook.rows, outlook.version) == (6, None)
+    assert (rewritten.rows, rewritten.new_columns) == (6, ("boosted",))
+    rows = lake.rows(ARCHERY).select(["event_id", "boosted"]).to_pylist()
+    assert {row["event_id"] for row in rows if row["boosted"]} == set(names("old", 6))
+    assert lake.ids(ARCHERY) == Counter(names("old", 6) + names("new", 2))
+
+
+def test_a_rewrite_that_would_lose_rows_is_refused(lake: Lake) -> None:
+    plain = lake.schemas.add()
+    lake.take(lake.events(names("a", 6), "Archery", plain))
+    before = DeltaTable(lake.schemas.folder / ARCHERY).version()
+    DeltaTable(lake.schemas.folder / BRONZE_EVENTS).delete("`offset` < 2")
+
+    with pytest.raises(RewriteError, match="of 6 rows of silver/archery_events, bronze gives 4 again"):
+        lake.rewrite(ARCHERY)
+
+    assert DeltaTable(lake.schemas.folder / ARCHERY).version() == before

@@ -1,0 +1,52 @@
+"""Spark reads, packs and follows a table whose old history was folded away, as it did before."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from gamelake.lake.log import TableLog
+from gamelake.maintenance.books import balance
+from gamelake.maintenance.tidying import Tidying
+from tests.unit.maintenance.people import SILVER
+from tests.unit.maintenance.stream_history import TABLES, StreamHistory
+
+pytestmark = pytest.mark.spark
+FIRST, LATER = 60, 20
+
+
+def test_a_tidied_table_is_the_same_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    history = StreamHistory(tmp_path / "lake")
+    since = history.take(FIRST)
+    history.take(LATER)
+    tidying = Tidying(store=history.store, since=since, keep_manifests=1)
+    for plan in list(tidying.plans([table.name for table in TABLES])):
+        plan.carry_out(history.store)
+    path = history.store.location.child(SILVER.name)
+
+    def rows(version: int | None = None) -> int:
+        reader = spark.read.format("delta")
+        return (reader if version is None else reader.option("versionAsOf", version)).load(path).count()
+
+    assert rows() == 2 * (FIRST + LATER)
+    assert [rows(version) for version in (49, FIRST, FIRST + LATER - 1)] == [100, 2 * FIRST + 2, 2 * (FIRST + LATER)]
+    with pytest.raises(AnalysisException):
+        rows(20)
+
+    followed = spark.readStream.format("delta").option("startingVersion", FIRST).load(path)
+    query = (
+        followed.writeStream.format("delta")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "copy"))
+    )
+    query.awaitTermination()
+    assert spark.read.format("delta").load(str(tmp_path / "copy")).count() == 2 * LATER
+
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    history.take(1)
+
+    assert rows() == 2 * (FIRST + LATER + 1)
+    assert TableLog.read(history.store, SILVER.name).live_rows == 2 * (FIRST + LATER + 1)
+    assert balance(history.store).problems == []

@@ -1,0 +1,67 @@
+"""After a long life of upkeep a table is the same to every engine, and what they read is what was sent."""
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from deltalake import QueryBuilder
+from pyspark.sql import SparkSession
+
+from gamelake.lake.store import Location
+from gamelake.lake.tables import open_table
+from gamelake.naming import SILVER_EVENTS
+from gamelake.sql.duckdb_answers import answer
+from gamelake.sql.relations import Reads
+from tests.upkept import CLONE, COLUMNS, Row, Upkept, as_read, new_upkept, rows
+
+ASKED = ", ".join(COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Upkept:
+    return new_upkept(Location(uri=tmp_path_factory.mktemp("lake").as_uri()))
+
+
+def tuples(found: pa.Table) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def by_engine(spark: SparkSession, table: Upkept, path: str) -> dict[str, Counter[Row]]:
+    """What each engine reads of a table."""
+    name = path.replace("/", ".")
+    in_spark = spark.read.format("delta").load(table.location.child(path)).select(*COLUMNS).collect()
+    in_rust = QueryBuilder().register("asked", open_table(table.location, path)).execute(f"SELECT {ASKED} FROM asked")  # noqa: S608
+    in_duckdb = answer(f"SELECT {ASKED} FROM {name}", Reads(frozenset({name}), ()), table.location)  # noqa: S608
+    found = {
+        "Spark": [tuple(row) for row in in_spark],
+        "delta-rs": tuples(pa.table(in_rust.read_all())),
+        "DuckDB": tuples(in_duckdb),
+    }
+    return {engine: as_read(each) for engine, each in found.items()}
+
+
+def test_a_table_that_has_lived_long_is_the_same_to_every_engine(spark: SparkSession, table: Upkept) -> None:
+    found = by_engine(spark, table, SILVER_EVENTS)
+
+    assert table.events
+    assert found == dict.fromkeys(found, rows(table.events))
+
+
+def test_its_clone_is_the_same_to_every_engine(spark: SparkSession, table: Upkept) -> None:
+    found = by_engine(spark, table, CLONE)
+
+    assert table.cloned
+    assert found == dict.fromkeys(found, rows(table.cloned))
+
+
+def test_it_is_so_after_an_optimize_of_sparks_own_and_more_batches(spark: SparkSession, table: Upkept) -> None:
+    table.batches(3)
+    path = table.location.child(SILVER_EVENTS)
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    table.batches(3)
+
+    found = by_engine(spark, table, SILVER_EVENTS)
+
+    assert found == dict.fromkeys(found, rows(table.events))
+    versions = [row.version for row in spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()]
+    assert versions == [entry["version"] for entry in open_table(table.location, SILVER_EVENTS).history()]

@@ -1,0 +1,75 @@
+"""A game that sends to the stack's front door, and remembers what was acknowledged."""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from gamelake.contracts.games import load_games
+from services.ingest.keys import Role, read_keys
+from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
+from tests.eventually import SECONDS_BETWEEN_LOOKS
+from tests.stack.platform import ROOT, SECRETS
+
+FRONT_DOOR = f"http://127.0.0.1:{os.environ.get('INGEST_PORT', '8000')}"
+_PATIENCE = timedelta(seconds=30)
+_AGAIN_FOR_SECONDS = 120
+Event = dict[str, object]
+
+
+def credentials_of(game: str, secrets: Path = SECRETS) -> Credentials:
+    """The key that the stack has made for a game."""
+    keys = read_keys(secrets / "ingest-keys", load_games(ROOT / "contracts/games.yaml")).values()
+    (key,) = (key for key in keys if key.game == game and key.role is Role.GAME)
+    return Credentials(key.id, key.secrets[0])
+
+
+def an_event(**fields: object) -> Event:
+    """A good event of now."""
+    now = datetime.now(UTC).isoformat()
+    return {"event_id": str(uuid.uuid4()), "event_name": "tap", "event_time": now, "gamer_id": "p-1"} | fields
+
+
+@dataclass(slots=True)
+class Game:
+    """One game; `acknowledged` has the ids of all events that the front door has said it has."""
+
+    credentials: Credentials
+    acknowledged: set[str] = field(default_factory=set)
+    _transport: HttpTransport = field(default_factory=lambda: HttpTransport(FRONT_DOOR, _PATIENCE))
+
+    @classmethod
+    def of(cls, name: str) -> "Game":
+        """The game of the contract with that name."""
+        return cls(credentials_of(name))
+
+    def post(self, events: Sequence[Mapping[str, object]]) -> Reply:
+        """Send once; gives the answer.
+
+        Raises:
+            UnreachableError: there is none.
+        """
+        body = json.dumps({"events": list(events)}).encode()
+        headers = {"content-type": "application/json", **self.credentials.headers(body, time.time())}
+        reply = self._transport.post(body, headers)
+        if reply.status == 200:
+            rejected = {each["index"] for each in json.loads(reply.body)["rejected"]}
+            self.acknowledged |= {str(each["event_id"]) for at, each in enumerate(events) if at not in rejected}
+        return reply
+
+    def post_until_taken(self, events: Sequence[Mapping[str, object]]) -> int:
+        """Send the same events until they are acknowledged, as an SDK does; gives how often that was."""
+        latest = time.monotonic() + _AGAIN_FOR_SECONDS
+        for attempt in range(1, 1_000_000):
+            try:
+                if self.post(events).status == 200:
+                    return attempt
+            except UnreachableError:
+                pass
+            assert time.monotonic() < latest, "the front door took nothing"
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        raise AssertionError

@@ -1,0 +1,20 @@
+"""What is secret in the stack: the values in the files, without the names beside them."""
+
+import re
+
+from tests.stack.platform import SECRETS
+
+# As compose/secrets.sh makes them: 192 bits in hexadecimal, or 256 in base64.
+_VALUE = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")
+
+
+def secret_values() -> frozenset[str]:
+    """All of them; each file has one at least."""
+    found = {file.name: _VALUE.findall(file.read_text()) for file in SECRETS.iterdir()}
+    assert all(found.values()), {name for name, values in found.items() if not values}
+    return frozenset(value for values in found.values() for value in values)
+
+
+def shown_in(text: str) -> list[str]:
+    """The beginnings of the secrets that a text shows: enough to find them by, and no more."""
+    return [f"{value[:4]}..." for value in secret_values() if value in text]

@@ -1,0 +1,109 @@
+"""A player of the stack gets their data, and is forgotten: in PostgreSQL, and in the tables on the object store."""
+
+import json
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
+from deltalake import DeltaTable
+
+from gamelake.lake.store import Store
+from gamelake.maintenance.needles import Needles
+from gamelake.maintenance.scan import Scanner
+from tests.eventually import eventually
+from tests.stack.game import Game, an_event
+from tests.stack.platform import Stack
+
+GAME, TABLE = "archery_duel", "silver/archery_duel_events"
+TABLES = (TABLE, "silver/events")
+DATABASES = {"postgres": "/var/lib/postgresql", "kafka": "/var/lib/kafka"}
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who plays, with a mark in all that says who it is."""
+
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def event(self) -> dict[str, object]:
+        """Something that this person does."""
+        personal = {"email": f"{self.mark}@example.com", "free_text": f"I am {self.mark}"}
+        return an_event(
+            game_name="Archery Duel",
+            gamer_id=f"gamer-{self.mark}",
+            event_params={"device_id": f"device-{self.mark}"},
+            personal=personal,
+        )
+
+
+@pytest.fixture
+def game(stack: Stack) -> Game:
+    """A game of the contract."""
+    stack.await_health("ingest")
+    return Game.of(GAME)
+
+
+def privacy(stack: Stack, job: str, *arguments: str) -> str:
+    """Run a job as whoever looks after personal data does."""
+    run = ("--profile", "tools", "run", "--rm", "--no-TTY", "privacy")
+    return stack.compose(*run, "python", "-m", f"jobs.{job}", "--game", GAME, *arguments)
+
+
+def pseudonyms(stack: Stack, table: str, ids: set[str]) -> dict[str, str]:
+    """Under which names events stand in a table."""
+    location = stack.lakehouse
+    handle = DeltaTable(location.child(table), storage_options=dict(location.options))
+    rows = handle.to_pyarrow_table(columns=["event_id", "gamer_id"], filters=[("event_id", "in", sorted(ids))])
+    return dict(zip(rows["event_id"].to_pylist(), rows["gamer_id"].to_pylist(), strict=True))
+
+
+def gold_players(stack: Stack) -> set[str]:
+    """Who has a row among the game's players."""
+    location = stack.lakehouse
+    table = location.child(f"gold/{GAME}_player_agg")
+    if not DeltaTable.is_deltatable(table, dict(location.options)):
+        return set()
+    handle = DeltaTable(table, storage_options=dict(location.options))
+    return set(handle.to_pyarrow_table(columns=["gamer_id"])["gamer_id"].to_pylist())
+
+
+def test_a_player_gets_their_data_and_is_then_forgotten(stack: Stack, game: Game) -> None:
+    anna, ben = Person(), Person()
+    events = [anna.event(), anna.event(), ben.event()]
+    assert game.post(events).status == 200
+    ids = [str(event["event_id"]) for event in events]
+    eventually(lambda: all(set(ids) <= stack.event_ids(table).keys() for table in TABLES), timeout=180)
+    names = pseudonyms(stack, TABLE, set(ids))
+    annas, bens = names[ids[0]], names[ids[2]]
+    eventually(lambda: {annas, bens} <= gold_players(stack), timeout=180)
+
+    handed_out = privacy(stack, "export_player", "--pseudonym", annas, "--events")
+    assert f"{anna.mark}@example.com" in handed_out
+    assert all(event_id in handed_out for event_id in ids[:2])
+    assert ben.mark not in handed_out
+
+    quick = ("--grace-seconds", "1", "--force", "--yes")
+    forgot = json.loads(privacy(stack, "forget_player", "--pseudonym", annas, "--purge", *quick))
+    rows = {each["table"]: each["rows"] for each in forgot["done"]["tables"]}
+
+    assert {table: rows[table] for table in TABLES} == dict.fromkeys(TABLES, 2)
+    for table in TABLES:
+        assert pseudonyms(stack, table, set(ids)) == {ids[2]: bens}
+    eventually(lambda: annas not in gold_players(stack), timeout=180)
+    assert bens in gold_players(stack)
+    assert f"{ben.mark}@example.com" in privacy(stack, "export_player", "--pseudonym", bens)
+    assert nowhere(stack, anna, ben)
+    eventually(lambda: stack.books().problems == [], timeout=60)
+
+
+def nowhere(stack: Stack, *people: Person) -> bool:
+    """Whether nothing that says who they are stands in the tables, the databases' files or the logs."""
+    marks = [person.mark for person in people]
+    scanner = Scanner(Needles(marks))
+    scanner.store(Store(stack.lakehouse))
+    for service, folder in DATABASES.items():
+        for mark in marks:
+            look = f"grep --recursive --files-with-matches --text --fixed-strings {mark} {folder} || true"
+            assert stack.compose("exec", "--no-TTY", service, "sh", "-c", look) == "", service
+    logs = stack.compose("logs", "--no-color", "ingest", "ingest-events", "answers", "postgres")
+    return not scanner.scan.findings and not any(mark in logs for mark in marks)

@@ -1,0 +1,88 @@
+"""A round that is asked for in the stack packs files on its object store, with its key alone; Prometheus sees it."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from gamelake.lake.appends import BatchTransaction
+from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
+from gamelake.lake.manifest import TableFiles
+from gamelake.lake.store import Store
+from gamelake.lake.tables import DeltaTables, delta_schema_json, open_table
+from gamelake.silver.events import COMMON_SCHEMA
+from tests.eventually import eventually
+from tests.stack.platform import Stack
+from tests.stack.prometheus import Prometheus
+
+ROUND = "compact_daily"
+FILES = 40
+# Two looks of the job at the rounds, and two scrapes.
+SHOWN_SECONDS = 60
+
+
+@pytest.fixture
+def crumbs(stack: Stack) -> Iterator[str]:
+    """A table, which gold does not follow, with small files of a day that is over; it is gone after the test."""
+    store, day = Store(stack.lakehouse), (datetime.now(UTC) - timedelta(days=3)).date().isoformat()
+    table = f"bronze/upkeep_{uuid.uuid4().hex[:8]}"
+    schema = delta_schema_json(COMMON_SCHEMA.append(pa.field("event_date", pa.date32())))
+    entry = TableFiles(
+        table=table,
+        partition_by=("event_date",),
+        schema=schema,
+        files=tuple(a_file(store, table, day, number) for number in range(FILES)),
+    )
+    with DeltaTables(store.location) as tables:
+        tables.append(entry, BatchTransaction("test", 0))
+    yield table
+    for path in [*store.paths(table), *store.paths(f"_gamelake/leases/{table}")]:
+        store.delete(path)
+
+
+def a_file(store: Store, table: str, day: str, number: int) -> DataFile:
+    columns = {"event_id": [f"{number}"], "event_name": ["level_completed"]}
+    arrays = [pa.array(columns.get(field.name, [None]), field.type) for field in COMMON_SCHEMA]
+    content, statistics = encode_parquet(pa.Table.from_arrays(arrays, schema=COMMON_SCHEMA), ())
+    path = new_file_name(f"event_date={day}")
+    store.put(f"{table}/{path}", content.to_pybytes())
+    partition: dict[str, str | None] = {"event_date": day}
+    return DataFile(path=path, size=content.size, rows=1, partition=partition, statistics=statistics)
+
+
+def ids_in(stack: Stack, table: str) -> list[str]:
+    handle = open_table(stack.lakehouse, table)
+    return sorted(handle.to_pyarrow_table(columns=["event_id"])["event_id"].to_pylist())
+
+
+def test_a_round_that_is_asked_for_packs_on_the_object_store_and_prometheus_sees_it(stack: Stack, crumbs: str) -> None:
+    stack.await_health("upkeep")
+    asked_at = datetime.now(UTC).timestamp()
+    before = ids_in(stack, crumbs)
+
+    printed = stack.compose("exec", "--no-TTY", "upkeep", "python", "-m", "jobs.upkeep", "--once", ROUND)
+
+    [told] = json.loads(printed)
+    assert (told["round"], told["outcome"]) == (ROUND, "ok")
+    assert told["packed_files"] >= FILES
+    assert len(open_table(stack.lakehouse, crumbs).file_uris()) == 1
+    assert ids_in(stack, crumbs) == before
+    prometheus = Prometheus.of_the_stack()
+    success = f'gamelake_upkeep_round_last_success_timestamp_seconds{{round="{ROUND}"}}'
+    packed = f'gamelake_upkeep_packed_files_total{{round="{ROUND}"}}'
+    eventually(lambda: any(value > asked_at for value in prometheus.values(success)), timeout=SHOWN_SECONDS)
+    eventually(lambda: any(value >= FILES for value in prometheus.values(packed)), timeout=SHOWN_SECONDS)
+
+
+def test_the_job_knows_what_kafka_keeps_and_that_it_fits(stack: Stack) -> None:
+    stack.await_health("upkeep")
+    prometheus = Prometheus.of_the_stack()
+
+    eventually(
+        lambda: prometheus.values('gamelake_upkeep_retention_seconds{span="kafka"}') == [168 * 3_600.0],
+        timeout=SHOWN_SECONDS,
+    )
+    assert set(prometheus.values("gamelake_upkeep_retention_fits")) == {1.0}

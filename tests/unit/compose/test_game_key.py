@@ -1,0 +1,104 @@
+"""How a game's secret is replaced while both are good, in the file that the front door has open."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gamelake.contracts.games import load_games
+from services.ingest.keys import Role, read_keys
+from tests.unit.compose.configured import COMPOSE
+
+GAMES = COMPOSE.parent / "contracts" / "games.yaml"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The secrets as a first `make up` makes them."""
+    subprocess.run((str(COMPOSE / "secrets.sh"),), env=_environment(tmp_path), capture_output=True, check=True)
+    return tmp_path
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {"SECRETS_DIRECTORY": str(folder), "PATH": "/usr/bin:/bin"}
+
+
+def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = (str(COMPOSE / "game_key.sh"), *arguments)
+    return subprocess.run(command, env=_environment(folder), capture_output=True, text=True, check=False)
+
+
+def secrets_of(folder: Path, key: str) -> tuple[str, ...]:
+    return read_keys(folder / "ingest-keys", load_games(GAMES))[key].secrets
+
+
+def test_a_second_secret_is_put_beside_the_first_and_the_first_is_taken_away(folder: Path) -> None:
+    (first,) = secrets_of(folder, "kart_rumble-1")
+    others = (folder / "ingest-keys").read_text().replace(first, "")
+
+    assert run(folder, "add", "kart_rumble-1").returncode == 0
+    kept, second = secrets_of(folder, "kart_rumble-1")
+    assert kept == first
+    assert run(folder, "retire", "kart_rumble-1").returncode == 0
+
+    assert secrets_of(folder, "kart_rumble-1") == (second,)
+    assert (folder / "ingest-keys").read_text().replace(second, "") == others
+
+
+def test_the_file_stays_the_one_that_a_container_has_open(folder: Path) -> None:
+    before = (folder / "ingest-keys").stat()
+
+    run(folder, "add", "kart_rumble-1")
+
+    after = (folder / "ingest-keys").stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+
+
+def test_no_secret_is_shown(folder: Path) -> None:
+    shown = run(folder, "add", "kart_rumble-1").stdout + run(folder, "retire", "kart_rumble-1").stdout
+
+    assert not any(secret in shown for secret in secrets_of(folder, "kart_rumble-1"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "usage"),
+        (("add",), "usage"),
+        (("add", "Kart Rumble"), "usage"),
+        (("change", "kart_rumble-1"), "usage"),
+        (("support", "chess"), "has no key of the game chess"),
+        (("add", "chess-1"), "has no key chess-1"),
+        (("retire", "kart_rumble-1"), "has one secret only"),
+    ],
+)
+def test_what_can_not_be_done_is_told_and_changes_nothing(
+    folder: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    before = (folder / "ingest-keys").read_text()
+
+    outcome = run(folder, *arguments)
+
+    assert outcome.returncode == 1
+    assert problem in outcome.stderr
+    assert (folder / "ingest-keys").read_text() == before
+
+
+def test_a_third_secret_is_refused(folder: Path) -> None:
+    run(folder, "add", "kart_rumble-1")
+
+    assert "has two secrets already" in run(folder, "add", "kart_rumble-1").stderr
+
+
+def test_a_support_key_is_made_once_beside_the_games_own(folder: Path) -> None:
+    before = (folder / "ingest-keys").read_text()
+
+    assert run(folder, "support", "kart_rumble").returncode == 0
+
+    key = read_keys(folder / "ingest-keys", load_games(GAMES))["kart_rumble-support"]
+    assert (key.game, key.role) == ("kart_rumble", Role.SUPPORT)
+    assert (folder / "ingest-keys").read_text().startswith(before)
+    assert "has a support key already" in run(folder, "support", "kart_rumble").stderr
+    assert run(folder, "add", "kart_rumble-support").returncode == 0
+    assert len(secrets_of(folder, "kart_rumble-support")) == 2
+    assert len(secrets_of(folder, "kart_rumble-1")) == 1

@@ -1,0 +1,65 @@
+"""The key figures of a demo's run, from rows that it added to silver."""
+
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from gamelake.lake.manifest import BatchManifest
+from services.demo.key_figures import GameKeyFigures, key_figures
+from tests.silver_events import BEGINNING, Event, Silver
+
+MINUTE = timedelta(minutes=1)
+
+
+def manifest_of(silver: Silver, *events: Event) -> BatchManifest:
+    """A batch that added these events."""
+    return BatchManifest(
+        stream="s", query_id="q", generation=0, batch_id=0, topic="t", topic_id="i", written_at="", offsets=(),
+        tables=(silver.append(events),), dead_letters={},
+    )  # fmt: skip
+
+
+def test_players_sessions_payers_and_bookings_are_counted_by_game(tmp_path: Path) -> None:
+    events = (
+        Event(at=BEGINNING, gamer="a", session="1"),
+        Event(at=BEGINNING, gamer="a", session="1", name="purchase", amount=4.99),
+        Event(at=BEGINNING, gamer="b", session="2"),
+        Event(at=BEGINNING, game="Bingo", gamer="c", session="3"),
+    )
+    silver = Silver(tmp_path)
+
+    figures = key_figures(silver.location, [manifest_of(silver, *events)])
+
+    assert figures.games == (
+        GameKeyFigures(game="Archery", events=3, players=2, sessions=2, payers=1, bookings=4.99),
+        GameKeyFigures(game="Bingo", events=1, players=1, sessions=1, payers=0, bookings=0.0),
+    )
+    assert figures.games[0].conversion == 0.5
+    assert figures.games[1].bookings_per_player == 0
+
+
+def test_the_course_has_all_that_is_not_days_late_in_the_order_of_its_time(tmp_path: Path) -> None:
+    played = [Event(at=BEGINNING + n * MINUTE) for n in range(400)]
+    late = Event(at=BEGINNING - timedelta(days=2))
+    silver = Silver(tmp_path)
+
+    course = key_figures(silver.location, [manifest_of(silver, late, *played)]).course
+
+    assert sum(stretch.events for stretch in course) == pytest.approx(400, abs=13)
+    assert len(course) == 40
+    assert all(before.ends == pytest.approx(after.begins) for before, after in pairwise(course))
+
+
+def test_rows_of_other_runs_are_not_counted(tmp_path: Path) -> None:
+    silver = Silver(tmp_path)
+    manifest_of(silver, Event(at=BEGINNING, game="Earlier"))
+
+    figures = key_figures(silver.location, [manifest_of(silver, Event(at=BEGINNING, game="Now"))])
+
+    assert [game.game for game in figures.games] == ["Now"]
+
+
+def test_a_run_without_rows_has_no_figures(tmp_path: Path) -> None:
+    assert key_figures(Silver(tmp_path).location, []).games == ()

@@ -1,0 +1,123 @@
+"""A drill says what took how long, fails where something is lost or too slow, and stands in the manual."""
+
+import re
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gamelake.contracts.games import load_games
+from services.desk.stack import StackError
+from services.drill.__main__ import main
+from services.drill.bad_deploy import swapped
+from services.drill.ground import Ground
+from services.drill.recoveries import DRILLS, Drill
+from services.drill.running import Outcome, run_drill
+
+CONTRACT = Path("contracts/games.yaml")
+MANUAL = Path("docs/operations.md").read_text()
+
+
+class FakeGame:
+    """A game whose events are taken at once."""
+
+    table = "silver/x_events"
+
+    def __init__(self) -> None:
+        self.acknowledged: set[str] = set()
+
+    def send(self, _stop: Event, _transport: object = None) -> set[str]:
+        new = {f"e{len(self.acknowledged)}"}
+        self.acknowledged |= new
+        return new
+
+
+class FakeGround(Ground):
+    """A stack on which all goes well, but for the events that it loses."""
+
+    def __init__(self, losing: int = 0) -> None:
+        super().__init__(SimpleNamespace(location=None), FakeGame(), FakeGame())  # type: ignore[arg-type]
+        self.losing = losing
+
+    def rows(self, table: str) -> Counter[str]:
+        return Counter(sorted(self.game.acknowledged)[self.losing :])
+
+    def wait_for_rows(self) -> None:
+        pass
+
+    def wait_until_well(self) -> None:
+        self.game.send(Event())
+
+    def problems(self) -> list[str]:
+        return ["lost"] if self.losing else []
+
+
+def a_drill(**changes: Any) -> Drill:  # noqa: ANN401 # whatever a drill is made of
+    usual: dict[str, Any] = {
+        "name": "x", "does": "nothing", "bound": timedelta(seconds=5), "strike": lambda _: None,
+        "recover": lambda _: None, "plays_on": False,
+    }  # fmt: skip
+    return Drill(**(usual | changes))
+
+
+def practised(drill: Drill, ground: Ground) -> Outcome:
+    return run_drill(drill, ground, lambda _step: None)
+
+
+def test_a_good_recovery_names_its_steps_and_their_times() -> None:
+    outcome = practised(a_drill(), FakeGround())
+
+    assert outcome.is_good
+    assert list(outcome.steps) == ["strike", "recover", "well again", "nothing is lost"]
+    assert outcome.acknowledged == 6
+
+
+def test_one_that_takes_too_long_fails() -> None:
+    outcome = practised(a_drill(bound=timedelta(0), recover=lambda _: sum(range(10**6 * 4))), FakeGround())
+
+    assert outcome.problems == ()
+    assert not outcome.is_good
+
+
+def test_one_after_which_something_is_lost_fails() -> None:
+    assert practised(a_drill(), FakeGround(losing=1)).problems == ("lost",)
+
+
+def test_one_whose_commands_fail_says_which() -> None:
+    def fails(_: Ground) -> None:
+        raise StackError("compose said no")
+
+    outcome = practised(a_drill(recover=fails), FakeGround())
+
+    assert outcome.problems == ("StackError: compose said no",)
+    assert "recover" not in outcome.steps
+
+
+def test_an_unknown_drill_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["lost-chequepoint"])
+    assert "lost-checkpoint" in capsys.readouterr().err
+
+
+def test_the_bad_contract_takes_two_games_for_each_other_and_no_other(tmp_path: Path) -> None:
+    good = load_games(CONTRACT).games
+    file = tmp_path / "games.yaml"
+    file.write_text(swapped(CONTRACT, good[0].name, good[1].name))
+
+    bad = load_games(file).games
+
+    assert [each.name for each in bad] == [each.name for each in good]
+    assert [bad[0].match, bad[1].match] == [good[1].match, good[0].match]
+    assert [each.match for each in bad[2:]] == [each.match for each in good[2:]]
+
+
+def test_the_manual_has_every_drill_and_no_other() -> None:
+    section = MANUAL.split("## Drills\n")[1].split("\n## ")[0]
+
+    assert re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE) == [drill.name for drill in DRILLS]
+    assert {drill.bound.total_seconds() for drill in DRILLS} == {60, 90}
+    assert "at most 60 s for a service, 90 s for the stack" in section

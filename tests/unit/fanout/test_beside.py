@@ -1,0 +1,152 @@
+"""A stream knows what another one has taken, whenever it looks, and settles only what the other has not settled."""
+
+from pathlib import Path
+from threading import Event, Thread
+
+import pyarrow as pa
+import pytest
+
+from gamelake.fanout.beside import FilesBeside, Sibling, settling
+from gamelake.fanout.elsewhere import EVENTS_OF_FILES
+from gamelake.lake.datafile import DataFile, encode_parquet
+from gamelake.lake.generations import Generation, Generations
+from gamelake.lake.manifest import BatchManifest, EventsFile, EventsSection, Manifests, TableFiles
+from gamelake.lake.store import Location, Store
+from gamelake.naming import SILVER_EVENTS, events_folder
+
+STREAM = "ingest_files"
+
+
+class Files:
+    """The other stream."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._batch = 0
+        generation = Generation(
+            stream=STREAM, number=0, query_id="q", topic="t", topic_id="i", first_batch=0, reason="", created_at=""
+        )
+        Generations(store, STREAM).add(generation)
+
+    def settle(self, *ids: str) -> str:
+        """Decide a batch of events; gives the file with their identities."""
+        path = f"{events_folder(STREAM)}/{self._batch:012d}-identities"
+        self._store.put(path, b"\0" * 16 * len(ids))
+        sections = (EventsSection(partition=EVENTS_OF_FILES, start=0, events=len(ids), newest=1),)
+        manifest = BatchManifest(
+            stream=STREAM,
+            query_id="q",
+            generation=0,
+            batch_id=self._batch,
+            topic="t",
+            topic_id="i",
+            written_at="",
+            offsets=(),
+            tables=(silver(self._store, *ids),),
+            dead_letters={},
+            events=(EventsFile(path=path, sections=sections),),
+        )
+        Manifests(self._store, STREAM).settle(manifest)
+        self._batch += 1
+        return path
+
+
+def silver(store: Store, *ids: str, game: str = "Archery") -> TableFiles:
+    """A file of silver/events with these events."""
+    rows = pa.table({"game_name": [game] * len(ids), "event_id": list(ids)})
+    content, statistics = encode_parquet(rows, frozenset())
+    path = f"{'-'.join((game, *ids))}.parquet"
+    store.put(f"{SILVER_EVENTS}/{path}", content.to_pybytes())
+    file = DataFile(path=path, size=content.size, rows=len(ids), partition={}, statistics=statistics)
+    return TableFiles(table=SILVER_EVENTS, partition_by=(), schema="{}", files=(file,))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(Location(uri=f"file://{tmp_path}"))
+
+
+def known(beside: FilesBeside) -> set[str]:
+    return {file.path for taken in beside.taken for file in taken.files}
+
+
+def test_what_was_taken_before_the_start_and_since_is_known(store: Store) -> None:
+    files = Files(store)
+    paths = {files.settle("a"), files.settle("b")}
+    beside = FilesBeside(Sibling(store, STREAM))
+
+    beside.look()
+    assert known(beside) == paths
+    paths.add(files.settle("c"))
+    beside.look()
+    assert known(beside) == paths
+
+
+def test_what_is_settled_while_a_batch_was_decided_is_known_to_the_next_one(store: Store) -> None:
+    files, beside = Files(store), FilesBeside(Sibling(store, STREAM))
+    beside.look()
+    path = files.settle("a")
+
+    with beside.turn((silver(store, "b"),)) as is_clear:
+        assert is_clear
+    beside.look()
+
+    assert known(beside) == {path}
+
+
+def test_a_batch_that_has_an_event_which_was_settled_meanwhile_is_not_clear(store: Store) -> None:
+    files, beside = Files(store), FilesBeside(Sibling(store, STREAM))
+    beside.look()
+    path = files.settle("a", "b")
+
+    with beside.turn((silver(store, "b", "c"),)) as is_clear:
+        assert not is_clear
+    beside.look()
+
+    assert known(beside) == {path}
+    with beside.turn((silver(store, "c"),)) as is_clear:
+        assert is_clear
+
+
+def test_the_same_id_of_another_game_is_another_event(store: Store) -> None:
+    files, beside = Files(store), FilesBeside(Sibling(store, STREAM))
+    beside.look()
+    files.settle("a")
+
+    with beside.turn((silver(store, "a", game="Bingo"),)) as is_clear:
+        assert is_clear
+
+
+def test_a_stream_that_was_never_started_is_nobodys_concern(store: Store) -> None:
+    beside = FilesBeside(Sibling(store, STREAM))
+    beside.look()
+
+    with settling(store), beside.turn((silver(store, "a"),)) as is_clear:
+        assert is_clear
+    assert known(beside) == set()
+
+
+def test_two_streams_never_settle_at_once(store: Store) -> None:
+    Files(store)
+    beside = FilesBeside(Sibling(store, STREAM))
+    beside.look()
+    order: list[str] = []
+    entered, leave = Event(), Event()
+
+    def other() -> None:
+        with settling(store):
+            entered.set()
+            leave.wait(10)
+            order.append("other")
+
+    thread = Thread(target=other)
+    thread.start()
+    assert entered.wait(10)
+    waiting = Thread(target=leave.set)
+    waiting.start()
+    with beside.turn(()):
+        order.append("ours")
+    thread.join()
+    waiting.join()
+
+    assert order == ["other", "ours"]

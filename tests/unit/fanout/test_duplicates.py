@@ -1,0 +1,296 @@
+"""Duplicates in one task and from batch to batch: silver has an event once, and no event is lost for another's sake."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelake.errors import SplitPartitionError, StoreError
+from gamelake.fanout.decision import check_one_task_per_partition
+from gamelake.fanout.plan import ChunkLimits, DedupPlan
+from gamelake.fanout.report import TaskReport
+from gamelake.fanout.window import DedupLimits, DedupWindow
+from gamelake.lake.manifest import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
+from gamelake.naming import BRONZE_EVENTS, SILVER_EVENTS, events_folder
+from tests.unit.fanout.tasks import (
+    KART_TABLE,
+    NOON,
+    YETI_TABLE,
+    Lakehouse,
+    Outcome,
+    Record,
+    an_event,
+    framed,
+    game_event_schema,
+    numbered,
+    schema_id,
+)
+from tests.unit.properties import examples
+
+STREAM, SEED = "ingest", "query"
+
+
+@dataclass
+class Deduplicated:
+    """A lakehouse whose batches are settled one after the other, as the driver does it."""
+
+    lakehouse: Lakehouse
+    limits: DedupLimits = field(default_factory=DedupLimits)
+    taken: int = 0
+
+    def __post_init__(self) -> None:
+        """Open the window."""
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all that a driver has in memory."""
+        self.window = DedupWindow(self.lakehouse.store, STREAM, self.limits)
+        self.window.resume(Manifests(self.lakehouse.store, STREAM))
+
+    def attempt(self, records: Sequence[Record], batch_records: int = 1_000, **plan: object) -> Outcome:
+        """Run a batch that nothing comes of."""
+        return self.lakehouse.run(numbered(records), batch_records=batch_records, dedup=self.plan(), **plan)
+
+    def plan(self) -> DedupPlan:
+        """What the next batch's tasks are told."""
+        return self.window.plan(SEED, self.taken)
+
+    def batch(self, records: Sequence[Record], batch_records: int = 1_000, **plan: object) -> Outcome:
+        """Run a batch and settle it."""
+        outcome = self.attempt(records, batch_records, **plan)
+        self.window.took(Manifests(self.lakehouse.store, STREAM).settle(self._manifest(outcome)))
+        self.taken += 1
+        return outcome
+
+    def _manifest(self, outcome: Outcome) -> BatchManifest:
+        return a_manifest(self.taken, [report.events for report in outcome.reports if report.events])
+
+    @property
+    def files(self) -> list[str]:
+        """The files of the window that are there."""
+        return self.lakehouse.store.paths(events_folder(STREAM))
+
+
+def a_manifest(batch_id: int, events: Sequence[EventsFile]) -> BatchManifest:
+    return BatchManifest(
+        stream=STREAM,
+        query_id=SEED,
+        generation=0,
+        batch_id=batch_id,
+        topic="events",
+        topic_id="t",
+        written_at="",
+        offsets=(),
+        tables=(),
+        dead_letters={},
+        events=tuple(events),
+    )
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Deduplicated:
+    return Deduplicated(Lakehouse(tmp_path))
+
+
+def sent(event_id: str | None, minutes: float = 0, **changes: str | None) -> Record:
+    """An event that Kafka took in so many minutes after noon."""
+    record = Record(value=framed(an_event(eventId=event_id, **changes), game_event_schema(1), schema_id(1)))
+    return replace(record, timestamp=NOON + timedelta(minutes=minutes))
+
+
+def ids(outcome: Outcome, table: str = SILVER_EVENTS) -> list[str]:
+    return [row["event_id"] for row in outcome.rows(table)]
+
+
+def duplicates(outcome: Outcome) -> Counter[str]:
+    return sum((Counter(report.duplicates) for report in outcome.reports), Counter[str]())
+
+
+def test_of_two_in_one_batch_the_first_is_a_row_and_the_other_stands_in_bronze_only(lake: Deduplicated) -> None:
+    outcome = lake.batch([sent("a"), sent("b"), sent("a", minutes=1)])
+
+    assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0, 1]
+    assert ids(outcome) == ["a", "b"]
+    assert outcome.count(BRONZE_EVENTS) == 3
+    assert duplicates(outcome) == {"kart_rumble": 1}
+    assert not outcome.dead_letters
+
+
+@pytest.mark.parametrize("batch_records", [1, 2, 10])
+def test_duplicates_are_found_across_the_chunks_of_a_task(lake: Deduplicated, batch_records: int) -> None:
+    records = [sent(str(number % 5)) for number in range(20)]
+
+    outcome = lake.batch(records, batch_records=batch_records, chunk=ChunkLimits(records=3))
+
+    assert ids(outcome) == ["0", "1", "2", "3", "4"]
+    assert duplicates(outcome) == {"kart_rumble": 15}
+
+
+def test_duplicates_are_found_across_batches_and_restarts(lake: Deduplicated) -> None:
+    lake.batch([sent("a")])
+    lake.batch([sent("b")])
+    lake.restart()
+
+    outcome = lake.batch([sent("a", minutes=9), sent("b", minutes=9), sent("c", minutes=9)])
+
+    assert ids(outcome) == ["c"]
+
+
+def test_after_the_window_an_event_is_a_row_again_and_a_duplicate_does_not_make_it_longer(lake: Deduplicated) -> None:
+    outcomes = [lake.batch([sent("a", minutes=minute)]) for minute in (0, 6, 10, 10.1, 16, 20.1, 20.2)]
+
+    assert [ids(outcome) for outcome in outcomes] == [["a"], [], [], ["a"], [], [], ["a"]]
+
+
+def test_the_window_counts_within_a_batch_too(lake: Deduplicated) -> None:
+    outcome = lake.batch([sent("a", minutes=minute) for minute in (0, 6, 10, 10.1, 16, 20.1, 20.2)])
+
+    assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0, 3, 6]
+
+
+def test_events_without_an_id_are_never_duplicates(lake: Deduplicated) -> None:
+    for _ in range(2):
+        outcome = lake.batch([sent(None), sent(None), sent("")])
+
+        assert outcome.count(KART_TABLE) == 3
+
+
+def test_one_id_in_two_games_is_two_events(lake: Deduplicated) -> None:
+    lake.batch([sent("a")])
+
+    outcome = lake.batch([sent("a", gameName="Yeti Ski"), sent("a")])
+
+    assert (outcome.count(YETI_TABLE), outcome.count(KART_TABLE)) == (1, 0)
+
+
+def test_a_dead_letter_makes_no_later_event_a_duplicate(lake: Deduplicated) -> None:
+    lake.batch([sent("a", eventTime=None), sent("b", gameName="Unknown")])
+
+    outcome = lake.batch([sent("a"), sent("b")])
+
+    assert ids(outcome) == ["a", "b"]
+
+
+def test_what_a_failed_attempt_took_is_not_known(lake: Deduplicated) -> None:
+    for _ in range(3):
+        assert ids(lake.attempt([sent("a")])) == ["a"]
+    lake.restart()
+    assert ids(lake.attempt([sent("a")])) == ["a"]
+
+    assert ids(lake.batch([sent("a")])) == ["a"]
+    assert ids(lake.batch([sent("a")])) == []
+
+
+def test_what_failed_attempts_left_is_removed_once_their_batch_is_settled(lake: Deduplicated) -> None:
+    lake.attempt([sent("a")])
+    lake.attempt([sent("a")])
+    lake.restart()
+    assert len(lake.files) == 2
+
+    lake.batch([sent("a")])
+    lake.restart()
+
+    assert len(lake.files) == 1
+
+
+def test_files_are_removed_once_all_of_their_events_are_older_than_their_partitions_window(lake: Deduplicated) -> None:
+    for minute in range(40):
+        lake.batch([sent(f"e{minute}", minutes=minute)])
+
+    assert len(lake.files) == 11
+
+
+def test_a_quiet_partition_keeps_its_own_window(lake: Deduplicated) -> None:
+    quiet = replace(sent("a"), partition=1)
+    lake.batch([quiet])
+    for minute in range(40):
+        lake.batch([sent(f"e{minute}", minutes=minute)])
+
+    outcome = lake.lakehouse.run([quiet], dedup=lake.plan())
+
+    assert outcome.count(SILVER_EVENTS) == 0
+
+
+def test_a_clock_that_is_ahead_ends_no_window(lake: Deduplicated) -> None:
+    lake.batch([sent("a")])
+    lake.batch([sent("b", minutes=60 * 24 * 365 * 50)])
+
+    assert all(file.newest < 2**31 for files in lake.plan().known.values() for file in files)
+
+
+def test_no_more_events_are_remembered_than_allowed_and_those_are_the_newest(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = Deduplicated(Lakehouse(tmp_path), DedupLimits(events=5))
+    for number in range(4):
+        lake.batch([sent(f"{number}-{each}") for each in range(2)])
+    found = [file.path for file in lake.plan().known[0]]
+
+    assert [int(path.rsplit("/", 1)[1][:12]) for path in found] == [3, 2]
+    assert "GAMELAKE_DEDUP_MAX_EVENTS" in caplog.text
+
+
+def test_a_file_that_is_gone_stops_the_batch_and_the_next_start_goes_on_without_it(
+    lake: Deduplicated, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = (EventsFile(path=f"{events_folder(STREAM)}/{0:012d}-x", sections=(a_section(),)),)
+    kept = EventsFile(path=f"{events_folder(STREAM)}/{0:012d}-y", sections=(a_section(),))
+    lake.lakehouse.store.put(kept.path, bytes(16))
+    lake.window.took(Manifests(lake.lakehouse.store, STREAM).settle(a_manifest(0, [*events, kept])))
+
+    with pytest.raises(StoreError, match="is gone or cut off"):
+        lake.attempt([sent("a")])
+
+    lake.restart()
+    assert ids(lake.attempt([sent("a")])) == ["a"]
+    assert "1 files of its events are gone" in caplog.text
+
+
+def a_section() -> EventsSection:
+    return EventsSection(partition=0, start=0, events=1, newest=int(NOON.timestamp()))
+
+
+def test_a_partition_in_two_tasks_is_refused() -> None:
+    def report(task: str, partition: int) -> TaskReport:
+        taken = OffsetRange(partition=partition, first=0, last=0, records=1)
+        return TaskReport(task=task, files=(), offsets=(taken,), dead_letters={})
+
+    check_one_task_per_partition([report("a", 0), report("a", 0), report("b", 1)])
+    with pytest.raises(SplitPartitionError, match="partition 1"):
+        check_one_task_per_partition([report("a", 0), report("a", 1), report("b", 1)])
+
+
+@examples(25)
+@given(
+    batches=st.lists(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 25)), max_size=12), max_size=6),
+    restarts=st.sets(st.integers(0, 5)),
+    chunk=st.integers(1, 12),
+)
+def test_what_comes_in_whatever_order_silver_has_an_event_once_a_window(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, int]]], restarts: set[int], chunk: int
+) -> None:
+    lake = Deduplicated(Lakehouse(tmp_path_factory.mktemp("lakehouse")))
+    rows: dict[str, list[int]] = {}
+    newest = 0
+    for number, batch in enumerate(batches):
+        # In any order in a batch, but none is before what earlier batches had.
+        moments = [newest + minute for _, minute in batch]
+        records = [sent(str(event), minutes=at) for (event, _), at in zip(batch, moments, strict=True)]
+        lake.attempt(records, chunk=ChunkLimits(records=chunk))
+        outcome = lake.batch(records, batch_records=3, chunk=ChunkLimits(records=chunk))
+        if number in restarts:
+            lake.restart()
+
+        expected = []
+        for offset, ((event, _), at) in enumerate(zip(batch, moments, strict=True)):
+            if all(abs(at - other) > 10 for other in rows.get(str(event), [])):
+                rows.setdefault(str(event), []).append(at)
+                expected.append(offset)
+        newest = max([newest, *moments])
+        assert [row["kafka_offset"] for row in outcome.rows(SILVER_EVENTS)] == expected
+        assert outcome.count(BRONZE_EVENTS) == len(batch) == len(expected) + sum(duplicates(outcome).values())

@@ -1,0 +1,136 @@
+"""What a task does with rows that break a rule."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gamelake.errors import BrokenRuleError
+from gamelake.fanout.plan import DedupPlan
+from gamelake.lake.manifest import Judged
+from gamelake.naming import BRONZE_EVENTS, QUARANTINE, SILVER_EVENTS
+from gamelake.quality.checking import CheckedRules, check_rules
+from gamelake.quality.judging import require_unbroken, together
+from gamelake.quality.rules import load_rules
+from gamelake.silver.events import COMMON_SCHEMA
+from tests.unit.fanout.tasks import KART_TABLE, YETI_TABLE, Lakehouse, Outcome, a_record, an_event, numbered
+from tests.unit.quality.ruling import a_rule, written
+
+
+@pytest.fixture
+def lakehouse(tmp_path: Path) -> Lakehouse:
+    return Lakehouse(tmp_path / "lake")
+
+
+def _rules(folder: Path, *rules: dict[str, object]) -> CheckedRules:
+    return check_rules(load_rules(written(folder / "rules", *rules)), COMMON_SCHEMA, ())
+
+
+def _judged(outcome: Outcome) -> Judged:
+    return together(report.judged for report in outcome.reports)
+
+
+def _three(**last: object) -> list[object]:
+    return [
+        {"eventId": "a"},
+        {"eventId": "b", "eventParams": {"amount": -1.5}},
+        {"eventId": "c", "gameName": "Yeti Ski"} | last,
+    ]
+
+
+def test_a_row_that_breaks_a_rule_of_warning_goes_on_and_is_counted(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    rules = _rules(tmp_path, a_rule(severity="warn"))
+    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
+
+    outcome = lakehouse.run(records, rules=rules)
+
+    (count,) = _judged(outcome).counts
+    assert (count.game, count.rule, count.severity, count.broken) == ("kart_rumble", "paid", "warn", 1)
+    assert count.fingerprint == rules.rules.rules[0].fingerprint
+    assert _judged(outcome).rows == {"kart_rumble": 2, "yeti_ski": 1}
+    assert _judged(outcome).rules == rules.rules.fingerprint
+    assert outcome.count(SILVER_EVENTS) == 3
+    assert outcome.count(QUARANTINE) == 0
+
+
+def test_a_row_that_is_quarantined_is_kept_typed_with_the_rule_and_its_record(
+    lakehouse: Lakehouse, tmp_path: Path
+) -> None:
+    rules = _rules(tmp_path, a_rule(), a_rule("named", "event_name <> 'level_completed'", severity="warn"))
+    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
+
+    outcome = lakehouse.run(records, rules=rules)
+
+    (row,) = outcome.rows(QUARANTINE)
+    assert (row["rule"], row["severity"], row["broken"], row["game"]) == (
+        "paid",
+        "quarantine",
+        ["paid", "named"],
+        "kart_rumble",
+    )
+    assert row["fingerprint"] == rules.rules.rules[0].fingerprint
+    assert (row["event_id"], row["amount"], row["event_date"]) == ("b", -1.5, "2026-01-01")
+    assert (row["topic"], row["kafka_partition"], row["kafka_offset"]) == ("events", 0, 1)
+    assert row["value"] == records[1].value
+    typed = json.loads(row["row"])
+    assert (typed["event_id"], typed["amount"], typed["device_id"]) == ("b", -1.5, "")
+    assert typed["event_time"] == "2026-01-01 11:59:00"
+    assert [each["event_id"] for each in outcome.rows(SILVER_EVENTS)] == ["a", "c"]
+    assert outcome.count(BRONZE_EVENTS) == 3
+    assert _judged(outcome).quarantined == {"paid": 1}
+
+
+def test_a_row_that_is_dropped_is_in_bronze_alone(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    rules = _rules(tmp_path, a_rule(severity="drop"))
+    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
+
+    outcome = lakehouse.run(records, rules=rules)
+
+    assert (outcome.count(BRONZE_EVENTS), outcome.count(SILVER_EVENTS), outcome.count(QUARANTINE)) == (3, 2, 0)
+    assert _judged(outcome).dropped == {"paid": 1}
+
+
+def test_what_one_rule_quarantines_another_does_not_drop(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    rules = _rules(tmp_path, a_rule("kept"), a_rule("gone", severity="drop"))
+    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
+
+    judged = _judged(lakehouse.run(records, rules=rules))
+
+    assert (judged.quarantined, judged.dropped) == ({"kept": 1}, {})
+    assert {count.rule: count.broken for count in judged.counts} == {"kept": 1, "gone": 1}
+
+
+def test_a_rule_judges_the_games_that_it_names(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    rules = _rules(tmp_path, a_rule("of_yeti", "event_id = ''", games=["yeti_ski"]))
+    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
+
+    outcome = lakehouse.run(records, rules=rules)
+
+    assert outcome.count(KART_TABLE) == 2
+    assert outcome.count(YETI_TABLE) == 0
+    assert _judged(outcome).quarantined == {"of_yeti": 1}
+
+
+def test_an_event_that_was_quarantined_is_a_duplicate_when_it_comes_again(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    dedup = DedupPlan(folder="_gamelake/streams/s/events", batch_id=0, seed="s", window_seconds=600)
+    bad = an_event(eventParams={"amount": -1.0})
+    records = numbered([a_record(1, **bad), a_record(1, **bad), a_record(1, **an_event(eventId="other"))])
+
+    outcome = lakehouse.run(records, rules=_rules(tmp_path, a_rule()), dedup=dedup)
+
+    assert (outcome.count(QUARANTINE), outcome.count(SILVER_EVENTS)) == (1, 1)
+    assert outcome.reports[0].duplicates == {"kart_rumble": 1}
+    assert outcome.reports[0].events is not None
+    assert sum(section.events for section in outcome.reports[0].events.sections) == 2
+
+
+def test_what_nothing_may_break_stops_the_batch_with_the_rule_and_the_game(
+    lakehouse: Lakehouse, tmp_path: Path
+) -> None:
+    rules = _rules(tmp_path, a_rule(severity="fail"))
+    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
+
+    judged = _judged(lakehouse.run(records, rules=rules))
+
+    with pytest.raises(BrokenRuleError, match=r"1 rows of kart_rumble break 'paid': nothing of the batch was taken"):
+        require_unbroken(judged)

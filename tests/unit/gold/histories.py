@@ -1,0 +1,94 @@
+"""A silver table that is written as games write it, and what its aggregates must be."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from gamelake.contracts.aggregates import AggregateSpec, Refresh
+from gamelake.gold.definition import define
+from gamelake.gold.engine import engine
+from gamelake.gold.refresh import GoldRefresh, Outcome
+from gamelake.lake.store import Location
+
+SILVER = "silver/archery_duel_events"
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SCHEMA = pa.schema(
+    [
+        ("event_time", pa.timestamp("us", "UTC")),
+        ("event_name", pa.string()),
+        ("gamer_id", pa.string()),
+        ("amount", pa.float64()),
+        ("event_date", pa.date32()),
+    ]
+)
+PLAYERS = AggregateSpec(
+    name="player_agg",
+    group_by=("gamer_id",),
+    refresh=Refresh.MERGE,
+    columns={
+        "session_count": "count(*) FILTER (WHERE event_name = 'session_start')",
+        "min_timestamp": "min(event_time)",
+        "max_timestamp": "max(event_time)",
+        "bookings": "sum(CAST(amount AS DECIMAL(18, 6)))",
+    },
+)
+DAILY = AggregateSpec(
+    name="daily",
+    group_by=("event_date", "event_name"),
+    refresh=Refresh.PARTITION,
+    columns={"median_amount": "median(amount)", "players": "count(DISTINCT gamer_id)"},
+)
+
+Rows: TypeAlias = list[tuple[object, ...]]
+Event: TypeAlias = tuple[str | None, int, float | None]
+
+
+def append(lake: Location, events: Sequence[Event], day: int = 0) -> None:
+    """Events as (player, minute, amount); every tenth minute begins a session."""
+    moment = NOON + timedelta(days=day)
+    rows = [
+        {
+            "event_time": moment + timedelta(minutes=minute),
+            "event_name": "session_start" if minute % 10 == 0 else "level_started",
+            "gamer_id": player,
+            "amount": amount,
+            "event_date": moment.date(),
+        }
+        for player, minute, amount in events
+    ]
+    write_deltalake(lake.child(SILVER), pa.Table.from_pylist(rows, SCHEMA), mode="append", partition_by=["event_date"])
+
+
+def silver(lake: Location) -> DeltaTable:
+    """The silver table as it is now."""
+    return DeltaTable(lake.child(SILVER))
+
+
+def refresh(lake: Location, spec: AggregateSpec = PLAYERS) -> Outcome:
+    """Bring the gold table up to date."""
+    return GoldRefresh(lake, SILVER, spec.table("archery_duel"), define(spec))().outcome
+
+
+def gold(lake: Location, spec: AggregateSpec = PLAYERS) -> Rows:
+    """The gold table's rows."""
+    return _rows(gold_handle(lake, spec).to_pyarrow_table(), spec)
+
+
+def gold_handle(lake: Location, spec: AggregateSpec) -> DeltaTable:
+    """The gold table as it is now."""
+    return DeltaTable(lake.child(spec.table("archery_duel")))
+
+
+def recomputed(lake: Location, spec: AggregateSpec = PLAYERS) -> Rows:
+    """The rows that all of silver gives."""
+    with engine(1) as sql:
+        sql.give("silver", silver(lake).to_pyarrow_table())
+        return _rows(sql.table(define(spec).over("silver")), spec)
+
+
+def _rows(table: pa.Table, spec: AggregateSpec) -> Rows:
+    columns = [table.column(name).to_pylist() for name in (*spec.group_by, *spec.columns)]
+    return sorted(zip(*columns, strict=True), key=repr)

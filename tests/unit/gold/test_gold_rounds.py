@@ -1,0 +1,52 @@
+"""Which gold tables are due, and that one which fails holds up no other."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gamelake.contracts.games import GamesContract, GameSpec
+from gamelake.gold.refresh import Refreshed
+from gamelake.gold.rounds import Failed, GoldTables, Schedule, attempt, summary
+from gamelake.lake.store import Location, Store
+from tests.unit.gold.histories import DAILY, PLAYERS, append
+
+CONTRACT = GamesContract(games=(GameSpec(name="archery_duel", match=("Archery Duel",)),), aggregates=(PLAYERS, DAILY))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    lake = Location(uri=f"file://{tmp_path}")
+    append(lake, [("ann", 0, None)])
+    return Store(lake)
+
+
+def test_each_game_that_has_events_has_each_aggregate(store: Store) -> None:
+    tables = [each.table for each in GoldTables(store, CONTRACT).now()]
+
+    assert tables == ["gold/archery_duel_player_agg", "gold/archery_duel_daily"]
+
+
+def test_a_table_is_due_when_its_interval_is_over(store: Store) -> None:
+    slow = msgspec.structs.replace(DAILY, every="5 minutes")
+    tables = GoldTables(store, msgspec.structs.replace(CONTRACT, aggregates=(PLAYERS, slow))).now()
+    schedule = Schedule()
+
+    assert schedule.due(tables, now=100.0) == tables
+    assert schedule.due(tables, now=130.0) == []
+    assert schedule.pause(tables, 130.0, timedelta(minutes=2)) == 30.0
+    assert schedule.due(tables, now=160.0) == tables[:1]
+    assert schedule.due(tables, now=400.0) == tables
+
+
+def test_a_table_that_fails_says_why_and_the_others_are_made(store: Store) -> None:
+    wrong = msgspec.structs.replace(PLAYERS, name="wrong", columns={"levels": "max(no_such_column)"})
+    contract = msgspec.structs.replace(CONTRACT, aggregates=(wrong, PLAYERS))
+
+    failed, made = (attempt(each) for each in GoldTables(store, contract).now())
+
+    assert isinstance(failed, Failed)
+    assert "no_such_column" in failed.reason
+    assert isinstance(made, Refreshed)
+    assert summary([failed, made], 1.0) == "2 gold tables in 1.0 s: 1 failed, 1 rebuilt; 1 rows written"

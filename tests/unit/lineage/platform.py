@@ -1,0 +1,67 @@
+"""A lakehouse as the jobs leave it, with what they have told of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gamelake.contracts.aggregates import AggregateSpec, Refresh
+from gamelake.gold.definition import define
+from gamelake.gold.refresh import GoldRefresh
+from gamelake.lake.store import Location
+from gamelake.lineage.flow import Flow, Kind, Place, SchemaVersion, Table, Topic, tables
+from gamelake.lineage.gold import flow_of
+from gamelake.lineage.options import LineageOptions
+from gamelake.lineage.telling import telling
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
+from tests.unit.lineage.tables import lake, make_table
+
+PLAYERS = AggregateSpec(
+    name="player_agg",
+    group_by=("gamer_id",),
+    refresh=Refresh.MERGE,
+    columns={"session_count": "count(*) FILTER (WHERE event_name = 'session_start')", "first": "min(event_time)"},
+)
+DAYS = AggregateSpec(
+    name="daily_agg",
+    group_by=("event_date",),
+    refresh=Refresh.PARTITION,
+    columns={"players": "count(DISTINCT gamer_id)"},
+)
+
+
+def told_lakehouse(folder: Path, games: Sequence[str]) -> Location:
+    """A lakehouse of these games whose lineage the ingest job, gold and a query of KPIs have told."""
+    location = lake(folder)
+    ids = frozenset({7})
+    shared = [BRONZE_EVENTS, SILVER_EVENTS, DEAD_LETTERS, "gold/kpi_dau"]
+    for path in [*shared, *map(game_table, games), *(f"gold/{game}_player_agg" for game in games)]:
+        make_table(location, path, "event_id", "event_name", "gamer_id", "session_count")
+    written = [Place(what=Table(path), schema_ids=ids) for path in [*shared[:3], *map(game_table, games)]]
+    topic = Place(what=Topic("kafka:9092", "game-events"), schema_ids=ids)
+    gold = [
+        GoldRefresh(location, game_table(game), spec.table(game), define(spec))
+        for game in games
+        for spec in (PLAYERS, DAYS)
+    ]
+    ingest = Flow(
+        job="ingest_events",
+        description="Fans out.",
+        kind=Kind.STREAMING,
+        query="q-1",
+        inputs=(topic,),
+        outputs=tuple(written),
+    )
+    kpis = Flow(
+        job="kpis.dau",
+        description="Counts.",
+        kind=Kind.STREAMING,
+        inputs=tables(SILVER_EVENTS),
+        outputs=tables("gold/kpi_dau"),
+    )
+    versions = lambda _: {7: SchemaVersion("game-events-value", 3)}  # noqa: E731
+    with telling(LineageOptions(), "ingest_events", location, versions) as told:
+        told.tell(ingest)
+    with telling(LineageOptions(), "gold", location) as told:
+        told.tell(*(flow_of(each, Kind.STREAMING) for each in gold))
+    with telling(LineageOptions(), "kpis", location) as told:
+        told.tell(kpis)
+    return location

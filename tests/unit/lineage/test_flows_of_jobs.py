@@ -1,0 +1,180 @@
+"""What the ingest job and the gold tables tell: only what is new, and columns as the SQL has them."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from gamelake.contracts.aggregates import AggregateSpec, Refresh
+from gamelake.errors import RegistryUnavailableError
+from gamelake.gold.definition import define
+from gamelake.gold.refresh import GoldRefresh, Outcome, Refreshed
+from gamelake.gold.rounds import Failed
+from gamelake.lake.manifest import BatchManifest, TableFiles
+from gamelake.lineage import erasure
+from gamelake.lineage.flow import Flow, Influence, Kind, Place, SchemaVersion, Table, Topic
+from gamelake.lineage.gold import GoldLineage, derived_columns, flow_of
+from gamelake.lineage.ingest import IngestLineage
+from gamelake.lineage.options import LineageOptions
+from gamelake.lineage.schemas import RegisteredVersions
+from gamelake.maintenance.erasure_records import ErasedTable, ErasureDone
+from tests.unit.lineage.tables import lake
+
+SPEC = AggregateSpec(
+    name="player_agg",
+    group_by=("gamer_id",),
+    refresh=Refresh.MERGE,
+    columns={
+        "events": "count(*)",
+        "sessions": "count(*) FILTER (WHERE event_name = 'session_start')",
+        "bookings": "sum(CAST(amount AS DECIMAL(18, 6))) FILTER (WHERE event_name = 'purchase')",
+    },
+)
+SOURCE = "silver/archery_events"
+
+
+class Heard:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.flows: list[Flow] = []
+
+    def tell(self, *flows: Flow) -> None:
+        self.flows.extend(flows)
+
+
+def path_of(place: Place) -> str:
+    assert isinstance(place.what, Table)
+    return place.what.path
+
+
+def refresh(folder: Path) -> GoldRefresh:
+    return GoldRefresh(lake(folder), SOURCE, SPEC.table("archery"), define(SPEC))
+
+
+def batch(number: int, *entries: tuple[str, str, tuple[int, ...]]) -> BatchManifest:
+    tables = tuple(
+        TableFiles(table=table, partition_by=(), schema=schema, files=(), schema_ids=ids)
+        for table, schema, ids in entries
+    )
+    return BatchManifest(
+        stream="s",
+        query_id="q",
+        generation=0,
+        batch_id=number,
+        topic="events",
+        topic_id="t",
+        written_at="",
+        offsets=(),
+        tables=tables,
+        dead_letters={},
+    )
+
+
+def test_only_a_batch_with_a_new_table_or_schema_is_told_of() -> None:
+    heard = Heard()
+    lineage = IngestLineage(heard, Topic("kafka:9092", "events"), "q", Kind.STREAMING)
+    archery, bingo = ("silver/archery_events", "{}", (1,)), ("silver/bingo_events", "{}", (1,))
+
+    lineage.begin([batch(0, archery)])
+    for number, entries in enumerate([(archery,), (archery, bingo), (bingo,), (("silver/bingo_events", "{}", (2,)),)]):
+        lineage.batch_committed(batch(number, *entries), 0.1, 0.1)
+
+    outputs = [[(path_of(place), sorted(place.schema_ids)) for place in flow.outputs] for flow in heard.flows]
+    assert outputs == [
+        [("silver/archery_events", [1])],
+        [("silver/archery_events", [1]), ("silver/bingo_events", [1])],
+        [("silver/archery_events", [1]), ("silver/bingo_events", [1, 2])],
+    ]
+    assert [sorted(flow.inputs[0].schema_ids) for flow in heard.flows] == [[1], [1], [1, 2]]
+
+
+def test_bronze_has_the_schemas_of_all_tables() -> None:
+    heard = Heard()
+    lineage = IngestLineage(heard, Topic("kafka:9092", "events"), "q", Kind.STREAMING)
+
+    lineage.begin([batch(0, ("bronze/events", "{}", ()), ("silver/a_events", "{}", (1,)), ("silver/b", "{}", (3,)))])
+
+    assert heard.flows[0].outputs[0].schema_ids == {1, 3}
+
+
+def test_a_gold_column_comes_from_the_columns_that_its_sql_names() -> None:
+    columns = {each.name: each for each in derived_columns(define(SPEC), SOURCE)}
+
+    origins = {
+        name: [(origin.column, origin.influence) for origin in column.origins] for name, column in columns.items()
+    }
+    assert origins == {
+        "gamer_id": [("gamer_id", Influence.IDENTITY)],
+        "events": [],
+        "sessions": [("event_name", Influence.FILTER)],
+        "bookings": [("amount", Influence.AGGREGATION), ("event_name", Influence.FILTER)],
+    }
+
+
+def test_a_gold_table_is_a_job_of_its_own_with_its_sql(tmp_path: Path) -> None:
+    flow = flow_of(refresh(tmp_path), Kind.STREAMING)
+
+    assert flow.job == "gold.archery_player_agg"
+    assert "FROM silver.archery_events" in flow.sql
+    assert flow.sql.count("COUNT(*)") == 2
+
+
+def test_gold_tells_of_the_tables_that_a_round_found_and_of_no_others(tmp_path: Path) -> None:
+    heard = Heard()
+    lineage = GoldLineage(heard, Kind.STREAMING)
+    archery = refresh(tmp_path)
+
+    lineage.looked_at(archery, Failed(table=archery.table, reason="no such column"))
+    lineage.looked_at(archery, Refreshed(table=archery.table, outcome=Outcome.NO_SOURCE))
+    lineage.round_done(0.1)
+    assert heard.flows == []
+
+    lineage.looked_at(archery, Refreshed(table=archery.table, outcome=Outcome.UNCHANGED))
+    lineage.round_done(0.1)
+    lineage.is_well()
+    assert [flow.job for flow in heard.flows] == ["gold.archery_player_agg"]
+
+
+class FakeRegistry:
+    """Answers like a registry, unless it is away."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.is_away = False
+
+    def versions(self, schema_id: int) -> list[tuple[str, int]]:
+        self.asked.append(schema_id)
+        if self.is_away:
+            raise RegistryUnavailableError("away")
+        return [("another-value", 9), ("events-value", schema_id + 10)]
+
+
+def test_a_schemas_version_is_asked_for_once_and_by_the_topics_name() -> None:
+    registry = FakeRegistry()
+    versions = RegisteredVersions(registry, "events")
+
+    registry.is_away = True
+    assert versions({1}) == {}
+    registry.is_away = False
+    assert versions({1, 2}) == {1: SchemaVersion("events-value", 11), 2: SchemaVersion("events-value", 12)}
+    assert versions({2, 1}).keys() == {1, 2}
+    assert registry.asked == [1, 1, 2]
+
+
+def test_an_hour_is_the_default_and_none_at_all_can_be_asked_for() -> None:
+    assert LineageOptions().are_wanted
+    assert not LineageOptions(every=timedelta()).are_wanted
+
+
+def test_an_erasure_tells_of_the_tables_that_it_took_rows_out_of() -> None:
+    def erased(*rows: int) -> ErasureDone:
+        tables = tuple(
+            ErasedTable(table=f"silver/{place}_events", rows=each, versions=(), files=0)
+            for place, each in enumerate(rows)
+        )
+        return ErasureDone(run="r", finished_at=datetime.now(UTC), forgotten=(1,), tables=tables)
+
+    told = erasure.flow_of(erased(3, 0))
+
+    assert told is not None
+    assert [path_of(place) for place in (*told.inputs, *told.outputs)] == ["silver/0_events"] * 2
+    assert erasure.flow_of(erased(0)) is None

@@ -1,0 +1,45 @@
+"""What the streaming queries tell: the KPI tables by their SQL, live operations by its topics and tables."""
+
+from gamelake.kpis.definitions import ALL
+from gamelake.kpis.lineage import flows
+from gamelake.lineage.flow import Kind, Place, Table, Topic
+from gamelake.live_ops.lineage import flow
+from gamelake.naming import SILVER_EVENTS
+from gamelake.settings.live_ops import LiveOpsSettings
+from tests.unit.test_settings import REQUIRED
+
+
+def paths(places: tuple[Place, ...]) -> list[str]:
+    """The tables among places."""
+    return [place.what.path for place in places if isinstance(place.what, Table)]
+
+
+def topics(places: tuple[Place, ...]) -> list[str]:
+    """The topics among places."""
+    return [place.what.name for place in places if isinstance(place.what, Topic)]
+
+
+def test_each_kpi_table_comes_from_silver_in_the_end_and_from_no_circle() -> None:
+    made_of = {paths(each.outputs)[0]: set(paths(each.inputs)) for each in flows("q", Kind.STREAMING)}
+
+    known = {SILVER_EVENTS}
+    while ready := {table for table, sources in made_of.items() if table not in known and sources <= known}:
+        known |= ready
+    assert known == {SILVER_EVENTS, *(table.path for table in ALL)}
+    assert all(made_of.values())
+
+
+def test_the_tables_that_a_kpi_is_made_of_are_those_that_its_sql_names() -> None:
+    made_of = {each.job: paths(each.inputs) for each in flows("q", Kind.STREAMING)}
+
+    assert made_of["kpis.kpi_hourly"] == [SILVER_EVENTS]
+    assert made_of["kpis.kpi_late"] == [SILVER_EVENTS, "gold/kpi_hourly"]
+    assert "gold/kpi_players" in made_of["kpis.kpi_retention"]
+
+
+def test_live_operations_read_one_topic_and_write_two() -> None:
+    told = flow(LiveOpsSettings.from_env(REQUIRED), "q", Kind.STREAMING)
+
+    assert (topics(told.inputs), paths(told.inputs)) == (["events"], [])
+    assert topics(told.outputs) == ["live-ops.player-state", "live-ops.signals"]
+    assert len(paths(told.outputs)) == 3

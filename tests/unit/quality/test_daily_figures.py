@@ -1,0 +1,103 @@
+"""gold/quality: each batch counts once, whoever looks how often."""
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from gamelake.lake.manifest import BatchManifest, Judged, Manifests, OffsetRange, RuleCount
+from gamelake.lake.store import Location, Store
+from gamelake.naming import QUALITY
+from gamelake.quality.daily import QualityTable, keep_rules
+from gamelake.quality.rules import RuleSet
+from tests.unit.quality.ruling import a_rule, loaded
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(Location(uri=(tmp_path / "lake").as_uri()))
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> RuleSet:
+    return loaded(tmp_path / "rules", a_rule(), a_rule("of_pool", games=["pool"], severity="warn"))
+
+
+def _batch(store: Store, rules: RuleSet, number: int, *, stream: str = "s", day: str = "2026-01-01") -> None:
+    counts = tuple(
+        RuleCount(game="chess", rule="paid", fingerprint=rule.fingerprint, severity="quarantine", broken=3, unjudged=1)
+        for rule in rules.rules[:1]
+    )
+    rows = {"chess": 10, "pool": 5} if rules.rules else {}
+    manifest = BatchManifest(
+        stream=stream,
+        query_id="q",
+        generation=0,
+        batch_id=number,
+        topic="t",
+        topic_id="i",
+        written_at=f"{day}T12:00:00+00:00",
+        offsets=(OffsetRange(partition=0, first=0, last=0, records=1),),
+        tables=(),
+        dead_letters={},
+        judged=Judged(rules=rules.fingerprint, rows=rows, counts=counts),
+    )
+    Manifests(store, stream).settle(manifest)
+
+
+def _rows(store: Store) -> dict[tuple[str, str, str], tuple[int, int]]:
+    found = DeltaTable(store.location.child(QUALITY)).to_pyarrow_table().to_pylist()
+    return {(str(row["day"]), row["game"], row["rule"]): (row["judged"], row["broken"]) for row in found}
+
+
+def test_batches_are_added_up_by_day_game_and_rule(store: Store, rules: RuleSet) -> None:
+    keep_rules(store, rules)
+    _batch(store, rules, 0)
+    _batch(store, rules, 1)
+    _batch(store, rules, 2, day="2026-01-02")
+
+    assert QualityTable(store, "s").catch_up() == 3
+
+    assert _rows(store) == {
+        ("2026-01-01", "chess", "paid"): (18, 6),
+        ("2026-01-01", "pool", "paid"): (10, 0),
+        ("2026-01-01", "pool", "of_pool"): (10, 0),
+        ("2026-01-02", "chess", "paid"): (9, 3),
+        ("2026-01-02", "pool", "paid"): (5, 0),
+        ("2026-01-02", "pool", "of_pool"): (5, 0),
+    }
+
+
+def test_a_batch_counts_once_whoever_looks_how_often(store: Store, rules: RuleSet) -> None:
+    keep_rules(store, rules)
+    _batch(store, rules, 0)
+    QualityTable(store, "s").catch_up()
+    _batch(store, rules, 1)
+
+    assert [QualityTable(store, "s").catch_up() for _ in range(3)] == [1, 0, 0]
+
+    assert _rows(store)["2026-01-01", "chess", "paid"] == (18, 6)
+
+
+def test_two_streams_come_to_one_table(store: Store, rules: RuleSet) -> None:
+    keep_rules(store, rules)
+    for stream in ("s", "other"):
+        _batch(store, rules, 0, stream=stream)
+        QualityTable(store, stream).catch_up()
+
+    assert _rows(store)["2026-01-01", "chess", "paid"] == (18, 6)
+
+
+def test_batches_that_nothing_judged_make_no_table_and_are_passed_over(
+    store: Store, rules: RuleSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gamelake.quality.daily._BATCHES_AT_ONCE", 2)
+    for number in range(5):
+        _batch(store, RuleSet(), number)
+    assert QualityTable(store, "s").catch_up() == 0
+    assert not DeltaTable.is_deltatable(store.location.child(QUALITY))
+
+    keep_rules(store, rules)
+    _batch(store, rules, 5)
+    assert QualityTable(store, "s").catch_up() == 2
+    assert _rows(store)["2026-01-01", "pool", "paid"] == (5, 0)

@@ -1,0 +1,133 @@
+"""Checks over tables: a clean day passes, and each kind of damage fails the check that is meant for it."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from gamelake.contracts.games import load_games
+from gamelake.gold.refresh import Refreshed
+from gamelake.gold.rounds import GoldTables, attempt
+from gamelake.lake.store import Location, Store
+from gamelake.naming import SILVER_EVENTS, TABLE_CHECKS, game_table
+from gamelake.quality.tables.checks import GameChecks, stability
+from gamelake.quality.tables.findings import Finding, Status, keep
+
+DAY = date(2026, 1, 8)
+GAMES_FILE = Path("contracts/games.yaml")
+PLAYERS = "gold/chess_player_agg"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(Location(uri=tmp_path.as_uri()))
+
+
+def _events(day: date, count: int, **changes: object) -> list[dict[str, object]]:
+    return [
+        {
+            "event_id": f"{day}-{number}",
+            "event_name": ("purchase", "level_completed")[number % 2],
+            "event_time": datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(minutes=10 * (number % 140)),
+            "game_name": "Chess",
+            "platform": ("ios", "android", "web")[number % 3],
+            "event_date": day,
+            "level": 1,
+            "gamer_id": f"p-{number % 7}",
+            "amount": 1.0,
+        }
+        | changes
+        for number in range(count)
+    ]
+
+
+def _week(today: Sequence[dict[str, object]] | None = None) -> list[dict[str, object]]:
+    before = [event for back in range(1, 8) for event in _events(DAY - timedelta(days=back), 300)]
+    return before + list(_events(DAY, 300) if today is None else today)
+
+
+def _checked(
+    store: Store, rows: list[dict[str, object]], shared: list[dict[str, object]] | None = None
+) -> list[Finding]:
+    for table, of in ((game_table("chess"), rows), (SILVER_EVENTS, rows if shared is None else shared)):
+        write_deltalake(store.location.child(table), pa.Table.from_pylist(of), partition_by=["event_date"])
+    return list(GameChecks(store, "chess", DAY).findings())
+
+
+def _failed(found: list[Finding]) -> set[str]:
+    return {each.check for each in found if each.status is Status.FAILED}
+
+
+def test_a_day_like_the_others_passes_and_what_can_not_be_compared_is_skipped(store: Store) -> None:
+    found = _checked(store, _week())
+
+    assert _failed(found) == set()
+    assert {each.check for each in found if each.status is Status.SKIPPED} == {"gold_counts_silver"}
+
+
+@pytest.mark.parametrize(
+    ("today", "check"),
+    [
+        (_events(DAY, 300) + _events(DAY, 1), "event_ids_are_unique"),
+        (_events(DAY, 140), "volume"),
+        (_events(DAY, 1000), "volume"),
+        (_events(DAY, 300, event_time=datetime(2026, 1, 8, 1, tzinfo=UTC)), "freshness"),
+        (_events(DAY, 300, platform="ios"), "platform_is_distributed_as_before"),
+        (_events(DAY, 300, event_name="tick"), "event_name_is_distributed_as_before"),
+        (_events(DAY, 300, level=None), "columns_are_the_same"),
+        (_events(DAY, 300, country="FI"), "columns_are_the_same"),
+    ],
+)
+def test_each_kind_of_damage_fails_its_own_check_and_no_other(
+    store: Store, today: list[dict[str, object]], check: str
+) -> None:
+    rows = [{"country": None} | event for event in _week(today)]
+    rows[0]["country"] = None
+
+    assert _failed(_checked(store, rows)) == {check}
+
+
+def test_a_row_that_silver_events_lacks_is_found(store: Store) -> None:
+    assert _failed(_checked(store, _week(), _week()[:-1])) == {"rows_are_in_silver_events"}
+
+
+def test_gold_is_compared_with_silver_as_gold_last_saw_it(store: Store) -> None:
+    _checked(store, _week())
+    (players,) = [each for each in GoldTables(store, load_games(GAMES_FILE)).now() if each.table == PLAYERS]
+    assert isinstance(attempt(players), Refreshed)
+    more = pa.Table.from_pylist(_events(DAY + timedelta(days=1), 5))
+    write_deltalake(store.location.child(game_table("chess")), more, mode="append")
+
+    assert _status(store, "gold_counts_silver") is Status.PASSED
+
+    DeltaTable(store.location.child(PLAYERS)).update(updates={"event_count": "event_count + 1"})
+    assert _status(store, "gold_counts_silver") is Status.FAILED
+
+
+def _status(store: Store, check: str) -> Status:
+    return next(each.status for each in GameChecks(store, "chess", DAY).findings() if each.check == check)
+
+
+def test_a_new_table_has_nothing_to_be_compared_with(store: Store) -> None:
+    found = _checked(store, _events(DAY, 10))
+
+    assert {each.status for each in found if each.check in ("volume", "freshness")} == {Status.SKIPPED}
+    assert _failed(found) == set()
+
+
+def test_a_day_that_is_checked_again_has_its_newest_findings(store: Store) -> None:
+    finding = Finding(table="silver/chess_events", check="volume", status=Status.FAILED, observed=1.0, expected=2.0)
+    for day in (DAY, DAY - timedelta(days=1)):
+        keep(store, day, [finding])
+    keep(store, DAY, [Finding(table="silver/chess_events", check="volume", status=Status.PASSED)])
+
+    rows = DeltaTable(store.location.child(TABLE_CHECKS)).to_pyarrow_table().to_pylist()
+    assert {row["day"]: row["status"] for row in rows} == {DAY: "passed", DAY - timedelta(days=1): "failed"}
+
+
+def test_shares_that_are_the_same_are_no_shift() -> None:
+    assert stability([100, 200, 700], [1000, 2000, 7000]) == pytest.approx(0, abs=1e-4)
+    assert stability([100, 200, 700], [700, 200, 100]) > 1

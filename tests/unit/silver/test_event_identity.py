@@ -1,0 +1,120 @@
+"""What makes an event the same event, and which events are known: checked against the plainest way to do it."""
+
+import uuid
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelake.silver.identity import Identities
+from gamelake.silver.known_events import Events, KnownEvents, repeated
+from tests.unit.properties import examples
+
+WINDOW = 600
+_IDS = st.one_of(st.uuids().map(str), st.text(min_size=1, max_size=90), st.sampled_from(["a", "b", "aa", "a\0", "\0"]))
+_SIGHTINGS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3_000)), max_size=60)
+
+
+def numbers(table: str, ids: list[str], seed: str = "seed") -> list[tuple[int, int]]:
+    high, rest = Identities(seed).of([table], np.zeros(len(ids), np.int64), pa.array(ids, pa.string()))
+    return list(zip(high.tolist(), rest.tolist(), strict=True))
+
+
+@examples(100)
+@given(ids=st.lists(_IDS, min_size=1, max_size=40))
+def test_two_ids_have_one_identity_if_and_only_if_they_are_the_same(ids: list[str]) -> None:
+    found = numbers("silver/archery_events", ids)
+
+    assert [found.index(each) for each in found] == [ids.index(each) for each in ids]
+
+
+def test_an_identity_does_not_depend_on_what_stands_beside_it() -> None:
+    ids = [str(uuid.UUID(int=number << 64 | number)) for number in range(50)]
+    whole = pa.array(["x", *ids, "a longer one", "y" * 65])
+
+    high, rest = Identities("seed").of(["silver/archery_events"], np.zeros(51, np.int64), whole.slice(1, 51))
+
+    assert list(zip(high.tolist(), rest.tolist(), strict=True))[:50] == numbers("silver/archery_events", ids)
+
+
+def test_an_identity_is_of_one_table_and_of_one_stream() -> None:
+    (archery,), (bingo,) = numbers("silver/archery_events", ["e"]), numbers("silver/bingo_events", ["e"])
+    (elsewhere,) = numbers("silver/archery_events", ["e"], seed="another")
+
+    assert len({archery, bingo, elsewhere}) == 3
+
+
+def test_identities_are_96_bits_of_which_each_is_about_as_often_1_as_0() -> None:
+    ids = [f"session-7-event-{number:06d}" for number in range(20_000)]
+    high, rest = Identities("seed").of(["silver/archery_events"], np.zeros(len(ids), np.int64), pa.array(ids))
+
+    bits = np.concatenate([np.unpackbits(high.view(np.uint8)), np.unpackbits(rest.astype("<u4").view(np.uint8))])
+
+    assert rest.max() < 2**32
+    for share in (*bits[: 64 * 20_000].reshape(-1, 64).mean(0), *bits[64 * 20_000 :].reshape(-1, 32).mean(0)):
+        assert share == pytest.approx(0.5, abs=0.1)
+
+
+def events(sightings: list[tuple[int, int]]) -> Events:
+    """Events by a small number each, and seconds; several numbers share the first half of their identity."""
+    high = np.array([number // 3 for number, _ in sightings], np.uint64)
+    rest = np.array([number % 3 for number, _ in sightings], np.uint64)
+    return Events.of(high, rest, np.array([seconds for _, seconds in sightings], np.int64))
+
+
+def one_by_one(sightings: list[tuple[int, int]], kept: list[tuple[int, int]]) -> list[bool]:
+    """Which sightings are duplicates, as one would say it; what is none is added to what is kept."""
+    again = []
+    for number, seconds in sightings:
+        again.append(any(number == other and abs(seconds - moment) <= WINDOW for other, moment in kept))
+        if not again[-1]:
+            kept.append((number, seconds))
+    return again
+
+
+@examples(200)
+@given(sightings=_SIGHTINGS)
+def test_of_one_event_the_first_stays_and_what_comes_within_the_window_is_a_duplicate(
+    sightings: list[tuple[int, int]],
+) -> None:
+    assert repeated(events(sightings), WINDOW).tolist() == one_by_one(sightings, [])
+
+
+@examples(200)
+@given(batches=st.lists(_SIGHTINGS, max_size=8))
+def test_known_events_are_found_whatever_batches_they_came_in(batches: list[list[tuple[int, int]]]) -> None:
+    known = KnownEvents(WINDOW)
+    kept: list[tuple[int, int]] = []
+    for batch in batches:
+        found = known.have(events(batch))
+        new = events(batch).take(~found)
+        again = repeated(new, WINDOW)
+        found[np.flatnonzero(~found)[again]] = True
+        known.add(new.take(~again))
+
+        assert found.tolist() == one_by_one(batch, kept)
+
+
+def test_what_is_too_old_is_forgotten_within_a_quarter_of_the_window() -> None:
+    known, in_window = KnownEvents(WINDOW), 100 * (WINDOW // 10 + 1)
+    for second in range(0, 6_000, 10):
+        high = np.arange(100, dtype=np.uint64) + np.uint64(second * 1_000)
+        known.add(Events.of(high, high % np.uint64(7), np.full(100, second)), oldest=second - WINDOW)
+
+        assert len(known) < 1.3 * in_window
+    assert len(known) >= in_window
+
+
+def test_events_are_the_same_after_packing() -> None:
+    some = events([(1, 5), (2, 7), (4, 2**32 - 1)])
+
+    again = Events.unpack(some.pack())
+
+    assert (again.high.tolist(), again.rest.tolist(), again.seconds.tolist()) == (
+        some.high.tolist(),
+        some.rest.tolist(),
+        some.seconds.tolist(),
+    )
+    assert len(some.pack()) == 16 * len(some)

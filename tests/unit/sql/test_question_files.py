@@ -1,0 +1,55 @@
+"""The files of sql/ say what they are, and their list names them all."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gamelake.errors import QuestionError
+from gamelake.sql.questions import load_question, load_questions
+from gamelake.sql.views import load_views
+
+SQL = Path(__file__).parents[3] / "sql"
+HEAD = "-- How many?\n-- Grain: one row per day.\n-- Asked by: analyst.\n"
+
+
+def test_the_list_of_questions_is_that_of_the_files() -> None:
+    listed = dict(re.findall(r"^\| (.*\?) \| `(\w+)\.sql` \|$", (SQL / "README.md").read_text(), re.MULTILINE))
+
+    assert {name: title for title, name in listed.items()} == {
+        name: question.title for name, question in load_questions(SQL / "questions").items()
+    }
+
+
+def test_the_list_of_views_is_that_of_the_files() -> None:
+    listed = re.findall(r"^\| `(\w+\.\w+)` \| .+ \|$", (SQL.parent / "docs/sql.md").read_text(), re.MULTILINE)
+
+    assert sorted(name for name in listed if name in {view.name for view in load_views(SQL / "views")}) == sorted(
+        view.name for view in load_views(SQL / "views")
+    )
+
+
+@pytest.mark.parametrize("name", load_questions(SQL / "questions"))
+def test_a_question_says_who_may_ask_and_what_a_row_is(name: str) -> None:
+    question = load_questions(SQL / "questions")[name]
+
+    assert question.grain.startswith("one row per ")
+    assert question.asked_by in {"analyst", "engineer"}
+    assert "SELECT *" not in question.sql
+    assert ";" not in re.sub("--.*", "", question.sql)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("SELECT 1", "the first line must be the question"),
+        ("-- How many?\nSELECT 1", "must be the second line and the third"),
+        (f"{HEAD}-- Runs on: Oracle.\nSELECT 1", "must be one of trino, spark, duckdb"),
+    ],
+)
+def test_a_file_that_does_not_say_it_is_refused_by_name(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "how_many.sql"
+    file.write_text(text)
+
+    with pytest.raises(QuestionError, match=f"how_many.sql.*{problem}"):
+        load_question(file)

@@ -1,0 +1,49 @@
+"""What the rounds of the gold tables show to Prometheus."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from gamelake.telemetry.gold import FAILED, GoldTelemetry, Look
+from gamelake.telemetry.heartbeat import Heartbeat
+
+TABLE = "gold/archery_player_agg"
+
+
+def look(outcome: str, rows: int = 0) -> Look:
+    return Look(table=TABLE, outcome=outcome, rows=rows, every=timedelta(seconds=30))
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+def test_a_table_that_was_brought_up_to_date_is_seen_with_its_rows_and_its_interval(
+    registry: CollectorRegistry,
+) -> None:
+    telemetry = GoldTelemetry(registry, Heartbeat(None))
+
+    telemetry.looked_at(look("merged", rows=7))
+    telemetry.looked_at(look("unchanged"))
+
+    assert registry.get_sample_value("gamelake_gold_refreshes_total", {"outcome": "merged"}) == 1
+    assert registry.get_sample_value("gamelake_gold_rows_written_total", {"table": TABLE}) == 7
+    assert registry.get_sample_value("gamelake_gold_table_interval_seconds", {"table": TABLE}) == 30
+    assert (registry.get_sample_value("gamelake_gold_table_refreshed_timestamp_seconds", {"table": TABLE}) or 0) > 0
+
+
+def test_a_table_that_never_succeeded_is_as_old_as_can_be(registry: CollectorRegistry) -> None:
+    GoldTelemetry(registry, Heartbeat(None)).looked_at(look(FAILED))
+
+    assert registry.get_sample_value("gamelake_gold_refreshes_total", {"outcome": FAILED}) == 1
+    assert registry.get_sample_value("gamelake_gold_table_refreshed_timestamp_seconds", {"table": TABLE}) == 0
+
+
+def test_a_job_that_has_nothing_to_do_gives_a_sign_of_life_too(registry: CollectorRegistry, tmp_path: Path) -> None:
+    GoldTelemetry(registry, Heartbeat(tmp_path / "heartbeat")).is_well()
+
+    assert (tmp_path / "heartbeat").exists()
+    assert (registry.get_sample_value("gamelake_gold_last_round_timestamp_seconds") or 0) > 0

@@ -1,0 +1,125 @@
+"""What is known of rounds, tables and retentions is what Prometheus gets."""
+
+import math
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from gamelake.telemetry.heartbeat import Heartbeat
+from gamelake.telemetry.repeating import Repeating
+from gamelake.telemetry.upkeep import RoundFigures, TableFigures, UpkeepMetric, UpkeepTelemetry
+from tests.eventually import eventually
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def telemetry(registry: CollectorRegistry) -> UpkeepTelemetry:
+    return UpkeepTelemetry(registry, Heartbeat(None))
+
+
+def figures(ok: int, packed: int) -> RoundFigures:
+    return RoundFigures(
+        name="pack",
+        last_success=NOON,
+        next_at=NOON + timedelta(hours=1),
+        interval=timedelta(days=1),
+        seconds=2.5,
+        failures=1,
+        runs={"ok": ok},
+        totals={UpkeepMetric.PACKED_FILES: packed},
+    )
+
+
+def test_counters_are_what_all_runs_ever_did_whoever_made_them(
+    registry: CollectorRegistry, telemetry: UpkeepTelemetry
+) -> None:
+    telemetry.rounds([figures(ok=3, packed=40)])
+    telemetry.rounds([figures(ok=3, packed=40)])
+    telemetry.rounds([figures(ok=5, packed=64)])
+
+    assert registry.get_sample_value("gamelake_upkeep_packed_files_total", {"round": "pack"}) == 64
+    assert registry.get_sample_value("gamelake_upkeep_runs_total", {"round": "pack", "outcome": "ok"}) == 5
+    # Before its first failure too: a series that is not there has no rate.
+    assert registry.get_sample_value("gamelake_upkeep_runs_total", {"round": "pack", "outcome": "failed"}) == 0
+
+
+def test_what_is_known_of_a_round_is_shown(registry: CollectorRegistry, telemetry: UpkeepTelemetry) -> None:
+    telemetry.rounds([figures(ok=0, packed=0)])
+
+    found = {
+        name: registry.get_sample_value(f"gamelake_upkeep_round_{name}", {"round": "pack"})
+        for name in (
+            "last_success_timestamp_seconds",
+            "next_timestamp_seconds",
+            "interval_seconds",
+            "seconds",
+            "failures",
+        )
+    }
+    assert found == {
+        "last_success_timestamp_seconds": NOON.timestamp(),
+        "next_timestamp_seconds": NOON.timestamp() + 3600,
+        "interval_seconds": 86_400,
+        "seconds": 2.5,
+        "failures": 1,
+    }
+
+
+def test_a_table_that_is_gone_has_no_figures_any_more(registry: CollectorRegistry, telemetry: UpkeepTelemetry) -> None:
+    telemetry.tables([TableFigures("silver/a_events", 12, 3_000, 2), TableFigures("silver/b_events", 1, 1, 0)])
+    telemetry.tables([TableFigures("silver/a_events", 0, 0, 2)])
+
+    names = ("waiting_files", "waiting_bytes", "left_files")
+    shown = [registry.get_sample_value(f"gamelake_upkeep_table_{n}", {"table": "silver/a_events"}) for n in names]
+    assert shown == [0, 0, 2]
+    assert registry.get_sample_value("gamelake_upkeep_table_waiting_files", {"table": "silver/b_events"}) is None
+
+
+def test_retentions_are_seconds_and_for_ever_is_infinite(
+    registry: CollectorRegistry, telemetry: UpkeepTelemetry
+) -> None:
+    telemetry.retentions(
+        {"kafka": timedelta.max, "tables": timedelta(days=14)}, {("kafka", "tables"): True, ("logs", "tables"): False}
+    )
+
+    assert registry.get_sample_value("gamelake_upkeep_retention_seconds", {"span": "kafka"}) == math.inf
+    assert registry.get_sample_value("gamelake_upkeep_retention_seconds", {"span": "tables"}) == 14 * 86_400
+    assert registry.get_sample_value("gamelake_upkeep_retention_fits", {"longer": "kafka", "shorter": "tables"}) == 1
+    assert registry.get_sample_value("gamelake_upkeep_retention_fits", {"longer": "logs", "shorter": "tables"}) == 0
+
+
+def test_a_look_and_a_sign_of_life_are_told(registry: CollectorRegistry, tmp_path: Path) -> None:
+    telemetry = UpkeepTelemetry(registry, Heartbeat(tmp_path / "heartbeat"))
+
+    telemetry.is_well()
+    telemetry.looked()
+
+    assert (tmp_path / "heartbeat").exists()
+    looked = registry.get_sample_value("gamelake_upkeep_last_look_timestamp_seconds") or 0
+    assert abs(time.time() - looked) < 60
+
+
+def test_what_fails_once_is_done_again(caplog: pytest.LogCaptureFixture) -> None:
+    looks: list[int] = []
+    done = Event()
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) < 3:
+            raise OSError("no answer")
+        done.set()
+
+    with Repeating("a look", look, timedelta(milliseconds=5)):
+        eventually(done.is_set)
+
+    assert caplog.text.count("a look failed: no answer; it is tried again") == 1

@@ -1,0 +1,54 @@
+"""Several jobs in one process: they start and end together, and the first failure is the process's."""
+
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from gamelake.errors import TransientError
+from gamelake.settings.answers import AnswersSettings
+from jobs.answers import together
+
+
+def test_the_end_of_one_job_has_the_others_end_and_its_error_is_raised() -> None:
+    stop, ended = Event(), []
+
+    def patient() -> None:
+        stop.wait(30)
+        ended.append("patient")
+
+    def failing() -> None:
+        raise TransientError("the store is away")
+
+    with pytest.raises(TransientError, match="the store is away"):
+        together({"gold": patient, "kpis": failing}, stop)
+    assert ended == ["patient"]
+
+
+def test_all_end_when_they_are_asked_to() -> None:
+    stop = Event()
+    stop.set()
+
+    together({"gold": lambda: None, "kpis": lambda: None}, stop)
+
+
+def test_each_job_has_a_port_and_a_sign_of_life_of_its_own() -> None:
+    settings = AnswersSettings.from_env(
+        {
+            "GAMELAKE_LAKEHOUSE": "file:///lake",
+            "GAMELAKE_GAMES_FILE": "games.yaml",
+            "GAMELAKE_BOOTSTRAP_SERVERS": "127.0.0.1:9092",
+            "GAMELAKE_TOPIC": "events",
+            "GAMELAKE_REGISTRY_URL": "http://127.0.0.1:8081",
+            "GAMELAKE_METRICS_PORT": "9110",
+            "GAMELAKE_HEARTBEAT_FILE": "/tmp/heartbeat",  # noqa: S108 # a name, and no file
+        }
+    )
+
+    telemetry = (settings.gold.telemetry, settings.kpis.telemetry, settings.live_ops.reading.telemetry)
+    assert [each.metrics_port for each in telemetry] == [9110, 9111, 9112]
+    assert [each.heartbeat_file for each in telemetry] == [
+        Path("/tmp/heartbeat.gold"),  # noqa: S108 # a name, and no file
+        Path("/tmp/heartbeat.kpis"),  # noqa: S108 # the same
+        Path("/tmp/heartbeat.live_ops"),  # noqa: S108 # the same
+    ]

@@ -1,0 +1,66 @@
+"""Backups of the vault: whole or refused, useless without the keys, and of one vault only."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from gamelake.errors import BackupError
+from gamelake.vault.backup import Restored, back_up, check_backup, restore
+from gamelake.vault.key_file import make_key_file, remove_key
+from gamelake.vault.secrecy import VaultKeys
+from gamelake.vault.sqlite_vault import SqliteVault
+from tests.vault_behaviour import a_player, sealed
+from tests.vault_keys import key_file
+
+
+@pytest.fixture
+def backup(tmp_path: Path, vault: SqliteVault, keys: VaultKeys) -> Path:
+    """A backup of 50 players."""
+    made = [a_player(keys, f"player-{number}") for number in range(50)]
+    vault.take([row for row, _ in made], [sealed(key, b"mail@example.org") for _, key in made])
+    file = tmp_path / "backup"
+    back_up(vault, keys, file, print)
+    return file
+
+
+def test_a_backup_is_its_owners_alone_and_there_is_nothing_beside_it(backup: Path) -> None:
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    assert sorted(path.name for path in backup.parent.glob(".*")) == []
+
+
+def test_a_backup_is_never_written_over(backup: Path, vault: SqliteVault, keys: VaultKeys) -> None:
+    before = backup.read_bytes()
+
+    with pytest.raises(BackupError, match="there already"):
+        back_up(vault, keys, backup, print)
+
+    assert backup.read_bytes() == before
+
+
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+def test_half_a_backup_is_refused(backup: Path, keys: VaultKeys, share: float) -> None:
+    content = backup.read_bytes()
+    backup.write_bytes(content[: int(share * len(content))])
+
+    with pytest.raises(BackupError):
+        check_backup(backup, keys)
+
+
+def test_a_backup_of_another_vaults_keys_is_refused(backup: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    make_key_file(tmp_path / "other" / "vault-keys.yaml")
+
+    with pytest.raises(BackupError, match="another index key"):
+        check_backup(backup, VaultKeys.read(tmp_path / "other" / "vault-keys.yaml"))
+
+
+def test_players_whose_key_was_destroyed_come_back_unreadable_and_are_counted(backup: Path, tmp_path: Path) -> None:
+    file = key_file(tmp_path, current="second")
+    remove_key(file, "first", lambda _key: 0)
+    new = SqliteVault(tmp_path / "new.db")
+
+    restored = restore(new, VaultKeys.read(file), backup, print)
+
+    assert restored == Restored(put_back=50, unreadable=50)
+    new.close()
