@@ -22,10 +22,13 @@ environment := $(stamps)/environment
 jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry
 
 stack := compose/stack.sh
+players_to_http := --target http --url http://ingest:8000 --keys-file /run/secrets/ingest-keys
+players_to_kafka := --target kafka --bootstrap-servers kafka:9092 --kafka-credentials-file /run/secrets/kafka-simulator \
+  --registry-url http://registry:8080/apis/ccompat/v7 --topic events
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo verify bench bench-stack clean distclean doctor images up up-minimal ps logs sql smoke demo-stack down
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify bench bench-front-door bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack drill backup restore-backup down
 
 ##@ Start here
 
@@ -40,19 +43,49 @@ setup: $(environment) $(jars) ## Make .venv from requirements.lock and fetch the
 demo: setup ## Simulate players, ingest, check: EVENTS=1000000 GAMES=30 RATE=<events per second, empty for as fast as it goes>
 	@$(with_java) $(python) -m services.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
 
+lineage: $(environment) ## Draw where each table comes from, as one page (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
+	@$(python) -m services.lineage
+
+# The tables of make demo have nobody who keeps gold up; those of a stack have.
+notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run both notebooks and keep what they gave under build/notebooks: N=<analyst, engineer>
+	@$(with_java) $(python) -m notebooks $(N)
+
+gold: setup ## Bring the gold tables up to date, once (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
+	@$(with_java) GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark PYSPARK_PYTHON=$(python) \
+	  $(python) -m jobs.gold --once >/dev/null
+
 verify: setup ## Prove that every record is accounted for (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
 	@$(with_java) $(python) -m jobs.verify
 
 bench: setup ## Measure the figures that the README states
 	@$(with_java) $(python) -m benchmarks
+	@$(with_java) $(python) -m benchmarks.front_door
+	@$(with_java) $(python) -m benchmarks.gold
+	@$(with_java) $(python) -m benchmarks.compaction
+	@$(python) -m benchmarks.questions.packed
+	@$(python) -m benchmarks.soak --pause 0.05
+
+bench-front-door: setup ## Measure the front door alone, beside FastAPI and aiokafka (some 5 minutes)
+	@$(with_java) $(python) -m benchmarks.front_door
+
+bench-gold: setup ## Measure gold alone, beside Spark's MERGE (some 5 minutes)
+	@$(with_java) $(python) -m benchmarks.gold
+
+bench-upkeep: setup ## Measure upkeep alone: packing beside OPTIMIZE, what questions gain, 10,000 batches (some 30 minutes)
+	@$(with_java) $(python) -m benchmarks.compaction
+	@$(python) -m benchmarks.questions.packed
+	@$(python) -m benchmarks.soak --pause 0.05
 
 ##@ The stack (needs a Docker engine with compose)
+
+bench-questions: setup ## Measure the worked questions in Trino on the running stack, over 50,000,000 events (some 15 minutes)
+	@$(python) -m benchmarks.questions
 
 bench-stack: setup ## Measure the running stack: what it sustains, how soon Trino returns an event
 	@$(python) -m benchmarks.stack
 
-doctor: ## Check the engine, memory, cores, disk and ports, and say the remedy
-	@compose/doctor.sh
+doctor: ## Check the machine, and the lakehouse if there is one, and say the remedy of whatever is not well
+	@compose/doctor.sh; machine=$$?; compose/checkup.sh && exit $$machine
 
 images: ## Build the stack's images
 	@compose/images.sh
@@ -71,18 +104,27 @@ logs: ## Follow the logs: S=<service, empty for all>
 
 # As it was typed: SQL has dollars and quotes of its own.
 sql: export QUERY := $(value Q)
-sql: ## Ask Trino: Q="<statement>" or F=<file>, neither for its command line; USER_NAME=<analyst, engineer>
+ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
+sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Ask Trino: Q="<statement>" or F=<file>, neither for its command line; USER_NAME=<analyst, engineer>; ENGINE=<duckdb, spark>: the demo's tables
+ifneq ($(filter duckdb spark,$(ENGINE)),)
+	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of $(AS_OF)) \
+	  $(if $(F),--file '$(F)',$(if $(Q),"$$QUERY"))
+else
 	@$(stack) exec $(if $(Q)$(F),--no-TTY) trino trino --user $(or $(USER_NAME),analyst) --catalog delta \
-	  $(if $(F)$(Q),--output-format ALIGNED --execute="$(if $(F),$$(cat '$(F)'),$$QUERY)")
+	  $(if $(F)$(Q),--output-format ALIGNED --execute="$(if $(F),$$(cat '$(F)'),$$QUERY)") \
+	  || { [ -n "$$($(stack) ps --quiet --status running trino)" ] || \
+	  echo "Trino does not run: make up starts it, and ENGINE=duckdb asks the tables of make demo without it." >&2; exit 1; }
+endif
 
-smoke: ## Send one event and wait until Trino returns it
+smoke: ## Send one event through the front door and wait until Trino returns it
 	@$(stack) run --rm --no-deps tools python -m services.smoke
 
-demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<events per second, 5000>
-	@$(stack) run --rm --no-deps tools python -m services.simulator \
-	  --bootstrap-servers kafka:9092 --kafka-credentials-file /run/secrets/kafka-simulator \
-	  --registry-url http://registry:8080/apis/ccompat/v7 --topic events \
+demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<events per second, 5000> TARGET=<http, kafka>
+	@$(stack) run --rm --no-deps tools python -m services.simulator $(players_to_$(or $(TARGET),http)) \
 	  --events $(EVENTS) --games $(GAMES) --rate $(or $(RATE),5000)
+
+drill: setup ## Break the running stack on purpose, put it right, and time it: D=<lost-checkpoint, ...; all if empty>
+	@$(python) -m services.drill $(D)
 
 down: ## Stop the stack; its data stays
 	@$(stack) --profile tools down --remove-orphans
@@ -100,13 +142,14 @@ format: $(environment) ## Rewrite the code in the house's format
 	@.venv/bin/ruff format .
 
 test: setup ## Run all tests that need no Docker (with CI=true a missing service fails instead of being skipped)
-	@$(with_java) .venv/bin/pytest tests/unit tests/spark tests/embedded
+	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit tests/spark
+	@$(with_java) .venv/bin/pytest tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
-	@.venv/bin/pytest tests/unit
+	@.venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit
 
 test-spark: $(environment) $(stamps)/spark-jars ## Run the tests that need Spark
-	@$(with_java) .venv/bin/pytest tests/spark
+	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/spark
 
 test-embedded: setup ## Run the tests that need Kafka and the schema registry
 	@$(with_java) .venv/bin/pytest tests/embedded
@@ -115,6 +158,12 @@ test-stack: setup ## Bring the stack up, run the tests that need it, and take it
 	@$(with_java) tests/stack/run.sh
 
 ##@ Keep house
+
+backup: setup ## Save what the tables don't hold, of the running stack or the demo: DEST=<folder, build/backups> KEEP=<so many, 8>
+	@$(with_java) compose/backup.sh make $(if $(DEST),--to '$(DEST)') $(if $(KEEP),--keep $(KEEP))
+
+restore-backup: setup ## Put a backup into an empty platform, after asking: B=<its folder> (YES=1: without, DRY_RUN=1: only check it)
+	@$(with_java) compose/backup.sh restore '$(B)' $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run) $(foreach part,$(INTO),--into $(part))
 
 lock: $(environment) ## Bring the two lock files (a desk's, the images') in line with pyproject.toml
 	@echo "Locking the dependencies"

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from benchmarks.report import write_report
-from benchmarks.results import save
+from benchmarks.results import save, save_part
 from benchmarks.suite import NAMES, Request, run
 from gamelake.errors import GamelakeError
-from services.embedded.java import find_java_home
+from services.embedded.java import spark_environment
 from services.embedded.service import REPOSITORY
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
@@ -19,12 +19,7 @@ _RESULTS = REPOSITORY / "benchmarks" / "results"
 def main() -> int:
     """Run what the command line asks for."""
     arguments = _parser().parse_args()
-    # For the JVMs and Python workers that Spark starts.
-    os.environ |= {
-        "JAVA_HOME": str(find_java_home()),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(REPOSITORY),
-    }
+    os.environ |= spark_environment()
     names = tuple(arguments.only or NAMES)
     request = Request(
         events=arguments.events, repeats=arguments.repeats, names=names, directory=REPOSITORY / "build" / "benchmarks"
@@ -35,8 +30,9 @@ def main() -> int:
     except GamelakeError as error:
         print(f"gamelake: {error}", file=sys.stderr)
         return 1
-    print(f"results are in {save(results, arguments.out)}")
-    if set(names) == set(NAMES) and arguments.out == _RESULTS:
+    whole = set(names) == set(NAMES)
+    print(f"results are in {(save if whole else save_part)(results, arguments.out)}")
+    if whole and arguments.out == _RESULTS:
         write_report(results, REPOSITORY / "docs")
     return 0
 

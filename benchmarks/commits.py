@@ -25,7 +25,7 @@ _ROWS = 100
 def commit_seconds(directory: Path) -> tuple[float, ...]:
     """Seconds that each of many rounds took to add a file to every table."""
     location = Location(uri=directory.resolve().as_uri())
-    entries = _Entries(location)
+    entries = SmallFiles(location, TABLES)
     app_id = str(uuid.uuid4())
     seconds = []
     with DeltaTables(location) as tables, ThreadPoolExecutor(_THREADS) as pool:
@@ -37,11 +37,12 @@ def commit_seconds(directory: Path) -> tuple[float, ...]:
     return tuple(round(each, 4) for each in seconds[_WARM_UP:])
 
 
-class _Entries:
-    """Makes what a batch adds to each table: one small file."""
+class SmallFiles:
+    """Makes what a batch adds to each of so many tables: one small file."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, tables: int) -> None:
         self._store = Store(location)
+        self._tables = tables
         self._day = datetime.now(UTC).date().isoformat()
         columns = [pa.nulls(_ROWS, field.type) for field in COMMON_SCHEMA]
         rows = pa.Table.from_arrays(columns, schema=COMMON_SCHEMA)
@@ -50,7 +51,7 @@ class _Entries:
 
     def next(self) -> Sequence[TableFiles]:
         """Write the files of a batch."""
-        return [self._entry(f"silver/game_{number:03d}_events") for number in range(1, TABLES + 1)]
+        return [self._entry(f"silver/game_{number:03d}_events") for number in range(1, self._tables + 1)]
 
     def _entry(self, table: str) -> TableFiles:
         path = new_file_name(f"{EVENT_DATE}={self._day}")

@@ -1,23 +1,31 @@
 """Gamelake's own way: the ingest job's classes on a new lakehouse, until the topic's present end."""
 
 import logging
+from dataclasses import replace
+from datetime import timedelta
+from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from threading import Event
 
 import msgspec
 
+from benchmarks.packing import packing_beside
 from benchmarks.results import BatchTimes
 from benchmarks.spark import trigger_seconds, warm_session
+from benchmarks.spark_dedup import start_deduplicated
 from benchmarks.stopwatch import Stopwatch
-from benchmarks.traffic import write_contract
+from benchmarks.traffic import write_contract, write_rules
 from benchmarks.way import Outcome, Way, Workload, check_records, job_settings
 from gamelake.fanout.batch import BatchSummary, OpenStream
 from gamelake.fanout.query import Mode, fan_out, prepare, run_until, start
+from gamelake.fanout.window import DedupLimits
 from gamelake.lake.manifest import BatchManifest
 from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables
 from gamelake.naming import SILVER_EVENTS, game_of
 
+NO_DEDUP = DedupLimits(window=timedelta(0))
 _BATCH_LOG = "gamelake.fanout.batch"
 
 
@@ -63,20 +71,42 @@ def times_of(batch: BatchSummary) -> BatchTimes:
     )
 
 
-def fan_out_into(tables: int) -> Way:
+class Dedup(StrEnum):
+    """How events that are sent twice become one row."""
+
+    BY_WINDOW = "by window"
+    NONE = "none"
+    BY_SPARK = "by Spark"
+
+
+def fan_out_into(tables: int, dedup: Dedup = Dedup.BY_WINDOW) -> Way:
     """The fan-out into so many game tables, bronze and silver/events besides."""
-    return partial(_fan_out, tables=tables)
+    return partial(_fan_out, tables=tables, dedup=dedup)
 
 
-def _fan_out(workload: Workload, *, tables: int) -> Outcome:
-    settings = job_settings(workload, write_contract(workload.directory, tables))
+def fan_out_beside_packing(workload: Workload) -> Outcome:
+    """The fan-out into 30 game tables while small files are packed beside it."""
+    with packing_beside(workload.directory / "beside"):
+        return _fan_out(workload, tables=30, dedup=Dedup.BY_WINDOW)
+
+
+def fan_out_with_rules(workload: Workload) -> Outcome:
+    """The fan-out into 30 game tables, 20 rules for the rows of each."""
+    return _fan_out(workload, tables=30, dedup=Dedup.BY_WINDOW, rules=write_rules(workload.directory, 30))
+
+
+def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | None = None) -> Outcome:
+    settings = replace(job_settings(workload, write_contract(workload.directory, tables)), rules=rules)
+    if dedup is not Dedup.BY_WINDOW:
+        settings = replace(settings, dedup=NO_DEDUP)
     spark = warm_session(workload.spark_jars)
     store = Store(settings.lakehouse.location)
     with DeltaTables(settings.lakehouse.location) as delta_tables, BatchLog() as log:
         source = prepare(settings, store, delta_tables)
         body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
         watch = Stopwatch.start(workload.kafka_pid)
-        query = start(spark, settings, source, body, Mode.AVAILABLE_NOW)
+        begin = start_deduplicated if dedup is Dedup.BY_SPARK else start
+        query = begin(spark, settings, source, body, Mode.AVAILABLE_NOW)
         run_until(Event(), query, body)
         lap = watch.stop()
     manifests = manifests_of(source)

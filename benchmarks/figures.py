@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from benchmarks.peers import CEILING, CEILING_OF_COLUMNS, TEXTBOOK, fan_out_name
+from benchmarks.peers import (
+    BESIDE_PACKING,
+    CEILING,
+    CEILING_OF_COLUMNS,
+    DEDUP_BY_SPARK,
+    NO_DEDUP,
+    TEXTBOOK,
+    WITH_RULES,
+    fan_out_name,
+)
 from benchmarks.results import Results
 
 
@@ -63,6 +72,14 @@ def _fan_out_to(*others: str, tables: int = 30) -> Callable[[Results], Sequence[
     return lambda results: rate_ratios(results, fan_out_name(tables), *others)
 
 
+def _beside_packing(results: Results) -> list[float]:
+    return rate_ratios(results, BESIDE_PACKING, fan_out_name(30))
+
+
+def _with_rules(results: Results) -> list[float]:
+    return rate_ratios(results, WITH_RULES, fan_out_name(30))
+
+
 def _commit_seconds(results: Results) -> list[float]:
     return [seconds for each in results.commits for seconds in each.seconds]
 
@@ -84,6 +101,10 @@ GOALS: tuple[Goal, ...] = (
     Goal("fan-out into 30 game tables, times the textbook", 5, "", _fan_out_to(TEXTBOOK)),
     Goal("rate into 30 game tables, of the rate into one", 0.75, "", _fan_out_to(fan_out_name(1))),
     Goal("rate into 100 game tables, of the rate into one", 0.6, "", _fan_out_to(fan_out_name(1), tables=100)),
+    Goal("rate with the dedup window, of the rate without", 0.75, "", _fan_out_to(NO_DEDUP)),
+    Goal("rate with the dedup window, times that with Spark's own deduplication", 1, "", _fan_out_to(DEDUP_BY_SPARK)),
+    Goal("rate while small files are packed beside it, of the rate without", 0.85, "", _beside_packing),
+    Goal("rate with 20 rules for each game's rows, of the rate without", 0.85, "", _with_rules),
     Goal("32 idempotent commits together", 0.4, " s", _commit_seconds, at_most=True),
     Goal("bytes per event in the game tables", 60, "", _silver_bytes, at_most=True),
     Goal(

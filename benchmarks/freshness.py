@@ -1,11 +1,10 @@
 """How old events are when they can be read: the real job, the simulator at a steady rate, and the tables afterwards."""
 
-import sys
 import time
 import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,23 +13,21 @@ import pyarrow.parquet as pq
 
 from benchmarks.fan_out import batch_of, times_of
 from benchmarks.results import BatchTimes, Freshness, Lap
+from benchmarks.steady import FIRST_EVENTS, log_of, running_jobs, simulate, wait_for
 from benchmarks.stopwatch import Stopwatch
-from benchmarks.traffic import CONTRACTS, PARTITIONS
-from benchmarks.way import RecordsMissingError, Workload, job_variables, location_of
+from benchmarks.traffic import PARTITIONS
+from benchmarks.way import Workload, location_of
 from gamelake.fanout.batch import BatchSummary
 from gamelake.lake.manifest import BatchManifest, Manifests
 from gamelake.lake.store import Store
 from gamelake.naming import SILVER_EVENTS
-from services.embedded.process import ChildProcess, Program
 from services.embedded.topics import create_topic
 
 RATE = 20_000
 TABLES = 30
 DURATION = timedelta(seconds=60)
 WARM_UP = timedelta(seconds=15)
-_FIRST_EVENTS = 20_000
 _PATIENCE = timedelta(seconds=120)
-_SECONDS_BETWEEN_LOOKS = 0.5
 _STREAM = "ingest_events"
 
 Floats = npt.NDArray[np.float64]
@@ -50,6 +47,7 @@ def measure(workload: Workload, round_number: int) -> Freshness:
 
     Raises:
         RecordsMissingError: the job did not take everything in time.
+        ServiceEndedError: the job has ended.
     """
     workload = replace(workload, topic=f"freshness-{uuid.uuid4().hex[:8]}")
     create_topic(workload.bootstrap_servers, workload.topic, PARTITIONS)
@@ -69,65 +67,23 @@ def measure(workload: Workload, round_number: int) -> Freshness:
 
 
 def _run_job(workload: Workload) -> _Run:
-    log_file = workload.directory / "job.log"
     events = int(RATE * DURATION.total_seconds())
-    job = ChildProcess(_job(workload, log_file))
-    try:
-        # The first batch makes the tables, and what comes before it is the start of a JVM: no event waits for it again.
-        _simulate(workload, _FIRST_EVENTS, rate=0)
-        _wait_for(job, log_file, _FIRST_EVENTS)
-        steady_since, watch = time.time(), Stopwatch.start(workload.kafka_pid, job.pid)
-        _simulate(workload, events, rate=RATE)
-        _wait_for(job, log_file, _FIRST_EVENTS + events)
+    with running_jobs(workload, _STREAM) as jobs:
+        simulate(workload, FIRST_EVENTS, rate=0, games=TABLES)
+        wait_for(FIRST_EVENTS, partial(_records, workload), jobs, _PATIENCE)
+        steady_since, watch = time.time(), Stopwatch.start(workload.kafka_pid, jobs[0].pid)
+        simulate(workload, events, rate=RATE, games=TABLES)
+        wait_for(FIRST_EVENTS + events, partial(_records, workload), jobs, _PATIENCE)
         lap = watch.stop()
-    finally:
-        job.stop(grace=timedelta(seconds=30))
-    return _Run(_batches_in(log_file), steady_since, lap)
+    return _Run(_batches(workload), steady_since, lap)
 
 
-def _job(workload: Workload, log_file: Path) -> Program:
-    return Program(
-        name="the ingest job",
-        command=(sys.executable, "-m", "jobs.ingest_events"),
-        log_file=log_file,
-        environment=job_variables(workload, CONTRACTS / "games.yaml"),
-    )
+def _records(workload: Workload) -> int:
+    return sum(batch.records for batch in _batches(workload))
 
 
-def _simulate(workload: Workload, events: int, *, rate: int) -> None:
-    """Run the simulator to its end."""
-    options = {
-        "bootstrap-servers": workload.bootstrap_servers,
-        "registry-url": workload.registry_url,
-        "topic": workload.topic,
-        "games": TABLES,
-        "events": events,
-        "rate": rate,
-        "ledger": workload.directory / "ledger.json",
-        **dict.fromkeys(("late", "future", "duplicate", "undecodable", "unknown-game", "null-time"), 0),
-    }
-    arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-    program = Program(
-        name="the simulator",
-        command=(sys.executable, "-m", "services.simulator", *arguments),
-        log_file=workload.directory / "simulator.log",
-    )
-    simulator = ChildProcess(program)
-    while simulator.is_running():
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
-
-
-def _wait_for(job: ChildProcess, log_file: Path, records: int) -> None:
-    latest = time.monotonic() + _PATIENCE.total_seconds()
-    while (taken := sum(batch.records for batch in _batches_in(log_file))) < records:
-        job.raise_if_ended()
-        if time.monotonic() > latest:
-            raise RecordsMissingError(f"the job took {taken} records of {records}; its log is {log_file}")
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
-
-
-def _batches_in(log_file: Path) -> tuple[BatchSummary, ...]:
-    lines = log_file.read_text(errors="replace").splitlines()
+def _batches(workload: Workload) -> tuple[BatchSummary, ...]:
+    lines = log_of(workload, _STREAM).read_text(errors="replace").splitlines()
     return tuple(batch for line in lines if (batch := batch_of(line)) is not None)
 
 

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from benchmarks.fan_out import fan_out_into
+from benchmarks.fan_out import Dedup, fan_out_beside_packing, fan_out_into, fan_out_with_rules
 from benchmarks.python_loop import consume_and_append
 from benchmarks.spark_ceiling import read_fan_out_columns_into_nowhere, read_into_nowhere
 from benchmarks.textbook import append_partitioned, append_to_each
@@ -18,6 +18,8 @@ from benchmarks.way import Outcome, Way, Workload
 
 CEILING, CEILING_OF_COLUMNS = "ceiling", "ceiling_of_columns"
 TEXTBOOK, PARTITIONED, PYTHON_LOOP = "textbook", "textbook_partitioned", "python_loop"
+NO_DEDUP, DEDUP_BY_SPARK = "fan_out_30_no_dedup", "fan_out_30_dedup_by_spark"
+BESIDE_PACKING, WITH_RULES = "fan_out_30_beside_packing", "fan_out_30_with_rules"
 FAN_OUT_TABLES = (1, 10, 30, 100)
 
 
@@ -38,6 +40,10 @@ WAYS: Mapping[str, WayInPeer] = {
     CEILING: WayInPeer("ceiling", read_into_nowhere),
     CEILING_OF_COLUMNS: WayInPeer("ceiling", read_fan_out_columns_into_nowhere),
     **{fan_out_name(tables): WayInPeer("fan_out", fan_out_into(tables)) for tables in FAN_OUT_TABLES},
+    NO_DEDUP: WayInPeer("fan_out", fan_out_into(30, Dedup.NONE)),
+    BESIDE_PACKING: WayInPeer("fan_out", fan_out_beside_packing),
+    WITH_RULES: WayInPeer("fan_out", fan_out_with_rules),
+    DEDUP_BY_SPARK: WayInPeer("fan_out_after_spark_dedup", fan_out_into(30, Dedup.BY_SPARK)),
     TEXTBOOK: WayInPeer("textbook", append_to_each),
     PARTITIONED: WayInPeer("textbook", append_partitioned),
     PYTHON_LOOP: WayInPeer("python_loop", consume_and_append),

@@ -8,12 +8,16 @@ from statistics import median
 from benchmarks.chart import Bar, bar_chart
 from benchmarks.figures import GOALS
 from benchmarks.peers import (
+    BESIDE_PACKING,
     CEILING,
     CEILING_OF_COLUMNS,
+    DEDUP_BY_SPARK,
     FAN_OUT_TABLES,
+    NO_DEDUP,
     PARTITIONED,
     PYTHON_LOOP,
     TEXTBOOK,
+    WITH_RULES,
     fan_out_name,
 )
 from benchmarks.results import Freshness, Measurement, Results, load
@@ -25,6 +29,10 @@ _LABELS: dict[str, str] = {
     CEILING: "Spark reads, writes nothing",
     CEILING_OF_COLUMNS: "the same, fan-out's columns",
     **{fan_out_name(tables): f"fan-out, {tables} + 2 tables" for tables in FAN_OUT_TABLES},
+    NO_DEDUP: "fan-out, 30 + 2, no dedup",
+    BESIDE_PACKING: "fan-out, 30 + 2, beside packing",
+    WITH_RULES: "fan-out, 30 + 2, 20 rules a game",
+    DEDUP_BY_SPARK: "fan-out, 30 + 2, Spark's dedup",
     TEXTBOOK: "textbook, 30 + 2 appends",
     PARTITIONED: "textbook, 1 partitioned + 2",
     PYTHON_LOOP: "Python loop, 30 tables",

@@ -103,6 +103,11 @@ def save(results: Results, folder: Path) -> Path:
     return write_json(results, folder, f"{results.measured_at[:10]}-{results.commit}", "latest")
 
 
+def save_part(results: Results, folder: Path) -> Path:
+    """Write the results of some measurements under their date and commit; the latest stay those of a whole run."""
+    return write_json(results, folder, f"part-{results.measured_at[:10]}-{results.commit}")
+
+
 def write_json(content: msgspec.Struct, folder: Path, *names: str) -> Path:
     """Write the same content under each of the names; gives the first file."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """The topic that all ways read, and the games contracts that spread it over fewer or more tables."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,16 @@ GAME_NAMES = tuple(f"Game {number:03d}" for number in range(1, 101))
 PARTITIONS = 4
 VERSIONS = 3
 CONTRACTS = REPOSITORY / "contracts"
+RULES = REPOSITORY / "quality" / "rules" / "all_games.yaml"
+# Of 20 rules that judge a game's rows 15 are those of all games, and 5 its own.
+_SHARED_RULES = 15
+_OWN_RULES = (
+    "amount <= {}",
+    "level <= {}",
+    "event_name <> 'closed_beta_{}'",
+    "score_adjustment <= {}",
+    "app_version IS NULL OR length(app_version) <= {}",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +67,29 @@ def write_contract(folder: Path, tables: int) -> Path:
     games = [{"name": f"game_{number + 1:03d}", "match": list(GAME_NAMES[number::tables])} for number in range(tables)]
     path = folder / f"games-{tables}.yaml"
     path.write_text(yaml.safe_dump({"unlisted_games": "dead_letters", "games": games}))
+    return path
+
+
+def write_rules(folder: Path, tables: int) -> Path:
+    """Write 20 rules for each game of the contract for so many tables, which no event breaks; give the folder.
+
+    The schemas are put beside them, where a contract's stand: rules may name columns that no event has brought yet.
+    """
+    shutil.copytree(CONTRACTS / "proto", folder / "proto", dirs_exist_ok=True)
+    own = [
+        {
+            "name": f"game_{number:03d}_{at}",
+            "expect": expect.format(100_000 + number),
+            "severity": "quarantine",
+            "owner": "benchmarks",
+            "why": "It takes time.",
+            "games": [f"game_{number:03d}"],
+        }
+        for number in range(1, tables + 1)
+        for at, expect in enumerate(_OWN_RULES)
+    ]
+    shared = yaml.safe_load(RULES.read_text(encoding="utf-8"))["rules"][:_SHARED_RULES]
+    path = folder / "rules"
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "rules.yaml").write_text(yaml.safe_dump({"rules": [*shared, *own]}))
     return path

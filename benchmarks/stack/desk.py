@@ -1,24 +1,19 @@
-"""The running stack from the desk's side: its published ports, its secrets, its containers."""
+"""What a measurement asks of the running stack: the topic's ends, a load, the CPU of each service."""
 
 import http.client
 import socket
 import subprocess
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
-from gamelake.kafka import KafkaAccess, read_credentials
-from gamelake.lake.store import Location
-from gamelake.settings import LakehouseSettings
+from services.desk.stack import COMPOSE, kafka
 from services.embedded.service import REPOSITORY
 
 TOPIC = "events"
 STREAM = "ingest_events"
-COMPOSE = REPOSITORY / "compose"
 _ENGINE = Path("/var/run/docker.sock")
 _ANSWER_SECONDS = 20
 
@@ -27,30 +22,11 @@ class StackMissingError(Exception):
     """The stack is not up."""
 
 
-@cache
-def ports() -> Mapping[str, int]:
-    """The published ports by their names in compose/.env, a person's own values before the project's."""
-    files = [path for path in (COMPOSE / ".env", COMPOSE / ".env.override") if path.exists()]
-    lines = [line.partition("=") for path in files for line in path.read_text().splitlines()]
-    return {name: int(value) for name, _, value in lines if name.endswith("_PORT")}
-
-
-def lakehouse() -> Location:
-    """The tables, with the key of the service that may read everything."""
-    variables = {
-        "GAMELAKE_LAKEHOUSE": "s3://lakehouse",
-        "GAMELAKE_S3_ENDPOINT": f"http://127.0.0.1:{ports()['OBJECT_STORE_PORT']}",
-        "GAMELAKE_S3_REGION": "us-east-1",
-        "AWS_SHARED_CREDENTIALS_FILE": str(COMPOSE / "secrets/object-store-catalog"),
-    }
-    return LakehouseSettings.from_env(variables).location
-
-
 class Ends:
     """The newest offsets of the topic."""
 
     def __init__(self) -> None:
-        access = KafkaAccess(f"127.0.0.1:{ports()['KAFKA_PORT']}", read_credentials(COMPOSE / "secrets/kafka-ingest"))
+        access = kafka("ingest-events")
         self._consumer = Consumer({"group.id": "benchmarks", **access.for_clients()})
         partitions = self._consumer.list_topics(TOPIC, timeout=_ANSWER_SECONDS).topics[TOPIC].partitions
         self._partitions = [TopicPartition(TOPIC, number) for number in partitions]
@@ -66,7 +42,17 @@ def start_simulator(rate: int, events: int) -> subprocess.Popen[bytes]:
     nothing_bad = [f"--{share}=0" for share in ("late", "future", "undecodable", "unknown-game", "null-time")]
     command = [
         *(str(COMPOSE / "stack.sh"), "run", "--rm", "--no-deps", "--no-TTY", "tools"),
-        *("python", "-m", "services.simulator", "--topic", TOPIC, "--bootstrap-servers", "kafka:9092"),
+        *(
+            "python",
+            "-m",
+            "services.simulator",
+            "--target",
+            "kafka",
+            "--topic",
+            TOPIC,
+            "--bootstrap-servers",
+            "kafka:9092",
+        ),
         *("--kafka-credentials-file", "/run/secrets/kafka-simulator"),
         *("--registry-url", "http://registry:8080/apis/ccompat/v7"),
         *("--games", "30", "--rate", str(rate), "--events", str(events), "--duplicate=0", *nothing_bad),

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.stack.desk import STREAM, Ends, cpu_seconds, lakehouse, start_simulator
+from benchmarks.stack.desk import STREAM, Ends, cpu_seconds, start_simulator
 from benchmarks.stack.results import Sample, Throughput
 from gamelake.lake.manifest import BatchManifest, Manifests
 from gamelake.lake.store import Store
+from services.desk.stack import lakehouse
 
 _SECONDS_BETWEEN_LOOKS = 10
 _SECONDS_BETWEEN_LOOKS_AT_THE_START = 0.5
@@ -27,7 +28,7 @@ class Taken:
     """Where the stream stands, read off the manifests of its batches."""
 
     def __init__(self) -> None:
-        self._manifests = Manifests(Store(lakehouse()), STREAM)
+        self._manifests = Manifests(Store(lakehouse("catalog")), STREAM)
         last = self._manifests.last(1)
         self._next = last[-1].batch_id + 1 if last else 0
         self._offsets = dict(_after(last[-1])) if last else {}

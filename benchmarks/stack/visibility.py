@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import trino
 
-from benchmarks.stack.desk import cpu_seconds, ports, start_simulator
+from benchmarks.stack.desk import cpu_seconds, start_simulator
 from benchmarks.stack.results import Visibility
 from benchmarks.stack.throughput import LoadFailedError
+from services.desk.stack import ports
 
 # A game's own table, which is committed after silver/events: whoever reads it has waited for both.
 _GAME = "archery_duel_events"

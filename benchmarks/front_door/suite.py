@@ -1,0 +1,192 @@
+"""One run: services, rounds in which all loads follow one another, a steady load, and the memory meanwhile."""
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import uvloop
+
+from benchmarks.front_door.bodies import JSON, PROTOBUF, Bodies, Body
+from benchmarks.front_door.client import Answers, Crowd
+from benchmarks.front_door.doors import Door, PeerDoor
+from benchmarks.front_door.results import OURS, PEER, Load, Memory
+from benchmarks.stopwatch import Stopwatch
+from gamelake.wire.event_schemas import load_schema
+from services.embedded import EmbeddedServices
+from services.embedded.front_door import Backing
+from services.embedded.service import REPOSITORY
+from services.embedded.topics import create_topic
+
+Tell = Callable[[str], None]
+
+BATCH = 50
+_TOPIC, _PARTITIONS = "front-door", 4
+_GAME_NAME = "Archery Duel"
+_CONNECTIONS = 64
+_BODIES, _SINGLE_BODIES = 400, 4000
+_SHARE = 0.7
+_FULL_CONNECTIONS, _FULL_EVENTS, _FULL_BODIES = 512, 250, 40
+_OK = 200
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long each part lasts, in seconds, and how often a round is."""
+
+    rounds: int
+    load: float
+    steady: float
+    outage: float
+
+
+@dataclass(slots=True)
+class Suite:
+    """Both doors, running, and what was found."""
+
+    ours: Door
+    peer: PeerDoor
+    kafka_pid: int
+    lengths: Lengths
+    tell: Tell
+    bodies: dict[tuple[str, int], list[Body]] = field(default_factory=dict)
+    everybody: list[Body] = field(default_factory=list)
+    loads: list[Load] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
+
+    async def run(self) -> None:
+        """Measure everything."""
+        bodies = Bodies(load_schema(REPOSITORY / "contracts" / "submitted" / "v3", 3).message, _GAME_NAME)
+        for content, events, count in ((JSON, BATCH, _BODIES), (PROTOBUF, BATCH, _BODIES), (JSON, 1, _SINGLE_BODIES)):
+            self.bodies[content, events] = bodies.make(content, count, events)
+        self.bodies[JSON, _FULL_EVENTS] = bodies.make(JSON, _FULL_BODIES, _FULL_EVENTS)
+        self.everybody = bodies.everybody(JSON, BATCH)
+        for door in (self.ours, self.peer):
+            await self._introduce(door)
+        for number in range(1, self.lengths.rounds + 1):
+            await self._round(number)
+        for content in (JSON, PROTOBUF):
+            await self._steady(content)
+        await self._outage()
+
+    async def _introduce(self, door: Door) -> None:
+        """Let a door meet all players, and each content once."""
+        sender = door.sender()
+        async with Crowd(sender, _CONNECTIONS) as crowd:
+            answers = await crowd.as_fast_as_it_goes(sender.each_once(self.everybody), float("inf"))
+            for (content, _), some in self.bodies.items():
+                if door is self.ours or content == JSON:
+                    await crowd.as_fast_as_it_goes(sender.requests(some), self.lengths.load / 4)
+        self.tell(f"{door.name}: knows everybody, {dict(answers.statuses)}")
+
+    async def _round(self, number: int) -> None:
+        for door, content, events in (
+            (self.ours, JSON, BATCH), (self.peer, JSON, BATCH), (self.ours, PROTOBUF, BATCH), (self.ours, JSON, 1),
+        ):  # fmt: skip
+            await self._load(door, content, events, number)
+
+    async def _steady(self, content: str) -> None:
+        """The front door alone, at a share of what it was able to take."""
+        limit = median(each.requests_per_second for each in self.loads if _is(each, OURS, content, BATCH))
+        await self._load(self.ours, content, BATCH, 1, rate=_SHARE * limit)
+
+    async def _load(self, door: Door, content: str, events: int, number: int, rate: float = 0) -> None:
+        sender = door.sender()
+        requests = sender.requests(self.bodies[content, events])
+        async with Crowd(sender, _CONNECTIONS) as crowd:
+            watch, cpu = Stopwatch.start(self.kafka_pid, door.process.pid), time.process_time()
+            watcher = asyncio.ensure_future(_each_second(door.resident_mib))
+            if rate:
+                answers = await crowd.at_a_rate(requests, rate, self.lengths.steady)
+            else:
+                answers = await crowd.as_fast_as_it_goes(requests, self.lengths.load)
+            lap, cpu = watch.stop(), time.process_time() - cpu
+        load = Load(
+            door=OURS if door is self.ours else PEER, content=content, events_per_request=events, round=number,
+            connections=_CONNECTIONS, rate=round(rate, 1), accepted=answers.statuses[_OK],
+            refused=len(answers.seconds) - answers.statuses[_OK], p50=_milliseconds(answers, 0.5),
+            p99=_milliseconds(answers, 0.99), lap=lap, sender_cpu_seconds=round(cpu, 2),
+        )  # fmt: skip
+        self.loads.append(load)
+        if door is self.ours:
+            self._note(f"{content} by {events}{', steady' if rate else ''}", await _stopped(watcher), answers)
+        else:
+            await _stopped(watcher)
+        self.tell(
+            f"{load.door}, {content} by {events}{f', at {rate:.0f} requests/s' if rate else ''}: "
+            f"{load.events_per_second:,.0f} events/s, {load.events_per_cpu_second:,.0f} per CPU second, "
+            f"p99 {load.p99} ms, {load.refused} refused"
+        )
+
+    async def _outage(self) -> None:
+        """Kafka stands still while more comes in than may wait for it, and goes on."""
+        sender = self.ours.sender()
+        requests = sender.requests(self.bodies[JSON, _FULL_EVENTS])
+        for stretch, stop in (("Kafka away", True), ("Kafka back", False)):
+            async with Crowd(sender, _FULL_CONNECTIONS) as crowd:
+                if stop:
+                    os.kill(self.kafka_pid, signal.SIGSTOP)
+                watcher = asyncio.ensure_future(_each_second(self.ours.resident_mib))
+                try:
+                    seconds = self.lengths.outage if stop else self.lengths.steady
+                    answers = await crowd.as_fast_as_it_goes(requests, seconds)
+                finally:
+                    os.kill(self.kafka_pid, signal.SIGCONT)
+                self._note(stretch, await _stopped(watcher), answers)
+
+    def _note(self, stretch: str, mib: tuple[float, ...], answers: Answers) -> None:
+        statuses = {str(status): count for status, count in sorted(answers.statuses.items())}
+        self.memory.append(Memory(stretch=stretch, mib=mib, statuses=statuses))
+        self.tell(f"memory, {stretch}: {max(mib):.0f} MiB at most, {mib[-1]:.0f} at the end, {statuses}")
+
+
+def run(directory: Path, lengths: Lengths, tell: Tell) -> Suite:
+    """Start everything, measure, and leave nothing but logs in the directory."""
+    with EmbeddedServices(directory / "services") as services:
+        create_topic(services.kafka.bootstrap_servers, _TOPIC, _PARTITIONS)
+        backing = Backing(
+            bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=_TOPIC
+        )
+        suite = Suite(
+            Door(directory / "door", backing), PeerDoor(directory / "peer", backing), services.kafka.process.pid,
+            lengths, tell,
+        )  # fmt: skip
+        for door in (suite.ours, suite.peer):
+            door.start()
+        try:
+            uvloop.run(suite.run())
+        finally:
+            for door in (suite.ours, suite.peer):
+                door.stop()
+    shutil.rmtree(directory)
+    return suite
+
+
+def _is(load: Load, door: str, content: str, events: int) -> bool:
+    return (load.door, load.content, load.events_per_request) == (door, content, events)
+
+
+def _milliseconds(answers: Answers, share: float) -> float:
+    seconds = sorted(answers.seconds)
+    return round(1000 * seconds[min(int(share * len(seconds)), len(seconds) - 1)], 2) if seconds else float("nan")
+
+
+async def _each_second(look: Callable[[], float]) -> list[float]:
+    found: list[float] = []
+    try:
+        while True:
+            found.append(round(look(), 1))
+            await asyncio.sleep(1)
+    except asyncio.CancelledError:
+        return [*found, round(look(), 1)]
+
+
+async def _stopped(watcher: "asyncio.Future[list[float]]") -> tuple[float, ...]:
+    watcher.cancel()
+    return tuple(await watcher)

@@ -1,0 +1,77 @@
+"""Writes what a run of the gold benchmark found into docs/performance.md."""
+
+from pathlib import Path
+from statistics import median
+
+from benchmarks.figures import Verdict
+from benchmarks.gold.chart import draw
+from benchmarks.gold.results import GoldResults
+from benchmarks.gold.suite import HISTORY, PLAYERS
+from benchmarks.report import put_between_markers, table
+
+_WANTED_SECONDS, _WANTED_TIMES, _WANTED_SLOPE = 10.0, 10.0, 0.1
+
+
+def write_report(results: GoldResults, docs: Path) -> None:
+    """Put the tables between the document's markers, and draw the chart.
+
+    Raises:
+        MarkersMissingError: the document has no markers.
+    """
+    draw(results, docs / "gold.svg")
+    put_between_markers(
+        docs / "performance.md", "measured of gold", [_circumstances(results), summary(results), _sizes(results)]
+    )
+
+
+def summary(results: GoldResults) -> str:
+    """What was to be reached and what was found."""
+    seconds = [each.ours for each in results.races]
+    times = [each.spark / each.ours for each in results.races]
+    tables = f"{results.tables} tables of {results.players:,} players, {results.new_rows:,} new rows"
+    rows = [
+        [tables, f"{_WANTED_SECONDS:g} s", _spread(seconds, " s"), _verdict(median(seconds) <= _WANTED_SECONDS)],
+        [
+            f"times {results.tables} Spark MERGEs, four at a time",
+            f"{_WANTED_TIMES:g}",
+            _spread(times, ""),
+            _verdict(median(times) >= _WANTED_TIMES),
+        ],
+        *(
+            [
+                f"slope from 1 to 100 times the {grown}",
+                f"at most {_WANTED_SLOPE:g}",
+                f"{results.slope(grown):.2f}",
+                _verdict(results.slope(grown) <= _WANTED_SLOPE),
+            ]
+            for grown in (HISTORY, PLAYERS)
+        ),
+    ]
+    return table(["figure", "to reach", "measured: median (least to greatest)", "verdict"], rows)
+
+
+def _circumstances(results: GoldResults) -> str:
+    return (
+        f"Measured on {results.measured_at[:10]} at commit `{results.commit}`, on {results.cores} cores "
+        f"({results.cpu_model}), tables on the local disk; {len(results.races)} rounds, both ways by turns in one "
+        "Spark session, and equal results at the end."
+    )
+
+
+def _sizes(results: GoldResults) -> str:
+    head = ["what grew", "times", "silver rows", "players", "seconds: median (least to greatest)", "rows written"]
+    rows = [
+        [each.grown, f"{each.factor}", f"{each.silver_rows:,}", f"{each.players:,}", _spread(each.seconds, ""),
+         f"{each.rows_written:,}"]
+        for grown in (HISTORY, PLAYERS)
+        for each in results.of(grown)
+    ]  # fmt: skip
+    return table(head, rows)
+
+
+def _spread(values: list[float] | tuple[float, ...], unit: str) -> str:
+    return f"{median(values):.2f}{unit} ({min(values):.2f} to {max(values):.2f})"
+
+
+def _verdict(reached: bool) -> str:
+    return Verdict.REACHED if reached else Verdict.FALLS_SHORT

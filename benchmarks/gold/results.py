@@ -1,0 +1,61 @@
+"""What a run of the gold benchmark found, as it is kept."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from benchmarks.results import write_json
+
+
+class Race(msgspec.Struct, frozen=True, kw_only=True):
+    """One round: the same new rows into all tables, both ways; seconds."""
+
+    round: int
+    ours: float
+    spark: float
+
+
+class Refreshes(msgspec.Struct, frozen=True, kw_only=True):
+    """The same change to a table of a size: seconds of each refresh, and the rows that it wrote."""
+
+    grown: str
+    factor: int
+    silver_rows: int
+    players: int
+    seconds: tuple[float, ...]
+    rows_written: int
+
+    @property
+    def median(self) -> float:
+        """Seconds of the refresh in the middle."""
+        return float(np.median(self.seconds))
+
+
+class GoldResults(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run."""
+
+    measured_at: str
+    commit: str
+    cores: int
+    cpu_model: str
+    tables: int
+    players: int
+    new_rows: int
+    races: tuple[Race, ...]
+    refreshes: tuple[Refreshes, ...]
+
+    def of(self, grown: str) -> tuple[Refreshes, ...]:
+        """The refreshes of tables that grew in one way, by size."""
+        return tuple(sorted((each for each in self.refreshes if each.grown == grown), key=lambda each: each.factor))
+
+    def slope(self, grown: str) -> float:
+        """By which power of a table's size the time of a refresh grows; least squares over logarithms."""
+        found = self.of(grown)
+        factors = np.log([each.factor for each in found])
+        return float(np.polyfit(factors, np.log([each.median for each in found]), 1)[0])
+
+
+def save(results: GoldResults, folder: Path) -> Path:
+    """Write the results under their date and commit, and as the latest."""
+    return write_json(results, folder, f"gold-{results.measured_at[:10]}-{results.commit}", "gold-latest")

@@ -1,0 +1,66 @@
+"""Packs small files for as long as it is let, beside what is measured: `python -m benchmarks.packing FOLDER`.
+
+The same tables again and again: once packed, a table is put back to its first version. It runs at the lowest priority,
+as the weight of the upkeep's container has it. It says `ready` when the tables are there, and ends with its input.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Thread
+
+from benchmarks.compaction import Sizes, fill, names_of
+from gamelake.lake.appends import entry_path
+from gamelake.lake.store import Location, Store
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.compaction import TableCompaction
+from services.embedded.service import REPOSITORY
+
+_SIZES = Sizes(tables=8, files=500, rows=100)
+_TARGET_BYTES = 128 * 2**20
+
+
+@contextmanager
+def packing_beside(folder: Path) -> Iterator[None]:
+    """Have it run for as long as the block lasts."""
+    command = (sys.executable, "-m", "benchmarks.packing", str(folder))
+    process = subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        if process.stdout is None or process.stdout.readline() != b"ready\n":
+            raise RuntimeError("benchmarks.packing did not start")
+        yield
+    finally:
+        process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"benchmarks.packing ended with {process.returncode}")
+
+
+def main() -> int:
+    """Pack until the input ends; 1 if nothing was packed."""
+    store = Store(Location(uri=Path(sys.argv[1]).as_uri()))
+    fill(store, _SIZES)
+    os.nice(19)
+    stop = Event()
+
+    def wait() -> None:
+        sys.stdin.read()
+        stop.set()
+
+    Thread(target=wait, daemon=True).start()
+    print("ready", flush=True)
+    packed = 0
+    rule = Rule(target_bytes=_TARGET_BYTES, hot_files=1, today=datetime.now(UTC).date())
+    while not stop.is_set():
+        for table in names_of(_SIZES):
+            if not stop.is_set():
+                packed += TableCompaction(store.location, table, rule)().files_before
+                store.delete(entry_path(table, 1))
+    return int(not packed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""What a run found, as it is kept."""
+
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from benchmarks.results import write_json
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A question: the seconds of its first answer and of those after it; or why there was none."""
+
+    question: str
+    first: float
+    seconds: tuple[float, ...]
+    refusal: str = ""
+
+    @property
+    def median(self) -> float:
+        """The seconds in the middle."""
+        return median(self.seconds) if self.seconds else float("inf")
+
+
+class QuestionResults(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run."""
+
+    measured_at: str
+    commit: str
+    cores: int
+    cpu_model: str
+    rows: int
+    days: int
+    players: int
+    asked: tuple[Asked, ...]
+
+    @property
+    def slowest(self) -> float:
+        """The seconds of the slowest question."""
+        return max(each.median for each in self.asked)
+
+    @property
+    def median(self) -> float:
+        """The seconds of the question in the middle."""
+        return median(each.median for each in self.asked)
+
+
+def save(results: QuestionResults, folder: Path) -> Path:
+    """Write the results under their date and commit, and as the latest."""
+    return write_json(results, folder, f"questions-{results.measured_at[:10]}-{results.commit}", "questions-latest")

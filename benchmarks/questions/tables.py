@@ -1,0 +1,122 @@
+"""The tables that the questions read, as the platform writes them: a commit a day in silver, gold sorted by key."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.questions.play import Day
+from gamelake.bronze.records import BRONZE_SCHEMA
+from gamelake.contracts.aggregates import AggregateSpec, Over, Refresh
+from gamelake.contracts.games import GamesContract
+from gamelake.dead_letters.letters import dead_letter_schema
+from gamelake.gold.definition import PARTITION, define
+from gamelake.gold.engine import engine
+from gamelake.gold.runs import split
+from gamelake.lake.appends import BatchTransaction
+from gamelake.lake.columns import as_delta
+from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
+from gamelake.lake.manifest import TableFiles
+from gamelake.lake.store import Location, Store
+from gamelake.lake.tables import DeltaTables, delta_schema_json
+from gamelake.naming import DEAD_LETTERS, SILVER_EVENTS, game_table
+from gamelake.silver.events import EVENT_DATE, UNIQUE_COLUMNS
+
+# The game that has questions of its own.
+ONE_GAME, ONE_TITLE = "kart_rumble", "Kart Rumble"
+_GAME = "game_name"
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes a lakehouse of known size; gold is made at the end, of what each day adds up to."""
+
+    location: Location
+    contract: GamesContract
+    threads: int
+    rows_per_file: int = 1_000_000
+    _store: Store = field(init=False)
+    _tables: DeltaTables = field(init=False)
+    _parts: dict[str, list[pa.Table]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is written yet."""
+        self._store, self._tables = Store(self.location), DeltaTables(self.location)
+        self._parts = {spec.name: [] for spec in self.contract.aggregates}
+
+    def add(self, day: Day) -> int:
+        """Commit a day's events to silver, and keep what gold needs of them; gives how many there were."""
+        self._commit(SILVER_EVENTS, day.events, str(day.day))
+        mine = pc.equal(day.events.column(_GAME), ONE_TITLE)
+        own = day.events.filter(mine)
+        for name in day.details.column_names:
+            own = own.append_column(name, day.details.column(name).filter(mine))
+        self._commit(game_table(ONE_GAME), own, str(day.day))
+        rows = day.events.append_column(EVENT_DATE, pa.repeat(pa.scalar(day.day), len(day.events)))
+        with engine(self.threads) as sql:
+            sql.give("day", rows)
+            for spec in self.contract.aggregates:
+                self._parts[spec.name].append(sql.table(define(_of_all_games(spec)).over("day")))
+        return len(rows)
+
+    def finish(self, tell: Callable[[str], None]) -> None:
+        """Write gold, and a table of dead letters that is as good as empty."""
+        letters = pa.table({"reason": ["unroutable"], "detail": ["no table takes this game_name"]})
+        schema = dead_letter_schema(BRONZE_SCHEMA)
+        rest = [pa.nulls(1, schema.field(name).type) for name in schema.names[2:]]
+        columns = [*letters.columns, *rest]
+        self._commit(DEAD_LETTERS, pa.Table.from_arrays(columns, schema=schema), "2026-01-01", "ingest_date")
+        for spec in self.contract.aggregates:
+            rows = pa.concat_tables(self._parts.pop(spec.name))
+            if spec.refresh is Refresh.MERGE:
+                with engine(self.threads) as sql:
+                    sql.give("parts", rows)
+                    rows = sql.table(define(_of_all_games(spec)).merging("parts"))
+            tell(f"gold: {len(rows):,} rows of {spec.name}")
+            if spec.over is Over.ALL_GAMES:
+                self._gold(spec, "", rows)
+                continue
+            for game in self.contract.games:
+                self._gold(spec, game.name, rows.filter(pc.equal(rows.column(_GAME), game.game_name)).drop([_GAME]))
+
+    def _gold(self, spec: AggregateSpec, game: str, rows: pa.Table) -> None:
+        if not len(rows):
+            return
+        rows = rows.sort_by([(key, "ascending") for key in spec.group_by]).combine_chunks()
+        files: list[DataFile] = []
+        if spec.refresh is Refresh.MERGE:
+            files = [self._file(spec.table(game), run, {}) for run in split(rows, spec.group_by[0])]
+        else:
+            for day in rows.column(PARTITION).unique().to_pylist():
+                part = rows.filter(pc.equal(rows.column(PARTITION), pa.scalar(day))).drop([PARTITION])
+                files.append(self._file(spec.table(game), part, {PARTITION: str(day)}))
+        self._append(spec.table(game), rows.schema, tuple(files))
+
+    def _commit(self, table: str, rows: pa.Table, day: str, partition: str = EVENT_DATE) -> None:
+        kept = pa.Table.from_batches([as_delta(batch) for batch in rows.combine_chunks().to_batches()])
+        files = tuple(self._file(table, part, {partition: day}) for part in _parts(kept, self.rows_per_file))
+        self._append(table, kept.schema.append(pa.field(partition, pa.date32())), files)
+
+    def _file(self, table: str, rows: pa.Table, partition: dict[str, str | None]) -> DataFile:
+        content, statistics = encode_parquet(rows, UNIQUE_COLUMNS)
+        path = new_file_name("/".join(f"{name}={value}" for name, value in partition.items()))
+        self._store.put(f"{table}/{path}", content.to_pybytes())
+        return DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
+
+    def _append(self, table: str, schema: pa.Schema, files: tuple[DataFile, ...]) -> None:
+        partition = tuple(files[0].partition)
+        entry = TableFiles(table=table, partition_by=partition, schema=delta_schema_json(schema), files=files)
+        self._tables.append(entry, BatchTransaction(f"benchmark-{files[0].path}", 0))
+
+
+def _of_all_games(spec: AggregateSpec) -> AggregateSpec:
+    if spec.over is Over.ALL_GAMES:
+        return spec
+    return msgspec.structs.replace(spec, group_by=(_GAME, *spec.group_by))
+
+
+def _parts(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    for start in range(0, len(rows), size):
+        yield rows.slice(start, size).combine_chunks()

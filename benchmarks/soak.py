@@ -1,0 +1,194 @@
+"""Measures whether a stream grows slower, larger or short of files in the long run: `python -m benchmarks.soak`.
+
+Batch after batch is committed to many tables, as the fan-out's driver does it, while the schedules run beside it in
+miniature: all tables are packed, vacuumed and rid of their old history again and again, and gold's reader follows. The
+first tenth is warm-up. Slopes are those of a straight line over the rest, over the whole run, in per cent of its mean.
+"""
+
+import argparse
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from multiprocessing import Queue, get_context
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+from benchmarks.commits import SmallFiles
+from gamelake.lake.appends import BatchTransaction
+from gamelake.lake.file_entries import live_files
+from gamelake.lake.listing import appended_tables
+from gamelake.lake.store import Location, Store
+from gamelake.lake.tables import DeltaTables, open_table
+from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.tidying import Tidying
+from gamelake.maintenance.vacuum import TableVacuum
+
+_COMMIT_THREADS = 8
+_PAGE = resource.getpagesize()
+_MIB = 2**20
+# Readers here take far less; what is older goes, or the disk of a long run would fill.
+_RETENTION = timedelta(seconds=60)
+_AT_MOST = {"commit_slope": 5.0, "memory_slope": 2.0}
+
+
+@dataclass(slots=True)
+class Found:
+    """One entry for each batch."""
+
+    seconds: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    open_files: list[int] = field(default_factory=list)
+
+
+def main() -> int:
+    """Measure, and print what was found as JSON; 1 if something grows."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
+    parser.add_argument("--batches", type=int, default=10_000, help="default: %(default)s")
+    parser.add_argument("--tables", type=int, default=32, help="default: %(default)s")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two batches; default: %(default)s")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gamelake-soak-") as folder:
+        place = Location(uri=Path(folder).as_uri())
+        context = get_context("spawn")
+        stop, answers = context.Event(), context.Queue()
+        beside = context.Process(target=_beside, args=(place, stop, answers))
+        beside.start()
+        try:
+            found = _stream(place, arguments)
+        finally:
+            stop.set()
+            done = answers.get(timeout=600)
+            beside.join()
+    return _print(found, done)
+
+
+def _beside(place: Location, stop: Event, answers: "Queue[dict[str, Any]]") -> None:
+    """All schedules, in a process of their own as cron has them."""
+    schedules = _Schedules(Store(place), stop)
+    threads = [Thread(target=work) for work in (schedules.pack, schedules.vacuum, schedules.tidy, schedules.read)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    answers.put(
+        {
+            "packed_files": schedules.packed,
+            "vacuumed_files": schedules.vacuumed,
+            "tidied_files": schedules.tidied,
+            "reads": schedules.reads,
+            "errors": schedules.errors[:5],
+        }
+    )
+
+
+def _stream(place: Location, arguments: argparse.Namespace) -> Found:
+    found, files = Found(), SmallFiles(place, arguments.tables)
+    with DeltaTables(place) as tables, ThreadPoolExecutor(_COMMIT_THREADS) as pool:
+        for version in range(arguments.batches):
+            batch, transaction = files.next(), BatchTransaction("soak", version)
+            started = time.perf_counter()
+            list(pool.map(lambda entry: tables.append(entry, transaction), batch))  # noqa: B023 # done before the next
+            found.seconds.append(time.perf_counter() - started)
+            found.memory.append(int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE)
+            found.open_files.append(sum(1 for _ in Path("/proc/self/fd").iterdir()))
+            time.sleep(arguments.pause)
+    return found
+
+
+@dataclass(slots=True)
+class _Schedules:
+    """What runs beside the stream until it is stopped; the first error ends the work, and is told."""
+
+    store: Store
+    stop: Event
+    packed: int = 0
+    vacuumed: int = 0
+    tidied: int = 0
+    reads: int = 0
+    errors: list[str] = field(default_factory=list)
+
+    def pack(self) -> None:
+        rule = Rule(target_bytes=_MIB, hot_files=50, today=datetime.now(UTC).date())
+        while not self.stop.wait(1):
+            for table in self._tables():
+                self._try(lambda: self._pack(TableCompaction(self.store.location, table, rule)))  # noqa: B023 # at once
+
+    def vacuum(self) -> None:
+        while not self.stop.wait(10):
+            for table in self._tables():
+                self._try(lambda: self._vacuum(table))  # noqa: B023 # at once
+
+    def tidy(self) -> None:
+        while not self.stop.wait(15):
+            self._try(self._tidy)
+
+    def read(self) -> None:
+        while not self.stop.wait(0.5):
+            for table in self._tables():
+                self._try(lambda: self._read(table))  # noqa: B023 # at once
+
+    def _tables(self) -> Sequence[str]:
+        return [] if self.stop.is_set() else appended_tables(self.store)
+
+    def _pack(self, compaction: TableCompaction) -> None:
+        self.packed += compaction().files_before
+
+    def _vacuum(self, table: str) -> None:
+        vacuum = TableVacuum(self.store, table, datetime.now(UTC) - _RETENTION)
+        self.vacuumed += vacuum.delete(vacuum.superfluous()).replaced_files
+
+    def _tidy(self) -> None:
+        tidying = Tidying(store=self.store, since=datetime.now(UTC) - _RETENTION)
+        self.tidied += sum(plan.carry_out(self.store).deleted_files for plan in tidying.plans(self._tables()))
+
+    def _read(self, table: str) -> None:
+        self.reads += len(live_files(open_table(self.store.location, table))) > 0
+
+    def _try(self, work: Callable[[], None]) -> None:
+        if self.stop.is_set():
+            return
+        try:
+            work()
+        except Exception as error:  # what is beside the stream must not end it; the run is told to have failed
+            self.errors.append(f"{type(error).__name__}: {error}")
+
+
+def _print(found: Found, done: Mapping[str, Any]) -> int:
+    slopes = {"commit_slope": _slope(found.seconds), "memory_slope": _slope(found.memory)}
+    files = found.open_files[len(found.open_files) // 10 :]
+    figures = {
+        "batches": len(found.seconds),
+        "commit_ms": [round(float(each) * 1000, 1) for each in np.percentile(found.seconds, (50, 95, 100))],
+        **{name: round(value, 2) for name, value in slopes.items()},
+        "memory_mib": [min(found.memory) // _MIB, max(found.memory) // _MIB],
+        "open_files": [min(files), max(files), round(_slope(files), 2)],
+        **done,
+    }
+    print(json.dumps(figures))
+    return int(bool(done["errors"]) or any(slopes[name] > bound for name, bound in _AT_MOST.items()))
+
+
+def _slope(values: Sequence[float]) -> float:
+    """By how many per cent of its mean a line through the values rises, from the end of the warm-up to the last.
+
+    Of the values, medians of a hundred groups: one batch beside a vacuum is no slope.
+    """
+    steady = np.asarray(values[len(values) // 10 :], float)
+    middles = np.array([np.median(group) for group in np.array_split(steady, min(100, len(steady)))])
+    rise, _ = np.polyfit(np.linspace(0, 1, len(middles)), middles, 1)
+    return float(rise / middles.mean() * 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
