@@ -18,8 +18,12 @@ from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.process_table import descendants_of
 from tests.scraping import Scraped, declared_names, scrape
+from tests.unit.quality.ruling import a_rule, written
 
 QUERY = {"query": "ingest_events"}
+LATE = a_rule("late", "event_id = 'never'", severity="warn")
+# Told only once a rule has dropped a row, or could not judge a column's type: the unit tests have both.
+NOT_TOLD_HERE = {"gamelake_quality_rows_dropped_total", "gamelake_quality_rows_unjudged_total"}
 
 
 @pytest.fixture
@@ -63,6 +67,7 @@ def spark_hanging(job: Job) -> Iterator[None]:
 
 
 def test_the_figures_are_those_of_manifests_and_tables(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
+    lakehouse.settings["GAMELAKE_RULES"] = str(written(lakehouse.directory / "rules", LATE))
     with lakehouse.ingesting():
         sender.send_events(300, "Archery")
         sender.send_events(100, "Bingo")
@@ -75,7 +80,7 @@ def test_the_figures_are_those_of_manifests_and_tables(lakehouse: Lakehouse, sen
         eventually(lambda: phase_count(scrape(url), "trigger_execution") == batches, timeout=30)
         figures = scrape(url)
 
-    assert figures.our_names() == declared_names("ingest-events")
+    assert figures.our_names() == declared_names("ingest-events") - NOT_TOLD_HERE
     check_counts(figures, lakehouse)
     check_tables(figures, lakehouse)
     check_caught_up(figures, lakehouse)
@@ -95,6 +100,7 @@ def check_counts(figures: Scraped, lakehouse: Lakehouse) -> None:
     }
     assert reasons == {reason.value: lakehouse.reasons()[reason.value] for reason in DeadLetterReason}
     assert figures.value("gamelake_stream_commit_failures_total") == 0
+    assert sum(figures.values("gamelake_quality_rows_broken_total")) == 420
     decided = manifests(lakehouse)
     for phase in ("decide", "commit", "add_batch", "latest_offset", "query_planning"):
         assert phase_count(figures, phase) == len(decided)
