@@ -6,8 +6,8 @@ set -eu
 
 readonly directory="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}"
 readonly games_file="${GAMES_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/games.yaml}"
-readonly object_store_users="root ingest-events answers privacy trino catalog upkeep"
-readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep"
+readonly object_store_users="root ingest-events answers privacy trino catalog upkeep delivery uploads"
+readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep object-store delivery"
 readonly database_users="registry vault"
 readonly bare_passwords="postgres-password grafana-password"
 readonly key_files="ingest-keys vault-keys"

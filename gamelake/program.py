@@ -5,7 +5,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from threading import Event
 from typing import NoReturn
@@ -15,6 +16,8 @@ from gamelake.errors import DataLossError, GamelakeError, StartupError, Transien
 OK, FAILED = 0, 1
 # Documented in docs/operations.md: a supervisor restarts after 1 and 4, and leaves 2 and 3 to a person.
 _EXIT_CODES: tuple[tuple[type[GamelakeError], int], ...] = ((StartupError, 2), (DataLossError, 3), (TransientError, 4))
+
+_PAUSES = (15.0, 30.0, 60.0, 120.0, 300.0)
 
 # Libraries that tell of each call.
 _TALKATIVE = ("httpx2", "openlineage", "py4j", "sqlglot")
@@ -64,3 +67,36 @@ def stop_event() -> Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     return stop
+
+
+def again_and_again(job: Callable[[], None], stop: Event, pauses: Iterable[float] = _PAUSES) -> None:
+    """Run a job beside a more important one: when it fails it begins anew, after longer and longer pauses (seconds).
+
+    Whatever its error says must happen next is in the log; the last pause is that of all further failures.
+    """
+    remaining = iter(pauses)
+    pause = next(remaining)
+    while not stop.is_set():
+        try:
+            job()
+        except GamelakeError as error:
+            log.error("%s: %s; again in %.0f s", type(error).__name__, error, pause)  # noqa: TRY400 # as in `run`
+        except Exception:
+            log.exception("again in %.0f s", pause)
+        else:
+            return
+        stop.wait(pause)
+        pause = next(remaining, pause)
+
+
+def together(jobs: Mapping[str, Callable[[], None]], stop: Event) -> None:
+    """Run each in a thread; the first that ends has all others asked to end too, and its error is raised.
+
+    One that has failed must start again as its exit code says, which only the whole process can.
+    """
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        running = [pool.submit(job) for job in jobs.values()]
+        wait(running, return_when=FIRST_COMPLETED)
+        stop.set()
+    for ended in running:
+        ended.result()

@@ -7,12 +7,9 @@ of them after what runs; so does the end of one, whose exit code is the process'
 """
 
 import argparse
-from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import partial
-from threading import Event
 
-from gamelake.program import OK, run, stop_event
+from gamelake.program import OK, run, stop_event, together
 from gamelake.session import SharedSpark
 from gamelake.settings.answers import AnswersSettings
 from jobs import gold, kpis, live_ops
@@ -34,19 +31,6 @@ def main() -> int:
     )
     spark.stop()
     return OK
-
-
-def together(jobs: Mapping[str, Callable[[], None]], stop: Event) -> None:
-    """Run each in a thread; the first that ends has all others asked to end too, and its error is raised.
-
-    One that has failed must start again as its exit code says, which only the whole process can.
-    """
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        running = [pool.submit(job) for job in jobs.values()]
-        wait(running, return_when=FIRST_COMPLETED)
-        stop.set()
-    for ended in running:
-        ended.result()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ Settings come from GAMELAKE_* variables (docs/settings.md). SIGTERM ends it afte
 """
 
 import argparse
+from functools import partial
+from threading import Event
 
 from gamelake.contracts.games import load_games
 from gamelake.fanout.batch import OpenStream
@@ -13,12 +15,12 @@ from gamelake.fanout.query import Mode, fan_out, prepare, run_until, start
 from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables
 from gamelake.lineage.flow import Kind, Topic
-from gamelake.lineage.ingest import IngestLineage
+from gamelake.lineage.ingest import IngestLineage, from_kafka
 from gamelake.lineage.schemas import RegisteredVersions
 from gamelake.lineage.telling import Tells, telling
 from gamelake.program import OK, run, stop_event
 from gamelake.quality.daily import QualityTable
-from gamelake.session import spark_session
+from gamelake.session import Sessions, own_session
 from gamelake.settings import IngestSettings
 from gamelake.silver.comments import EventComments
 from gamelake.telemetry.listener import ProgressListener
@@ -35,37 +37,46 @@ def main() -> int:
     parser.add_argument("--available-now", action="store_true", help="take what the topic holds now, then end")
     mode = Mode.AVAILABLE_NOW if parser.parse_args().available_now else Mode.CONTINUOUS
     settings = IngestSettings.from_env()
+    sessions = partial(own_session, settings.stream, settings.lakehouse.location, settings.spark_jars)
+    keep_up(settings, sessions, stop_event(), mode)
+    return OK
+
+
+def keep_up(settings: IngestSettings, sessions: Sessions, stop: Event, mode: Mode = Mode.CONTINUOUS) -> None:
+    """Run the query until it is stopped, or has come to where it is asked to end.
+
+    Raises:
+        GamelakeError: what ended the query, or that it may not start.
+    """
     store = Store(settings.lakehouse.location)
     comments = EventComments(load_games(settings.games_file), store)
     with DeltaTables(settings.lakehouse.location, comments) as tables:
         source = prepare(settings, store, tables)
-        observed = _observed(settings, source)
+        observed = observed_query(settings, source)
         versions = RegisteredVersions(Registry(settings.registry_url), settings.topic)
         with (
             observing(settings.telemetry, observed, settings.kafka) as telemetry,
             telling(settings.lineage, "ingest_events", settings.lakehouse.location, versions) as told,
             keeping_quality(QualityTable(store, settings.stream, comments)) as quality,
+            sessions() as spark,
         ):
-            spark = spark_session(settings.stream, settings.lakehouse.location, settings.spark_jars)
             if settings.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
-            stop = stop_event()
             body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
             lineage = _lineage(settings, source, told, mode)
             lineage.begin(observed.recent)
             body.observer = Several((telemetry, lineage, quality))
             run_until(stop, start(spark, settings, source, body, mode), body)
-            spark.stop()
-    return OK
 
 
 def _lineage(settings: IngestSettings, source: OpenStream, told: Tells, mode: Mode) -> IngestLineage:
     kind = Kind.BATCH if mode is Mode.AVAILABLE_NOW else Kind.STREAMING
-    topic = Topic(settings.kafka.bootstrap_servers, settings.topic)
-    return IngestLineage(told, topic, source.generation.query_id, kind)
+    job = from_kafka(Topic(settings.kafka.bootstrap_servers, settings.topic))
+    return IngestLineage(told, job, source.generation.query_id, kind)
 
 
-def _observed(settings: IngestSettings, source: OpenStream) -> Observed:
+def observed_query(settings: IngestSettings, source: OpenStream) -> Observed:
+    """What the telemetry of a stream has to begin with."""
     return Observed(
         query=settings.stream,
         topic=settings.topic,

@@ -4,26 +4,32 @@ Settings come from GAMELAKE_* variables (docs/settings.md). SIGTERM ends it afte
 """
 
 import argparse
+from functools import partial
+from threading import Event
 
 from gamelake.contracts.games import load_games
+from gamelake.fanout.batch import OpenStream
 from gamelake.fanout.observer import Several
 from gamelake.fanout.quality_keeping import keeping_quality
 from gamelake.fanout.query import Mode, prepare, run_until, start
 from gamelake.files.opening import file_fan_out
 from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables
+from gamelake.lineage.flow import Files, Kind, Topic
+from gamelake.lineage.ingest import IngestLineage, from_files
+from gamelake.lineage.schemas import RegisteredVersions
+from gamelake.lineage.telling import Tells, telling
 from gamelake.program import OK, run, stop_event
 from gamelake.quality.daily import QualityTable
-from gamelake.session import spark_session
+from gamelake.session import Sessions, own_session
 from gamelake.settings.files import FilesSettings
 from gamelake.silver.comments import EventComments
 from gamelake.telemetry.files import FilesTelemetry
 from gamelake.telemetry.listener import ProgressListener
 from gamelake.telemetry.observing import observing
 from gamelake.telemetry.serving import registry_of_process
-from gamelake.telemetry.stream import Observed
-
-_REMEMBERED_BATCHES = 20
+from gamelake.wire.registry import Registry
+from jobs.ingest_events import observed_query
 
 
 def main() -> int:
@@ -33,31 +39,45 @@ def main() -> int:
     mode = Mode.AVAILABLE_NOW if parser.parse_args().available_now else Mode.CONTINUOUS
     settings = FilesSettings.from_env()
     reading = settings.reading
+    sessions = partial(own_session, reading.stream, reading.lakehouse.location, reading.spark_jars)
+    keep_up(settings, sessions, stop_event(), mode)
+    return OK
+
+
+def keep_up(settings: FilesSettings, sessions: Sessions, stop: Event, mode: Mode = Mode.CONTINUOUS) -> None:
+    """Run the query until it is stopped, or has come to where it is asked to end.
+
+    Raises:
+        GamelakeError: what ended the query, or that it may not start.
+    """
+    reading = settings.reading
     store = Store(reading.lakehouse.location)
     comments = EventComments(load_games(reading.games_file), store)
     with DeltaTables(reading.lakehouse.location, comments) as tables:
         source = prepare(reading, store, tables)
-        observed = Observed(
-            query=reading.stream,
-            topic=reading.topic,
-            trigger_seconds=reading.trigger_interval.total_seconds(),
-            positions=source.stream.positions(source.generation),
-            recent=tuple(source.stream.manifests.last(_REMEMBERED_BATCHES)),
-        )
+        observed = observed_query(reading, source)
+        versions = RegisteredVersions(Registry(reading.registry_url), settings.subject.removesuffix("-value"))
         registry = registry_of_process()
         with (
             observing(reading.telemetry, observed, reading.kafka, registry) as telemetry,
+            telling(reading.lineage, "ingest_files", reading.lakehouse.location, versions) as told,
             keeping_quality(QualityTable(store, reading.stream, comments)) as quality,
+            sessions() as spark,
         ):
-            spark = spark_session(reading.stream, reading.lakehouse.location, reading.spark_jars)
             if reading.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
-            stop = stop_event()
             body = file_fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
-            body.observer = Several((telemetry, FilesTelemetry(reading.stream, registry), quality))
+            lineage = _lineage(settings, source, told, mode)
+            lineage.begin(observed.recent)
+            body.observer = Several((telemetry, FilesTelemetry(reading.stream, registry), lineage, quality))
             run_until(stop, start(spark, reading, source, body, mode), body)
-            spark.stop()
-    return OK
+
+
+def _lineage(settings: FilesSettings, source: OpenStream, told: Tells, mode: Mode) -> IngestLineage:
+    kind = Kind.BATCH if mode is Mode.AVAILABLE_NOW else Kind.STREAMING
+    notifications = Topic(settings.reading.kafka.bootstrap_servers, settings.reading.topic)
+    job = from_files(notifications, Files(settings.landing.uri))
+    return IngestLineage(told, job, source.generation.query_id, kind)
 
 
 if __name__ == "__main__":

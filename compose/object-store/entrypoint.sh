@@ -1,13 +1,28 @@
 #!/usr/bin/env bash
-# Starts MinIO with its root key from the secret's file. With bash alone: MinIO's own image has no sed.
+# Starts MinIO with its root key from the secret's file, and with Kafka's topic of notifications as the target FILES.
+# With bash alone: MinIO's own image has no sed.
 set -euo pipefail
-value_of() { # KEY
+value_of() { # SECRET KEY
   local name value
   while IFS=' =' read -r name value || [ -n "$name" ]; do
-    if [ "$name" = "$1" ]; then echo "$value"; fi
-  done </run/secrets/object-store-root
+    if [ "$name" = "$2" ]; then echo "$value"; fi
+  done <"/run/secrets/$1"
 }
-MINIO_ROOT_USER="$(value_of aws_access_key_id)"
-MINIO_ROOT_PASSWORD="$(value_of aws_secret_access_key)"
+MINIO_ROOT_USER="$(value_of object-store-root aws_access_key_id)"
+MINIO_ROOT_PASSWORD="$(value_of object-store-root aws_secret_access_key)"
 export MINIO_ROOT_USER MINIO_ROOT_PASSWORD
+
+# Notifications wait in a folder while Kafka is away: an upload never waits for it.
+export MINIO_NOTIFY_KAFKA_ENABLE_FILES=on
+export MINIO_NOTIFY_KAFKA_BROKERS_FILES="${OBJECT_STORE_KAFKA:-kafka:9092}"
+export MINIO_NOTIFY_KAFKA_TOPIC_FILES=files.notifications
+export MINIO_NOTIFY_KAFKA_SASL_FILES=on
+export MINIO_NOTIFY_KAFKA_SASL_MECHANISM_FILES=plain
+# What its client takes for the oldest broker that it meets; by default one that Kafka 4 no longer talks to.
+export MINIO_NOTIFY_KAFKA_VERSION_FILES=3.6.0
+export MINIO_NOTIFY_KAFKA_QUEUE_DIR_FILES=/notifications
+export MINIO_NOTIFY_KAFKA_QUEUE_LIMIT_FILES=1000000
+MINIO_NOTIFY_KAFKA_SASL_USERNAME_FILES="$(value_of kafka-object-store username)"
+MINIO_NOTIFY_KAFKA_SASL_PASSWORD_FILES="$(value_of kafka-object-store password)"
+export MINIO_NOTIFY_KAFKA_SASL_USERNAME_FILES MINIO_NOTIFY_KAFKA_SASL_PASSWORD_FILES
 exec minio server /data --address :9000 --console-address :9001

@@ -23,7 +23,7 @@ from openlineage.client.naming.dataset import S3, Kafka, LocalFileSystem
 from gamelake.lake.store import Location
 from gamelake.lake.tables import open_table
 from gamelake.lineage.facets import ProtobufSchema, ProtobufSchemasDatasetFacet
-from gamelake.lineage.flow import ColumnOrigin, Place, SchemaVersions, Table, Topic, nothing_known
+from gamelake.lineage.flow import ColumnOrigin, Files, Place, SchemaVersions, Table, Topic, nothing_known
 
 
 class _Column(msgspec.Struct, frozen=True):
@@ -66,14 +66,14 @@ class Datasets:
         """Whether there is such a table yet."""
         return DeltaTable.is_deltatable(self.location.child(table), dict(self.location.options))
 
-    def name(self, what: Topic | Table) -> tuple[str, str]:
+    def name(self, what: Topic | Table | Files) -> tuple[str, str]:
         """Namespace and name. Source: OpenLineage, "Naming Conventions", heading "Dataset naming"."""
         naming: Kafka | S3 | LocalFileSystem
         if isinstance(what, Topic):
             host, _, port = what.bootstrap_servers.split(",")[0].rpartition(":")
             naming = Kafka(host or port, port, what.name)
         else:
-            parts = urlsplit(self.location.child(what.path))
+            parts = urlsplit(what.uri if isinstance(what, Files) else self.location.child(what.path))
             if parts.scheme == "s3":
                 naming = S3(parts.netloc, parts.path.lstrip("/"))
             else:
@@ -86,6 +86,8 @@ class Datasets:
             facets["gamelake_protobuf"] = self._schemas(place.schema_ids)
         if isinstance(place.what, Topic):
             return {**facets, "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("TOPIC")}
+        if isinstance(place.what, Files):
+            return {**facets, "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("FILE")}
         path = place.what.path
         if path not in self._known:
             self._known[path] = self._table_facets(place.what)

@@ -43,6 +43,13 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Files:
+    """A bucket or folder of files, by its URI."""
+
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnOrigin:
     """A column of the table `source` that bears on another one."""
 
@@ -71,7 +78,7 @@ class Place:
         layout: changes with the table's columns, for whoever wants that to be told.
     """
 
-    what: Topic | Table
+    what: Topic | Table | Files
     schema_ids: frozenset[int] = frozenset()
     columns: tuple[DerivedColumn, ...] = ()
     row_origins: tuple[ColumnOrigin, ...] = ()

@@ -1,15 +1,34 @@
-"""What the fan-out's query tells of its lineage: one topic in, every table that a batch reaches out."""
+"""What the fan-out's queries tell of their lineage: a topic, and files, in; every table that a batch reaches out."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gamelake.lake.manifest import BatchManifest, TableFiles
-from gamelake.lineage.flow import Flow, Kind, Place, Table, Topic
+from gamelake.lineage.flow import Files, Flow, Kind, Place, Table, Topic
 from gamelake.lineage.telling import Tells
 from gamelake.naming import BRONZE_EVENTS
 from gamelake.telemetry.harmless import harmless
 
-_DESCRIPTION = "Reads the event topic and fans it out into bronze, one silver table per game, and the dead letters."
+
+@dataclass(frozen=True, slots=True)
+class WayIn:
+    """A job that fans events out, and what it reads."""
+
+    name: str
+    description: str
+    reads: tuple[Topic | Files, ...]
+
+
+def from_kafka(topic: Topic) -> WayIn:
+    """The job that reads the topic of events."""
+    description = "Reads the event topic and fans it out into bronze, one silver table per game, and the dead letters."
+    return WayIn("ingest_events", description, (topic,))
+
+
+def from_files(notifications: Topic, landing: Files) -> WayIn:
+    """The job that reads the files that notifications name."""
+    description = "Reads the files that notifications name, into the tables that Kafka's events are in."
+    return WayIn("ingest_files", description, (notifications, landing))
 
 
 @dataclass(slots=True)
@@ -17,7 +36,7 @@ class IngestLineage:
     """Is told of a query's batches, as `BatchObserver` says, and of the last ones of the run before."""
 
     tells: Tells
-    topic: Topic
+    job: WayIn
     query: str
     kind: Kind
     _written: dict[str, Place] = field(default_factory=dict)
@@ -52,10 +71,10 @@ class IngestLineage:
         bronze = Place(what=Table(BRONZE_EVENTS), schema_ids=read, layout="")
         outputs = {**self._written, **({BRONZE_EVENTS: bronze} if BRONZE_EVENTS in self._written else {})}
         return Flow(
-            job="ingest_events",
-            description=_DESCRIPTION,
+            job=self.job.name,
+            description=self.job.description,
             kind=self.kind,
             query=self.query,
-            inputs=(Place(what=self.topic, schema_ids=read),),
+            inputs=tuple(Place(what=each, schema_ids=read) for each in self.job.reads),
             outputs=tuple(outputs[path] for path in sorted(outputs)),
         )

@@ -8,8 +8,7 @@ from typing import Self
 from gamelake.settings.gold import GoldSettings
 from gamelake.settings.kpis import KpiSettings
 from gamelake.settings.live_ops import LiveOpsSettings
-
-_PORT, _HEARTBEAT = "GAMELAKE_METRICS_PORT", "GAMELAKE_HEARTBEAT_FILE"
+from gamelake.settings.shared import shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,17 +27,7 @@ class AnswersSettings:
             SettingsError: a variable is missing or malformed.
         """
         return cls(
-            gold=GoldSettings.from_env(_for(variables, "gold", 0)),
-            kpis=KpiSettings.from_env(_for(variables, "kpis", 1)),
-            live_ops=LiveOpsSettings.from_env(_for(variables, "live_ops", 2)),
+            gold=GoldSettings.from_env(shared(variables, "gold", 0)),
+            kpis=KpiSettings.from_env(shared(variables, "kpis", 1)),
+            live_ops=LiveOpsSettings.from_env(shared(variables, "live_ops", 2)),
         )
-
-
-def _for(variables: Mapping[str, str], job: str, number: int) -> Mapping[str, str]:
-    """The variables with ports one after the other, and a file for each job."""
-    changed = dict(variables)
-    if (port := variables.get(_PORT, "")).isdigit():
-        changed[_PORT] = str(int(port) + number)
-    if file := variables.get(_HEARTBEAT):
-        changed[_HEARTBEAT] = f"{file}.{job}"
-    return changed

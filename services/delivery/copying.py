@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from gamelake.errors import KafkaUnavailableError
 from gamelake.lake.store import Store
+from gamelake.telemetry.heartbeat import Heartbeat
 from services.delivery.parcel import Parcel
 from services.delivery.settings import DeliverySettings
 
@@ -29,6 +30,7 @@ class Copying:
     def __init__(self, settings: DeliverySettings, store: Store) -> None:
         self._settings = settings
         self._store = store
+        self._heartbeat = Heartbeat(settings.heartbeat_file)
         self._parcels: dict[int, Parcel] = {}
         self._consumer = Consumer(
             {
@@ -54,6 +56,7 @@ class Copying:
                 for message in self._consumer.consume(_AT_ONCE, _LOOK_SECONDS):
                     self._take(message)
                 self._deliver([parcel for parcel in self._parcels.values() if self._is_due(parcel)])
+                self._heartbeat.beat()
             self._deliver(list(self._parcels.values()))
         except KafkaException as error:
             raise KafkaUnavailableError(f"the topic '{self._settings.topic}' can't be copied: {error}") from error

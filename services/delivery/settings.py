@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Self
 
 from gamelake.kafka import KafkaAccess
@@ -25,6 +26,7 @@ class DeliverySettings:
     group: str
     most_bytes: int
     longest: timedelta
+    heartbeat_file: Path | None = None
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -42,4 +44,5 @@ class DeliverySettings:
             group=env.optional("GAMELAKE_DELIVERY_GROUP", "delivery"),
             most_bytes=env.whole("GAMELAKE_DELIVERY_MIB", 8, 1, 128) * MIB,
             longest=timedelta(seconds=env.number("GAMELAKE_DELIVERY_SECONDS", 60, 0.1, 900)),
+            heartbeat_file=env.path("GAMELAKE_HEARTBEAT_FILE"),
         )

@@ -76,6 +76,8 @@ def _begin_on_a_new_disk(_: Ground) -> None:
     compose("up", "--no-deps", "create-topics")
     compose("stop", "ingest-events", "answers")
     run_job("ingest-events", "rebuild_checkpoint", "--new-topic")
+    notifications = ("--env", "GAMELAKE_STREAM=ingest_files", "--env", "GAMELAKE_TOPIC=files.notifications")
+    run_job("ingest-events", "rebuild_checkpoint", "--new-topic", options=notifications)
     run_job("answers", "rebuild_checkpoint", "--new-topic", options=("--env", "GAMELAKE_STREAM=live_ops"))
     compose("start", "ingest-events", "answers")
 

@@ -10,7 +10,7 @@ from minio.credentials import Credentials  # type: ignore[attr-defined] # it nam
 
 from gamelake.program import OK, run
 from services.provision.changes import Changes
-from services.provision.declared_buckets import DeclaredBuckets, UserSpec, load_buckets
+from services.provision.declared_buckets import BucketSpec, DeclaredBuckets, UserSpec, load_buckets
 from services.provision.object_store import FoundUser, ObjectStore, read_key
 from services.provision.patience import wait_for
 from services.provision.settings import BucketsSettings
@@ -36,7 +36,7 @@ def main() -> int:
 def bring_buckets_in_line(
     store: ObjectStore, declared: DeclaredBuckets, found: frozenset[str], changes: Changes
 ) -> None:
-    """Make the buckets that are missing; none keeps versions."""
+    """Make the buckets that are missing; none keeps versions, some let objects expire or tell of new ones."""
     for bucket in declared.buckets:
         if bucket.name not in found:
             store.create_bucket(bucket.name)
@@ -44,8 +44,18 @@ def bring_buckets_in_line(
         elif store.keeps_versions(bucket.name):
             store.keep_no_versions(bucket.name)
             changes.note(f"{bucket.name} keeps no versions any more; those that it has stay")
+        _align_bucket(store, bucket, changes)
     for name in sorted(found - {bucket.name for bucket in declared.buckets}):
         changes.left_alone(f"the bucket {name}, which the file does not name")
+
+
+def _align_bucket(store: ObjectStore, bucket: BucketSpec, changes: Changes) -> None:
+    if bucket.expires_days is not None and store.expires_days(bucket.name) != bucket.expires_days:
+        store.let_expire(bucket.name, bucket.expires_days)
+        changes.note(f"objects of {bucket.name} expire after {bucket.expires_days} days")
+    if bucket.tells is not None and store.tells(bucket.name) != bucket.tells:
+        store.tell_of(bucket.name, bucket.tells)
+        changes.note(f"{bucket.name} tells {bucket.tells.target} of new objects")
 
 
 def bring_policies_in_line(store: ObjectStore, declared: DeclaredBuckets, changes: Changes) -> None:

@@ -17,10 +17,22 @@ BucketName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,47}$")]
 
 
+class TellsOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whom a bucket tells of new objects: a target that the store was started with, and of which objects."""
+
+    target: Annotated[str, msgspec.Meta(pattern=r"^[A-Z][A-Z0-9]{0,31}$")]
+    prefix: str = ""
+
+
 class BucketSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One bucket, which keeps no old versions: Delta has its own, and what VACUUM deletes must be gone."""
+    """One bucket, which keeps no old versions: Delta has its own, and what VACUUM deletes must be gone.
+
+    Its objects go by themselves after `expires_days`, if that is said.
+    """
 
     name: BucketName
+    expires_days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
+    tells: TellsOf | None = None
 
 
 class UserSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,23 +10,26 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from minio import Minio
-from minio.commonconfig import ENABLED
+from minio.commonconfig import ENABLED, Filter
 from minio.credentials import Credentials, StaticProvider  # type: ignore[attr-defined] # it names no exports
 from minio.error import InvalidResponseError, MinioAdminException, S3Error, ServerError
+from minio.lifecycleconfig import Expiration, LifecycleConfig, Rule
 from minio.minioadmin import MinioAdmin
+from minio.notificationconfig import NotificationConfig, PrefixFilterRule, QueueConfig
 from minio.versioningconfig import SUSPENDED, VersioningConfig
 from urllib3 import PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 
 from gamelake.errors import SettingsError
 from gamelake.lake.credentials import shared_credentials
-from services.provision.declared_buckets import Policy
+from services.provision.declared_buckets import Policy, TellsOf
 from services.provision.errors import ServiceRefusedError, ServiceSilentError
 
 ANSWER = timedelta(seconds=20)
 _WRONG_KEY = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _NOT_YET = frozenset({"XMinioServerNotInitialized", "ServiceUnavailable", "SlowDown", "InternalError"})
 _NO_SUCH_POLICY = "XMinioAdminNoSuchPolicy"
+_NEW_OBJECTS = "s3:ObjectCreated:*"
 T = TypeVar("T")
 
 
@@ -74,6 +77,38 @@ class ObjectStore:
     def keep_no_versions(self, bucket: str) -> None:
         """Keep nothing of what is overwritten or deleted from now on."""
         _asked("suspend versioning", lambda: self._s3.set_bucket_versioning(bucket, VersioningConfig(SUSPENDED)))
+
+    def expires_days(self, bucket: str) -> int | None:
+        """After how many days the objects of a bucket go by themselves, None if they stay."""
+        found = _asked("show what expires", lambda: self._s3.get_bucket_lifecycle(bucket))
+        ages = [rule.expiration.days for rule in found.rules if rule.expiration] if found else []
+        return ages[0] if ages else None
+
+    def let_expire(self, bucket: str, days: int) -> None:
+        """Have the objects of a bucket go by themselves when they are so old."""
+        rule = Rule(ENABLED, rule_id="expire", rule_filter=Filter(prefix=""), expiration=Expiration(days=days))
+        _asked("let objects expire", lambda: self._s3.set_bucket_lifecycle(bucket, LifecycleConfig([rule])))
+
+    def tells(self, bucket: str) -> TellsOf | None:
+        """Whom a bucket tells of new objects, None if nobody."""
+        found = _asked("show notifications", lambda: self._s3.get_bucket_notification(bucket))
+        for each in found.queue_config_list or ():
+            prefix = each.prefix_filter_rule.value if each.prefix_filter_rule else ""
+            return TellsOf(target=str(each.queue).split(":")[-2], prefix=prefix)
+        return None
+
+    def tell_of(self, bucket: str, whom: TellsOf) -> None:
+        """Have a bucket tell of new objects."""
+        queue = QueueConfig(
+            queue=f"arn:minio:sqs::{whom.target}:kafka",
+            events=[_NEW_OBJECTS],
+            config_id="new-objects",
+            prefix_filter_rule=PrefixFilterRule(whom.prefix) if whom.prefix else None,
+        )
+        _asked(
+            f"tell {whom.target} of new objects",
+            lambda: self._s3.set_bucket_notification(bucket, NotificationConfig(queue_config_list=[queue])),
+        )
 
     def policy(self, name: str) -> str | None:
         """The text of a policy, None if there is none."""

@@ -47,10 +47,6 @@ NOT_TOLD_HERE = {
     "gamelake_live_ops_observed_ratio": "an hour of events, from which the next is expected",
     "gamelake_quality_rows_unjudged_total": "a column of a type that a rule can't judge",
     "gamelake_quality_rows_dropped_total": "a rule that drops rows, of which there is none",
-    "gamelake_files_named_total": "the job that reads files, which the stack does not run yet",
-    "gamelake_files_notifications_passed_over_total": "the same",
-    "gamelake_files_bytes_total": "the same",
-    "gamelake_files_records_total": "the same",
 }
 
 

@@ -20,9 +20,10 @@ STREAMS, CATALOG_STATE = "lakehouse/_gamelake/streams", "lakehouse/_gamelake/cat
 KPIS, LIVE_OPS = "lakehouse/_gamelake/kpis", "lakehouse/_gamelake/streams/live_ops"
 SILVER, GOLD, LINEAGE = "lakehouse/silver", "lakehouse/gold", "lakehouse/lineage"
 METASTORE = "catalog/silver"
+INCOMING, DELIVERED = "landing/incoming", "landing/delivered"
 STATES = frozenset({STREAMS, CATALOG_STATE, KPIS, LIVE_OPS})
-PLACES = TABLES | STATES | {LINEAGE, METASTORE}
-LAKEHOUSE = PLACES - {METASTORE}
+LAKEHOUSE = TABLES | STATES | {LINEAGE}
+PLACES = LAKEHOUSE | {METASTORE, INCOMING, DELIVERED}
 
 ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
     {
@@ -32,7 +33,7 @@ ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
     }
 )
 RIGHTS: tuple[tuple[str, Mapping[str, Set[str]]], ...] = (
-    ("ingest-events", {"read": LAKEHOUSE, "put": LAKEHOUSE, "delete": STATES}),
+    ("ingest-events", {"read": LAKEHOUSE | {INCOMING, DELIVERED}, "put": LAKEHOUSE, "delete": STATES}),
     (
         "answers",
         {
@@ -43,8 +44,10 @@ RIGHTS: tuple[tuple[str, Mapping[str, Set[str]]], ...] = (
     ),
     ("upkeep", {"read": LAKEHOUSE, "put": TABLES | {LINEAGE}, "delete": TABLES | {LINEAGE}}),
     ("privacy", {"read": LAKEHOUSE, "put": LAKEHOUSE, "delete": LAKEHOUSE}),
-    ("trino", {"read": PLACES, "put": {METASTORE}, "delete": {METASTORE}}),
-    ("catalog", {"read": PLACES, "put": {CATALOG_STATE}, "delete": {CATALOG_STATE}}),
+    ("delivery", {"read": frozenset(), "put": {DELIVERED}, "delete": frozenset()}),
+    ("uploads", {"read": frozenset(), "put": {INCOMING}, "delete": frozenset()}),
+    ("trino", {"read": LAKEHOUSE | {METASTORE}, "put": {METASTORE}, "delete": {METASTORE}}),
+    ("catalog", {"read": LAKEHOUSE | {METASTORE}, "put": {CATALOG_STATE}, "delete": {CATALOG_STATE}}),
 )
 
 

@@ -24,6 +24,8 @@ KAFKA = (
     "kafka-offers",
     "kafka-simulator",
     "kafka-upkeep",
+    "kafka-object-store",
+    "kafka-delivery",
 )
 OBJECT_STORE = (
     "object-store-root",
@@ -33,6 +35,8 @@ OBJECT_STORE = (
     "object-store-trino",
     "object-store-catalog",
     "object-store-upkeep",
+    "object-store-delivery",
+    "object-store-uploads",
 )
 POSTGRES = ("postgres-registry", "postgres-vault")
 KEYS = ("ingest-keys", "vault-keys")

@@ -10,9 +10,9 @@ from gamelake.gold.refresh import GoldRefresh, Outcome, Refreshed
 from gamelake.gold.rounds import Failed
 from gamelake.lake.manifest import BatchManifest, TableFiles
 from gamelake.lineage import erasure
-from gamelake.lineage.flow import Flow, Influence, Kind, Place, SchemaVersion, Table, Topic
+from gamelake.lineage.flow import Files, Flow, Influence, Kind, Place, SchemaVersion, Table, Topic
 from gamelake.lineage.gold import GoldLineage, derived_columns, flow_of
-from gamelake.lineage.ingest import IngestLineage
+from gamelake.lineage.ingest import IngestLineage, from_files, from_kafka
 from gamelake.lineage.options import LineageOptions
 from gamelake.lineage.schemas import RegisteredVersions
 from gamelake.maintenance.erasure_records import ErasedTable, ErasureDone
@@ -71,7 +71,7 @@ def batch(number: int, *entries: tuple[str, str, tuple[int, ...]]) -> BatchManif
 
 def test_only_a_batch_with_a_new_table_or_schema_is_told_of() -> None:
     heard = Heard()
-    lineage = IngestLineage(heard, Topic("kafka:9092", "events"), "q", Kind.STREAMING)
+    lineage = IngestLineage(heard, from_kafka(Topic("kafka:9092", "events")), "q", Kind.STREAMING)
     archery, bingo = ("silver/archery_events", "{}", (1,)), ("silver/bingo_events", "{}", (1,))
 
     lineage.begin([batch(0, archery)])
@@ -89,11 +89,23 @@ def test_only_a_batch_with_a_new_table_or_schema_is_told_of() -> None:
 
 def test_bronze_has_the_schemas_of_all_tables() -> None:
     heard = Heard()
-    lineage = IngestLineage(heard, Topic("kafka:9092", "events"), "q", Kind.STREAMING)
+    lineage = IngestLineage(heard, from_kafka(Topic("kafka:9092", "events")), "q", Kind.STREAMING)
 
     lineage.begin([batch(0, ("bronze/events", "{}", ()), ("silver/a_events", "{}", (1,)), ("silver/b", "{}", (3,)))])
 
     assert heard.flows[0].outputs[0].schema_ids == {1, 3}
+
+
+def test_the_job_that_reads_files_comes_from_its_notifications_and_from_where_files_land() -> None:
+    heard = Heard()
+    job = from_files(Topic("kafka:9092", "files.notifications"), Files("s3://landing"))
+
+    IngestLineage(heard, job, "q", Kind.STREAMING).begin([batch(0, ("silver/archery_events", "{}", (1,)))])
+
+    (flow,) = heard.flows
+    assert flow.job == "ingest_files"
+    assert [place.what for place in flow.inputs] == [Topic("kafka:9092", "files.notifications"), Files("s3://landing")]
+    assert [place.schema_ids for place in flow.inputs] == [{1}, {1}]
 
 
 def test_a_gold_column_comes_from_the_columns_that_its_sql_names() -> None:

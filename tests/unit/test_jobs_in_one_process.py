@@ -1,0 +1,93 @@
+"""Several jobs in one process: they start and end together, and the first failure is the process's."""
+
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from gamelake.errors import DataLossError, TransientError
+from gamelake.program import again_and_again, together
+from gamelake.settings.answers import AnswersSettings
+from gamelake.settings.both_ways_in import BothWaysInSettings
+
+VARIABLES = {
+    "GAMELAKE_LAKEHOUSE": "file:///lake",
+    "GAMELAKE_GAMES_FILE": "games.yaml",
+    "GAMELAKE_BOOTSTRAP_SERVERS": "127.0.0.1:9092",
+    "GAMELAKE_TOPIC": "events",
+    "GAMELAKE_REGISTRY_URL": "http://127.0.0.1:8081",
+    "GAMELAKE_METRICS_PORT": "9110",
+    "GAMELAKE_HEARTBEAT_FILE": "/tmp/heartbeat",  # noqa: S108 # a name, and no file
+    "GAMELAKE_LANDING": "file:///landing",
+}
+
+
+def test_the_end_of_one_job_has_the_others_end_and_its_error_is_raised() -> None:
+    stop, ended = Event(), []
+
+    def patient() -> None:
+        stop.wait(30)
+        ended.append("patient")
+
+    def failing() -> None:
+        raise TransientError("the store is away")
+
+    with pytest.raises(TransientError, match="the store is away"):
+        together({"gold": patient, "kpis": failing}, stop)
+    assert ended == ["patient"]
+
+
+def test_all_end_when_they_are_asked_to() -> None:
+    stop = Event()
+    stop.set()
+
+    together({"gold": lambda: None, "kpis": lambda: None}, stop)
+
+
+def test_a_job_beside_a_more_important_one_begins_anew_whatever_ended_it_and_the_pauses_grow() -> None:
+    stop, begun, errors = Event(), [], iter([TransientError("away"), DataLossError("gone"), ValueError("odd")])
+
+    def failing() -> None:
+        begun.append(1)
+        if error := next(errors, None):
+            raise error
+        stop.set()
+
+    again_and_again(failing, stop, pauses=[0.001, 0.002])
+
+    assert len(begun) == 4
+
+
+def test_a_job_beside_a_more_important_one_does_not_begin_again_once_all_are_to_end() -> None:
+    stop, begun = Event(), []
+
+    def failing() -> None:
+        begun.append(1)
+        stop.set()
+        raise TransientError("away")
+
+    again_and_again(failing, stop, pauses=[3600])
+
+    assert len(begun) == 1
+
+
+def test_each_job_has_a_port_and_a_sign_of_life_of_its_own() -> None:
+    settings = AnswersSettings.from_env(VARIABLES)
+
+    telemetry = (settings.gold.telemetry, settings.kpis.telemetry, settings.live_ops.reading.telemetry)
+    assert [each.metrics_port for each in telemetry] == [9110, 9111, 9112]
+    assert [each.heartbeat_file for each in telemetry] == [
+        Path("/tmp/heartbeat.gold"),  # noqa: S108 # a name, and no file
+        Path("/tmp/heartbeat.kpis"),  # noqa: S108 # the same
+        Path("/tmp/heartbeat.live_ops"),  # noqa: S108 # the same
+    ]
+
+
+def test_both_ways_in_read_topics_of_their_own_under_names_of_their_own() -> None:
+    settings = BothWaysInSettings.from_env(VARIABLES)
+
+    assert (settings.events.stream, settings.events.topic) == ("ingest_events", "events")
+    assert (settings.files.reading.stream, settings.files.reading.topic) == ("ingest_files", "files.notifications")
+    assert settings.events.telemetry.metrics_port == 9110
+    assert settings.files.reading.telemetry.metrics_port == 9111
+    assert settings.files.reading.telemetry.heartbeat_file == Path("/tmp/heartbeat.files")  # noqa: S108 # a name
