@@ -76,7 +76,12 @@ def measure(workload: Workload, files: int, events: int) -> dict[str, float]:
 def _write(folder: Path, number: int, events: int) -> int:
     path = folder / _key(number)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.write_bytes(gzip.compress("\n".join(_lines(number, events)).encode(), compresslevel=1))
+    return path.write_bytes(content(number, events))
+
+
+def content(number: int, events: int) -> bytes:
+    """A file of so many events, compressed; other numbers are other events."""
+    return gzip.compress("\n".join(_lines(number, events)).encode(), compresslevel=1)
 
 
 def _key(number: int) -> str:

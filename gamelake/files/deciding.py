@@ -86,7 +86,7 @@ class FilesDecider:
             tables=(*agreed.tables, *addition(store, agreed.accounts)),
             dead_letters=added_up(report.dead_letters for report in reports),
             duplicates=added_up(report.duplicates for report in reports),
-            events=(*_remembered(store, chosen, dedup), *(each.events for each in reports if each.events is not None)),
+            events=(*remembered(store, chosen, dedup), *(each.events for each in reports if each.events is not None)),
             judged=msgspec.structs.replace(together(report.judged for report in reports), refused=self.rules.refused),
             files=_taken(chosen, agreed.accounts),
         )
@@ -165,7 +165,7 @@ def _offsets(notifications: pa.Table) -> tuple[OffsetRange, ...]:
     return joined_offsets(taken for batch in notifications.to_batches() for taken in offset_ranges(batch))
 
 
-def _remembered(store: Store, chosen: Chosen, dedup: DedupPlan) -> Iterator[EventsFile]:
+def remembered(store: Store, chosen: Chosen, dedup: DedupPlan) -> Iterator[EventsFile]:
     """The identities of what was taken, written for the batches to come."""
     if chosen.taken is None or chosen.keys is None or not len(chosen.taken):
         return
