@@ -187,6 +187,28 @@ def test_a_bucket_keeps_no_versions(declared: Declared) -> None:
     assert declared.lines == ["buckets: nothing to change"]
 
 
+def test_a_bucket_lets_objects_go_and_tells_of_new_ones_as_declared_and_what_was_undone_is_put_right(
+    declared: Declared,
+) -> None:
+    (declared.folder / "buckets.yaml").write_text(
+        f"buckets: [{{name: {declared.name}, expires_days: 3, tells: {{target: FILES, prefix: in/}}}}]\n"
+        f"users: [{{name: {declared.name}, policy: {declared.name}}}]\n"
+    )
+    made = [
+        f"buckets: objects of {declared.name} expire after 3 days",
+        f"buckets: {declared.name} tells FILES of new objects",
+    ]
+
+    assert declared.provision() == 0, declared.errors
+    assert declared.lines[1:3] == made
+    assert declared.provision() == 0
+    assert declared.lines == ["buckets: nothing to change"]
+    declared.store.client.delete_bucket_notification(declared.name)
+    declared.store.client.delete_bucket_lifecycle(declared.name)
+    assert declared.provision() == 0
+    assert declared.lines == made
+
+
 def test_a_wrong_root_key_is_told_at_once(declared: Declared) -> None:
     declared.provision()
     text = "[default]\naws_access_key_id = gamelake-root\naws_secret_access_key = 0123456789abcdef\n"

@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do
 
 from gamelake.errors import ContractError
 from services.provision.access_rules import AccessRule, declared_rules
-from services.provision.declared_buckets import Policy, load_buckets
+from services.provision.declared_buckets import Policy, TellsOf, load_buckets
 from services.provision.declared_databases import Right, load_databases
 from services.provision.declared_subjects import Compatibility, load_subjects
 from services.provision.declared_topics import load_topics
@@ -42,6 +42,8 @@ A_TOPIC = "topics:\n  - name: events\n    partitions: 6\n    retention_hours: 1\
         (load_topics, A_TOPIC + A_TOPIC.replace("topics:\n", ""), 5, "'events' is listed twice"),
         (load_topics, "topics: []\n", 1, "length >= 1"),
         (load_buckets, "buckets: [{name: lakehouse, versioning: on}]\n", 1, "unknown key 'versioning'"),
+        (load_buckets, "buckets: [{name: abc, expires_days: 0}]\n", 1, ">= 1"),
+        (load_buckets, "buckets: [{name: abc, tells: {target: files}}]\n", 1, "matching regex"),
         (load_buckets, "buckets: [{name: Lakehouse}]\n", 1, "matching regex"),
         (load_buckets, "buckets:\n  - name: abc\nusers:\n  - {name: abc, policy: none}\n", 4, "no policies/none.json"),
         (load_buckets, "buckets:\n  - name: a-b-c\n  - name: a-b-c\n", 3, "'a-b-c' is listed twice"),
@@ -73,6 +75,7 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
     by_user = {user: {rule for rule in declared_rules(declared) if rule.principal == user} for user in USERS}
     assert {topic.name: topic.partitions for topic in declared.topics} == {
         "events": 6,
+        "files.notifications": 4,
         "live-ops.player-state": 6,
         "live-ops.signals": 1,
     }
@@ -83,7 +86,15 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
             AccessRule(writer, AclOperation.DESCRIBE, ResourceType.TOPIC, "events"),
             AccessRule(writer, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
         }
-    assert by_user["User:ingest-events"] == reading("User:ingest-events", "spark-kafka-", "events")
+    ways_in = ("events", "files.notifications")
+    assert by_user["User:ingest-events"] == reading("User:ingest-events", "spark-kafka-", *ways_in)
+    assert by_user["User:delivery"] == reading("User:delivery", "delivery", "events")
+    for teller in ("User:object-store", "User:upkeep"):
+        assert by_user[teller] - seeing_how_long_events_are_kept(teller) == {
+            AccessRule(teller, AclOperation.WRITE, ResourceType.TOPIC, "files.notifications"),
+            AccessRule(teller, AclOperation.DESCRIBE, ResourceType.TOPIC, "files.notifications"),
+            AccessRule(teller, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
+        }
     feeds = ("live-ops.player-state", "live-ops.signals")
     assert by_user["User:live-ops"] == reading("User:live-ops", "spark-kafka-", "events") | {
         AccessRule("User:live-ops", AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
@@ -93,13 +104,22 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
             for operation in (AclOperation.WRITE, AclOperation.DESCRIBE)
         ),
     }
-    assert by_user["User:upkeep"] == {
-        AccessRule("User:upkeep", AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "events")
-    }
+    assert by_user["User:upkeep"] >= seeing_how_long_events_are_kept("User:upkeep")
+    assert not by_user["User:object-store"] & seeing_how_long_events_are_kept("User:object-store")
     assert by_user["User:offers"] == reading("User:offers", "offers-", *feeds)
 
 
-USERS = ("User:ingest", "User:simulator", "User:ingest-events", "User:live-ops", "User:offers", "User:upkeep")
+USERS = tuple(
+    f"User:{name}"
+    for name in (
+        *("ingest", "simulator", "ingest-events", "live-ops", "offers"),
+        *("upkeep", "object-store", "delivery"),
+    )
+)
+
+
+def seeing_how_long_events_are_kept(user: str) -> set[AccessRule]:
+    return {AccessRule(user, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "events")}
 
 
 def reading(user: str, groups: str, *topics: str) -> set[AccessRule]:
@@ -145,7 +165,10 @@ def test_the_stacks_databases_are_the_registrys_and_the_vaults() -> None:
 def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
     declared = load_buckets(COMPOSE / "object-store" / "buckets.yaml")
 
-    assert [bucket.name for bucket in declared.buckets] == ["lakehouse", "catalog"]
+    assert [bucket.name for bucket in declared.buckets] == ["lakehouse", "catalog", "landing"]
+    (landing,) = (bucket for bucket in declared.buckets if bucket.name == "landing")
+    assert landing.tells == TellsOf(target="FILES", prefix="incoming/")
+    assert landing.expires_days is not None
     assert {user.name: user.policy for user in declared.users} == {
         "ingest-events": "ingest-events",
         "answers": "answers",
@@ -153,6 +176,8 @@ def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
         "trino": "trino",
         "catalog": "catalog",
         "upkeep": "upkeep",
+        "delivery": "delivery",
+        "uploads": "uploads",
     }
     assert {policy.name for policy in declared.policies} == {user.policy for user in declared.users}
 
