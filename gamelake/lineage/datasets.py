@@ -75,7 +75,8 @@ class Datasets:
         else:
             parts = urlsplit(what.uri if isinstance(what, Files) else self.location.child(what.path))
             if parts.scheme == "s3":
-                naming = S3(parts.netloc, parts.path.lstrip("/"))
+                # A whole bucket has no key, and a dataset has a name.
+                naming = S3(parts.netloc, parts.path.lstrip("/") or "/")
             else:
                 naming = LocalFileSystem(unquote(parts.path))
         return naming.get_namespace(), naming.get_name()

@@ -16,7 +16,7 @@ from gamelake.errors import ContractError, GamelakeError
 from gamelake.lake.store import Location, Store
 from gamelake.lineage import telling as telling_module
 from gamelake.lineage.datasets import Datasets
-from gamelake.lineage.flow import Flow, Kind, Place, Table, Topic, tables
+from gamelake.lineage.flow import Files, Flow, Kind, Place, Table, Topic, tables
 from gamelake.lineage.options import LineageOptions
 from gamelake.lineage.table import EventRow, EventTable
 from gamelake.lineage.telling import Telling, Untold, telling
@@ -259,6 +259,14 @@ def _telling(open_sender: Callable[[], _Broken]) -> Telling:
     told = Telling(open_sender, 3_600)
     told.start()
     return told
+
+
+def test_a_bucket_or_folder_of_files_has_a_name_too() -> None:
+    datasets = Datasets(Location(uri="s3://lakehouse/live"))
+
+    assert datasets.name(Files("s3://landing")) == ("s3://landing", "/")
+    assert datasets.name(Files("file:///srv/landing"))[1] == "/srv/landing"
+    assert "schema" not in datasets.read(Place(what=Files("s3://landing"))).facets
 
 
 def test_a_place_in_a_bucket_is_named_as_openlineage_names_it() -> None:
