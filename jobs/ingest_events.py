@@ -42,8 +42,14 @@ def main() -> int:
     return OK
 
 
-def keep_up(settings: IngestSettings, sessions: Sessions, stop: Event, mode: Mode = Mode.CONTINUOUS) -> None:
-    """Run the query until it is stopped, or has come to where it is asked to end.
+def keep_up(
+    settings: IngestSettings,
+    sessions: Sessions,
+    stop: Event,
+    mode: Mode = Mode.CONTINUOUS,
+    running: Event | None = None,
+) -> None:
+    """Run the query until it is stopped, or has come to where it is asked to end; `running` is set once it runs.
 
     Raises:
         GamelakeError: what ended the query, or that it may not start.
@@ -66,7 +72,10 @@ def keep_up(settings: IngestSettings, sessions: Sessions, stop: Event, mode: Mod
             lineage = _lineage(settings, source, told, mode)
             lineage.begin(observed.recent)
             body.observer = Several((telemetry, lineage, quality))
-            run_until(stop, start(spark, settings, source, body, mode), body)
+            query = start(spark, settings, source, body, mode)
+            if running is not None:
+                running.set()
+            run_until(stop, query, body)
 
 
 def _lineage(settings: IngestSettings, source: OpenStream, told: Tells, mode: Mode) -> IngestLineage:
