@@ -66,6 +66,7 @@ class FilesDecider:
     rules: RulesInForce
     events: Sibling
     cores: int
+    remembered: int
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
         """Read and write all files that a batch's notifications name; commit nothing.
@@ -106,6 +107,7 @@ class FilesDecider:
             seed=dedup.seed,
             silver=handle.version() if handle else None,
             uncommitted=_silver_files(last) if last is not None and is_behind else (),
+            remembered=self.remembered,
         )
 
     def _agreed(self, records: DataFrame, chosen: Chosen, dedup: DedupPlan) -> _Agreed:

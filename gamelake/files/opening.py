@@ -40,5 +40,6 @@ def file_fan_out(settings: FilesSettings, source: OpenStream, store: Store, core
         rules=found.rules,
         events=events,
         cores=cores,
+        remembered=reading.dedup.events,
     )
     return FanOut(source, decider, found.breaker, Failpoints(reading.kill), window, events)

@@ -60,6 +60,7 @@ class Twins:
         seed: of the identities.
         silver: the version of silver/events that is looked into; None if there is no such table.
         uncommitted: data files that will be in silver, and may not be in that version.
+        remembered: so many of silver's events a worker process may keep from batch to batch.
     """
 
     folder: str
@@ -67,6 +68,7 @@ class Twins:
     seed: str
     silver: int | None
     uncommitted: tuple[FileEntry, ...] = ()
+    remembered: int = 20_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,11 @@
-"""Which events silver has, of the times that files speak of: only data files whose times overlap are read."""
+"""Which events silver has, of the times that files speak of: only data files whose times overlap are read.
 
+A worker process keeps what it has read from task to task: a data file never changes, and as long as all that were read
+are still live, what they hold is in silver.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,27 +24,62 @@ from gamelake.silver.routing import NOWHERE, Router
 
 _GAME, _ID, _TIME = "game_name", "event_id", "event_time"
 _FOR_EVER = 2**63 - 1
+_READERS = 8
+
+
+@dataclass(slots=True)
+class _Memory:
+    """The events of data files, and the paths of these files."""
+
+    known: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
+    read: set[str] = field(default_factory=set)
+
+
+# One for all tasks that a worker process runs, of one lakehouse and seed.
+_memories: dict[tuple[str, str], _Memory] = {}
+
+
+def forget() -> None:
+    """Begin as a worker process that has just started does."""
+    _memories.clear()
 
 
 @dataclass
 class SilverIds:
-    """The ids of a version of silver/events, None if there is no such table, and of some files besides."""
+    """The ids of a version of silver/events, None if there is no such table, and of some files besides.
+
+    `remembered` is how many events may be kept from task to task; a task that needs more reads more.
+    """
 
     store: Store
     version: int | None
     uncommitted: tuple[FileEntry, ...]
     router: Router
     identities: Identities
-    _known: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
-    _read: set[str] = field(default_factory=set)
+    remembered: int
 
     def have(self, events: Events, first: int, last: int) -> Flags:
         """Which events silver has; all of them happened from `first` to `last` (microseconds)."""
-        for file in self._overlapping(first, last):
-            if file.path not in self._read:
-                self._known.add(self._events(file))
-                self._read.add(file.path)
-        return self._known.have(events)
+        memory = self._memory
+        self._read([file for file in self._overlapping(first, last) if file.path not in memory.read])
+        return memory.known.have(events)
+
+    @cached_property
+    def _memory(self) -> _Memory:
+        """What earlier tasks have read, unless one of the files is gone, and what it held maybe with it."""
+        key = (self.store.location.uri, self.identities.seed)
+        memory = _memories.get(key)
+        live = {file.path for file, _, _ in self._files} | {file.path for file in self.uncommitted}
+        if memory is None or len(memory.known) > self.remembered or not memory.read <= live:
+            forget()
+            memory = _memories[key] = _Memory()
+        return memory
+
+    def _read(self, files: Sequence[FileEntry]) -> None:
+        with ThreadPoolExecutor(min(max(len(files), 1), _READERS)) as pool:
+            for file, events in zip(files, pool.map(self._events, files), strict=True):
+                self._memory.known.add(events)
+                self._memory.read.add(file.path)
 
     @cached_property
     def _files(self) -> list[tuple[FileEntry, int, int]]:

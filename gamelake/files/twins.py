@@ -29,7 +29,7 @@ class TwinFilter:
         self._plan = plan
         self._store = store
         self._identities = Identities(plan.seed)
-        self._silver = SilverIds(store, plan.silver, plan.uncommitted, router, self._identities)
+        self._silver = SilverIds(store, plan.silver, plan.uncommitted, router, self._identities, plan.remembered)
         self._taken = KnownEvents(ANY_TIME)
         if claimed:
             self._taken.add(Events.unpack(claimed))

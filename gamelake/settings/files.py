@@ -46,6 +46,8 @@ class FilesSettings:
                 **variables,
                 "GAMELAKE_STREAM": env.optional("GAMELAKE_FILES_STREAM", "ingest_files"),
                 "GAMELAKE_TOPIC": env.optional("GAMELAKE_NOTIFICATIONS_TOPIC", NOTIFICATIONS),
+                # Spark asks Kafka for the topic's ends all the time otherwise, and files are not that many.
+                "GAMELAKE_TRIGGER_SECONDS": str(env.number("GAMELAKE_FILES_TRIGGER_SECONDS", 1, 0, 86_400)),
                 "GAMELAKE_MAX_OFFSETS_PER_TRIGGER": str(env.whole("GAMELAKE_FILES_PER_BATCH", 5_000, 1, 10**6)),
             }
         )

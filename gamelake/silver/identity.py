@@ -28,6 +28,7 @@ class Identities:
     """The identities of events of one stream; the seed is known to the lakehouse and to no sender."""
 
     def __init__(self, seed: str) -> None:
+        self.seed = seed
         size = (1 + _WORDS) * _HASHES
         key = hashlib.shake_256(f"gamelake event identity {seed}".encode()).digest(8 * size)
         self._offset, *rest = np.frombuffer(key, "<u8").reshape(1 + _WORDS, _HASHES)
