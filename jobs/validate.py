@@ -2,7 +2,8 @@
 
 Great Expectations judges on Spark; what each expectation came to is kept in gold/validations, and shown as Data Docs.
 With --hold the gold tables of a game stay as they are while something critical is wrong with its silver. Exits with 1
-if an expectation failed. Settings come from GAMELAKE_* variables (docs/settings.md); GAMELAKE_RULES names the rules.
+if an expectation failed that weighs more than `info`. Settings come from GAMELAKE_* variables (docs/settings.md);
+GAMELAKE_RULES names the rules.
 """
 
 import argparse
@@ -23,13 +24,14 @@ from gamelake.quality.rules import load_rules
 from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
 from gamelake.quality.suites.docs_site import build_docs
 from gamelake.quality.suites.holding import Holding
+from gamelake.quality.suites.hops import TableHops, hops_of_accounts, judge_hops
 from gamelake.quality.suites.results import keep
 from gamelake.quality.suites.running import Outcome, Validations
 from gamelake.quality.suites.told import as_text, in_short
-from gamelake.quality.tables.findings import Status
 from gamelake.session import own_session
 from gamelake.settings import ValidationSettings
 from gamelake.silver.comments import EventComments
+from gamelake.validation.accounts import accounts, batches_since
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +57,15 @@ def main() -> int:
         for game, found in lakehouse_day.judge(spark, games, validations):
             settle(game, found)
             outcomes += found
+        if not arguments.games:
+            hops = [*hops_of_accounts(accounts(store)), *TableHops(store, spark, day).hops(batches_since(store, day))]
+            outcomes += judge_hops(validations, spark, hops)
     print(as_text(outcomes))
     if not arguments.dry_run:
         keep(store, day, now, outcomes, EventComments(load_games(settings.tables.games_file), store))
         print(f"Data Docs: {build_docs(validations, arguments.docs)}")
     print(f"{day}: {in_short(outcomes)}")
-    return FAILED if any(each.status is Status.FAILED for each in outcomes) else OK
+    return FAILED if any(each.is_failure for each in outcomes) else OK
 
 
 def _rules(settings: ValidationSettings, store: Store) -> CheckedRules:

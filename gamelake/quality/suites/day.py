@@ -15,8 +15,8 @@ from gamelake.lake.tables import open_table
 from gamelake.naming import SILVER_EVENTS, game_table
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
 from gamelake.quality.suites.counting import CountBroken, GameTable
-from gamelake.quality.suites.frames import counted
-from gamelake.quality.suites.game_day import judge_findings, judge_rules, said_of
+from gamelake.quality.suites.frames import counts_of
+from gamelake.quality.suites.game_day import Counted, counted_by_game, judge_findings, judge_rules
 from gamelake.quality.suites.running import Outcome, Validations
 from gamelake.quality.suites.told import in_short
 from gamelake.quality.tables.checks import GameChecks
@@ -37,17 +37,16 @@ class LakehouseDay:
     ) -> Iterator[tuple[str, Sequence[Outcome]]]:
         """Judge games one after the other; gives each with what its suites came to."""
         count = CountBroken(self.store.location, self.rules, self._tables(games))
-        with counted(spark, count) as counts:
-            said = said_of(counts)
-            log.info("%s rows of %d games counted", f"{sum(each.rows for each in said.values()):,}", len(said))
-            for game in games:
-                findings = list(GameChecks(self.store, game, self.day).findings())
-                outcomes = [
-                    *judge_rules(validations, game, self.rules.rules, counts, said.get(game)),
-                    *judge_findings(validations, spark, game, findings),
-                ]
-                log.info("%s: %s", game, in_short(outcomes))
-                yield game, outcomes
+        counted = counted_by_game(counts_of(spark, count), self.rules.rules)
+        log.info("%s rows of %d games counted", f"{sum(each.rows for each in counted.values()):,}", len(counted))
+        for game in games:
+            findings = list(GameChecks(self.store, game, self.day).findings())
+            outcomes = [
+                *judge_rules(validations, spark, game, self.rules.rules, counted.get(game, Counted())),
+                *judge_findings(validations, spark, game, findings),
+            ]
+            log.info("%s: %s", game, in_short(outcomes))
+            yield game, outcomes
 
     def _tables(self, games: Sequence[str]) -> Mapping[str, GameTable]:
         day, location = self.day.isoformat(), self.store.location

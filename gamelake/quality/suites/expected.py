@@ -8,10 +8,14 @@ from gamelake.quality.tables.findings import Bounds, Finding
 
 
 class Weight(StrEnum):
-    """How much it weighs that an expectation fails: what is critical may hold gold back."""
+    """How much it weighs that an expectation fails.
+
+    What is critical may hold gold back, what is a warning makes the run fail too; the rest is told and counted.
+    """
 
     CRITICAL = "critical"
     WARNING = "warning"
+    INFO = "info"
 
 
 class SuiteName(StrEnum):
@@ -65,7 +69,7 @@ def expected_of_rule(rule: Rule) -> Expected:
     return Expected(
         name=rule.name,
         bounds=_NONE,
-        weight=Weight.WARNING if rule.severity is Severity.WARN else Weight.CRITICAL,
+        weight=Weight.INFO if rule.severity is Severity.WARN else Weight.CRITICAL,
         expect=rule.expect,
         owner=rule.owner,
         why=rule.why,

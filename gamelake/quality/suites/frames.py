@@ -1,9 +1,8 @@
 """Figures as Spark has them: what suites judge."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DoubleType, StructField, StructType
 
 from gamelake.quality.suites.counting import GAME, ROWS, SAMPLES, UNJUDGED, CountBroken
@@ -11,16 +10,13 @@ from gamelake.quality.suites.counting import GAME, ROWS, SAMPLES, UNJUDGED, Coun
 _MOST_TASKS = 2_000
 
 
-@contextmanager
-def counted(spark: SparkSession, count: CountBroken) -> Iterator[DataFrame]:
-    """The counts of all games' files, made in one job and kept until the end of the block."""
+def counts_of(spark: SparkSession, count: CountBroken) -> list[Row]:
+    """The counts of all games' files, each made in a task."""
     tasks = count.tasks()
-    spread = spark.createDataFrame(tasks).repartition(min(max(1, len(tasks)), _MOST_TASKS))
-    frame = spread.mapInArrow(count, _ddl(count)).persist()  # type: ignore[arg-type] # a callable object, which pickles
-    try:
-        yield frame
-    finally:
-        frame.unpersist()
+    if not len(tasks):
+        return []
+    spread = spark.createDataFrame(tasks).repartition(min(len(tasks), _MOST_TASKS))
+    return spread.mapInArrow(count, _ddl(count)).collect()
 
 
 def figures(spark: SparkSession, observed: Mapping[str, float]) -> DataFrame:

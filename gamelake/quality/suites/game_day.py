@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Row, SparkSession
 
 from gamelake.naming import game_table
 from gamelake.quality.rules import RuleSet
@@ -16,39 +16,41 @@ from gamelake.quality.tables.findings import Finding, Status
 
 
 @dataclass(slots=True)
-class Said:
-    """What the tasks say of a game beside their counts: its rows, broken rows by rule, and what could not be judged."""
+class Counted:
+    """What the tasks have counted of a game: rows, by rule those that break it, some of them, and what had no verdict."""
 
     rows: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
     samples: dict[str, str] = field(default_factory=dict)
     unjudged: Counter[str] = field(default_factory=Counter)
 
 
-def said_of(counts: DataFrame) -> Mapping[str, Said]:
-    """By game what the tasks say; this is where Spark counts."""
-    found: dict[str, Said] = {}
-    for row in counts.select(GAME, ROWS, SAMPLES, UNJUDGED).collect():
-        said = found.setdefault(row[GAME], Said())
-        said.rows += row[ROWS]
-        said.samples = {**row[SAMPLES], **said.samples}
-        said.unjudged.update({name: int(rows) for name, rows in row[UNJUDGED].items()})
+def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, Counted]:
+    """The counts of all files, by game."""
+    found: dict[str, Counted] = {}
+    for row in counts:
+        counted = found.setdefault(row[GAME], Counted())
+        counted.rows += row[ROWS]
+        counted.broken.update({rule.name: row[rule.name] or 0 for rule in rules.rules})
+        counted.samples = {**row[SAMPLES], **counted.samples}
+        counted.unjudged.update({name: int(rows) for name, rows in row[UNJUDGED].items()})
     return found
 
 
 def judge_rules(
-    validations: Validations, game: str, rules: RuleSet, counts: DataFrame, said: Said | None
+    validations: Validations, spark: SparkSession, game: str, rules: RuleSet, counted: Counted
 ) -> Iterator[Outcome]:
     """Judge a game's rows by the rules; without rows of the day, or where a rule can't judge some, that is said."""
-    said = said or Said()
-    judged = [rule for rule in rules.of(game) if said.rows and not said.unjudged[rule.name]]
+    judged = [rule for rule in rules.of(game) if counted.rows and not counted.unjudged[rule.name]]
     suite = _suite(SuiteName.RULES, game, [expected_of_rule(rule) for rule in judged])
     for rule in rules.of(game):
         if rule not in judged:
-            unjudged = said.unjudged[rule.name]
+            unjudged = counted.unjudged[rule.name]
             detail = f"its columns have other types in {unjudged} rows" if unjudged else "there are no rows of the day"
             yield _skipped(suite, expected_of_rule(rule), detail)
-    for outcome in validations.judge(suite, counts.where(counts[GAME] == game)) if judged else ():
-        yield outcome.with_detail(_place(said.samples.get(outcome.expected.name, "")))
+    batch = figures(spark, {rule.name: counted.broken[rule.name] for rule in judged}) if judged else None
+    for outcome in validations.judge(suite, batch) if batch is not None else ():
+        yield outcome.with_detail(_place(counted.samples.get(outcome.expected.name, "")))
 
 
 def judge_findings(

@@ -22,13 +22,13 @@ import great_expectations as gx  # as said above
 from great_expectations.core import ExpectationSuite, ExpectationValidationResult
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.core.run_identifier import RunIdentifier
-from great_expectations.data_context import EphemeralDataContext
+from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
-from great_expectations.expectations import ExpectColumnSumToBeBetween
+from great_expectations.expectations.core.expect_column_sum_to_be_between import ExpectColumnSumToBeBetween
 from great_expectations.expectations.metadata_types import FailureSeverity
 
 log = logging.getLogger(__name__)
@@ -48,6 +48,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def with_detail(self, detail: str) -> "Outcome":
         """The same with more said about it, where it could be judged."""
         return self if self.status is Status.SKIPPED else msgspec.structs.replace(self, detail=detail)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it failed, and somebody has to look."""
+        return self.status is Status.FAILED and self.expected.weight is not Weight.INFO
 
     @property
     def is_critical(self) -> bool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from gamelake.quality.suites.expected import Weight
 from gamelake.quality.suites.running import Outcome
 from gamelake.quality.tables.findings import Status
 
@@ -22,8 +23,9 @@ def as_text(outcomes: Sequence[Outcome]) -> str:
 def in_short(outcomes: Sequence[Outcome]) -> str:
     """The same in a few words."""
     counts = Counter(each.status for each in outcomes)
-    critical = sum(each.is_critical for each in outcomes)
-    failed = f"{counts[Status.FAILED]} failed" + (f" ({critical} of them critical)" if critical else "")
+    weights = Counter(each.expected.weight for each in outcomes if each.status is Status.FAILED)
+    told = ", ".join(f"{weights[each]} {each.value}" for each in Weight if weights[each])
+    failed = f"{counts[Status.FAILED]} failed" + (f" ({told})" if told else "")
     return f"{counts[Status.PASSED]} passed, {failed}, {counts[Status.SKIPPED]} skipped"
 
 

@@ -29,6 +29,10 @@ _LARGEST_SHIFT = 0.25
 _SHIFTING = ("event_name", "platform", "app_version")
 _SLACK_SECONDS = 3600
 _DAY_SECONDS = 86_400
+# Of rows that two tables should share so many are named.
+_NAMED = 3
+# Of a usual day at least so many rows were taken in before it was over.
+_IN_TIME_SHARE = 0.5
 # An hour with fewer rows may well have none for once.
 _BUSY_ROWS = 10
 _MICROSECONDS = 1_000_000
@@ -47,7 +51,8 @@ class GameChecks:
     def findings(self) -> Iterator[Finding]:
         """Run all of them."""
         handle = open_table(self.store.location, self.table)
-        self._give("rows", self.table, handle)
+        self._give("all_rows", self.table, handle)
+        self._leave_out_late_days(handle)
         yield self._unique()
         yield self._volume()
         yield self._freshness()
@@ -56,6 +61,18 @@ class GameChecks:
         yield self._gold()
         yield self._drift(handle)
         yield from (self._shift(column) for column in _SHIFTING if column in schema_of(handle).names)
+
+    def _leave_out_late_days(self, handle: DeltaTable) -> None:
+        """Make `rows` of the day and of those before it that are like a day.
+
+        Of a day before the game's first one there are only events that came late: it says nothing of a usual day.
+        """
+        at_once = f"{_IN_TIME_SHARE} * count(*) <= count(*) FILTER (coalesce(ingest_time::DATE <= event_date, true))"
+        usual = f"HAVING {at_once}" if "ingest_time" in schema_of(handle).names else ""
+        self._connection.execute(
+            f"CREATE VIEW rows AS SELECT * FROM all_rows WHERE event_date = DATE '{self.day}' OR event_date IN "  # noqa: S608 # constants
+            f"(SELECT event_date FROM all_rows WHERE event_date < DATE '{self.day}' GROUP BY 1 {usual})"
+        )
 
     @property
     def table(self) -> str:
@@ -115,7 +132,7 @@ class GameChecks:
     def _hours(self) -> Finding:
         """Hours without a row that were never nearly empty on the days before."""
         found = self._ask(
-            f"SELECT hour, min(n) FILTER (event_date < DATE '{self.day}'), count(*) FILTER (event_date < "  # noqa: S608 # constants
+            f"SELECT hour, coalesce(min(n) FILTER (event_date < DATE '{self.day}'), 0), count(*) FILTER (event_date < "  # noqa: S608 # constants
             f"DATE '{self.day}'), count(*) FILTER (event_date = DATE '{self.day}') FROM (SELECT event_date, "
             f"epoch_us(event_time) // {_HOUR} % 24 AS hour, count(*) AS n FROM rows GROUP BY ALL) GROUP BY 1 ORDER BY 1"
         )
@@ -135,7 +152,28 @@ class GameChecks:
             f"SELECT count(*) FROM shared WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
             "AND game_name IN (SELECT DISTINCT game_name FROM rows)"
         )
-        return self._finding("rows_are_in_silver_events", theirs, Bounds(mine, mine), expected=mine)
+        detail = "" if mine == theirs else self._differing()
+        return self._finding("rows_are_in_silver_events", theirs, Bounds(mine, mine), expected=mine, detail=detail)
+
+    def _differing(self) -> str:
+        """Hours and coordinates of some rows that only one of the two tables has, where rows have coordinates."""
+        wanted = "SELECT date_part('hour', event_time), kafka_partition, kafka_offset"
+        mine = f"{wanted} FROM rows WHERE event_date = DATE '{self.day}'"  # constants
+        theirs = (
+            f"{wanted} FROM shared WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
+            "AND game_name IN (SELECT game_name FROM rows)"
+        )
+        try:
+            lost = self._ask(f"({mine} EXCEPT ALL {theirs}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
+            added = self._ask(f"({theirs} EXCEPT ALL {mine}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
+        except duckdb.BinderException:
+            return ""
+        named = (("missing there", lost), ("missing here", added))
+        return "; ".join(
+            f"{word}: {', '.join(f'{partition}:{offset} of {hour:02}:00' for hour, partition, offset in rows)}"
+            for word, rows in named
+            if rows
+        )
 
     def _gold(self) -> Finding:
         """The events that gold counts per player, against silver as it was when gold last looked."""
