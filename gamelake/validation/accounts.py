@@ -9,7 +9,7 @@ from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange
 from gamelake.lake.store import Store
 from gamelake.maintenance.books import Books, balance, streams_of
 from gamelake.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of
-from gamelake.quality.suites.hops import Accounts, Stretch, Taken
+from gamelake.quality.suites.books import Accounts, Stretch, Taken
 
 # A batch that was decided is in its tables within seconds, or its job was killed.
 _LOOKS, _PAUSE_SECONDS = 3, 5.0

@@ -17,7 +17,7 @@ from gamelake.quality.tables.findings import Finding, Status
 
 @dataclass(slots=True)
 class Counted:
-    """What the tasks have counted of a game: rows, by rule those that break it, some of them, and what had no verdict."""
+    """What the tasks have counted of a game: its rows, and by rule those that break it, and those without a verdict."""
 
     rows: int = 0
     broken: Counter[str] = field(default_factory=Counter)

@@ -3,8 +3,6 @@
 The sums are those of manifests and logs; where single records are looked for, tables are joined by coordinates.
 """
 
-import sys
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +13,7 @@ from pyspark.sql import functions as sf
 from gamelake.lake.listing import has_log
 from gamelake.lake.store import Store
 from gamelake.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
+from gamelake.quality.suites.books import Accounts, Taken, unexplained_of
 from gamelake.quality.suites.expected import Expected, Suite, SuiteName, Weight
 from gamelake.quality.suites.frames import figures
 from gamelake.quality.suites.running import Outcome, Validations
@@ -30,42 +29,6 @@ _SETTLED_IN = {
     QUARANTINE: ("kafka_partition", "kafka_offset"),
     DEAD_LETTERS: _COORDINATES,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
-    """What manifests and logs say of a whole lakehouse; rows are those of the tables and those that erasures took out.
-
-    Attributes:
-        records: by the offsets that were taken, and in the files.
-        settled: rows of silver, dead letters, duplicates, quarantined and dropped rows together.
-        games_rows: of all games' silver tables.
-        problems: what does not add up, each in a line.
-    """
-
-    records: int
-    settled: int
-    bronze_rows: int
-    games_rows: int
-    shared_rows: int
-    problems: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Coordinates that follow each other, both ends included."""
-
-    partition: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A batch: which coordinates it took, and how many of them may stand in bronze alone: duplicates, dropped rows."""
-
-    stretches: tuple[Stretch, ...]
-    in_bronze_alone: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +89,12 @@ class TableHops:
         """Records in bronze that came to nothing that their batch has told of."""
         lost = [(int(row[0]), int(row[1])) for row in self._unsettled().limit(_MOST_LOOKED_AT).collect()]
         unexplained = unexplained_of(lost, batches)
-        named = ", ".join(f"{partition}:{offset}" for partition, offset in unexplained[:_NAMED])
+        named = ", ".join(f"{partition}:{offset}" for partition, offset in unexplained.among[:_NAMED])
         return Hop(
             "bronze_records_came_to_something",
             "a record of bronze is in silver, quarantine or dead letters, or was told to be a duplicate or dropped",
-            len(unexplained),
-            f"such as {named} (partition:offset)" if named else "",
+            unexplained.count,
+            f"among them {named} (partition:offset)" if named else "",
         )
 
     def _unsettled(self) -> DataFrame:
@@ -155,20 +118,3 @@ class TableHops:
 
     def _table(self, table: str) -> DataFrame:
         return self.spark.read.format("delta").load(self.store.location.child(table))
-
-
-def unexplained_of(lost: Sequence[tuple[int, int]], batches: Sequence[Taken]) -> list[tuple[int, int]]:
-    """Of coordinates that stand in bronze alone those of batches that told of fewer; sorted.
-
-    Which of a batch's records were its duplicates nobody has noted: all of the batch are given. One of a batch that is
-    not known any more is taken for explained.
-    """
-    by_batch: dict[int, list[tuple[int, int]]] = {}
-    ordered = sorted(
-        (each.partition, each.first, each.last, at) for at, of in enumerate(batches) for each in of.stretches
-    )
-    for partition, offset in sorted(lost):
-        place = bisect_right(ordered, (partition, offset, sys.maxsize, 0)) - 1
-        if place >= 0 and ordered[place][0] == partition and offset <= ordered[place][2]:
-            by_batch.setdefault(ordered[place][3], []).append((partition, offset))
-    return sorted(each for at, found in by_batch.items() if len(found) > batches[at].in_bronze_alone for each in found)
