@@ -67,12 +67,13 @@ class GameChecks:
 
         Of a day before the game's first one there are only events that came late: it says nothing of a usual day.
         """
-        at_once = f"{_IN_TIME_SHARE} * count(*) <= count(*) FILTER (coalesce(ingest_time::DATE <= event_date, true))"
-        usual = f"HAVING {at_once}" if "ingest_time" in schema_of(handle).names else ""
-        self._connection.execute(
-            f"CREATE VIEW rows AS SELECT * FROM all_rows WHERE event_date = DATE '{self.day}' OR event_date IN "  # noqa: S608 # constants
-            f"(SELECT event_date FROM all_rows WHERE event_date < DATE '{self.day}' GROUP BY 1 {usual})"
+        in_time = "ingest_time::DATE <= event_date" if "ingest_time" in schema_of(handle).names else "true"
+        usual = self._ask(
+            f"SELECT event_date FROM all_rows WHERE event_date < DATE '{self.day}' GROUP BY 1 "  # noqa: S608 # constants
+            f"HAVING {_IN_TIME_SHARE} * count(*) <= count(*) FILTER (coalesce({in_time}, true))"
         )
+        days = ", ".join(f"DATE '{day}'" for day in (self.day, *(day for (day,) in usual)))
+        self._connection.execute(f"CREATE VIEW rows AS SELECT * FROM all_rows WHERE event_date IN ({days})")  # noqa: S608 # days
 
     @property
     def table(self) -> str:
