@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 
 import msgspec
+from obstore.exceptions import PermissionDeniedError
 
 from gamelake.lake.store import Store
 from gamelake.naming import HOLDS_FOLDER, hold_path
@@ -48,17 +49,18 @@ def holds(store: Store, now: datetime) -> Mapping[str, Hold]:
     """The holds that are in force, by game; one that can't be read is said, and holds."""
     found = {}
     for path in store.paths(HOLDS_FOLDER):
-        content = store.get(path)
-        hold = None if content is None else _read(path, content, now)
+        hold = _read(store, path, now)
         if hold is not None and not hold.is_over(now):
             found[hold.game] = hold
     return found
 
 
-def _read(path: str, content: bytes, now: datetime) -> Hold:
+def _read(store: Store, path: str, now: datetime) -> Hold | None:
+    """A hold; None if it was released meanwhile."""
     try:
-        return msgspec.json.decode(content, type=Hold)
-    except msgspec.DecodeError as error:
+        content = store.get(path)
+        return None if content is None else msgspec.json.decode(content, type=Hold)
+    except (msgspec.DecodeError, PermissionDeniedError) as error:
         log.warning("%s can't be read: %s", path, error)
         game = path.rpartition("/")[2].removesuffix(".json")
         return Hold(game=game, by="nobody knows", since=now, day=now.date(), why="the hold can't be read")
