@@ -28,7 +28,7 @@ players_to_kafka := --target kafka --bootstrap-servers kafka:9092 --kafka-creden
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify bench bench-front-door bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack drill backup restore-backup down
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify quality bench bench-front-door bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack drill backup restore-backup down
 
 ##@ Start here
 
@@ -56,6 +56,13 @@ gold: setup ## Bring the gold tables up to date, once (GAMELAKE_LAKEHOUSE=<URI>,
 
 verify: setup ## Prove that every record is accounted for (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
 	@$(with_java) $(python) -m jobs.verify
+
+# The tables of make demo are a day old tomorrow only: of those the newest day is taken.
+day := $(or $(DAY),$(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),newest))
+quality: setup ## Validate a day by Great Expectations: DAY=<YYYY-MM-DD, newest> G="<games, all>" DOCS=<folder, build/data-docs> HOLD=1: hold gold back
+	@$(with_java) GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_RULES=quality/rules GAMELAKE_SPARK_JARS=build/jars/spark \
+	  PYSPARK_PYTHON=$(python) $(python) -m jobs.validate $(G) $(if $(day),--day $(day)) $(if $(DOCS),--docs '$(DOCS)') \
+	  $(if $(HOLD),--hold)
 
 bench: setup ## Measure the figures that the README states
 	@$(with_java) $(python) -m benchmarks
@@ -168,7 +175,7 @@ restore-backup: setup ## Put a backup into an empty platform, after asking: B=<i
 lock: $(environment) ## Bring the two lock files (a desk's, the images') in line with pyproject.toml
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
-	@$(compile) --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
+	@$(compile) --extra quality --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
 
 clean: ## Remove tables, streams' state, logs and the stack's data, after asking (YES=1: without, DRY_RUN=1: only say what)
 	@compose/clean.sh

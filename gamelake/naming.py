@@ -12,11 +12,14 @@ RELEASED = "quarantine/replayed"
 GOLD = "gold"
 QUALITY = "gold/quality"
 TABLE_CHECKS = "gold/table_checks"
+VALIDATIONS = "gold/validations"
 LINEAGE_EVENTS = "lineage/events"
 
 
 # Held by a stream that settles a batch while another stream writes the same tables.
 SETTLING_LEASE = "_gamelake/leases/settling"
+# One object for each game whose gold is held back.
+HOLDS_FOLDER = "_gamelake/holds"
 
 
 class Layer(StrEnum):
@@ -50,6 +53,11 @@ def gold_table(game: str, aggregate: str) -> str:
 def clone_table(clone: str, table: str) -> str:
     """The table of a clone that is made of another one."""
     return f"{Layer.CLONES}/{clone}_{table.rpartition('/')[2]}"
+
+
+def hold_path(game: str) -> str:
+    """By whom and why a game's gold tables are held back."""
+    return f"{HOLDS_FOLDER}/{game}.json"
 
 
 def rules_path(fingerprint: str) -> str:

@@ -20,7 +20,7 @@ _EXIT_CODES: tuple[tuple[type[GamelakeError], int], ...] = ((StartupError, 2), (
 _PAUSES = (15.0, 30.0, 60.0, 120.0, 300.0)
 
 # Libraries that tell of each call.
-_TALKATIVE = ("httpx2", "openlineage", "py4j", "sqlglot")
+_TALKATIVE = ("great_expectations", "httpx2", "openlineage", "py4j", "sqlglot")
 
 log = logging.getLogger(__name__)
 

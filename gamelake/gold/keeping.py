@@ -84,6 +84,8 @@ class Keeper:
         for refresh, result in zip(due, results, strict=True):
             if isinstance(result, Failed):
                 log.error("%s is not up to date: %s", result.table, result.reason)
+            elif refresh.held:
+                log.warning("%s is held back %s", refresh.table, refresh.held)
             self._observer.looked_at(refresh, result)
         seconds = time.monotonic() - started
         self._observer.round_done(seconds)

@@ -37,6 +37,7 @@ class Outcome(StrEnum):
     MERGED = "merged"
     PARTITIONS = "partitions"
     REBUILT = "rebuilt"
+    HELD = "held"
 
 
 class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +52,7 @@ class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class GoldRefresh:
-    """One gold table and what it is made of."""
+    """One gold table and what it is made of; `held` is why it is to stay as it is, empty if it isn't."""
 
     location: Location
     source: str
@@ -59,6 +60,7 @@ class GoldRefresh:
     definition: Definition
     threads: int = 1
     comments: Comments = NO_COMMENTS
+    held: str = ""
 
     def __call__(self) -> Refreshed:
         """Bring the table up to date.
@@ -67,6 +69,8 @@ class GoldRefresh:
             ContractError: the aggregate asks for a column that silver lacks, or can't be kept exact.
             StoreError: another writer was faster each time: a gold table has one.
         """
+        if self.held:
+            return Refreshed(table=self.table, outcome=Outcome.HELD)
         started = time.perf_counter()
         for _ in range(_ATTEMPTS):
             done = self._once()

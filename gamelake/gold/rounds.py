@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -13,6 +13,7 @@ from gamelake.errors import GamelakeError
 from gamelake.gold.comments import aggregate_comments
 from gamelake.gold.definition import Definition, define
 from gamelake.gold.refresh import GoldRefresh, Refreshed
+from gamelake.lake.holds import Hold, holds
 from gamelake.lake.listing import games_of
 from gamelake.lake.store import Store
 
@@ -48,15 +49,18 @@ class GoldTables:
 
     def now(self) -> list[GoldRefresh]:
         """Those of each game that has a silver table, listed or not, and those of all games together."""
-        games = games_of(self._store)
+        games, held = games_of(self._store), holds(self._store, datetime.now(UTC))
         of_all = [each for each in self._definitions if each.spec.over is Over.ALL_GAMES]
         pairs = [(each, game) for game in games for each in self._definitions if each not in of_all]
-        return [self._table(definition, game) for definition, game in (*pairs, *((each, "") for each in of_all))]
+        tables = (*pairs, *((each, "") for each in of_all))
+        return [self._table(definition, game, held.get(game)) for definition, game in tables]
 
-    def _table(self, definition: Definition, game: str) -> GoldRefresh:
+    def _table(self, definition: Definition, game: str, hold: Hold | None) -> GoldRefresh:
         spec = definition.spec
         comments = aggregate_comments(self._contract, spec, game)
-        return GoldRefresh(self._store.location, spec.source(game), spec.table(game), definition, comments=comments)
+        held = f"since {hold.since:%Y-%m-%d %H:%M} by {hold.by}: {hold.why}" if hold else ""
+        source, table = spec.source(game), spec.table(game)
+        return GoldRefresh(self._store.location, source, table, definition, comments=comments, held=held)
 
 
 @dataclass(slots=True)

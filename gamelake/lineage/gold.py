@@ -13,6 +13,7 @@ from gamelake.lineage.telling import Tells
 from gamelake.telemetry.harmless import harmless
 
 _DIALECT = "duckdb"
+_NOTHING_NEW = frozenset({Outcome.NO_SOURCE, Outcome.HELD})
 
 
 @dataclass(slots=True)
@@ -27,7 +28,7 @@ class GoldLineage:
     @harmless
     def looked_at(self, refresh: GoldRefresh, result: object) -> None:
         """A table that is up to date has its lineage told at the end of the round."""
-        if isinstance(result, Refreshed) and result.outcome is not Outcome.NO_SOURCE:
+        if isinstance(result, Refreshed) and result.outcome not in _NOTHING_NEW:
             key = (refresh.table, refresh.definition.fingerprint)
             if key not in self._flows:
                 self._flows[key] = flow_of(refresh, self.kind)

@@ -11,6 +11,7 @@ from gamelake.settings.kpis import KpiSettings
 from gamelake.settings.lakehouse import LakehouseSettings
 from gamelake.settings.person import PersonSettings
 from gamelake.settings.tables import TableSettings
+from gamelake.settings.validation import ValidationSettings
 from gamelake.settings.vault import VaultKeysSettings, VaultSettings
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "LakehouseSettings",
     "PersonSettings",
     "TableSettings",
+    "ValidationSettings",
     "VaultKeysSettings",
     "VaultSettings",
 ]

@@ -11,7 +11,7 @@ from gamelake.telemetry.harmless import harmless
 from gamelake.telemetry.heartbeat import Heartbeat
 from gamelake.telemetry.metrics import Definition, Kind
 
-FAILED = "failed"
+FAILED, HELD = "failed", "held"
 
 
 class GoldMetric(Enum):
@@ -40,7 +40,7 @@ class GoldMetric(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What became of one table in a round; `outcome` is FAILED where it stayed as it was."""
+    """What became of one table in a round; `outcome` is FAILED or HELD where it stayed as it was."""
 
     table: str
     outcome: str
@@ -67,7 +67,7 @@ class GoldTelemetry:
         """A round has come to a table."""
         self._refreshes.labels(look.outcome).inc()
         self._interval.labels(look.table).set(look.every.total_seconds())
-        if look.outcome == FAILED:
+        if look.outcome in (FAILED, HELD):
             # From the start, so that a table that never succeeds is behind too.
             self._refreshed.labels(look.table)
             return

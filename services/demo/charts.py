@@ -140,6 +140,13 @@ def dead_letters(summary: Summary) -> ET.Element:
     return bar_list("Dead letters by reason", bars)
 
 
+def broken_rules(summary: Summary) -> ET.Element:
+    """Which rules rows broke."""
+    found = sorted(summary.broken_rules.items(), key=lambda item: -item[1])
+    bars = [Bar(rule, count, f"{count:,} rows: {rule}") for rule, count in found]
+    return bar_list("Rows that broke a rule", bars)
+
+
 def _seconds(batch: BatchFigures) -> float:
     return batch.decide_seconds + batch.commit_seconds
 
@@ -155,6 +162,7 @@ ALL = (
     freshness,
     rows_per_game,
     dead_letters,
+    broken_rules,
     memory,
     events_played,
     bookings,

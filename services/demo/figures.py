@@ -151,6 +151,7 @@ class Summary:
     """All figures of a run.
 
     Args:
+        broken_rules: so many rows broke which rule, whatever became of them.
         freshness_once_running: of the rows that arrived after the first commit, when no row waited for a start.
     """
 
@@ -165,6 +166,7 @@ class Summary:
     games: tuple[GameFigures, ...]
     key_figures: KeyFigures
     dead_letters: Mapping[str, int]
+    broken_rules: Mapping[str, int]
     batches: tuple[BatchFigures, ...]
     samples: tuple[Sample, ...]
 

@@ -51,6 +51,7 @@ def summarise(options: Options, places: Places, seed: int, recording: Recording)
         games=tuple(_games(recording, contract, delays, after)),
         key_figures=key_figures(places.lakehouse, [manifest for _, manifest in recording.batches]),
         dead_letters=dict(sorted(_dead_letters(recording).items())),
+        broken_rules=dict(sorted(_broken_rules(recording).items())),
         batches=batches,
         samples=recording.samples,
     )
@@ -168,3 +169,11 @@ def _game(name: str, entries: list[TableFiles], rows_in_table: int, freshness: F
 
 def _dead_letters(recording: Recording) -> Mapping[str, int]:
     return sum((Counter(line.dead_letters) for line, _ in recording.batches), Counter[str]())
+
+
+def _broken_rules(recording: Recording) -> Mapping[str, int]:
+    broken = Counter[str]()
+    for _, manifest in recording.batches:
+        for each in manifest.judged.counts:
+            broken[each.rule] += each.broken
+    return broken

@@ -20,7 +20,7 @@ from gamelake.lake.listing import has_log
 from gamelake.lake.store import Store
 from gamelake.lake.tables import open_table
 from gamelake.naming import SILVER_EVENTS, game_table, gold_table
-from gamelake.quality.tables.findings import Finding, Status
+from gamelake.quality.tables.findings import Bounds, Finding, Status
 
 _HISTORY, _LEAST_HISTORY = 7, 3
 _LEAST_VOLUME, _MOST_VOLUME = 0.5, 3.0
@@ -29,7 +29,14 @@ _LARGEST_SHIFT = 0.25
 _SHIFTING = ("event_name", "platform", "app_version")
 _SLACK_SECONDS = 3600
 _DAY_SECONDS = 86_400
+# Of rows that two tables should share so many are named.
+_NAMED = 3
+# Of a usual day at least so many rows were taken in before it was over.
+_IN_TIME_SHARE = 0.5
+# An hour with fewer rows may well have none for once.
+_BUSY_ROWS = 10
 _MICROSECONDS = 1_000_000
+_HOUR = 3600 * _MICROSECONDS
 
 
 @dataclass
@@ -44,14 +51,29 @@ class GameChecks:
     def findings(self) -> Iterator[Finding]:
         """Run all of them."""
         handle = open_table(self.store.location, self.table)
-        self._give("rows", self.table, handle)
+        self._give("all_rows", self.table, handle)
+        self._leave_out_late_days(handle)
         yield self._unique()
         yield self._volume()
         yield self._freshness()
+        yield self._hours()
         yield self._shared()
         yield self._gold()
         yield self._drift(handle)
         yield from (self._shift(column) for column in _SHIFTING if column in schema_of(handle).names)
+
+    def _leave_out_late_days(self, handle: DeltaTable) -> None:
+        """Make `rows` of the day and of those before it that are like a day.
+
+        Of a day before the game's first one there are only events that came late: it says nothing of a usual day.
+        """
+        in_time = "ingest_time::DATE <= event_date" if "ingest_time" in schema_of(handle).names else "true"
+        usual = self._ask(
+            f"SELECT event_date FROM all_rows WHERE event_date < DATE '{self.day}' GROUP BY 1 "  # noqa: S608 # constants
+            f"HAVING {_IN_TIME_SHARE} * count(*) <= count(*) FILTER (coalesce({in_time}, true))"
+        )
+        days = ", ".join(f"DATE '{day}'" for day in (self.day, *(day for (day,) in usual)))
+        self._connection.execute(f"CREATE VIEW rows AS SELECT * FROM all_rows WHERE event_date IN ({days})")  # noqa: S608 # days
 
     @property
     def table(self) -> str:
@@ -76,23 +98,26 @@ class GameChecks:
         found = self._ask(f"SELECT event_date, {figure} FROM rows WHERE event_date <= DATE '{self.day}' GROUP BY 1")  # noqa: S608 # constants
         return {day: float(value) for day, value in found}  # type: ignore[misc, arg-type] # a day and a number
 
-    def _finding(self, check: str, holds: bool | None, **told: object) -> Finding:
-        status = Status.SKIPPED if holds is None else Status.PASSED if holds else Status.FAILED
-        return Finding(table=self.table, check=check, status=status, **told)  # type: ignore[arg-type] # checked by it
+    def _finding(self, check: str, observed: float | None, bounds: Bounds | None, **told: object) -> Finding:
+        """What a check came to; it is skipped without bounds."""
+        status = Status.SKIPPED
+        if bounds is not None and observed is not None:
+            status = Status.PASSED if bounds.hold(observed) else Status.FAILED
+        return Finding(table=self.table, check=check, status=status, observed=observed, bounds=bounds, **told)  # type: ignore[arg-type] # checked by it
 
     def _unique(self) -> Finding:
         twice = self._one(
             f"SELECT count(*) - count(DISTINCT event_id) FROM rows WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
             "AND event_id <> ''"
         )
-        return self._finding("event_ids_are_unique", twice == 0, observed=twice, expected=0.0)
+        return self._finding("event_ids_are_unique", twice, Bounds(0, 0), expected=0.0)
 
     def _volume(self) -> Finding:
         by_day = self._by_day("count(*)")
         today, before = by_day.pop(self.day, 0.0), list(by_day.values())
         usual = median(before) if len(before) >= _LEAST_HISTORY else None
-        holds = None if usual is None else _LEAST_VOLUME * usual <= today <= _MOST_VOLUME * usual
-        return self._finding("volume", holds, observed=today, expected=usual)
+        bounds = None if usual is None else Bounds(_LEAST_VOLUME * usual, _MOST_VOLUME * usual)
+        return self._finding("volume", today, bounds, expected=usual)
 
     def _freshness(self) -> Finding:
         """How long before the day's end its newest event was, and was on the days before."""
@@ -102,32 +127,66 @@ class GameChecks:
         }
         today, before = gaps.pop(self.day, float(_DAY_SECONDS)), list(gaps.values())
         most = 2 * max(before) + _SLACK_SECONDS if len(before) >= _LEAST_HISTORY else None
-        return self._finding(
-            "freshness", None if most is None else today <= most, observed=today, expected=most, detail="seconds"
+        bounds = None if most is None else Bounds(None, most)
+        return self._finding("freshness", today, bounds, expected=most, detail="seconds")
+
+    def _hours(self) -> Finding:
+        """Hours without a row that were never nearly empty on the days before."""
+        found = self._ask(
+            f"SELECT hour, coalesce(min(n) FILTER (event_date < DATE '{self.day}'), 0), count(*) FILTER (event_date < "  # noqa: S608 # constants
+            f"DATE '{self.day}'), count(*) FILTER (event_date = DATE '{self.day}') FROM (SELECT event_date, "
+            f"epoch_us(event_time) // {_HOUR} % 24 AS hour, count(*) AS n FROM rows GROUP BY ALL) GROUP BY 1 ORDER BY 1"
         )
+        days = int(self._one(f"SELECT count(DISTINCT event_date) FROM rows WHERE event_date < DATE '{self.day}'"))  # noqa: S608 # constants
+        hours: list[tuple[int, int, int, int]] = found  # type: ignore[assignment] # four numbers each
+        missing = [hour for hour, least, on, now in hours if on == days and least >= _BUSY_ROWS and not now]
+        told = f"without rows: {', '.join(f'{hour:02}:00' for hour in missing)}" if missing else ""
+        bounds = Bounds(0, 0) if days >= _LEAST_HISTORY else None
+        return self._finding("hours_are_there", float(len(missing)), bounds, expected=0.0, detail=told)
 
     def _shared(self) -> Finding:
         if not has_log(self.store, SILVER_EVENTS):
-            return self._finding("rows_are_in_silver_events", None)
+            return self._finding("rows_are_in_silver_events", None, None)
         self._give("shared", SILVER_EVENTS, open_table(self.store.location, SILVER_EVENTS), self.day)
         mine = self._one(f"SELECT count(*) FROM rows WHERE event_date = DATE '{self.day}'")  # noqa: S608 # constants
         theirs = self._one(
             f"SELECT count(*) FROM shared WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
             "AND game_name IN (SELECT DISTINCT game_name FROM rows)"
         )
-        return self._finding("rows_are_in_silver_events", mine == theirs, observed=theirs, expected=mine)
+        detail = "" if mine == theirs else self._differing()
+        return self._finding("rows_are_in_silver_events", theirs, Bounds(mine, mine), expected=mine, detail=detail)
+
+    def _differing(self) -> str:
+        """Hours and coordinates of some rows that only one of the two tables has, where rows have coordinates."""
+        wanted = "SELECT date_part('hour', event_time), kafka_partition, kafka_offset"
+        mine = f"{wanted} FROM rows WHERE event_date = DATE '{self.day}'"  # constants
+        theirs = (
+            f"{wanted} FROM shared WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
+            "AND game_name IN (SELECT game_name FROM rows)"
+        )
+        try:
+            lost = self._ask(f"({mine} EXCEPT ALL {theirs}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
+            added = self._ask(f"({theirs} EXCEPT ALL {mine}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
+        except duckdb.BinderException:
+            return ""
+        named = (("missing there", lost), ("missing here", added))
+        return "; ".join(
+            f"{word}: {', '.join(f'{partition}:{offset} of {hour:02}:00' for hour, partition, offset in rows)}"
+            for word, rows in named
+            if rows
+        )
 
     def _gold(self) -> Finding:
         """The events that gold counts per player, against silver as it was when gold last looked."""
         gold = gold_table(self.game, "player_agg")
         version = self._source_version(gold) if has_log(self.store, gold) else None
         if version is None:
-            return self._finding("gold_counts_silver", None)
+            return self._finding("gold_counts_silver", None, None)
         self._give("players", gold, open_table(self.store.location, gold), date.min)
         self._give("then_rows", self.table, open_table(self.store.location, self.table, version), date.min)
         counted = self._one("SELECT sum(event_count) FROM players")
         there = self._one("SELECT count(*) FROM then_rows WHERE event_name <> 'smoke_test'")
-        return self._finding("gold_counts_silver", counted == there, observed=counted, expected=there)
+        return self._finding("gold_counts_silver", counted, Bounds(there, there), expected=there)
 
     def _source_version(self, gold: str) -> int | None:
         """The version of silver that gold was last made of, by its own commits."""
@@ -147,11 +206,11 @@ class GameChecks:
         (counts,) = self._ask(f"SELECT {', '.join(filled + now)} FROM rows")  # noqa: S608 # names of columns
         before, today = counts[: len(names)], counts[len(names) :]
         if not any(before):
-            return self._finding("columns_are_the_same", None)
+            return self._finding("columns_are_the_same", None, None)
         came = [name for name, old, new in zip(names, before, today, strict=True) if new and not old]
         gone = [name for name, old, new in zip(names, before, today, strict=True) if old and not new]
         told = "; ".join(f"{word}: {', '.join(which)}" for word, which in (("new", came), ("empty", gone)) if which)
-        return self._finding("columns_are_the_same", not came and not gone, detail=told)
+        return self._finding("columns_are_the_same", float(len(came) + len(gone)), Bounds(0, 0), detail=told)
 
     def _shift(self, column: str) -> Finding:
         """How far the shares of a column's values have moved, as a population stability index."""
@@ -163,9 +222,9 @@ class GameChecks:
         today = [float(row[2]) for row in found]  # type: ignore[arg-type] # likewise
         check = f"{column}_is_distributed_as_before"
         if not sum(before) or not sum(today):
-            return self._finding(check, None)
+            return self._finding(check, None, None)
         index = stability(before, today)
-        return self._finding(check, index <= _LARGEST_SHIFT, observed=index, expected=_LARGEST_SHIFT)
+        return self._finding(check, index, Bounds(None, _LARGEST_SHIFT), expected=_LARGEST_SHIFT)
 
 
 def stability(before: Sequence[float], today: Sequence[float]) -> float:

@@ -1,6 +1,7 @@
 """What a check of a table has found, and the table that keeps it: gold/table_checks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
@@ -42,8 +43,23 @@ class Status(StrEnum):
     SKIPPED = "skipped"
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a figure must lie within, both ends included; None: there is no such end."""
+
+    least: float | None
+    most: float | None
+
+    def hold(self, observed: float) -> bool:
+        """Whether a figure lies within."""
+        return (self.least is None or observed >= self.least) and (self.most is None or observed <= self.most)
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One check of one table; `observed` and `expected` are what it compared, as far as these are numbers."""
+    """One check of one table; `observed` and `expected` are what it compared, as far as these are numbers.
+
+    `bounds` are what `observed` had to lie within; None where there was too little to compare with.
+    """
 
     table: str
     check: str
@@ -51,6 +67,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     observed: float | None = None
     expected: float | None = None
     detail: str = ""
+    bounds: Bounds | None = None
 
 
 def keep(store: Store, day: date, findings: Sequence[Finding], comments: CommentsOf = no_comments) -> None:

@@ -175,6 +175,7 @@ def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0
         games=(a_game(),),
         key_figures=SOME_KEY_FIGURES,
         dead_letters={"undecodable": 15, "unroutable": 5},
+        broken_rules={"clock_is_not_far_ahead": 3},
         batches=taken,
         samples=(
             Sample(seconds=4.5, produced=0, taken=0, memory_bytes=2**30),

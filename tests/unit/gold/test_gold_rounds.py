@@ -1,14 +1,15 @@
 """Which gold tables are due, and that one which fails holds up no other."""
 
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from gamelake.contracts.games import GamesContract, GameSpec
-from gamelake.gold.refresh import Refreshed
+from gamelake.gold.refresh import Outcome, Refreshed
 from gamelake.gold.rounds import Failed, GoldTables, Schedule, attempt, summary
+from gamelake.lake.holds import Hold, hold_back, release
 from gamelake.lake.store import Location, Store
 from tests.unit.gold.histories import DAILY, PLAYERS, append
 
@@ -50,3 +51,16 @@ def test_a_table_that_fails_says_why_and_the_others_are_made(store: Store) -> No
     assert "no_such_column" in failed.reason
     assert isinstance(made, Refreshed)
     assert summary([failed, made], 1.0) == "2 gold tables in 1.0 s: 1 failed, 1 rebuilt; 1 rows written"
+
+
+def test_the_tables_of_a_game_that_is_held_back_stay_as_they_are(store: Store) -> None:
+    hold_back(
+        store,
+        Hold(game="archery_duel", by="ann", since=datetime.now(UTC), day=date(2026, 1, 8), why="ids stand twice"),
+    )
+    held = [attempt(each) for each in GoldTables(store, CONTRACT).now()]
+    release(store, "archery_duel")
+    made = [attempt(each) for each in GoldTables(store, CONTRACT).now()]
+
+    assert [each.outcome for each in held if isinstance(each, Refreshed)] == [Outcome.HELD, Outcome.HELD]
+    assert [each.outcome for each in made if isinstance(each, Refreshed)] == [Outcome.REBUILT, Outcome.REBUILT]

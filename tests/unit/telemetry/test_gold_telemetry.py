@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gamelake.telemetry.gold import FAILED, GoldTelemetry, Look
+from gamelake.telemetry.gold import FAILED, HELD, GoldTelemetry, Look
 from gamelake.telemetry.heartbeat import Heartbeat
 
 TABLE = "gold/archery_player_agg"
@@ -35,10 +35,13 @@ def test_a_table_that_was_brought_up_to_date_is_seen_with_its_rows_and_its_inter
     assert (registry.get_sample_value("gamelake_gold_table_refreshed_timestamp_seconds", {"table": TABLE}) or 0) > 0
 
 
-def test_a_table_that_never_succeeded_is_as_old_as_can_be(registry: CollectorRegistry) -> None:
-    GoldTelemetry(registry, Heartbeat(None)).looked_at(look(FAILED))
+@pytest.mark.parametrize("outcome", [FAILED, HELD])
+def test_a_table_that_never_succeeded_or_is_held_back_is_as_old_as_can_be(
+    registry: CollectorRegistry, outcome: str
+) -> None:
+    GoldTelemetry(registry, Heartbeat(None)).looked_at(look(outcome))
 
-    assert registry.get_sample_value("gamelake_gold_refreshes_total", {"outcome": FAILED}) == 1
+    assert registry.get_sample_value("gamelake_gold_refreshes_total", {"outcome": outcome}) == 1
     assert registry.get_sample_value("gamelake_gold_table_refreshed_timestamp_seconds", {"table": TABLE}) == 0
 
 

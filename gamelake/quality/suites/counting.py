@@ -1,0 +1,112 @@
+"""How many rows of a day break which rule: counted in Spark's tasks, by the evaluator that judges rows in the stream.
+
+A rule means one thing, whoever asks: there is no second translation of it for another engine.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from gamelake.lake.appends import schema_of
+from gamelake.lake.datasets import dataset
+from gamelake.lake.file_entries import FileEntry, live_files
+from gamelake.lake.store import Location
+from gamelake.naming import game_table
+from gamelake.quality.checking import EVENT_DATE, CheckedRules
+from gamelake.quality.evaluation import Broken, Evaluator
+
+# Of each rule so many rows are named by their record's coordinates.
+_NAMED = 3
+_ROWS_AT_ONCE = 131_072
+_COORDINATES = ("kafka_partition", "kafka_offset")
+_NOTED = pa.map_(pa.string(), pa.string())
+_TASKS = pa.schema([pa.field("game", pa.string()), pa.field("path", pa.string())])
+# No rule has such a name.
+GAME, ROWS, SAMPLES, UNJUDGED = "_game", "_rows", "_samples", "_unjudged"
+
+
+@dataclass(frozen=True, slots=True)
+class GameTable:
+    """A game's table as a run finds it: its columns, and the files of the day."""
+
+    game: str
+    columns: pa.Schema
+    files: tuple[FileEntry, ...]
+
+    @classmethod
+    def of(cls, game: str, handle: DeltaTable, day: str) -> "GameTable":
+        """The table at the version that is open, of which only a day is looked at (`YYYY-MM-DD`)."""
+        files = tuple(each for each in live_files(handle) if each.partition.get(EVENT_DATE) == day)
+        return cls(game, schema_of(handle), files)
+
+
+@dataclass(frozen=True)
+class CountBroken:
+    """What a task does: files in, one row of counts for each of them out; pickled into the job.
+
+    Besides the counts a row names some rows that break a rule (SAMPLES, by the rule's name: coordinates), and the rules
+    that could not judge its rows by the columns that they have (UNJUDGED: how many rows).
+    """
+
+    location: Location
+    checked: CheckedRules
+    tables: Mapping[str, GameTable]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the counts: one for each rule, null where it does not judge the game."""
+        rules = [pa.field(rule.name, pa.int64()) for rule in self.checked.rules.rules]
+        said = [pa.field(SAMPLES, _NOTED), pa.field(UNJUDGED, _NOTED)]
+        return pa.schema([pa.field(GAME, pa.string()), pa.field(ROWS, pa.int64()), *rules, *said])
+
+    def tasks(self) -> pa.Table:
+        """One row for each file."""
+        rows = [{"game": game, "path": file.path} for game, table in self.tables.items() for file in table.files]
+        return pa.Table.from_pylist(rows, schema=_TASKS)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count the files of a task."""
+        evaluator = Evaluator(self.checked)
+        for batch in batches:
+            for row in batch.to_pylist():
+                table = self.tables[row["game"]]
+                file = next(each for each in table.files if each.path == row["path"])
+                yield pa.RecordBatch.from_pylist([self._counted(evaluator, table, file)], schema=self.schema)
+
+    def _counted(self, evaluator: Evaluator, table: GameTable, file: FileEntry) -> dict[str, object]:
+        counts: Counter[str] = Counter()
+        unjudged: Counter[str] = Counter()
+        samples: dict[str, list[str]] = {}
+        rules = self.checked.rules.of(table.game)
+        for rows in self._read(table, file):
+            counts[ROWS] += len(rows)
+            for each in evaluator.broken(rows, (table.game,), np.zeros(len(rows), np.int64)):
+                counts[each.rule.name] += int(each.rows.sum())
+                named = samples.setdefault(each.rule.name, [])
+                named += _coordinates(rows, each, _NAMED - len(named))
+            unjudged.update({rule.name: len(rows) for rule in evaluator.unjudged(rows) if rule in rules})
+        judged = {name: counts[name] for name in (ROWS, *(rule.name for rule in rules))}
+        said = {name: ", ".join(named) for name, named in samples.items()}
+        noted = {name: str(rows) for name, rows in unjudged.items()}
+        return {GAME: table.game, **judged, SAMPLES: list(said.items()), UNJUDGED: list(noted.items())}
+
+    def _read(self, table: GameTable, file: FileEntry) -> Iterator[pa.RecordBatch]:
+        """A file's rows, in the columns that rules and coordinates need."""
+        wanted = {name for rule in self.checked.rules.rules for name in rule.columns} | set(_COORDINATES)
+        # The day of a row is made of its time, as in the stream.
+        names = [name for name in table.columns.names if name.lower() in wanted | {"event_time"} and name != EVENT_DATE]
+        source = dataset(self.location, game_table(table.game), table.columns, [file])
+        yield from (batch for batch in source.to_batches(columns=names, batch_size=_ROWS_AT_ONCE) if len(batch))
+
+
+def _coordinates(rows: pa.RecordBatch, broken: Broken, count: int) -> Sequence[str]:
+    """Where some broken rows came from, as `partition:offset`."""
+    if count <= 0 or any(rows.schema.get_field_index(name) < 0 for name in _COORDINATES):
+        return []
+    places = pa.array(np.flatnonzero(broken.rows)[:count])
+    partitions, offsets = (rows.column(name).take(places).to_pylist() for name in _COORDINATES)
+    return [f"{partition}:{offset}" for partition, offset in zip(partitions, offsets, strict=True)]

@@ -1,0 +1,120 @@
+"""Reconciles the hops that records take: what Kafka's offsets say is in bronze, and all of it came to something.
+
+The sums are those of manifests and logs; where single records are looked for, tables are joined by coordinates.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from gamelake.lake.listing import has_log
+from gamelake.lake.store import Store
+from gamelake.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
+from gamelake.quality.suites.books import Accounts, Taken, unexplained_of
+from gamelake.quality.suites.expected import Expected, Suite, SuiteName, Weight
+from gamelake.quality.suites.frames import figures
+from gamelake.quality.suites.running import Outcome, Validations
+from gamelake.quality.tables.findings import Bounds
+
+_EQUAL = Bounds(0, 0)
+_NAMED = 3
+# More are not looked at one by one: then a whole stretch is lost, and its first records name it.
+_MOST_LOOKED_AT = 100_000
+_COORDINATES = ("partition", "offset")
+_SETTLED_IN = {
+    SILVER_EVENTS: ("kafka_partition", "kafka_offset"),
+    QUARANTINE: ("kafka_partition", "kafka_offset"),
+    DEAD_LETTERS: _COORDINATES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """How far two ends of a hop are apart; 0 if they agree."""
+
+    name: str
+    expect: str
+    apart: int
+    detail: str = ""
+
+
+def judge_hops(validations: Validations, spark: SparkSession, hops: Sequence[Hop]) -> Iterator[Outcome]:
+    """Judge all hops as one suite."""
+    expected = [
+        Expected(name=each.name, bounds=_EQUAL, weight=Weight.CRITICAL, expect=each.expect, owner="platform")
+        for each in hops
+    ]
+    suite = Suite(name=SuiteName.HOPS, game="", table=BRONZE_EVENTS, expected=tuple(expected))
+    details = {each.name: each.detail for each in hops}
+    for outcome in validations.judge(suite, figures(spark, {each.name: each.apart for each in hops})):
+        yield outcome.with_detail(details[outcome.expected.name])
+
+
+def hops_of_accounts(accounts: Accounts) -> Iterator[Hop]:
+    """What must be equal by manifests and logs."""
+    yield Hop(
+        "books_balance",
+        "each offset was taken once, and each file stands once in its table",
+        len(accounts.problems),
+        "; ".join(accounts.problems[:_NAMED]),
+    )
+    yield _difference("records_are_in_bronze", accounts.records, accounts.bronze_rows)
+    yield _difference("records_are_settled", accounts.records, accounts.settled)
+    yield _difference("games_rows_are_in_silver_events", accounts.games_rows, accounts.shared_rows)
+
+
+def _difference(name: str, here: int, there: int) -> Hop:
+    return Hop(name, name.replace("_", " "), here - there, f"{here:,} and {there:,}" if here != there else "")
+
+
+@dataclass(frozen=True, slots=True)
+class TableHops:
+    """The hops of one day's records, by what stands in the tables; a day is that on which Kafka took records in."""
+
+    store: Store
+    spark: SparkSession
+    day: date
+
+    def hops(self, batches: Sequence[Taken]) -> Iterator[Hop]:
+        """Compare them; `batches` are those that took the day's records, as far as they are known one by one."""
+        if has_log(self.store, BRONZE_EVENTS):
+            yield self._lost(batches)
+        if has_log(self.store, BRONZE_FILES):
+            yield self._files()
+
+    def _lost(self, batches: Sequence[Taken]) -> Hop:
+        """Records in bronze that came to nothing that their batch has told of."""
+        lost = [(int(row[0]), int(row[1])) for row in self._unsettled().limit(_MOST_LOOKED_AT).collect()]
+        unexplained = unexplained_of(lost, batches)
+        named = ", ".join(f"{partition}:{offset}" for partition, offset in unexplained.among[:_NAMED])
+        return Hop(
+            "bronze_records_came_to_something",
+            "a record of bronze is in silver, quarantine or dead letters, or was told to be a duplicate or dropped",
+            unexplained.count,
+            f"among them {named} (partition:offset)" if named else "",
+        )
+
+    def _unsettled(self) -> DataFrame:
+        """The day's coordinates in bronze that no other table has."""
+        bronze = self._table(BRONZE_EVENTS).where(sf.col("ingest_date") == sf.lit(self.day)).select(*_COORDINATES)
+        ((least, most),) = bronze.agg(sf.min("offset"), sf.max("offset")).collect()
+        for table, names in _SETTLED_IN.items():
+            if has_log(self.store, table):
+                partition, offset = (sf.col(name) for name in names)
+                there = self._table(table).where(offset.between(sf.lit(least), sf.lit(most)))
+                there = there.select(partition.alias("partition"), offset.alias("offset"))
+                bronze = bronze.join(there, list(_COORDINATES), "left_anti")
+        return bronze
+
+    def _files(self) -> Hop:
+        """Events of files, against what the table of files says that they hold."""
+        on_day = sf.col("ingest_date") == sf.lit(self.day)
+        ((said,),) = self._table(BRONZE_FILES).where(on_day).agg(sf.coalesce(sf.sum("records"), sf.lit(0))).collect()
+        there = self._table(BRONZE_EVENTS).where(on_day & (sf.col("partition") < 0)).count()
+        return _difference("files_are_their_records", int(said), there)
+
+    def _table(self, table: str) -> DataFrame:
+        return self.spark.read.format("delta").load(self.store.location.child(table))

@@ -1,0 +1,121 @@
+"""Validates a day that is over: rows by the rules, tables by their checks, and the hops that records take.
+
+Great Expectations judges on Spark; what each expectation came to is kept in gold/validations, and shown as Data Docs.
+With --hold the gold tables of a game stay as they are while something critical is wrong with its silver. Exits with 1
+if an expectation failed that weighs more than `info`. Settings come from GAMELAKE_* variables (docs/settings.md);
+GAMELAKE_RULES names the rules.
+"""
+
+import argparse
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from gamelake.contracts.games import load_games
+from gamelake.errors import StoreError
+from gamelake.fanout.ruling import Ruling
+from gamelake.lake.holds import release
+from gamelake.lake.store import Store
+from gamelake.program import FAILED, OK, moment, run
+from gamelake.quality.checking import UNRULED, CheckedRules
+from gamelake.quality.rules import load_rules
+from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
+from gamelake.quality.suites.docs_site import build_docs
+from gamelake.quality.suites.holding import Holding
+from gamelake.quality.suites.hops import TableHops, hops_of_accounts, judge_hops
+from gamelake.quality.suites.results import keep
+from gamelake.quality.suites.running import Outcome, Validations
+from gamelake.quality.suites.told import as_text, in_short
+from gamelake.session import own_session
+from gamelake.settings import ValidationSettings
+from gamelake.silver.comments import EventComments
+from gamelake.validation.accounts import accounts, batches_since
+
+log = logging.getLogger(__name__)
+
+Settle = Callable[[str, Sequence[Outcome]], None]
+_DOCS = Path("build/data-docs")
+_NEWEST = "newest"
+
+
+def main() -> int:
+    """Validate, keep what was found, and show it."""
+    arguments = _arguments()
+    settings = ValidationSettings.from_env()
+    store = Store(settings.tables.lakehouse.location)
+    if arguments.release:
+        return _release(store, arguments.games)
+    now = datetime.now(UTC)
+    games, day = games_to_judge(store, arguments.games), _day(store, arguments.day, now.date())
+    lakehouse_day = LakehouseDay(store, day, _rules(settings, store))
+    settle = _settler(store, arguments, day, now)
+    outcomes: list[Outcome] = []
+    with own_session("validate", store.location, settings.tables.spark_jars) as spark:
+        validations = Validations(day)
+        for game, found in lakehouse_day.judge(spark, games, validations):
+            settle(game, found)
+            outcomes += found
+        if not arguments.games:
+            hops = [*hops_of_accounts(accounts(store)), *TableHops(store, spark, day).hops(batches_since(store, day))]
+            outcomes += judge_hops(validations, spark, hops)
+    print(as_text(outcomes))
+    if not arguments.dry_run:
+        keep(store, day, now, outcomes, EventComments(load_games(settings.tables.games_file), store))
+        print(f"Data Docs: {build_docs(validations, arguments.docs)}")
+    print(f"{day}: {in_short(outcomes)}")
+    return FAILED if any(each.is_failure for each in outcomes) else OK
+
+
+def _rules(settings: ValidationSettings, store: Store) -> CheckedRules:
+    if settings.rules is None:
+        log.warning("GAMELAKE_RULES is not set: rows are judged by no rules")
+        return UNRULED
+    contract = load_games(settings.tables.games_file)
+    ruling = Ruling(settings.rules, settings.tables.games_file, contract, store, dict)
+    return ruling.check(load_rules(settings.rules))
+
+
+def _settler(store: Store, arguments: argparse.Namespace, day: date, now: datetime) -> Settle:
+    """What to do about holds once a game is judged."""
+    if arguments.dry_run or not arguments.hold:
+        return lambda game, outcomes: None
+    by = f"the validation on {socket.gethostname()}"
+    return Holding(store=store, day=day, now=now, by=by, until=arguments.until).settle
+
+
+def _release(store: Store, games: Sequence[str]) -> int:
+    """Let the gold of games go on, whatever their suites say.
+
+    Raises:
+        StoreError: no game is named.
+    """
+    if not games:
+        raise StoreError("name the games whose gold is to go on")
+    for game in games:
+        print(f"{game}: its gold goes on" if release(store, game) else f"{game}: was not held back")
+    return OK
+
+
+def _day(store: Store, text: str, today: date) -> date:
+    if text == _NEWEST:
+        return newest_day(store, today)
+    return date.fromisoformat(text) if text else today - timedelta(days=1)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("games", nargs="*", metavar="GAME", help="such as kart_rumble; default: all that have a table")
+    add("--day", default="", help="of the events, or 'newest': the last that has any; default: yesterday")
+    add("--docs", type=Path, default=_DOCS, metavar="DIR", help="for Data Docs of this run; default: %(default)s")
+    add("--hold", action="store_true", help="hold gold back where something critical failed, let it go on elsewhere")
+    add("--until", type=moment, metavar="TIME", help="when a hold ends by itself; default: it doesn't")
+    add("--release", action="store_true", help="validate nothing: let the gold of the games that are named go on")
+    add("--dry-run", action="store_true", help="judge, but keep and show nothing, and hold nothing back")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    run(main)

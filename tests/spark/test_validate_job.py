@@ -1,0 +1,78 @@
+"""The job that validates a day, as it is run: what it prints and keeps, and its exit codes."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from gamelake.lake.holds import holds
+from gamelake.lake.store import Location, Store
+from gamelake.naming import SILVER_EVENTS, VALIDATIONS, game_table
+from tests.spark.conftest import JARS
+from tests.spark.planted import DAY, SCHEMA, events, week
+
+pytestmark = pytest.mark.spark
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(Location(uri=f"file://{tmp_path}/lakehouse"))
+    day = {"archery_duel": events("archery_duel", DAY), "chess_royale": events("chess_royale", DAY)}
+    day["chess_royale"].append(day["chess_royale"][0])
+    for game, rows in day.items():
+        _write(store, game_table(game), week(game) + rows)
+        _write(store, SILVER_EVENTS, rows)
+    return store
+
+
+def _write(store: Store, table: str, rows: list[dict[str, object]]) -> None:
+    whole = pa.Table.from_pylist(rows, schema=SCHEMA)
+    write_deltalake(store.location.child(table), whole, partition_by=["event_date"], mode="append")
+
+
+def _validate(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
+    settings = {
+        "GAMELAKE_LAKEHOUSE": store.location.uri,
+        "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
+        "GAMELAKE_RULES": "quality/rules",
+        "GAMELAKE_SPARK_JARS": str(JARS),
+    }
+    command = (sys.executable, "-m", "jobs.validate", *arguments)
+    return subprocess.run(
+        command, cwd=REPOSITORY, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_day_is_validated_held_back_and_released(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    asked = ("--day", DAY.isoformat(), "--docs", str(docs), "--hold")
+
+    clean = _validate(store, "archery_duel", *asked)
+    damaged = _validate(store, "chess_royale", *asked)
+
+    assert clean.returncode == 0, clean.stderr
+    assert f"Data Docs: {docs / 'index.html'}" in clean.stdout
+    assert damaged.returncode == 1, damaged.stderr
+    assert "FAILED chess_royale tables: event_ids_are_unique (critical): 1 instead of 0" in damaged.stdout
+    kept = DeltaTable(store.location.child(VALIDATIONS)).to_pyarrow_table().to_pylist()
+    assert [(row["game"], row["expectation"]) for row in kept if row["status"] == "failed"] == [
+        ("chess_royale", "event_ids_are_unique")
+    ]
+    assert set(holds(store, datetime.now(UTC))) == {"chess_royale"}
+    assert _validate(store, "chess_royale", "--release").returncode == 0
+    assert holds(store, datetime.now(UTC)) == {}
+
+
+def test_a_game_without_a_table_is_no_game_to_validate(store: Store) -> None:
+    ended = _validate(store, "no_such_game")
+
+    assert ended.returncode == 2
+    assert "there is no table silver/no_such_game_events" in ended.stderr

@@ -1,0 +1,175 @@
+"""Days validated by Great Expectations on Spark: a clean one passes, and each kind of damage is found."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from gamelake.lake.holds import holds
+from gamelake.lake.store import Location, Store
+from gamelake.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS, VALIDATIONS, game_table
+from gamelake.quality.checking import check_rules
+from gamelake.quality.rules import load_rules
+from gamelake.quality.suites.books import Accounts, Stretch, Taken
+from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
+from gamelake.quality.suites.docs_site import build_docs
+from gamelake.quality.suites.holding import Holding
+from gamelake.quality.suites.hops import Hop, TableHops, hops_of_accounts, judge_hops
+from gamelake.quality.suites.results import keep
+from gamelake.quality.suites.running import Outcome, Validations
+from gamelake.quality.tables.findings import Status
+from tests.spark.planted import DAY, IN_BOTH_TABLES, OTHER_DAMAGE, SCHEMA, Events, events, week
+
+pytestmark = pytest.mark.spark
+
+CLEAN = "clean"
+LOST, ADDED = "lost_between_tables", "added_between_tables"
+NOW = datetime(2026, 1, 9, 6, tzinfo=UTC)
+Found = Mapping[str, Sequence[Outcome]]
+
+
+def _days() -> Mapping[str, Events]:
+    """The day of each game: one is clean, of the others each is damaged in its own way."""
+    days = {game: change(events(game, DAY)) for game, change in IN_BOTH_TABLES.items()}
+    days |= {game: change(events(game, DAY)) for game, (_, change) in OTHER_DAMAGE.items()}
+    return days | {game: events(game, DAY) for game in (CLEAN, LOST, ADDED)}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A lakehouse of many games."""
+    store = Store(Location(uri=tmp_path_factory.mktemp("lakehouse").as_uri()))
+    shared: Events = []
+    for game, day in _days().items():
+        _write(store, game_table(game), week(game) + day)
+        shared += {LOST: day[1:], ADDED: [*day, day[0]]}.get(game, day)
+    _write(store, SILVER_EVENTS, shared)
+    return store
+
+
+def _write(store: Store, table: str, rows: Events) -> None:
+    write_deltalake(store.location.child(table), pa.Table.from_pylist(rows, schema=SCHEMA), partition_by=["event_date"])
+
+
+@pytest.fixture(scope="module")
+def validations(spark: SparkSession) -> Validations:
+    return Validations(DAY)
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, store: Store, validations: Validations) -> Found:
+    """What the suites of all games came to."""
+    rules = check_rules(load_rules(Path("quality/rules")), SCHEMA, ())
+    return dict(LakehouseDay(store, DAY, rules).judge(spark, games_to_judge(store, ()), validations))
+
+
+def _failed(outcomes: Sequence[Outcome]) -> set[str]:
+    return {each.expected.name for each in outcomes if each.status is Status.FAILED}
+
+
+def test_a_clean_day_has_no_failure(found: Found) -> None:
+    assert _failed(found[CLEAN]) == set()
+    assert {each.expected.name for each in found[CLEAN] if each.status is Status.SKIPPED} == {"gold_counts_silver"}
+
+
+@pytest.mark.parametrize("damage", IN_BOTH_TABLES)
+def test_each_kind_of_damage_is_found(found: Found, damage: str) -> None:
+    assert damage in _failed(found[damage])
+
+
+@pytest.mark.parametrize("game", OTHER_DAMAGE)
+def test_other_kinds_of_damage_are_found(found: Found, game: str) -> None:
+    assert OTHER_DAMAGE[game][0] in _failed(found[game])
+
+
+@pytest.mark.parametrize(("game", "named"), [(LOST, "missing there: 0:"), (ADDED, "missing here: 0:")])
+def test_a_row_that_only_one_of_two_tables_has_is_named(found: Found, game: str, named: str) -> None:
+    (outcome,) = [each for each in found[game] if each.status is Status.FAILED]
+
+    assert outcome.expected.name == "rows_are_in_silver_events"
+    assert outcome.detail.startswith(named)
+
+
+def test_rows_that_break_a_rule_are_named_by_their_coordinates(found: Found) -> None:
+    (outcome,) = [each for each in found["country_is_iso"] if each.status is Status.FAILED]
+
+    assert outcome.observed == 1
+    assert outcome.detail == f"such as 0:{DAY.toordinal() * 1000} (partition:offset)"
+
+
+def test_results_are_kept_and_shown(store: Store, found: Found, validations: Validations, tmp_path: Path) -> None:
+    outcomes = [outcome for of_game in found.values() for outcome in of_game]
+    for at in (NOW, NOW + timedelta(hours=1)):
+        keep(store, DAY, at, outcomes)
+    page = build_docs(validations, tmp_path)
+
+    rows = DeltaTable(store.location.child(VALIDATIONS)).to_pyarrow_table().to_pylist()
+    assert len(rows) == 2 * len(outcomes)
+    assert {row["status"] for row in rows if row["expectation"] == "volume" and row["game"] == "volume"} == {"failed"}
+    assert CLEAN in page.read_text()
+    assert list(tmp_path.glob("validations/clean rules/**/*.html"))
+
+
+def test_a_critical_failure_holds_gold_back_until_a_validation_passes(store: Store, found: Found) -> None:
+    def settle(day: date, game: str) -> None:
+        Holding(store=store, day=day, now=NOW, by="a test").settle("chess", found[game])
+
+    for game in ("country_is_iso", "volume"):
+        settle(DAY, game)
+        assert holds(store, NOW) == {}, "a warning holds nothing back"
+    settle(DAY, "event_ids_are_unique")
+    assert holds(store, NOW)["chess"].why == "event_ids_are_unique failed for 2026-01-08"
+    settle(DAY - timedelta(days=1), CLEAN)
+    assert "chess" in holds(store, NOW), "the day before says nothing of it"
+    settle(DAY, CLEAN)
+    assert holds(store, NOW) == {}
+
+
+def test_the_newest_day_is_the_last_that_has_events_and_not_after_today(store: Store) -> None:
+    assert newest_day(store, DAY + timedelta(days=3)) == DAY
+    assert newest_day(store, DAY - timedelta(days=3)) == DAY - timedelta(days=3)
+
+
+def _hops(spark: SparkSession, store: Store, hops: Sequence[Hop]) -> Mapping[str, Outcome]:
+    return {each.expected.name: each for each in judge_hops(Validations(DAY), spark, hops)}
+
+
+def test_sums_that_differ_fail_their_hop_alone(spark: SparkSession, store: Store) -> None:
+    accounts = Accounts(
+        records=100, settled=100, bronze_rows=99, games_rows=90, shared_rows=90, problems=("events[0]: offset 7",)
+    )
+
+    outcomes = _hops(spark, store, list(hops_of_accounts(accounts)))
+
+    assert _failed(list(outcomes.values())) == {"books_balance", "records_are_in_bronze"}
+    assert outcomes["books_balance"].detail == "events[0]: offset 7"
+
+
+def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(Location(uri=tmp_path.as_uri()))
+    bronze = [{"partition": 0, "offset": offset, "ingest_date": DAY} for offset in range(10)]
+    bronze += [{"partition": -1, "offset": 2**28 + offset, "ingest_date": DAY} for offset in range(5)]
+    silver = [{"kafka_partition": row["partition"], "kafka_offset": row["offset"]} for row in bronze]
+    for table, rows in (
+        (BRONZE_EVENTS, bronze),
+        (SILVER_EVENTS, silver[:3] + silver[5:]),
+        (DEAD_LETTERS, bronze[3:4]),
+        (BRONZE_FILES, [{"records": 6, "ingest_date": DAY}]),
+    ):
+        write_deltalake(store.location.child(table), pa.Table.from_pylist(rows))
+    batches = [Taken((Stretch(0, 0, 9),), in_bronze_alone=0)]
+
+    outcomes = _hops(spark, store, list(TableHops(store, spark, DAY).hops(batches)))
+
+    lost, files = outcomes["bronze_records_came_to_something"], outcomes["files_are_their_records"]
+    assert (lost.status, lost.observed) == (Status.FAILED, 1)
+    assert lost.detail == "among them 0:4 (partition:offset)"
+    assert (files.status, files.detail) == (Status.FAILED, "6 and 5")
+    told = [Taken((Stretch(0, 0, 9),), in_bronze_alone=1)]
+    assert (
+        _hops(spark, store, list(TableHops(store, spark, DAY).hops(told)))[lost.expected.name].status is Status.PASSED
+    )

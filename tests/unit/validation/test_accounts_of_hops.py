@@ -1,0 +1,46 @@
+"""What manifests say of the coordinates that their batches took."""
+
+from datetime import date
+from pathlib import Path
+
+from gamelake.lake.manifest import BatchManifest, FilesTaken, Judged, Manifests, OffsetRange
+from gamelake.lake.store import Location, Store
+from gamelake.quality.suites.books import Stretch, Taken
+from gamelake.validation.accounts import batches_since
+
+DAY = date(2026, 1, 8)
+
+
+def _settle(store: Store, batch_id: int, written_at: str, files: FilesTaken | None = None) -> None:
+    stream = "ingest_files" if files else "ingest_events"
+    manifest = BatchManifest(
+        stream=stream,
+        query_id="query",
+        generation=0,
+        batch_id=batch_id,
+        topic="events",
+        topic_id="topic",
+        written_at=written_at,
+        offsets=(OffsetRange(partition=1, first=10, last=19, records=10),),
+        tables=(),
+        dead_letters={"bad_framing": 4},
+        duplicates={"chess": 2},
+        judged=Judged(dropped={"too_old": 1}),
+        files=files,
+    )
+    Manifests(store, stream).settle(manifest)
+
+
+def test_a_batch_has_told_of_its_duplicates_and_of_what_its_rules_dropped(tmp_path: Path) -> None:
+    store = Store(Location(uri=tmp_path.as_uri()))
+    _settle(store, 0, "2026-01-08T10:00:00+00:00")
+
+    assert batches_since(store, DAY) == [Taken((Stretch(1, 10, 19),), in_bronze_alone=3)]
+
+
+def test_a_batch_of_files_took_the_coordinates_of_their_events(tmp_path: Path) -> None:
+    store = Store(Location(uri=tmp_path.as_uri()))
+    _settle(store, 0, "2026-01-08T10:00:00+00:00", FilesTaken(objects={}, passed_over={}, records=0, bytes=0))
+
+    ((batch,),) = ([each.stretches for each in batches_since(store, DAY)],)
+    assert batch == (Stretch(-2, 10 * 2**28, 20 * 2**28 - 1),)
