@@ -28,7 +28,7 @@ players_to_kafka := --target kafka --bootstrap-servers kafka:9092 --kafka-creden
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify quality bench bench-front-door bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack drill backup restore-backup down
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify quality quality-stack bench bench-front-door bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack drill backup restore-backup down
 
 ##@ Start here
 
@@ -132,6 +132,11 @@ demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<even
 
 drill: setup ## Break the running stack on purpose, put it right, and time it: D=<lost-checkpoint, ...; all if empty>
 	@$(python) -m services.drill $(D)
+
+quality-stack: ## Validate a day of the running stack by Great Expectations: DAY=, G=, HOLD=1 as for quality; Data Docs in build/data-docs
+	@mkdir -p build/data-docs && chmod 0777 build/data-docs
+	@$(stack) run --rm --no-deps --volume '$(CURDIR)/build/data-docs:/var/lib/data-docs' maintenance \
+	  python -m jobs.validate $(G) $(if $(DAY),--day $(DAY)) --docs /var/lib/data-docs $(if $(HOLD),--hold)
 
 down: ## Stop the stack; its data stays
 	@$(stack) --profile tools down --remove-orphans
