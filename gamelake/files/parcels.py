@@ -7,6 +7,8 @@ from gamelake.files.plan import Letter, NamedObject, Parcel
 from gamelake.silver.known_events import Events
 
 _BYTES_PER_PARCEL = 32 * 2**20
+# So little is done by one task: compressed lines of JSON take it about a second.
+_BYTES_ALONE = 4 * 2**20
 # What an object costs besides its bytes, in bytes: a trip to the store.
 _PER_OBJECT = 64 * 2**10
 
@@ -37,6 +39,6 @@ def _count(objects: Sequence[NamedObject], cores: int) -> int:
     """One task for little, all cores for much, and no task that would take long alone."""
     load = sum(each.size + _PER_OBJECT for each in objects)
     wanted = -(-load // _BYTES_PER_PARCEL)
-    if wanted > 1:
+    if load > _BYTES_ALONE:
         wanted = -(-max(wanted, cores) // cores) * cores
     return max(1, min(wanted, len(objects)))

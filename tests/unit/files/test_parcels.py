@@ -36,6 +36,7 @@ def test_every_object_is_in_one_parcel_and_the_same_one_each_time(sizes: list[in
 
 def test_little_is_one_task_and_much_is_spread_over_the_cores() -> None:
     assert len(parcels([named(n, 1000) for n in range(20)], (), 4, {})) == 1
+    assert len(parcels([named(n, 75_000) for n in range(200)], (), 4, {})) == 4
     shares = parcels([named(n, 10 * MIB) for n in range(40)], (), 4, {})
 
     loads = [sum(each.size for each in share.objects) for share in shares]
