@@ -1,19 +1,20 @@
 """Which events silver has, of the times that files speak of: only data files whose times overlap are read.
 
-A worker process keeps what it has read from task to task: a data file never changes, and as long as all that were read
-are still live, what they hold is in silver.
+A data file never changes, so that a worker process keeps what it has read of some of them from task to task. The others
+are read again for each task, one at a time: however much silver has, it need not fit into memory.
 """
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from gamelake.errors import StoreError
+from gamelake.lake.datasets import file_system
 from gamelake.lake.file_entries import FileEntry, live_files, object_path
 from gamelake.lake.store import Store
 from gamelake.lake.tables import open_table
@@ -24,15 +25,24 @@ from gamelake.silver.routing import NOWHERE, Router
 
 _GAME, _ID, _TIME = "game_name", "event_id", "event_time"
 _FOR_EVER = 2**63 - 1
-_READERS = 8
+_ROWS_AT_ONCE = 65_536
 
 
 @dataclass(slots=True)
 class _Memory:
-    """The events of data files, and the paths of these files."""
+    """The events of data files by their paths."""
 
-    known: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
-    read: set[str] = field(default_factory=set)
+    files: dict[str, KnownEvents] = field(default_factory=dict)
+
+    def keep(self, path: str, events: KnownEvents, most: int) -> None:
+        """Keep a file's events, unless there would be more of all files than so many."""
+        if sum(map(len, self.files.values())) + len(events) <= most:
+            self.files[path] = events
+
+    def keep_only(self, live: Set[str]) -> None:
+        """Forget files that silver no longer has."""
+        for path in self.files.keys() - live:
+            del self.files[path]
 
 
 # One for all tasks that a worker process runs, of one lakehouse and seed.
@@ -60,26 +70,31 @@ class SilverIds:
 
     def have(self, events: Events, first: int, last: int) -> Flags:
         """Which events silver has; all of them happened from `first` to `last` (microseconds)."""
-        memory = self._memory
-        self._read([file for file in self._overlapping(first, last) if file.path not in memory.read])
-        return memory.known.have(events)
+        found = np.zeros(len(events), np.bool_)
+        for file in self._overlapping(first, last):
+            found |= self._known(file).have(events)
+        return found
+
+    def _known(self, file: FileEntry) -> KnownEvents:
+        known = self._memory.files.get(file.path)
+        if known is None:
+            known = KnownEvents(ANY_TIME)
+            known.add(self._events(file))
+            self._memory.keep(file.path, known, self.remembered)
+        return known
 
     @cached_property
     def _memory(self) -> _Memory:
-        """What earlier tasks have read, unless one of the files is gone, and what it held maybe with it."""
         key = (self.store.location.uri, self.identities.seed)
-        memory = _memories.get(key)
-        live = {file.path for file, _, _ in self._files} | {file.path for file in self.uncommitted}
-        if memory is None or len(memory.known) > self.remembered or not memory.read <= live:
+        if key not in _memories:
             forget()
-            memory = _memories[key] = _Memory()
-        return memory
+            _memories[key] = _Memory()
+        _memories[key].keep_only({file.path for file, _, _ in self._files} | {file.path for file in self.uncommitted})
+        return _memories[key]
 
-    def _read(self, files: Sequence[FileEntry]) -> None:
-        with ThreadPoolExecutor(min(max(len(files), 1), _READERS)) as pool:
-            for file, events in zip(files, pool.map(self._events, files), strict=True):
-                self._memory.known.add(events)
-                self._memory.read.add(file.path)
+    @cached_property
+    def _folder(self) -> fs.FileSystem:
+        return file_system(self.store.location)
 
     @cached_property
     def _files(self) -> list[tuple[FileEntry, int, int]]:
@@ -103,12 +118,17 @@ class SilverIds:
         return [*found, *self.uncommitted]
 
     def _events(self, file: FileEntry) -> Events:
-        content = self.store.get(object_path(self.store.location, SILVER_EVENTS, file.place))
-        if content is None:
-            raise StoreError(f"{SILVER_EVENTS}/{file.place} is gone: vacuum kept less than what a batch looks into")
-        rows = pq.read_table(pa.BufferReader(content), columns=[_GAME, _ID]).combine_chunks()
-        parts = [self._identified(batch) for batch in rows.to_batches()]
+        parts = [self._identified(batch) for batch in self.rows(file)]
         return Events.joined(parts) if parts else Events.unpack(b"")
+
+    def rows(self, file: FileEntry) -> Iterator[pa.RecordBatch]:
+        """The games and ids of a data file's events, some at a time."""
+        try:
+            with self._folder.open_input_file(object_path(self.store.location, SILVER_EVENTS, file.place)) as content:
+                yield from pq.ParquetFile(content, pre_buffer=True).iter_batches(_ROWS_AT_ONCE, columns=[_GAME, _ID])
+        except FileNotFoundError:
+            gone = f"{SILVER_EVENTS}/{file.place} is gone: vacuum kept less than what a batch looks into"
+            raise StoreError(gone) from None
 
     def _identified(self, rows: pa.RecordBatch) -> Events:
         codes = self.router.route(rows.column(_GAME))

@@ -10,8 +10,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from gamelake.contracts.games import load_games
+from gamelake.errors import StoreError
 from gamelake.files import silver_ids
 from gamelake.files.silver_ids import SilverIds
+from gamelake.lake.file_entries import FileEntry
 from gamelake.lake.store import Location, Store
 from gamelake.naming import SILVER_EVENTS
 from gamelake.silver.identity import Identities
@@ -24,19 +26,6 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 IDENTITIES = Identities("seed")
 
 
-class CountingStore(Store):
-    """Counts which objects were read whole."""
-
-    def __init__(self, location: Location) -> None:
-        super().__init__(location)
-        self.read: list[str] = []
-
-    def get(self, path: str) -> bytes | None:
-        """An object."""
-        self.read.append(path)
-        return super().get(path)
-
-
 @pytest.fixture(autouse=True)
 def _a_new_worker() -> Iterator[None]:
     silver_ids.forget()
@@ -45,8 +34,22 @@ def _a_new_worker() -> Iterator[None]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CountingStore:
-    return CountingStore(Location(uri=tmp_path.as_uri()))
+def store(tmp_path: Path) -> Store:
+    return Store(Location(uri=tmp_path.as_uri()))
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of files that were read."""
+    paths: list[str] = []
+    rows = SilverIds.rows
+
+    def noted(self: SilverIds, file: FileEntry) -> Iterator[pa.RecordBatch]:
+        paths.append(file.path)
+        return rows(self, file)
+
+    monkeypatch.setattr(SilverIds, "rows", noted)
+    return paths
 
 
 def land(store: Store, *ids: str, at: datetime = NOON, mode: str = "append") -> int:
@@ -75,28 +78,28 @@ def has(task: SilverIds, *ids: str, at: datetime = NOON) -> list[bool]:
     return [bool(each) for each in found]
 
 
-def test_an_event_is_known_by_its_game_and_id_in_files_of_its_time_alone(store: CountingStore) -> None:
+def test_an_event_is_known_by_its_game_and_id_in_files_of_its_time_alone(store: Store, read: list[str]) -> None:
     land(store, "a")
     version = land(store, "b", at=NOON + timedelta(days=1))
 
     assert has(a_task(store, version), "a", "b", "c") == [True, False, False]
-    assert len(store.read) == 1
+    assert len(read) == 1
 
 
-def test_without_the_table_nothing_is_known(store: CountingStore) -> None:
+def test_without_the_table_nothing_is_known(store: Store) -> None:
     assert has(a_task(store, None), "a") == [False]
 
 
-def test_the_next_task_of_a_worker_reads_only_files_that_are_new(store: CountingStore) -> None:
+def test_the_next_task_of_a_worker_reads_only_files_that_are_new(store: Store, read: list[str]) -> None:
     first = land(store, "a", "b")
     assert has(a_task(store, first), "a") == [True]
     second = land(store, "c")
 
     assert has(a_task(store, second), "a", "b", "c", "d") == [True, True, True, False]
-    assert len(store.read) == 2
+    assert len(read) == 2
 
 
-def test_what_was_taken_out_of_silver_since_is_not_known_any_more(store: CountingStore) -> None:
+def test_what_was_taken_out_of_silver_since_is_not_known_any_more(store: Store) -> None:
     assert has(a_task(store, land(store, "a", "b")), "a") == [True]
 
     restored = land(store, "b", mode="overwrite")
@@ -104,9 +107,19 @@ def test_what_was_taken_out_of_silver_since_is_not_known_any_more(store: Countin
     assert has(a_task(store, restored), "a", "b") == [False, True]
 
 
-def test_a_worker_that_has_read_more_than_it_may_keep_begins_anew(store: CountingStore) -> None:
-    first = land(store, "a", "b")
-    assert has(a_task(store, first, remembered=1), "a") == [True]
+def test_what_a_worker_may_not_keep_is_read_again_by_each_task(store: Store, read: list[str]) -> None:
+    land(store, "a", "b")
+    version = land(store, "c", "d", "e")
 
-    assert has(a_task(store, first, remembered=1), "a", "b") == [True, True]
-    assert len(store.read) == 2
+    for _ in range(2):
+        assert has(a_task(store, version, remembered=3), "a", "c", "x") == [True, True, False]
+    assert len(read) == 3
+
+
+def test_a_file_that_is_gone_is_told(store: Store, tmp_path: Path) -> None:
+    version = land(store, "a")
+    for path in (tmp_path / SILVER_EVENTS).glob("*.parquet"):
+        path.unlink()
+
+    with pytest.raises(StoreError, match="is gone"):
+        has(a_task(store, version), "a")
