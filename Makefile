@@ -155,7 +155,7 @@ format: $(environment) ## Rewrite the code in the house's format
 
 test: setup ## Run all tests that need no Docker (with CI=true a missing service fails instead of being skipped)
 	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit tests/spark
-	@$(with_java) .venv/bin/pytest tests/embedded
+	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 	@.venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit
@@ -164,7 +164,7 @@ test-spark: $(environment) $(stamps)/spark-jars ## Run the tests that need Spark
 	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/spark
 
 test-embedded: setup ## Run the tests that need Kafka and the schema registry
-	@$(with_java) .venv/bin/pytest tests/embedded
+	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/embedded
 
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) tests/stack/run.sh
