@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from minio import Minio
 from pyspark.sql import SparkSession
 from urllib3.exceptions import HTTPError
 
 from gamelake.errors import SettingsError
 from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.lake.credentials import shared_credentials
 from gamelake.session import spark_session
 from services.desk.stack import StackError
 from services.embedded import EmbeddedKafka, EmbeddedRegistry
@@ -54,6 +56,14 @@ def object_store(missing_service: Callable[[str], NoReturn]) -> ObjectStore:
     except (SettingsError, HTTPError) as error:
         missing_service(f"no object store answers: {error}")
     return store
+
+
+@pytest.fixture(scope="session")
+def uploads(stack: Stack) -> Minio:
+    """The bucket of files as whoever sends some may use it."""
+    key = shared_credentials(SECRETS / "object-store-uploads", "default")
+    endpoint = stack.lakehouse.options["AWS_ENDPOINT_URL"]
+    return ObjectStore(endpoint, key["AWS_ACCESS_KEY_ID"], key["AWS_SECRET_ACCESS_KEY"]).client
 
 
 @pytest.fixture

@@ -12,24 +12,15 @@ import zstandard
 from deltalake import DeltaTable
 from minio import Minio
 
-from gamelake.lake.credentials import shared_credentials
 from gamelake.naming import BRONZE_FILES, DEAD_LETTERS
 from tests.embedded.landing import events
 from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.stack.object_store import ObjectStore
-from tests.stack.platform import SECRETS, Stack
+from tests.stack.platform import Stack
 
 BUCKET, GAME = "landing", "Archery Duel"
 PATIENCE = timedelta(minutes=3).total_seconds()
-
-
-@pytest.fixture
-def uploads(stack: Stack) -> Minio:
-    """The bucket as whoever sends files may use it."""
-    key = shared_credentials(SECRETS / "object-store-uploads", "default")
-    endpoint = stack.lakehouse.options["AWS_ENDPOINT_URL"]
-    return ObjectStore(endpoint, key["AWS_ACCESS_KEY_ID"], key["AWS_SECRET_ACCESS_KEY"]).client
 
 
 @pytest.fixture

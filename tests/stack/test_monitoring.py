@@ -7,13 +7,16 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 
 import pytest
 import yaml
+from minio import Minio
 
 from gamelake.kafka import KafkaAccess, read_credentials
 from monitoring.consoles.files import CONSOLES
 from monitoring.grafana.files import GENERATED
+from tests.embedded.landing import events
 from tests.embedded.sending import Sender, an_event, contract_text, framed
 from tests.eventually import eventually
 from tests.stack.conftest import BOOTSTRAP_SERVERS, REGISTRY_URL
@@ -95,12 +98,13 @@ def await_all(prometheus: Prometheus, expressions: set[str]) -> None:
 
 
 @contextmanager
-def players(sender: Sender) -> Iterator[None]:
+def players(sender: Sender, uploads: Minio) -> Iterator[None]:
     """Events of some games, among them some that nobody can decode or that break a rule, while the block lasts."""
     stop = threading.Event()
     schema = contract_text(1)
     schema_id = sender.register(schema)
     archery = Game.of("archery_duel")
+    _, again = events(5, "Archery Duel", gamer_id="p-1")
 
     def play() -> None:
         while not stop.wait(SECONDS_PER_STEP):
@@ -113,6 +117,8 @@ def players(sender: Sender) -> Iterator[None]:
             twice = an_http_event()
             archery.post([twice, an_http_event(event_time="yesterday")])
             archery.post([twice])
+            # A file, told of again and again, whose content is known after the first time.
+            uploads.put_object("landing", "incoming/monitoring/again.json", BytesIO(again), len(again))
 
     thread = threading.Thread(target=play, daemon=True)
     thread.start()
@@ -131,12 +137,12 @@ def prometheus(stack: Stack) -> Prometheus:
 
 
 @pytest.fixture(scope="module")
-def traffic(stack: Stack) -> Iterator[None]:
+def traffic(stack: Stack, uploads: Minio) -> Iterator[None]:
     """Players, once the query takes what they send."""
     stack.await_health("ingest-events")
     stack.await_health("ingest")
     access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
-    with players(Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients())):
+    with players(Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients()), uploads):
         yield
 
 
