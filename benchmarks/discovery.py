@@ -206,7 +206,9 @@ class Bench:
                 told.append(planned + self.choosing.milliseconds)
         if self.choosing.objects != self.bucket.put:
             raise RecordsMissingError(f"{self.choosing.objects:,} of {self.bucket.put:,} objects were found")
-        return Found(objects=size, listing=listed, notifications=told)
+        found = Found(objects=size, listing=listed, notifications=told)
+        print(json.dumps(found.told), file=sys.stderr)
+        return found
 
     def burst(self, count: int) -> Mapping[str, float]:
         """Have the topic say again what it has said before, so many times; gives what looking through it takes."""
