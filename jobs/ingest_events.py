@@ -15,7 +15,7 @@ from gamelake.fanout.query import Mode, fan_out, prepare, run_until, start
 from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables
 from gamelake.lineage.flow import Kind, Topic
-from gamelake.lineage.ingest import IngestLineage, from_kafka
+from gamelake.lineage.ingest import IngestLineage, WayIn, from_kafka
 from gamelake.lineage.schemas import RegisteredVersions
 from gamelake.lineage.telling import Tells, telling
 from gamelake.program import OK, run, stop_event
@@ -69,7 +69,8 @@ def keep_up(
             if settings.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
             body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
-            lineage = _lineage(settings, source, told, mode)
+            topic = Topic(settings.kafka.bootstrap_servers, settings.topic)
+            lineage = lineage_of(from_kafka(topic), source, told, mode)
             lineage.begin(observed.recent)
             body.observer = Several((telemetry, lineage, quality))
             query = start(spark, settings, source, body, mode)
@@ -78,9 +79,9 @@ def keep_up(
             run_until(stop, query, body)
 
 
-def _lineage(settings: IngestSettings, source: OpenStream, told: Tells, mode: Mode) -> IngestLineage:
+def lineage_of(job: WayIn, source: OpenStream, told: Tells, mode: Mode) -> IngestLineage:
+    """What a stream that fans out tells of its lineage."""
     kind = Kind.BATCH if mode is Mode.AVAILABLE_NOW else Kind.STREAMING
-    job = from_kafka(Topic(settings.kafka.bootstrap_servers, settings.topic))
     return IngestLineage(told, job, source.generation.query_id, kind)
 
 

@@ -8,17 +8,16 @@ from functools import partial
 from threading import Event
 
 from gamelake.contracts.games import load_games
-from gamelake.fanout.batch import OpenStream
 from gamelake.fanout.observer import Several
 from gamelake.fanout.quality_keeping import keeping_quality
 from gamelake.fanout.query import Mode, prepare, run_until, start
 from gamelake.files.opening import file_fan_out
 from gamelake.lake.store import Store
 from gamelake.lake.tables import DeltaTables
-from gamelake.lineage.flow import Files, Kind, Topic
-from gamelake.lineage.ingest import IngestLineage, from_files
+from gamelake.lineage.flow import Files, Topic
+from gamelake.lineage.ingest import from_files
 from gamelake.lineage.schemas import RegisteredVersions
-from gamelake.lineage.telling import Tells, telling
+from gamelake.lineage.telling import telling
 from gamelake.program import OK, run, stop_event
 from gamelake.quality.daily import QualityTable
 from gamelake.session import Sessions, own_session
@@ -29,7 +28,7 @@ from gamelake.telemetry.listener import ProgressListener
 from gamelake.telemetry.observing import observing
 from gamelake.telemetry.serving import registry_of_process
 from gamelake.wire.registry import Registry
-from jobs.ingest_events import observed_query
+from jobs.ingest_events import lineage_of, observed_query
 
 
 def main() -> int:
@@ -67,17 +66,12 @@ def keep_up(settings: FilesSettings, sessions: Sessions, stop: Event, mode: Mode
             if reading.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
             body = file_fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
-            lineage = _lineage(settings, source, told, mode)
+            notifications = Topic(reading.kafka.bootstrap_servers, reading.topic)
+            job = from_files(notifications, Files(settings.landing.uri))
+            lineage = lineage_of(job, source, told, mode)
             lineage.begin(observed.recent)
             body.observer = Several((telemetry, FilesTelemetry(reading.stream, registry), lineage, quality))
             run_until(stop, start(spark, reading, source, body, mode), body)
-
-
-def _lineage(settings: FilesSettings, source: OpenStream, told: Tells, mode: Mode) -> IngestLineage:
-    kind = Kind.BATCH if mode is Mode.AVAILABLE_NOW else Kind.STREAMING
-    notifications = Topic(settings.reading.kafka.bootstrap_servers, settings.reading.topic)
-    job = from_files(notifications, Files(settings.landing.uri))
-    return IngestLineage(told, job, source.generation.query_id, kind)
 
 
 if __name__ == "__main__":

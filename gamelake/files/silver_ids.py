@@ -1,7 +1,7 @@
 """Which events silver has, of the times that files speak of: only data files whose times overlap are read.
 
 A data file never changes, so that a worker process keeps what it has read of some of them from task to task. The others
-are read again for each task, one at a time: however much silver has, it need not fit into memory.
+are read again for each look, one at a time: however much silver has, it need not fit into memory.
 """
 
 from collections.abc import Iterator, Set
