@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -13,8 +14,14 @@ MARKED_FOLDERS = frozenset({"spark", "embedded", "stack"})
 
 
 def pytest_configure() -> None:
-    """A shell starts its background jobs deaf to Ctrl-C, and they their children; tests send it to theirs."""
+    """Make each process of the tests one that a program's process would be."""
+    # A shell starts its background jobs deaf to Ctrl-C, and they their children; tests send it to theirs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A worker of pytest-xdist runs no file: PySpark's Connect, which Great Expectations looks for, takes such a
+    # process for its own doctests and ends it.
+    main = sys.modules["__main__"]
+    if not hasattr(main, "__file__"):
+        main.__file__ = pytest.__file__
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
