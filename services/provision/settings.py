@@ -14,7 +14,7 @@ from gamelake.settings import Environment
 
 COMPOSE = Path(__file__).parents[2] / "compose"
 SECRETS = Path("/run/secrets")
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

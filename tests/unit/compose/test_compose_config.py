@@ -50,9 +50,16 @@ def test_every_one_shot_is_waited_for_by_a_service_that_stays(mix: tuple[Service
 
 
 def test_services_wait_for_health_or_success_and_never_for_a_mere_start(mix: tuple[Service, ...]) -> None:
-    conditions = {condition for service in mix for condition in service.waits_for.values()}
+    conditions = {condition for service in mix if service.runs_on for condition in service.waits_for.values()}
 
     assert conditions <= {"service_healthy", "service_completed_successfully"}
+
+
+def test_one_shots_wait_themselves_for_the_service_that_they_ask(mix: tuple[Service, ...]) -> None:
+    """They have patience, and a look at health comes seconds late."""
+    conditions = {condition for service in mix if service.is_one_shot for condition in service.waits_for.values()}
+
+    assert conditions == {"service_started"}
 
 
 def test_whoever_is_given_an_address_starts_after_the_one_who_answers_there(mix: tuple[Service, ...]) -> None:
