@@ -1,9 +1,10 @@
 """Measures what it costs to find new files in a bucket, by how many it holds: `python -m benchmarks.discovery`.
 
-Against Spark's own file source, in one run, on the object store of the running stack, in a bucket of its own. A round
-puts ten objects there; what counts is the time until their names are known to the batch. For the file source that is
-its listing (`latestOffset`, `getBatch`); for notifications it is the look at the topic's ends, the reading of what they
-say, and the choice of what is new, with all objects of the bucket remembered. Draws docs/discovery.svg with --docs.
+Against Spark's own file source, in one run, on the object store of the running stack, in a bucket of its own. What
+counts is the time until a batch knows the names of its ten new objects. For the file source that is its listing
+(`latestOffset`, `getBatch`), once for each batch of ten; for notifications, ten objects are put there, and it is the
+look at the topic's ends, the reading of what they say, and the choice of what is new, with all objects of the bucket
+remembered. Draws docs/discovery.svg with --docs.
 """
 
 import argparse
@@ -11,23 +12,19 @@ import json
 import os
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from urllib.parse import urlsplit
 
-import obstore
 from confluent_kafka import Producer
-from minio import Minio
-from obstore.store import ObjectStore as Objects
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from benchmarks.bucket import FOLDER, Bucket, own_bucket
 from benchmarks.chart import Bar, bar_chart
 from benchmarks.steady import steady_bed
 from benchmarks.way import RecordsMissingError, Workload
@@ -38,14 +35,13 @@ from gamelake.files.deciding import remembered
 from gamelake.files.saying import Change, tell
 from gamelake.kafka import KafkaAccess
 from gamelake.lake.manifest import BatchManifest, EventsFile
-from gamelake.lake.store import Location, Store, open_objects
+from gamelake.lake.store import Location, Store
 from gamelake.session import spark_session
 from services.desk import stack
 from services.embedded.topics import create_topic
 
-_TOPIC, _FOLDER, _STREAM = "files.notifications", "files", "discovery"
+_TOPIC, _STREAM = "files.notifications", "discovery"
 _NEW = 10
-_PUTS_AT_ONCE = 16
 _AT_ONCE = 50_000
 _SEED = "00" * 16
 _COLUMNS = ("partition", "offset", "timestamp", "value")
@@ -93,55 +89,6 @@ class Found:
         }
 
 
-@dataclass
-class Bucket:
-    """A bucket that objects are put into, and remembered by their names and contents."""
-
-    name: str
-    location: Location
-    objects: Objects
-    put: int = 0
-    etags: dict[str, str] = field(default_factory=dict)
-
-    def fill(self, count: int) -> list[Change]:
-        """Put so many more objects there; gives what would be told of them."""
-        keys = [f"{_FOLDER}/{number:08d}.json" for number in range(self.put, self.put + count)]
-        self.put += count
-        with ThreadPoolExecutor(_PUTS_AT_ONCE) as pool:
-            etags = list(pool.map(self._put, keys))
-        now = datetime.now(UTC)
-        return [
-            Change(bucket=self.name, key=key, etag=etag, size=2, moment=now)
-            for key, etag in zip(keys, etags, strict=True)
-        ]
-
-    def _put(self, key: str) -> str:
-        return (obstore.put(self.objects, key, b"{}\n").get("e_tag") or "").strip('"')
-
-
-@contextmanager
-def own_bucket() -> Iterator[Bucket]:
-    """A bucket of the stack's object store that goes with the block."""
-    name, root = f"discovery-{uuid.uuid4().hex}", stack.lakehouse("root")
-    options = dict(root.options)
-    client = Minio(
-        urlsplit(options["AWS_ENDPOINT_URL"]).netloc,
-        options["AWS_ACCESS_KEY_ID"],
-        options["AWS_SECRET_ACCESS_KEY"],
-        secure=False,
-        region="us-east-1",
-    )
-    client.make_bucket(name)
-    location = Location(uri=f"s3://{name}", options=options)
-    objects = open_objects(location)
-    try:
-        yield Bucket(name, location, objects)
-    finally:
-        for batch in obstore.list(objects):
-            obstore.delete(objects, [each["path"] for each in batch])
-        client.remove_bucket(name)
-
-
 class Choosing:
     """What the driver does with a batch of notifications before anybody reads an object, and how long that takes."""
 
@@ -149,7 +96,7 @@ class Choosing:
         self.milliseconds = 0.0
         self.objects = 0
         self._store = Store(Location(uri=(workload.directory / "lake").resolve().as_uri()))
-        self._chooser = Chooser(bucket.name, f"{_FOLDER}/", Overwritten.READ, self._store)
+        self._chooser = Chooser(bucket.name, f"{FOLDER}/", Overwritten.READ, self._store)
         self._window = DedupWindow(self._store, _STREAM, DedupLimits(window=timedelta(days=14), events=10**9))
         self._batches = 0
 
@@ -196,9 +143,7 @@ class Bench:
         started = time.perf_counter()
         self._tell(self.bucket.fill(size - self.bucket.put))
         print(f"{size:,} objects after {time.perf_counter() - started:.0f} s", file=sys.stderr)
-        files = self.spark.readStream.text(f"{self.bucket.location.uri}/{_FOLDER}/")
-        with self._running(files, f"listing-{size}", lambda *_: None) as query:
-            listed = [self._round(query) for _ in range(rounds)]
+        listed = self._listings(size, rounds)
         told = []
         with self._running(self._notifications(), "notifications", self.choosing) as query:
             for _ in range(rounds):
@@ -209,6 +154,23 @@ class Bench:
         found = Found(objects=size, listing=listed, notifications=told)
         print(json.dumps(found.told), file=sys.stderr)
         return found
+
+    def _listings(self, size: int, rounds: int) -> Sequence[float]:
+        """What the file source takes for each batch of ten objects, in milliseconds, once it has warmed up.
+
+        All that is in the bucket is new to it; in one batch it would ask the store for each object one by one before
+        the first round. It remembers no listing: what comes later would not be found before the next one.
+        """
+        options = {"maxFilesPerTrigger": str(_NEW), "maxCachedFiles": "0"}
+        files = self.spark.readStream.options(**options).text(f"{self.bucket.location.uri}/{FOLDER}/")
+        checkpoint = str(self.workload.directory / "checkpoints" / f"listing-{size}")
+        query = files.writeStream.foreachBatch(lambda *_: None).option("checkpointLocation", checkpoint).start()
+        try:
+            while len(batches := _with_data(query)) < 1 + rounds and not query.awaitTermination(1):
+                pass
+        finally:
+            query.stop()
+        return [_planning(each) for each in batches[1 : 1 + rounds]]
 
     def burst(self, count: int) -> Mapping[str, float]:
         """Have the topic say again what it has said before, so many times; gives what looking through it takes."""
@@ -243,14 +205,21 @@ class Bench:
         before = _last_batch(query)
         self._tell(self.bucket.fill(_NEW))
         query.processAllAvailable()
-        planned = [each for each in query.recentProgress if each.batchId > before and "addBatch" in each.durationMs]
         # Where the look that found nothing yet was on its way, the one that found something counts.
-        durations = planned[-1].durationMs
-        return float(durations.get("latestOffset", 0) + durations.get("getBatch", 0))
+        return _planning([each for each in _with_data(query) if each.batchId > before][-1])
+
+
+def _with_data(query: StreamingQuery) -> Sequence[StreamingQueryProgress]:
+    """The last batches that had something to do."""
+    return [each for each in query.recentProgress if "addBatch" in each.durationMs]
+
+
+def _planning(batch: StreamingQueryProgress) -> float:
+    return float(batch.durationMs.get("latestOffset", 0) + batch.durationMs.get("getBatch", 0))
 
 
 def _last_batch(query: StreamingQuery) -> int:
-    return max((each.batchId for each in query.recentProgress if "addBatch" in each.durationMs), default=-1)
+    return max((each.batchId for each in _with_data(query)), default=-1)
 
 
 def draw(found: Sequence[Found]) -> str:

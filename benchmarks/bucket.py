@@ -1,0 +1,69 @@
+"""A bucket of the running stack's object store, for benchmarks: filled with small objects, and gone afterwards."""
+
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import obstore
+from minio import Minio
+from obstore.store import ObjectStore as Objects
+
+from gamelake.files.saying import Change
+from gamelake.lake.store import Location, open_objects
+from services.desk import stack
+
+FOLDER = "files"
+_PUTS_AT_ONCE = 16
+
+
+@dataclass
+class Bucket:
+    """A bucket that objects are put into, and remembered by their names and contents."""
+
+    name: str
+    location: Location
+    objects: Objects
+    put: int = 0
+    etags: dict[str, str] = field(default_factory=dict)
+
+    def fill(self, count: int) -> list[Change]:
+        """Put so many more objects there; gives what would be told of them."""
+        keys = [f"{FOLDER}/{number:08d}.json" for number in range(self.put, self.put + count)]
+        self.put += count
+        with ThreadPoolExecutor(_PUTS_AT_ONCE) as pool:
+            etags = list(pool.map(self._put, keys))
+        now = datetime.now(UTC)
+        return [
+            Change(bucket=self.name, key=key, etag=etag, size=2, moment=now)
+            for key, etag in zip(keys, etags, strict=True)
+        ]
+
+    def _put(self, key: str) -> str:
+        return (obstore.put(self.objects, key, b"{}\n").get("e_tag") or "").strip('"')
+
+
+@contextmanager
+def own_bucket() -> Iterator[Bucket]:
+    """A bucket of the stack's object store that goes with the block."""
+    name, root = f"discovery-{uuid.uuid4().hex}", stack.lakehouse("root")
+    options = dict(root.options)
+    client = Minio(
+        urlsplit(options["AWS_ENDPOINT_URL"]).netloc,
+        options["AWS_ACCESS_KEY_ID"],
+        options["AWS_SECRET_ACCESS_KEY"],
+        secure=False,
+        region="us-east-1",
+    )
+    client.make_bucket(name)
+    location = Location(uri=f"s3://{name}", options=options)
+    objects = open_objects(location)
+    try:
+        yield Bucket(name, location, objects)
+    finally:
+        for batch in obstore.list(objects):
+            obstore.delete(objects, [each["path"] for each in batch])
+        client.remove_bucket(name)
