@@ -1,7 +1,8 @@
 """Packs small files for as long as it is let, beside what is measured: `python -m benchmarks.packing FOLDER`.
 
-The same tables again and again: once packed, a table is put back to its first version. It runs at the lowest priority,
-as the weight of the upkeep's container has it. It says `ready` when the tables are there, and ends with its input.
+The same tables again and again: once packed, a table is put back to its first version. It rests after each table as the
+rounds of contracts/schedule.yaml do, and runs at the lowest priority, as the weight of the upkeep's container has it.
+It says `ready` when the tables are there, and ends with its input.
 """
 
 import os
@@ -10,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
+from itertools import cycle, takewhile
 from pathlib import Path
 from threading import Event, Thread
 
@@ -18,10 +21,12 @@ from gamelake.lake.appends import entry_path
 from gamelake.lake.store import Location, Store
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.pacing import paced
 from services.embedded.service import REPOSITORY
 
 _SIZES = Sizes(tables=8, files=500, rows=100)
 _TARGET_BYTES = 128 * 2**20
+_REST = 3.0
 
 
 @contextmanager
@@ -52,14 +57,16 @@ def main() -> int:
 
     Thread(target=wait, daemon=True).start()
     print("ready", flush=True)
-    packed = 0
     rule = Rule(target_bytes=_TARGET_BYTES, hot_files=1, today=datetime.now(UTC).date())
-    while not stop.is_set():
-        for table in names_of(_SIZES):
-            if not stop.is_set():
-                packed += TableCompaction(store.location, table, rule)().files_before
-                store.delete(entry_path(table, 1))
+    tables = takewhile(lambda _: not stop.is_set(), cycle(names_of(_SIZES)))
+    packed = sum(paced((partial(_packed, store, table, rule) for table in tables), _REST, stop.wait))
     return int(not packed)
+
+
+def _packed(store: Store, table: str, rule: Rule) -> int:
+    files = TableCompaction(store.location, table, rule)().files_before
+    store.delete(entry_path(table, 1))
+    return files
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from gamelake.settings.tables import TableSettings
 
 log = logging.getLogger("compact")
 
+_LONGEST_REST = 100
 _OPTIMIZE = "spark.databricks.delta.optimize"
 
 
@@ -65,7 +66,8 @@ def main() -> int:
     if arguments.dry_run:
         return _print([outlook(each, Place.HERE if is_here else each.place) for each in due])
     if is_here:
-        return _print([*packed_here(due), *(left_by(of_all, arguments.tables) if arguments.here else ())])
+        done = packed_here(due, arguments.rest)
+        return _print([*done, *(left_by(of_all, arguments.tables) if arguments.here else ())])
     sessions = partial(own_session, "compact", settings.lakehouse.location, settings.spark_jars)
     with sessions() as spark:
         results = packed(spark, due)
@@ -109,8 +111,22 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
     parser.add_argument("--round", choices=list(Round), default=Round.DAILY, help="default: %(default)s")
     parser.add_argument("--here", action="store_true", help="start no Spark: pack what this process has the memory for")
+    parser.add_argument(
+        "--rest",
+        type=_times,
+        default=0.0,
+        metavar="TIMES",
+        help="rest so many times as long as a table took, where no Spark is started; default: %(default)s",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say exactly what would be packed, and change nothing")
     return parser.parse_args()
+
+
+def _times(text: str) -> float:
+    times = float(text)
+    if not 0 <= times <= _LONGEST_REST:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {_LONGEST_REST}")
+    return times
 
 
 def _print(results: Sequence[msgspec.Struct]) -> int:

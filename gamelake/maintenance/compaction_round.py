@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
+from functools import partial
 
 import msgspec
 
@@ -15,6 +16,7 @@ from gamelake.lake.listing import appended_tables
 from gamelake.lake.store import Store
 from gamelake.maintenance.bins import Bin, Rule
 from gamelake.maintenance.compaction import Compacted, TableCompaction
+from gamelake.maintenance.pacing import paced
 
 log = logging.getLogger(__name__)
 
@@ -146,9 +148,9 @@ def are_few(due: Sequence[Due], most_bytes: int) -> bool:
     return sum(each.bytes for each in due) <= _FEW_BYTES and all(each.fits(most_bytes) for each in due)
 
 
-def packed_here(due: Sequence[Due]) -> list[Compacted | NotCompacted]:
-    """Pack tables in this process, one after the other: the memory is that of one bin."""
-    return [attempt(each) for each in due]
+def packed_here(due: Sequence[Due], rest: float = 0.0) -> list[Compacted | NotCompacted]:
+    """Pack tables in this process, one after the other, with a rest after each: the memory is that of one bin."""
+    return list(paced((partial(attempt, each) for each in due), rest))
 
 
 def left_by(of_all: CompactionRound, names: Sequence[str] = ()) -> list[Left]:

@@ -38,7 +38,7 @@ def test_the_platforms_own_schedule_packs_before_it_vacuums() -> None:
     midnight = datetime(2026, 11, 22, tzinfo=UTC)
     turns = {name: each.cadence.after(midnight) for name, each in rounds.items()}
     assert turns["compact_daily"] + rounds["compact_daily"].jitter < turns["vacuum"]
-    assert rounds["compact_weekly"].command == "python -m jobs.compact --round weekly --here"
+    assert rounds["compact_weekly"].command == "python -m jobs.compact --round weekly --here --rest 3"
 
 
 @pytest.mark.parametrize(
