@@ -28,7 +28,7 @@ players_to_kafka := --target kafka --bootstrap-servers kafka:9092 --kafka-creden
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify quality quality-stack bench bench-front-door bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack drill backup restore-backup down
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify quality quality-stack bench bench-front-door bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
 
 ##@ Start here
 
@@ -138,8 +138,12 @@ quality-stack: ## Validate a day of the running stack by Great Expectations: DAY
 	@$(stack) run --rm --no-deps --volume '$(CURDIR)/build/data-docs:/var/lib/data-docs' maintenance \
 	  python -m jobs.validate $(G) $(if $(DAY),--day $(DAY)) --docs /var/lib/data-docs $(if $(HOLD),--hold)
 
+quality-daily: ## Have the running stack validate each day that is over, hold gold back where that fails, and show Data Docs
+	@$(stack) up --detach --wait --no-deps quality data-docs
+	@compose/urls.sh | grep 'Data Docs'
+
 down: ## Stop the stack; its data stays
-	@$(stack) --profile tools down --remove-orphans
+	@$(stack) --profile '*' down --remove-orphans
 
 ##@ Check a change
 

@@ -100,8 +100,8 @@ class TableLooks:
         self._looked_at = -math.inf
 
     def if_due(self, stop: Event) -> None:
-        """Look, unless that was done a moment ago."""
-        if time.monotonic() - self._looked_at < self._interval.total_seconds():
+        """Look, unless that was done a moment ago, or is never to be done."""
+        if not self._interval or time.monotonic() - self._looked_at < self._interval.total_seconds():
             return
         self._looked_at = time.monotonic()
         looked = self._programs.run(_LOOK, stop)

@@ -17,7 +17,7 @@ finish() {
     done
     echo "The services' logs are in $logs."
   fi
-  [ "${KEEP:-}" = 1 ] || compose/stack.sh --profile tools down --volumes --remove-orphans >/dev/null 2>&1 || true
+  [ "${KEEP:-}" = 1 ] || compose/stack.sh --profile '*' down --volumes --remove-orphans >/dev/null 2>&1 || true
   exit "$code"
 }
 

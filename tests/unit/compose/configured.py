@@ -15,11 +15,12 @@ MIB = 1024 * 1024
 CORE = "compose.yaml"
 ANSWERS = "compose.answers.yaml"
 OBSERVABILITY = "compose.observability.yaml"
+QUALITY = "compose.quality.yaml"
 GRAFANA = "compose.grafana.yaml"
 OFFICIAL = "compose.official.yaml"
 OFFICIAL_OBSERVABILITY = "compose.official.observability.yaml"
 # What `make up-minimal` and `make up` bring up, without and with a container registry that has Grafana.
-OWN_MIXES = ((CORE,), (CORE, ANSWERS, OBSERVABILITY), (CORE, ANSWERS, OBSERVABILITY, GRAFANA))
+OWN_MIXES = ((CORE,), (CORE, ANSWERS, OBSERVABILITY, QUALITY), (CORE, ANSWERS, OBSERVABILITY, QUALITY, GRAFANA))
 
 
 def official(mix: tuple[str, ...]) -> tuple[str, ...]:
@@ -129,7 +130,7 @@ class Service:
     @property
     def drives_spark(self) -> bool:
         """Whether it is a job's driver."""
-        return self.command[-1:] in (["jobs.ingest_events"], ["jobs.answers"])
+        return self.command[-1:] in (["jobs.both_ways_in"], ["jobs.answers"])
 
     @property
     def runs_java(self) -> bool:
