@@ -1,5 +1,6 @@
 """Rules in the running stream: changed without a restart, judged once whatever is killed, and stopping the query."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,7 +53,7 @@ def test_a_rule_that_is_changed_judges_the_next_batch_without_a_restart(lakehous
     }
 
 
-def test_each_row_is_judged_once_though_the_driver_is_killed_and_the_rules_are_changed_meanwhile(
+def test_each_row_is_judged_once_though_driver_and_replay_are_killed_and_the_rules_are_changed_meanwhile(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:
     good, bad, gone = Counter[str](), Counter[str](), Counter[str]()
@@ -74,6 +75,9 @@ def test_each_row_is_judged_once_though_the_driver_is_killed_and_the_rules_are_c
         assert (books.problems, books.quarantined, books.dropped) == ([], {"not_bad": 30}, {"not_gone": 10})
         assert sum(books.duplicates.values()) == 5
 
+        for step in (Failpoint.AFTER_FILES, Failpoint.AFTER_TABLE_COMMIT):
+            killed = lakehouse.start("--source", "quarantine", job="replay", kill=step)
+            assert killed.wait() == -signal.SIGKILL, killed.log_text()[-3000:]
         replay = lakehouse.start("--source", "quarantine", job="replay")
         assert replay.wait() == 0, replay.log_text()[-3000:]
         assert lakehouse.event_ids() == good + bad
