@@ -54,11 +54,6 @@ class FilesTask:
                 for report in _ParcelRun(self.plan, decoded(row)).reports():
                     yield _pack(report)
 
-    """What is known of an object so far."""
-
-    records: int = 0
-    dead_letters: int = 0
-
 
 @dataclass
 class _ParcelRun:
