@@ -27,6 +27,7 @@ from benchmarks.commits import SmallFiles
 from gamelake.lake.appends import BatchTransaction
 from gamelake.lake.file_entries import live_files
 from gamelake.lake.listing import appended_tables
+from gamelake.lake.manifest import TableFiles
 from gamelake.lake.store import Location, Store
 from gamelake.lake.tables import DeltaTables, open_table
 from gamelake.maintenance.bins import Rule
@@ -102,8 +103,17 @@ def _stream(place: Location, arguments: argparse.Namespace) -> Found:
             found.seconds.append(time.perf_counter() - started)
             found.memory.append(int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE)
             found.open_files.append(sum(1 for _ in Path("/proc/self/fd").iterdir()))
+            if not version:
+                _forget_soon(place, batch)
             time.sleep(arguments.pause)
     return found
+
+
+def _forget_soon(place: Location, batch: Sequence[TableFiles]) -> None:
+    """Have checkpoints name what was packed for as long as vacuum keeps it; by themselves they do for a week."""
+    kept = {"delta.deletedFileRetentionDuration": f"interval {int(_RETENTION.total_seconds())} seconds"}
+    for entry in batch:
+        open_table(place, entry.table).alter.set_table_properties(kept)
 
 
 @dataclass(slots=True)
