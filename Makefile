@@ -12,6 +12,8 @@ export GAMELAKE_LAKEHOUSE ?= file://$(CURDIR)/build/demo/lakehouse
 python := .venv/bin/python
 stamps := build/stamps
 prerequisites := compose/prerequisites.sh
+# A test's JVMs live for seconds: what the second compiler would do for them comes too late, and takes a third of the time.
+for_seconds := export JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 &&
 with_java := export JAVA_HOME && JAVA_HOME="$$($(prerequisites) java)" &&
 # Maven 3.8 on a new JDK warns about its own libraries at every start; an old JDK does not know the option, hence the first.
 maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
@@ -158,17 +160,17 @@ format: $(environment) ## Rewrite the code in the house's format
 	@.venv/bin/ruff format .
 
 test: setup ## Run all tests that need no Docker (with CI=true a missing service fails instead of being skipped)
-	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit tests/spark
-	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/embedded
+	@$(with_java) $(for_seconds) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit tests/spark
+	@$(with_java) $(for_seconds) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 	@.venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit
 
 test-spark: $(environment) $(stamps)/spark-jars ## Run the tests that need Spark
-	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/spark
+	@$(with_java) $(for_seconds) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/spark
 
 test-embedded: setup ## Run the tests that need Kafka and the schema registry
-	@$(with_java) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/embedded
+	@$(with_java) $(for_seconds) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/embedded
 
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) tests/stack/run.sh
