@@ -18,7 +18,7 @@ from gamelake.errors import CheckpointError, GamelakeError, StoreError
 from gamelake.fanout.stream import Stream
 from gamelake.kafka import KafkaAccess
 from gamelake.lake.generations import Generations
-from gamelake.lake.listing import table_paths
+from gamelake.lake.listing import appended_tables, table_paths
 from gamelake.lake.store import Store
 from gamelake.maintenance.backup_records import BackupRecords
 from gamelake.maintenance.findings import Finding, any_failed, passed, warned
@@ -79,7 +79,7 @@ class Examination:
 
     settings: DoctorSettings
     store: Store
-    kafka: KafkaLook
+    kafka: Mapping[str, KafkaLook]
     now: datetime
 
     @classmethod
@@ -93,15 +93,19 @@ class Examination:
         generations = [each for name in stream_names(store) for each in Generations(store, name).all()]
         if not generations:
             raise StoreError(f"no stream has written to {store.location.uri} yet: there is nothing to examine")
-        # All streams of a lakehouse read one topic.
-        return cls(settings, store, look_at_kafka(settings.kafka, generations[-1].topic), datetime.now(UTC))
+        topics = sorted({each.topic for each in generations})
+        return cls(settings, store, {each: look_at_kafka(settings.kafka, each) for each in topics}, datetime.now(UTC))
 
     def findings(self) -> Iterator[Finding]:
         """All that was found, need by need."""
         tables, policy = table_paths(self.store), load_games(self.settings.games_file).upkeep
-        if self.kafka.trouble:
-            yield warned("kafka", f"it does not tell all ({self.kafka.trouble})", "make ps shows whether it runs")
-        yield from examine_retentions(policy, shortest_log(self.store, tables), self.kafka.retention)
+        for topic, look in self.kafka.items():
+            if look.trouble:
+                yield warned("kafka", f"of {topic} it does not tell all ({look.trouble})", "make ps shows if it runs")
+        # Nobody goes back in a gold table: it is made again, and may keep less.
+        logs = shortest_log(self.store, appended_tables(self.store))
+        told = [look.retention for look in self.kafka.values() if look.retention is not None]
+        yield from examine_retentions(policy, logs, min(told, default=None))
         for name in stream_names(self.store):
             yield from examine_stream(self._stream(name), self.now)
         yield from examine_leases(self.store, self.now)
@@ -128,10 +132,11 @@ class Examination:
             positions = stream.positions(generations[-1])
         except CheckpointError as error:
             return replace(state, trouble=str(error))
-        if self.kafka.held is None:
+        look = self.kafka[generations[-1].topic]
+        if look.held is None:
             return state
-        waiting, lost = waiting_and_lost(positions, self.kafka.held)
-        same = generations[-1].topic_id == self.kafka.topic_id
+        waiting, lost = waiting_and_lost(positions, look.held)
+        same = generations[-1].topic_id == look.topic_id
         return replace(state, waiting=waiting, lost=lost if same else 0, same_topic=same)
 
 

@@ -102,4 +102,5 @@ def _reading(topic: TopicSpec) -> Iterable[AccessRule]:
 
 def _observing(topic: TopicSpec) -> Iterable[AccessRule]:
     for user in topic.observers:
-        yield AccessRule(_USER + user, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
+        for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS):
+            yield AccessRule(_USER + user, operation, ResourceType.TOPIC, topic.name)

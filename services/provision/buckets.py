@@ -24,11 +24,15 @@ def main() -> int:
     declared = load_buckets(settings.file)
     keys = {user.name: read_key(_secret(settings.secrets, user.name)) for user in declared.users}
     store = ObjectStore(settings.endpoint, read_key(_secret(settings.secrets, ROOT)))
-    found = wait_for("object-store", store.buckets, settings.patience)
     changes = Changes("buckets")
-    bring_buckets_in_line(store, declared, found, changes)
-    bring_policies_in_line(store, declared, changes)
-    bring_users_in_line(store, declared, keys, changes)
+
+    def bring_all_in_line() -> None:
+        bring_buckets_in_line(store, declared, store.buckets(), changes)
+        bring_policies_in_line(store, declared, changes)
+        bring_users_in_line(store, declared, keys, changes)
+
+    # Begun again until it is through: what was done is found done.
+    wait_for("object-store", bring_all_in_line, settings.patience)
     changes.close()
     return OK
 

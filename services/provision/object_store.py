@@ -28,6 +28,8 @@ from services.provision.errors import ServiceRefusedError, ServiceSilentError
 ANSWER = timedelta(seconds=20)
 _WRONG_KEY = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _NOT_YET = frozenset({"XMinioServerNotInitialized", "ServiceUnavailable", "SlowDown", "InternalError"})
+# Whom buckets tell of new objects is there some seconds after the store is.
+_NO_TARGET_YET = "A specified destination ARN does not exist"
 _NO_SUCH_POLICY = "XMinioAdminNoSuchPolicy"
 _NEW_OBJECTS = "s3:ObjectCreated:*"
 T = TypeVar("T")
@@ -191,7 +193,7 @@ def _classified(what: str, error: Exception) -> ServiceSilentError | ServiceRefu
             "the object store refuses root's key: if compose/secrets/object-store-root was made anew, 'make down' and"
             f" 'make up' start the store with it; it said: {code}"
         )
-    if code is None or code in _NOT_YET:
+    if code is None or code in _NOT_YET or _NO_TARGET_YET in str(error):
         return ServiceSilentError(f"the object store did not {what}: {error}")
     return ServiceRefusedError(f"the object store refuses to {what}: {error}")
 

@@ -86,7 +86,7 @@ def test_the_declarations_of_the_stack_are_found_without_being_named(secrets: Pa
     assert buckets.file.is_file()
     assert subjects.file.is_file()
     assert subjects.url == "http://registry:8080/apis/ccompat/v7"
-    assert settings.patience == timedelta(seconds=60)
+    assert settings.patience == timedelta(seconds=180)
 
 
 def test_no_setting_shows_the_password_when_it_is_printed(secrets: Path) -> None:
