@@ -29,6 +29,8 @@ from gamelake.telemetry.heartbeat import Heartbeat
 from gamelake.telemetry.options import TelemetryOptions
 from gamelake.telemetry.serving import registry_of_process, served
 
+_TASKS_PER_CORE = 8
+
 
 class Told:
     """Tells the telemetry what rounds tell."""
@@ -97,9 +99,13 @@ def observing(options: TelemetryOptions) -> Iterator[Told]:
         yield Told(telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file)))
 
 
-def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Sequence[Result]:
-    """Refresh tables, each in a task of its own."""
-    return spark.sparkContext.parallelize(due, len(due)).map(attempt).collect()
+def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Iterator[Result]:
+    """Refresh tables, each in a task of its own; a few for each core at a time, or a long round would not seem to move."""
+    context = spark.sparkContext
+    at_once = _TASKS_PER_CORE * context.defaultParallelism
+    for first in range(0, len(due), at_once):
+        part = due[first : first + at_once]
+        yield from context.parallelize(part, len(part)).map(attempt).collect()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from threading import Event
 from typing import Protocol
@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 _LONGEST_PAUSE = timedelta(seconds=15)
 
 Result = Refreshed | Failed
-# Attempts every refresh, in any order; what is given is in the order of what was asked.
-RunAll = Callable[[Sequence[GoldRefresh]], Sequence[Result]]
+# Attempts every refresh, in any order; what is given is in the order of what was asked, some at a time.
+RunAll = Callable[[Sequence[GoldRefresh]], Iterable[Result]]
 
 
 class Observer(Protocol):
@@ -80,13 +80,16 @@ class Keeper:
 
     def _round(self, due: Sequence[GoldRefresh]) -> Sequence[Result]:
         started = time.monotonic()
-        results = self._run_all(due) if due else ()
-        for refresh, result in zip(due, results, strict=True):
+        results = []
+        for refresh, result in zip(due, self._run_all(due), strict=True):
+            results.append(result)
             if isinstance(result, Failed):
                 log.error("%s is not up to date: %s", result.table, result.reason)
             elif refresh.held:
                 log.warning("%s is held back %s", refresh.table, refresh.held)
             self._observer.looked_at(refresh, result)
+            # A round of many tables that have much to catch up with takes minutes.
+            self._observer.is_well()
         seconds = time.monotonic() - started
         self._observer.round_done(seconds)
         log.info("%s", summary(results, seconds))
