@@ -100,7 +100,7 @@ def observing(options: TelemetryOptions) -> Iterator[Told]:
 
 
 def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Iterator[Result]:
-    """Refresh tables, each in a task of its own; a few for each core at a time, or a long round would not seem to move."""
+    """Refresh tables, each in a task of its own; a few for each core at a time, so that a round is seen to move."""
     context = spark.sparkContext
     at_once = _TASKS_PER_CORE * context.defaultParallelism
     for first in range(0, len(due), at_once):

@@ -1,5 +1,6 @@
 """Which gold tables are due, and that one which fails holds up no other."""
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import msgspec
 import pytest
 
 from gamelake.contracts.games import GamesContract, GameSpec
-from gamelake.gold.refresh import Outcome, Refreshed
+from gamelake.gold.keeping import Keeper
+from gamelake.gold.refresh import GoldRefresh, Outcome, Refreshed
 from gamelake.gold.rounds import Failed, GoldTables, Schedule, attempt, summary
 from gamelake.lake.holds import Hold, hold_back, release
 from gamelake.lake.store import Location, Store
@@ -64,3 +66,33 @@ def test_the_tables_of_a_game_that_is_held_back_stay_as_they_are(store: Store) -
 
     assert [each.outcome for each in held if isinstance(each, Refreshed)] == [Outcome.HELD, Outcome.HELD]
     assert [each.outcome for each in made if isinstance(each, Refreshed)] == [Outcome.REBUILT, Outcome.REBUILT]
+
+
+class Steps:
+    """What an observer is told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def looked_at(self, refresh: GoldRefresh, _: Refreshed | Failed) -> None:
+        self.told.append(refresh.table)
+
+    def round_done(self, _: float) -> None:
+        self.told.append("round done")
+
+    def is_well(self) -> None:
+        self.told.append("well")
+
+
+def test_a_round_of_many_tables_is_seen_to_move_with_each_of_them(store: Store) -> None:
+    steps = Steps()
+
+    def one_by_one(due: Sequence[GoldRefresh]) -> Iterator[Refreshed | Failed]:
+        for number, refresh in enumerate(due):
+            assert steps.told.count("well") == number
+            yield attempt(refresh)
+
+    tables = GoldTables(store, CONTRACT)
+    Keeper(tables, one_by_one, steps).once()
+
+    assert steps.told == [*(step for each in tables.now() for step in (each.table, "well")), "round done"]
