@@ -1,0 +1,41 @@
+"""`make quality-daily`: a round validates a day that is over, Data Docs show it, Prometheus sees the round."""
+
+import json
+import os
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.eventually import eventually
+from tests.stack.platform import Stack
+from tests.stack.prometheus import Prometheus
+
+ROUND, SERVICES = "validate", ("quality", "data-docs")
+# Prometheus looks every 30 s whether the name is there, the job every 15 s at its rounds.
+SHOWN_SECONDS = 90
+
+
+@pytest.fixture
+def quality(stack: Stack) -> Iterator[Stack]:
+    """The stack with the two services that nobody is given unasked."""
+    stack.compose("up", "--detach", "--wait", "--no-deps", *SERVICES)
+    yield stack
+    stack.compose("rm", "--stop", "--force", *SERVICES)
+
+
+def page(path: str) -> str:
+    port = os.environ.get("DATA_DOCS_PORT", "8765")
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def test_a_day_is_validated_by_the_clock_and_its_data_docs_are_shown(quality: Stack) -> None:
+    told = json.loads(quality.compose("exec", "--no-TTY", "quality", "python", "-m", "jobs.upkeep", "--once", ROUND))
+
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    assert [(each["round"], each["outcome"]) for each in told] == [(ROUND, "ok")]
+    assert yesterday in page("index.html")
+    succeeded = f'gamelake_upkeep_runs_total{{job="quality", round="{ROUND}", outcome="ok"}}'
+    eventually(lambda: Prometheus.of_the_stack().values(succeeded) == [1], timeout=SHOWN_SECONDS)
