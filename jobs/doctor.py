@@ -90,10 +90,11 @@ class Examination:
             StoreError: nothing was written there yet.
         """
         store = Store(settings.lakehouse.location)
-        generations = [each for name in stream_names(store) for each in Generations(store, name).all()]
-        if not generations:
+        histories = [Generations(store, name).all() for name in stream_names(store)]
+        # A topic that a stream read in former generations may be gone.
+        topics = sorted({generations[-1].topic for generations in histories if generations})
+        if not topics:
             raise StoreError(f"no stream has written to {store.location.uri} yet: there is nothing to examine")
-        topics = sorted({each.topic for each in generations})
         return cls(settings, store, {each: look_at_kafka(settings.kafka, each) for each in topics}, datetime.now(UTC))
 
     def findings(self) -> Iterator[Finding]:
