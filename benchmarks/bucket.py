@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -22,13 +22,12 @@ _PUTS_AT_ONCE = 16
 
 @dataclass
 class Bucket:
-    """A bucket that objects are put into, and remembered by their names and contents."""
+    """A bucket that objects are put into."""
 
     name: str
     location: Location
     objects: Objects
     put: int = 0
-    etags: dict[str, str] = field(default_factory=dict)
 
     def fill(self, count: int) -> list[Change]:
         """Put so many more objects there; gives what would be told of them."""

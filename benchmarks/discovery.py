@@ -163,8 +163,7 @@ class Bench:
         """
         options = {"maxFilesPerTrigger": str(_NEW), "maxCachedFiles": "0"}
         files = self.spark.readStream.options(**options).text(f"{self.bucket.location.uri}/{FOLDER}/")
-        checkpoint = str(self.workload.directory / "checkpoints" / f"listing-{size}")
-        query = files.writeStream.foreachBatch(lambda *_: None).option("checkpointLocation", checkpoint).start()
+        query = self._started(files, f"listing-{size}", lambda *_: None)
         try:
             while len(batches := _with_data(query)) < 1 + rounds and not query.awaitTermination(1):
                 pass
@@ -192,13 +191,16 @@ class Bench:
         self, source: DataFrame, name: str, body: Callable[[DataFrame, int], None]
     ) -> Iterator[StreamingQuery]:
         """A query that has taken everything there is."""
-        checkpoint = str(self.workload.directory / "checkpoints" / name)
-        query = source.writeStream.foreachBatch(body).option("checkpointLocation", checkpoint).start()
+        query = self._started(source, name, body)
         try:
             query.processAllAvailable()
             yield query
         finally:
             query.stop()
+
+    def _started(self, source: DataFrame, name: str, body: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        checkpoint = str(self.workload.directory / "checkpoints" / name)
+        return source.writeStream.foreachBatch(body).option("checkpointLocation", checkpoint).start()
 
     def _round(self, query: StreamingQuery) -> float:
         """Put objects there, tell of them; gives what the planning of the batch that has them took (ms)."""
