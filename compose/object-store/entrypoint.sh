@@ -22,6 +22,10 @@ export MINIO_NOTIFY_KAFKA_SASL_MECHANISM_FILES=plain
 export MINIO_NOTIFY_KAFKA_VERSION_FILES=3.6.0
 export MINIO_NOTIFY_KAFKA_QUEUE_DIR_FILES=/notifications
 export MINIO_NOTIFY_KAFKA_QUEUE_LIMIT_FILES=1000000
+# An upload is answered once its notification is in that folder, and none is taken before the store knows whom to tell:
+# by default a store that is killed forgets the notifications of its last uploads and of the first after its return.
+export MINIO_API_SYNC_EVENTS=on
+export MINIO_SYNC_BOOT=on
 MINIO_NOTIFY_KAFKA_SASL_USERNAME_FILES="$(value_of kafka-object-store username)"
 MINIO_NOTIFY_KAFKA_SASL_PASSWORD_FILES="$(value_of kafka-object-store password)"
 export MINIO_NOTIFY_KAFKA_SASL_USERNAME_FILES MINIO_NOTIFY_KAFKA_SASL_PASSWORD_FILES
