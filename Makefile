@@ -64,7 +64,7 @@ day := $(or $(DAY),$(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),newest))
 quality: setup ## Validate a day by Great Expectations: DAY=<YYYY-MM-DD, newest> G="<games, all>" DOCS=<folder, build/data-docs> HOLD=1: hold gold back
 	@$(with_java) GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_RULES=quality/rules GAMELAKE_SPARK_JARS=build/jars/spark \
 	  PYSPARK_PYTHON=$(python) $(python) -m jobs.validate $(G) $(if $(day),--day $(day)) $(if $(DOCS),--docs '$(DOCS)') \
-	  $(if $(HOLD),--hold)
+	  $(if $(HOLD),--hold); found=$$?; $(python) -m services.demo.redraw && exit $$found
 
 bench: setup ## Measure the figures that the README states
 	@$(with_java) $(python) -m benchmarks

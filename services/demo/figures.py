@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from services.demo.errors import DemoError
 from services.demo.freshness import Freshness, Histogram
 from services.demo.key_figures import KeyFigures
 
@@ -173,3 +174,15 @@ class Summary:
     def to_json(self) -> bytes:
         """Write the figures for a program."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "Summary":
+        """Read what `to_json` wrote.
+
+        Raises:
+            DemoError: it is of another form.
+        """
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError as error:
+            raise DemoError(f"no figures of a run ({error}); run make demo again") from error

@@ -43,11 +43,12 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of a list: its name, its value, and what to say of it."""
+    """One bar of a list: its name, its value, and what to say of it; `rest` of the value is in another colour."""
 
     name: str
     value: float
     title: str
+    rest: float = 0
 
 
 class Frame:
@@ -123,9 +124,12 @@ def bar_list(label: str, bars: Sequence[Bar]) -> ET.Element:
     for row, bar in enumerate(bars):
         top = 4 + row * _BAR_ROW
         width = max(bar.value / most * (WIDTH - _NAME_WIDTH - _VALUE_WIDTH), 0.6)
+        shown = {"y": top + 1, "height": _BAR_ROW - 5, "rx": 2}
         _label(svg, _NAME_WIDTH - 8, top + 12, bar.name, "end")
-        rect = _add(svg, "rect", "a", x=_NAME_WIDTH, y=top + 1, width=width, height=_BAR_ROW - 5, rx=2)
-        _titled(rect, bar.title)
+        _titled(_add(svg, "rect", "a", x=_NAME_WIDTH, width=width, **shown), bar.title)
+        if bar.rest:
+            rest = width * bar.rest / bar.value
+            _titled(_add(svg, "rect", "b", x=_NAME_WIDTH + width - rest, width=rest, **shown), bar.title)
         _label(svg, _NAME_WIDTH + width + 6, top + 12, f"{bar.value:,.0f}", "start")
     return svg
 

@@ -1,6 +1,5 @@
 """The run as one page that needs nothing else: style and pictures are in it."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from html import escape
 from pathlib import Path
@@ -10,14 +9,17 @@ from xml.etree import ElementTree as ET
 from services.demo import charts
 from services.demo.figures import FrontDoorFigures, GameFigures, Summary, Totals
 from services.demo.key_figures import GameKeyFigures
+from services.demo.page_table import page_table
+from services.demo.validation import Validation
+from services.demo.validation_section import as_section
 
 _TEMPLATE = Path(__file__).with_name("report.html.template")
 _GIB = 2**30
 _SHOWN_PROBLEMS = 50
 
 
-def as_page(summary: Summary) -> str:
-    """Fill the template."""
+def as_page(summary: Summary, validation: Validation | None = None) -> str:
+    """Fill the template with a run's figures, and with what was found in the tables since."""
     drawn = {draw.__name__: ET.tostring(draw(summary), encoding="unicode") for draw in charts.ALL}
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         drawn,
@@ -28,8 +30,9 @@ def as_page(summary: Summary) -> str:
         tiles=_tiles(summary),
         burst_note=_burst_note(summary),
         front_door=_front_door(summary.front_door),
-        games=_table(_GAME_COLUMNS, map(_game, summary.games)),
-        key_figures=_table(_KEY_COLUMNS, map(_key_figures, summary.key_figures.games)),
+        validation=as_section(validation),
+        games=page_table(_GAME_COLUMNS, map(_game, summary.games)),
+        key_figures=page_table(_KEY_COLUMNS, map(_key_figures, summary.key_figures.games)),
     )
 
 
@@ -104,7 +107,7 @@ def _front_door(door: FrontDoorFigures) -> str:
         ("players", f"{door.players:,}; in the vault, of all runs, {door.players_in_vault:,}"),
         ("looked for in every row", f"{door.personal_texts} texts about people of this run"),
     )
-    return _table(("front door", ""), rows)
+    return page_table(("front door", ""), rows)
 
 
 _GAME_COLUMNS = ("game", "rows", "files", "bytes/row", "p50 s", "p95 s", "rows in table")
@@ -136,12 +139,3 @@ def _key_figures(game: GameKeyFigures) -> tuple[str, ...]:
         f"{game.bookings:,.2f}",
         f"{game.bookings_per_player:.2f}",
     )
-
-
-def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in rest)}</tr>'
-        for first, *rest in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

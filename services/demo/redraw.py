@@ -1,0 +1,34 @@
+"""Draws the page of the latest run anew: `python -m services.demo.redraw`, with what `make quality` has found since."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gamelake.errors import GamelakeError
+from services.demo.cli import DIRECTORY
+from services.demo.figures import Summary
+from services.demo.places import Places
+from services.demo.report import as_page
+from services.demo.validation import newest_validation
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page again; without a run there is nothing to do."""
+    parser = argparse.ArgumentParser(prog="python -m services.demo.redraw", description=__doc__)
+    parser.add_argument("--directory", type=Path, default=DIRECTORY, help="of the demo; default: build/demo")
+    places = Places.under(parser.parse_args(arguments).directory)
+    if not places.summary.exists():
+        return 0
+    try:
+        summary = Summary.from_json(places.summary.read_bytes())
+    except GamelakeError as error:
+        print(f"gamelake: {places.summary}: {error}", file=sys.stderr)
+        return 1
+    places.report.write_text(as_page(summary, newest_validation(places.lakehouse)), encoding="utf-8")
+    print(f"Report: {places.report.as_uri()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

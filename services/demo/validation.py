@@ -1,0 +1,95 @@
+"""What Great Expectations found in a demo's lakehouse: the newest run of suites that `gold/validations` has."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from gamelake.lake.store import Location
+from gamelake.naming import VALIDATIONS
+from gamelake.quality.tables.findings import Status
+
+_COLUMNS = (
+    "day",
+    "validated_at",
+    "suite",
+    "game",
+    "expectation",
+    "severity",
+    "status",
+    "observed",
+    "least",
+    "most",
+    "owner",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameTally:
+    """What the expectations on one game came to; `game` is empty for those on all games together."""
+
+    game: str
+    passed: int
+    failed: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An expectation that failed; what was observed had to lie between `least` and `most`, None being any number."""
+
+    game: str
+    suite: str
+    expectation: str
+    severity: str
+    observed: float | None
+    least: float | None
+    most: float | None
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """One run of suites for one day."""
+
+    day: date
+    validated_at: datetime
+    games: tuple[GameTally, ...]
+    failures: tuple[Failure, ...]
+
+
+def newest_validation(lakehouse: Location) -> Validation | None:
+    """The run of suites that came last, for whatever day; None if there was none."""
+    table, options = lakehouse.child(VALIDATIONS), dict(lakehouse.options)
+    if not DeltaTable.is_deltatable(table, options):
+        return None
+    rows = DeltaTable(table, storage_options=options).to_pyarrow_table(columns=list(_COLUMNS))
+    newest = rows.filter(pc.equal(rows["validated_at"], pc.max(rows["validated_at"]))).to_pylist()
+    if not newest:
+        return None
+    return Validation(
+        day=newest[0]["day"],
+        validated_at=newest[0]["validated_at"],
+        games=tuple(_tallies(newest)),
+        failures=tuple(_failure(row) for row in newest if row["status"] == Status.FAILED),
+    )
+
+
+def _tallies(rows: Sequence[Mapping[str, object]]) -> Sequence[GameTally]:
+    counts = Counter((str(row["game"]), str(row["status"])) for row in rows)
+    return [
+        GameTally(
+            game=game,
+            passed=counts[game, Status.PASSED],
+            failed=counts[game, Status.FAILED],
+            skipped=counts[game, Status.SKIPPED],
+        )
+        for game in sorted({game for game, _ in counts})
+    ]
+
+
+def _failure(row: Mapping[str, object]) -> Failure:
+    return Failure(**{name: row[name] for name in Failure.__slots__})  # type: ignore[arg-type] # the table's own types

@@ -1,0 +1,134 @@
+"""What the page says of a day that Great Expectations judged."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from gamelake.lake.store import Location
+from services.demo.errors import DemoError
+from services.demo.figures import Summary
+from services.demo.places import Places
+from services.demo.redraw import main as redraw
+from services.demo.report import as_page
+from services.demo.validation import Failure, GameTally, Validation, newest_validation
+from services.demo.validation_section import expectations
+from tests.unit.demo.builders import a_summary
+
+DAY = date(2026, 1, 8)
+MORNING, NOON = datetime(2026, 1, 9, 6, tzinfo=UTC), datetime(2026, 1, 9, 12, tzinfo=UTC)
+_SCHEMA = pa.schema(
+    [
+        ("day", pa.date32()),
+        ("validated_at", pa.timestamp("us", "UTC")),
+        *((name, pa.string()) for name in ("suite", "game", "expectation", "severity", "status", "owner")),
+        *((name, pa.float64()) for name in ("observed", "least", "most")),
+    ]
+)
+LEVELS = Failure(
+    game="archery_duel",
+    suite="rules",
+    expectation="levels_go_on",
+    severity="warning",
+    observed=12,
+    least=0,
+    most=0,
+    owner="data@games.example",
+)
+
+
+def a_row(at: datetime, game: str, status: str, **values: object) -> Mapping[str, object]:
+    said = {"suite": "rules", "expectation": "any", "severity": "info", "owner": "", "observed": 1.0, "least": 0.0}
+    return {"day": DAY, "validated_at": at, "game": game, "status": status, **said, "most": None, **values}
+
+
+def lakehouse_with(folder: Path, *rows: Mapping[str, object]) -> Location:
+    """A lakehouse with what expectations came to."""
+    write_deltalake((folder / "gold/validations").as_uri(), pa.Table.from_pylist(list(rows), _SCHEMA))
+    return Location(uri=folder.as_uri())
+
+
+def a_validation(*failures: Failure) -> Validation:
+    games = (
+        GameTally(game="", passed=9, failed=0, skipped=0),
+        GameTally(game="archery_duel", passed=17, failed=len(failures), skipped=2),
+    )
+    return Validation(day=DAY, validated_at=NOON, games=games, failures=failures)
+
+
+def test_a_lakehouse_that_nobody_judged_has_no_validation(tmp_path: Path) -> None:
+    assert newest_validation(Location(uri=tmp_path.as_uri())) is None
+
+
+def test_the_newest_run_counts_and_earlier_ones_do_not(tmp_path: Path) -> None:
+    failed = {name: getattr(LEVELS, name) for name in Failure.__slots__ if name != "game"}
+    location = lakehouse_with(
+        tmp_path,
+        a_row(MORNING, "bingo_harbor", "failed"),
+        a_row(NOON, "archery_duel", "passed"),
+        a_row(NOON, "archery_duel", "failed", **failed),
+        a_row(NOON, "archery_duel", "skipped", observed=None),
+        a_row(NOON, "", "passed"),
+    )
+
+    found = newest_validation(location)
+
+    assert found == Validation(
+        day=DAY,
+        validated_at=NOON,
+        games=(
+            GameTally(game="", passed=1, failed=0, skipped=0),
+            GameTally(game="archery_duel", passed=1, failed=1, skipped=1),
+        ),
+        failures=(LEVELS,),
+    )
+
+
+def test_the_page_names_what_failed_and_whom_to_ask() -> None:
+    page = as_page(a_summary(), a_validation(LEVELS))
+
+    assert "26 expectations passed, 1 failed, 2 had nothing to judge" in page
+    assert "levels_go_on" in page
+    assert "data@games.example" in page
+
+
+def test_the_page_says_how_a_day_is_judged_while_none_was() -> None:
+    assert "<code>make quality</code> judges the newest day" in as_page(a_summary())
+
+
+@pytest.mark.parametrize(("failures", "colours"), [((), ["a", "a"]), ((LEVELS,), ["a", "a", "b"])])
+def test_failures_have_a_colour_of_their_own(failures: tuple[Failure, ...], colours: list[str]) -> None:
+    drawn = expectations(a_validation(*failures))
+
+    assert [rect.get("class") for rect in drawn.iter("rect")] == colours
+    assert "archery_duel" in ET.tostring(drawn, encoding="unicode")
+
+
+def test_figures_of_a_run_can_be_read_again() -> None:
+    summary = a_summary()
+
+    assert Summary.from_json(summary.to_json()) == summary
+
+
+def test_figures_of_another_form_are_refused_with_the_remedy() -> None:
+    with pytest.raises(DemoError, match="run make demo again"):
+        Summary.from_json(b'{"asked": 1}')
+
+
+def test_the_page_of_a_run_gains_what_was_found_since(tmp_path: Path) -> None:
+    places = Places.under(tmp_path)
+    places.summary.write_bytes(a_summary().to_json())
+    lakehouse_with(tmp_path / "lakehouse", a_row(NOON, "archery_duel", "passed"))
+
+    assert redraw(["--directory", str(tmp_path)]) == 0
+
+    assert "1 expectations passed" in places.report.read_text(encoding="utf-8")
+
+
+def test_without_a_run_there_is_no_page_to_draw(tmp_path: Path) -> None:
+    assert redraw(["--directory", str(tmp_path)]) == 0
+    assert not Places.under(tmp_path).report.exists()
