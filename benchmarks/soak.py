@@ -180,18 +180,20 @@ def _print(found: Found, done: Mapping[str, Any]) -> int:
     figures = {
         "batches": len(found.seconds),
         "commit_ms": [round(float(each) * 1000, 1) for each in np.percentile(found.seconds, (50, 95, 100))],
+        "commit_ms_by_tenth": [round(each * 1000, 1) for each in _by_tenth(found.seconds, np.median)],
         **{name: round(value, 2) for name, value in slopes.items()},
         "memory_mib": [min(found.memory) // _MIB, max(found.memory) // _MIB],
-        "open_files": {"least": _least(files), "most": max(files)},
+        # What stays open: a reader of a table opens its log's entries all at once.
+        "open_files": {"least": _by_tenth(files, np.min), "most": max(files)},
         **done,
     }
     print(json.dumps(figures))
     return int(bool(done["errors"]) or any(slopes[name] > bound for name, bound in _AT_MOST.items()))
 
 
-def _least(values: Sequence[int]) -> list[int]:
-    """The least of each tenth: what stays open, since a reader of a table opens its log's entries all at once."""
-    return [int(tenth.min()) for tenth in np.array_split(np.asarray(values), min(10, len(values)))]
+def _by_tenth(values: Sequence[float], figure: Callable[[Any], float]) -> list[float]:
+    """A figure of each tenth of the values."""
+    return [float(figure(tenth)) for tenth in np.array_split(np.asarray(values), min(10, len(values)))]
 
 
 def _slope(values: Sequence[float]) -> float:

@@ -9,9 +9,11 @@ if an expectation failed that weighs more than `info` (not with --exit-zero). Se
 import argparse
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from gamelake.contracts.games import load_games
 from gamelake.errors import StoreError
@@ -24,7 +26,8 @@ from gamelake.quality.rules import load_rules
 from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
 from gamelake.quality.suites.docs_site import build_docs
 from gamelake.quality.suites.holding import Holding
-from gamelake.quality.suites.hops import TableHops, hops_of_accounts, judge_hops
+from gamelake.quality.suites.hops import Hop, TableHops, hops_of_accounts, judge_hops
+from gamelake.quality.suites.hours import HourHops
 from gamelake.quality.suites.results import keep
 from gamelake.quality.suites.running import Outcome, Validations
 from gamelake.quality.suites.told import as_text, in_short
@@ -58,14 +61,20 @@ def main() -> int:
             settle(game, found)
             outcomes += found
         if not arguments.games:
-            hops = [*hops_of_accounts(accounts(store)), *TableHops(store, spark, day).hops(batches_since(store, day))]
-            outcomes += judge_hops(validations, spark, hops)
+            outcomes += judge_hops(validations, spark, list(_hops(store, spark, day)))
     print(as_text(outcomes))
     if not arguments.dry_run:
         keep(store, day, now, outcomes, EventComments(load_games(settings.tables.games_file), store))
         print(f"Data Docs: {build_docs(validations, arguments.docs)}")
     print(f"{day}: {in_short(outcomes)}")
     return FAILED if not arguments.exit_zero and any(each.is_failure for each in outcomes) else OK
+
+
+def _hops(store: Store, spark: SparkSession, day: date) -> Iterator[Hop]:
+    """All hops, the cheapest to compare first."""
+    yield from hops_of_accounts(accounts(store))
+    yield from TableHops(store, spark, day).hops(batches_since(store, day))
+    yield from HourHops(store, spark, day).hops()
 
 
 def _rules(settings: ValidationSettings, store: Store) -> CheckedRules:

@@ -19,6 +19,7 @@ from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
 from gamelake.quality.suites.docs_site import build_docs
 from gamelake.quality.suites.holding import Holding
 from gamelake.quality.suites.hops import Hop, TableHops, hops_of_accounts, judge_hops
+from gamelake.quality.suites.hours import HourHops
 from gamelake.quality.suites.results import keep
 from gamelake.quality.suites.running import Outcome, Validations
 from gamelake.quality.tables.findings import Status
@@ -173,3 +174,32 @@ def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: 
     assert (
         _hops(spark, store, list(TableHops(store, spark, DAY).hops(told)))[lost.expected.name].status is Status.PASSED
     )
+
+
+def test_an_hour_of_a_game_that_its_two_tables_count_differently_is_named(spark: SparkSession, store: Store) -> None:
+    (hop,) = HourHops(store, spark, DAY, sleep=lambda _: None).hops()
+
+    first = events(ADDED, DAY)[0]
+    coordinates = f"{first['kafka_partition']}:{first['kafka_offset']}"
+    hours = [text.split(" ")[0] for text in hop.detail.split(", such as ")[0].split("; ")]
+    assert hop.apart == 2
+    assert hours == [ADDED, LOST]
+    assert hop.detail.endswith(f", such as {coordinates} (partition:offset)")
+
+
+def test_hours_that_agree_once_a_batch_has_ended_are_no_difference(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(Location(uri=tmp_path.as_uri()))
+    day = events(CLEAN, DAY)
+    _write(store, game_table(CLEAN), day)
+    _write(store, SILVER_EVENTS, day[1:])
+    paused = []
+
+    def end_the_batch(seconds: float) -> None:
+        paused.append(seconds)
+        if len(paused) == 1:
+            rest = pa.Table.from_pylist(day[:1], schema=SCHEMA)
+            write_deltalake(store.location.child(SILVER_EVENTS), rest, mode="append")
+
+    (hop,) = HourHops(store, spark, DAY, sleep=end_the_batch).hops()
+
+    assert (hop.apart, hop.detail, len(paused)) == (0, "", 1)
