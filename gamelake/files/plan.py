@@ -60,7 +60,7 @@ class Twins:
         seed: of the identities.
         silver: the version of silver/events that is looked into; None if there is no such table.
         uncommitted: data files that will be in silver, and may not be in that version.
-        remembered: so many of silver's events a worker process may keep from batch to batch.
+        remembered: so many of silver's events a worker process may keep in memory from batch to batch.
     """
 
     folder: str

@@ -1,10 +1,10 @@
 """Which events silver has, of the times that files speak of: only data files whose times overlap are read.
 
-A data file never changes, so that a worker process keeps what it has read of some of them from task to task. The others
-are read again for each look, one at a time: however much silver has, it need not fit into memory.
+A data file never changes, so that a worker process keeps what it has read from task to task: as much as it may in its
+memory, the rest in files of its own, 16 bytes an event. However much silver has, it need not fit into memory.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,29 +20,36 @@ from gamelake.lake.store import Store
 from gamelake.lake.tables import open_table
 from gamelake.naming import SILVER_EVENTS
 from gamelake.silver.identity import Identities
-from gamelake.silver.known_events import ANY_TIME, Events, Flags, KnownEvents
+from gamelake.silver.known_events import ANY_TIME, Events, Flags, KnownEvents, on_disk
 from gamelake.silver.routing import NOWHERE, Router
 
 _GAME, _ID, _TIME = "game_name", "event_id", "event_time"
 _FOR_EVER = 2**63 - 1
 _ROWS_AT_ONCE = 65_536
+_RUN = 1_000_000
 
 
 @dataclass(slots=True)
 class _Memory:
-    """The events of data files by their paths."""
+    """The events of data files by their paths, and how many of each are in memory."""
 
     files: dict[str, KnownEvents] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
 
-    def keep(self, path: str, events: KnownEvents, most: int) -> None:
-        """Keep a file's events, unless there would be more of all files than so many."""
-        if sum(map(len, self.files.values())) + len(events) <= most:
-            self.files[path] = events
+    def keep(self, path: str, runs: Iterable[Events], most: int) -> KnownEvents:
+        """Keep a file's events, in memory unless there would be more than so many of all files."""
+        kept, held = [], 0
+        for run in runs:
+            fits = sum(self.held.values()) + held + len(run) <= most
+            held += len(run) if fits else 0
+            kept.append(run.sorted() if fits else on_disk(run.sorted()))
+        self.files[path], self.held[path] = KnownEvents(ANY_TIME, kept), held
+        return self.files[path]
 
     def keep_only(self, live: Set[str]) -> None:
         """Forget files that silver no longer has."""
         for path in self.files.keys() - live:
-            del self.files[path]
+            del self.files[path], self.held[path]
 
 
 # One for all tasks that a worker process runs, of one lakehouse and seed.
@@ -58,7 +65,7 @@ def forget() -> None:
 class SilverIds:
     """The ids of a version of silver/events, None if there is no such table, and of some files besides.
 
-    `remembered` is how many events may be kept from task to task; a task that needs more reads more.
+    `remembered` is how many events may be kept in memory from task to task.
     """
 
     store: Store
@@ -76,12 +83,7 @@ class SilverIds:
         return found
 
     def _known(self, file: FileEntry) -> KnownEvents:
-        known = self._memory.files.get(file.path)
-        if known is None:
-            known = KnownEvents(ANY_TIME)
-            known.add(self._events(file))
-            self._memory.keep(file.path, known, self.remembered)
-        return known
+        return self._memory.files.get(file.path) or self._memory.keep(file.path, self._runs(file), self.remembered)
 
     @cached_property
     def _memory(self) -> _Memory:
@@ -117,9 +119,16 @@ class SilverIds:
         found = [file for file, least, most in self._files if least <= last and most >= first]
         return [*found, *self.uncommitted]
 
-    def _events(self, file: FileEntry) -> Events:
-        parts = [self._identified(batch) for batch in self.rows(file)]
-        return Events.joined(parts) if parts else Events.unpack(b"")
+    def _runs(self, file: FileEntry) -> Iterator[Events]:
+        """A data file's events, so many at a time that they can be sorted in memory."""
+        parts: list[Events] = []
+        for rows in self.rows(file):
+            parts.append(self._identified(rows))
+            if sum(map(len, parts)) >= _RUN:
+                yield Events.joined(parts)
+                parts = []
+        if parts:
+            yield Events.joined(parts)
 
     def rows(self, file: FileEntry) -> Iterator[pa.RecordBatch]:
         """The games and ids of a data file's events, some at a time."""
