@@ -3,7 +3,7 @@
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 
@@ -72,7 +72,7 @@ def told() -> Iterator[Callable[[], set[str]]]:
     consumer.close()
 
 
-def _ends(consumer: Consumer) -> Sequence[TopicPartition]:
+def _ends(consumer: Consumer) -> list[TopicPartition]:
     partitions = [TopicPartition(TOPIC, number) for number in consumer.list_topics(TOPIC, 10).topics[TOPIC].partitions]
     for partition in partitions:
         partition.offset = consumer.get_watermark_offsets(partition, 10)[1]
