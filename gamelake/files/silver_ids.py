@@ -83,7 +83,8 @@ class SilverIds:
         return found
 
     def _known(self, file: FileEntry) -> KnownEvents:
-        return self._memory.files.get(file.path) or self._memory.keep(file.path, self._runs(file), self.remembered)
+        known = self._memory.files.get(file.path)
+        return self._memory.keep(file.path, self._runs(file), self.remembered) if known is None else known
 
     @cached_property
     def _memory(self) -> _Memory:
