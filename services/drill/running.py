@@ -62,7 +62,7 @@ def run_drill(drill: Drill, ground: Ground, tell: Callable[[str], None]) -> Outc
         problems = [*problems, f"{type(error).__name__}: {error}"]
     return Outcome(
         name=drill.name,
-        seconds=round(seconds, 1),
+        seconds=seconds,
         bound_seconds=drill.bound.total_seconds(),
         steps=steps,
         acknowledged=len(ground.game.acknowledged),
