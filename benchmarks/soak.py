@@ -184,7 +184,7 @@ def _print(found: Found, done: Mapping[str, Any]) -> int:
         **{name: round(value, 2) for name, value in slopes.items()},
         "memory_mib": [min(found.memory) // _MIB, max(found.memory) // _MIB],
         # What stays open: a reader of a table opens its log's entries all at once.
-        "open_files": {"least": _by_tenth(files, np.min), "most": max(files)},
+        "open_files": {"least": [int(each) for each in _by_tenth(files, np.min)], "most": max(files)},
         **done,
     }
     print(json.dumps(figures))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import Self
 
@@ -42,7 +43,7 @@ class Events:
         return cls(np.concatenate([part.high for part in parts]), np.concatenate([part.low for part in parts]))
 
     @classmethod
-    def unpack(cls, content: bytes) -> Self:
+    def unpack(cls, content: bytes | mmap) -> Self:
         """Events as `pack` wrote them."""
         columns = np.frombuffer(content, "<u8").reshape(2, -1)
         return cls(columns[0], columns[1])
@@ -133,11 +134,9 @@ class KnownEvents:
 def on_disk(events: Events) -> Events:
     """The same events in a file of TMPDIR that has no name, and goes with the last who looks into it; at least one."""
     with TemporaryFile() as file:
-        file.write(events.high.tobytes())
-        file.write(events.low.tobytes())
+        file.write(events.pack())
         file.flush()
-        columns = np.memmap(file, np.uint64, "r", shape=(2, len(events)))
-    return Events(columns[0], columns[1])
+        return Events.unpack(mmap(file.fileno(), 0, access=ACCESS_READ))
 
 
 def repeated(events: Events, window_seconds: int) -> Flags:

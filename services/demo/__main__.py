@@ -9,11 +9,10 @@ from gamelake.errors import GamelakeError
 from services.demo.cli import Options, parse
 from services.demo.judge import summarise
 from services.demo.places import Places
-from services.demo.report import as_page
+from services.demo.redraw import draw
 from services.demo.run import Run
 from services.demo.screen import Screen
 from services.demo.text import as_text
-from services.demo.validation import newest_validation
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 
@@ -43,7 +42,7 @@ def _run(options: Options, screen: Screen) -> int:
     screen.say("Checking the tables against what was sent")
     summary = summarise(options, places, seed, recording)
     places.summary.write_bytes(summary.to_json())
-    places.report.write_text(as_page(summary, newest_validation(places.lakehouse)), encoding="utf-8")
+    draw(summary, places)
     screen.say(f"\n{as_text(summary)}\n\n{places.report.as_uri()}")
     return OK if summary.verdict.adds_up else FAILED
 

@@ -13,11 +13,16 @@ from services.demo.report import as_page
 from services.demo.validation import newest_validation
 
 
+def draw(summary: Summary, places: Places) -> None:
+    """Write the page of a run, with what was found in its tables."""
+    places.report.write_text(as_page(summary, newest_validation(places.lakehouse)), encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page again; without a run there is nothing to do."""
     parser = argparse.ArgumentParser(prog="python -m services.demo.redraw", description=__doc__)
     parser.add_argument("--directory", type=Path, default=DIRECTORY, help="of the demo; default: build/demo")
-    places = Places.under(parser.parse_args(arguments).directory)
+    places = Places(parser.parse_args(arguments).directory.resolve())
     if not places.summary.exists():
         return 0
     try:
@@ -25,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GamelakeError as error:
         print(f"gamelake: {places.summary}: {error}", file=sys.stderr)
         return 1
-    places.report.write_text(as_page(summary, newest_validation(places.lakehouse)), encoding="utf-8")
+    draw(summary, places)
     print(f"Report: {places.report.as_uri()}")
     return 0
 

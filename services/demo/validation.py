@@ -12,20 +12,6 @@ from gamelake.lake.store import Location
 from gamelake.naming import VALIDATIONS
 from gamelake.quality.tables.findings import Status
 
-_COLUMNS = (
-    "day",
-    "validated_at",
-    "suite",
-    "game",
-    "expectation",
-    "severity",
-    "status",
-    "observed",
-    "least",
-    "most",
-    "owner",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameTally:
@@ -59,6 +45,9 @@ class Validation:
     validated_at: datetime
     games: tuple[GameTally, ...]
     failures: tuple[Failure, ...]
+
+
+_COLUMNS = ("day", "validated_at", "status", *Failure.__slots__)
 
 
 def newest_validation(lakehouse: Location) -> Validation | None:

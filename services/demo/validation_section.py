@@ -2,6 +2,7 @@
 
 from xml.etree import ElementTree as ET
 
+from gamelake.quality.tables.findings import Bounds
 from services.demo.page_table import page_table
 from services.demo.plot import Bar, bar_list
 from services.demo.validation import Failure, GameTally, Validation
@@ -49,16 +50,11 @@ def _bar(game: GameTally) -> Bar:
 
 
 def _failure(failure: Failure) -> tuple[str, ...]:
-    least, most = _number(failure.least), _number(failure.most)
     return (
         failure.expectation,
         f"{failure.game or _ALL_GAMES}, {failure.suite}",
         failure.severity,
-        _number(failure.observed),
-        least if least == most else f"{least} to {most}",
+        f"{failure.observed or 0:,.6g}",
+        Bounds(failure.least, failure.most).told,
         failure.owner,
     )
-
-
-def _number(value: float | None) -> str:
-    return "any" if value is None else f"{value:,.6g}"

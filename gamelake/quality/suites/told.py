@@ -30,9 +30,8 @@ def in_short(outcomes: Sequence[Outcome]) -> str:
 
 
 def _failure(outcome: Outcome) -> str:
-    expected, bounds = outcome.expected, outcome.expected.bounds
-    wanted = " to ".join("any" if end is None else f"{end:,.6g}" for end in (bounds.least, bounds.most))
-    observed = f"{outcome.observed or 0:,.6g} instead of {wanted if bounds.least != bounds.most else wanted.split()[0]}"
+    expected = outcome.expected
+    observed = f"{outcome.observed or 0:,.6g} instead of {expected.bounds.told}"
     detail = f" [{outcome.detail}]" if outcome.detail else ""
     owner = f", ask {expected.owner}" if expected.owner else ""
     return f"FAILED {outcome.suite.title}: {expected.name} ({expected.weight.value}{owner}): {observed}{detail}"

@@ -54,6 +54,12 @@ class Bounds:
         """Whether a figure lies within."""
         return (self.least is None or observed >= self.least) and (self.most is None or observed <= self.most)
 
+    @property
+    def told(self) -> str:
+        """Both ends in words, or the one number that both are."""
+        least, most = ("any" if end is None else f"{end:,.6g}" for end in (self.least, self.most))
+        return least if self.least == self.most else f"{least} to {most}"
+
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One check of one table; `observed` and `expected` are what it compared, as far as these are numbers.
