@@ -43,10 +43,10 @@ setup: $(environment) $(jars) ## Make .venv from requirements.lock and fetch the
 	@:
 
 demo: setup ## Simulate players, ingest, check: EVENTS=1000000 GAMES=30 RATE=<events per second, empty for as fast as it goes>
-	@$(with_java) $(python) -m services.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
+	@$(with_java) $(python) -m tools.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
 
 lineage: $(environment) ## Draw where each table comes from, as one page (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
-	@$(python) -m services.lineage
+	@$(python) -m tools.lineage
 
 # The tables of make demo have nobody who keeps gold up; those of a stack have.
 notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run both notebooks and keep what they gave under build/notebooks: N=<analyst, engineer>
@@ -64,7 +64,7 @@ day := $(or $(DAY),$(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),newest))
 quality: setup ## Validate a day by Great Expectations: DAY=<YYYY-MM-DD, newest> G="<games, all>" DOCS=<folder, build/data-docs> HOLD=1: hold gold back
 	@$(with_java) GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_RULES=quality/rules GAMELAKE_SPARK_JARS=build/jars/spark \
 	  PYSPARK_PYTHON=$(python) $(python) -m jobs.validate $(G) $(if $(day),--day $(day)) $(if $(DOCS),--docs '$(DOCS)') \
-	  $(if $(HOLD),--hold); found=$$?; $(python) -m services.demo.redraw && exit $$found
+	  $(if $(HOLD),--hold); found=$$?; $(python) -m tools.demo.redraw && exit $$found
 
 bench: setup ## Measure the figures that the README states
 	@$(with_java) $(python) -m benchmarks
@@ -126,14 +126,14 @@ else
 endif
 
 smoke: ## Send one event through the front door and wait until Trino returns it
-	@$(stack) run --rm --no-deps tools python -m services.smoke
+	@$(stack) run --rm --no-deps tools python -m tools.smoke
 
 demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<events per second, 5000> TARGET=<http, kafka>
-	@$(stack) run --rm --no-deps tools python -m services.simulator $(players_to_$(or $(TARGET),http)) \
+	@$(stack) run --rm --no-deps tools python -m tools.simulator $(players_to_$(or $(TARGET),http)) \
 	  --events $(EVENTS) --games $(GAMES) --rate $(or $(RATE),5000)
 
 drill: setup ## Break the running stack on purpose, put it right, and time it: D=<lost-checkpoint, ...; all if empty>
-	@$(python) -m services.drill $(D)
+	@$(python) -m tools.drill $(D)
 
 quality-stack: ## Validate a day of the running stack by Great Expectations: DAY=, G=, HOLD=1 as for quality; Data Docs in build/data-docs
 	@mkdir -p build/data-docs && chmod 0777 build/data-docs

@@ -10,8 +10,8 @@ from benchmarks.report import write_report
 from benchmarks.results import save, save_part
 from benchmarks.suite import NAMES, Request, run
 from gamelake.errors import GamelakeError
-from services.embedded.java import spark_environment
-from services.embedded.service import REPOSITORY
+from tools.embedded.java import spark_environment
+from tools.embedded.service import REPOSITORY
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
 

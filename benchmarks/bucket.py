@@ -14,7 +14,7 @@ from obstore.store import ObjectStore as Objects
 
 from gamelake.files.saying import Change
 from gamelake.lake.store import Location, open_objects
-from services.desk import stack
+from tools import stack
 
 FOLDER = "files"
 _PUTS_AT_ONCE = 16

@@ -32,8 +32,8 @@ from gamelake.maintenance.compaction_round import CompactionRound, Round, attemp
 from gamelake.naming import game_table
 from gamelake.session import own_session
 from gamelake.silver.events import COMMON_SCHEMA
-from services.embedded.java import spark_environment
-from services.embedded.service import REPOSITORY
+from tools.embedded.java import spark_environment
+from tools.embedded.service import REPOSITORY
 
 _PEERS_AT_ONCE = 4
 _OPTIMIZE = "spark.databricks.delta.optimize"

@@ -37,8 +37,8 @@ from gamelake.kafka import KafkaAccess
 from gamelake.lake.manifest import BatchManifest, EventsFile
 from gamelake.lake.store import Location, Store
 from gamelake.session import spark_session
-from services.desk import stack
-from services.embedded.topics import create_topic
+from tools import stack
+from tools.embedded.topics import create_topic
 
 _TOPIC, _STREAM = "files.notifications", "discovery"
 _NEW = 10

@@ -28,9 +28,9 @@ from benchmarks.steady import (
 )
 from benchmarks.way import RecordsMissingError, Workload, location_of
 from gamelake.errors import GamelakeError
-from services.embedded import ServiceError
-from services.embedded.java import spark_environment
-from services.embedded.process import ChildProcess
+from tools.embedded import ServiceError
+from tools.embedded.java import spark_environment
+from tools.embedded.process import ChildProcess
 
 _GAMES = 30
 _PATIENCE = timedelta(minutes=5)

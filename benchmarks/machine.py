@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.results import Machine
-from services.embedded.java import find_java_home
+from tools.embedded.java import find_java_home
 
 _PACKAGES = ("pyspark", "deltalake", "ptars", "pyarrow", "confluent-kafka", "protobuf")
 

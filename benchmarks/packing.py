@@ -22,7 +22,7 @@ from gamelake.lake.store import Location, Store
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.pacing import paced
-from services.embedded.service import REPOSITORY
+from tools.embedded.service import REPOSITORY
 
 _SIZES = Sizes(tables=8, files=500, rows=100)
 _TARGET_BYTES = 128 * 2**20

@@ -21,7 +21,7 @@ from benchmarks.peers import (
     fan_out_name,
 )
 from benchmarks.results import Freshness, Measurement, Results, load
-from services.embedded.service import REPOSITORY
+from tools.embedded.service import REPOSITORY
 
 _MILLION = 1_000_000
 

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.traffic import CONTRACTS, PARTITIONS
 from benchmarks.way import RecordsMissingError, Workload, job_variables
-from services.embedded import EmbeddedServices
-from services.embedded.process import ChildProcess, Program
-from services.embedded.service import REPOSITORY
-from services.embedded.topics import create_topic
-from services.simulator.spec import NO_BAD_EVENTS
+from tools.embedded import EmbeddedServices
+from tools.embedded.process import ChildProcess, Program
+from tools.embedded.service import REPOSITORY
+from tools.embedded.topics import create_topic
+from tools.simulator.spec import NO_BAD_EVENTS
 
 SECONDS_BETWEEN_LOOKS = 0.5
 # The first batch makes the tables, and what comes before it is the start of a JVM: no measured event waits for it.
@@ -70,7 +70,7 @@ def start_simulator(workload: Workload, events: int, *, rate: int, games: int) -
         **_NO_BAD_EVENTS,
     }
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return _start("the simulator", "services.simulator", log_of(workload, "simulator"), *words)
+    return _start("the simulator", "tools.simulator", log_of(workload, "simulator"), *words)
 
 
 def simulate(workload: Workload, events: int, *, rate: int, games: int) -> None:

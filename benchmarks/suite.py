@@ -14,9 +14,9 @@ from benchmarks.peers import WAYS, Peers
 from benchmarks.results import CommitTimes, Freshness, Measurement, Results
 from benchmarks.traffic import Filled, fill
 from benchmarks.way import Outcome, Workload
-from services.embedded import EmbeddedServices
-from services.embedded.kafka import JARS as KAFKA_JARS
-from services.embedded.service import REPOSITORY, fetched
+from tools.embedded import EmbeddedServices
+from tools.embedded.kafka import JARS as KAFKA_JARS
+from tools.embedded.service import REPOSITORY, fetched
 
 COMMITS, FRESHNESS = "commits", "freshness"
 NAMES = (*WAYS, COMMITS, FRESHNESS)

@@ -8,12 +8,12 @@ import yaml
 
 from gamelake.kafka import KafkaAccess
 from gamelake.wire.event_schemas import load_schemas, register
-from services.embedded.service import REPOSITORY
-from services.embedded.topics import create_topic
-from services.simulator.encoding import Encoder
-from services.simulator.sender import DeliveryError, KafkaSender
-from services.simulator.spec import NO_BAD_EVENTS, TrafficSpec
-from services.simulator.traffic import Traffic
+from tools.embedded.service import REPOSITORY
+from tools.embedded.topics import create_topic
+from tools.simulator.encoding import Encoder
+from tools.simulator.sender import DeliveryError, KafkaSender
+from tools.simulator.spec import NO_BAD_EVENTS, TrafficSpec
+from tools.simulator.traffic import Traffic
 
 GAME_NAMES = tuple(f"Game {number:03d}" for number in range(1, 101))
 PARTITIONS = 4

@@ -31,7 +31,7 @@ from gamelake.quality.suites.day import LakehouseDay
 from gamelake.quality.suites.docs_site import build_docs
 from gamelake.quality.suites.running import Validations
 from gamelake.session import own_session
-from services.embedded.java import spark_environment
+from tools.embedded.java import spark_environment
 
 _DAY = date(2026, 1, 8)
 _MIDNIGHT = int(np.datetime64(_DAY, "us").astype(np.int64))

@@ -10,4 +10,4 @@ if command -v docker >/dev/null 2>&1 &&
     --filter label=com.docker.compose.service=object-store 2>/dev/null)" ]; then
   of=--stack
 fi
-exec .venv/bin/python -m services.backup "$of" "$@"
+exec .venv/bin/python -m tools.backup "$of" "$@"

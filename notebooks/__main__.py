@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from gamelake.errors import GamelakeError
 from notebooks.running import run
 from notebooks.settings import REPOSITORY, NotebookSettings
-from services.embedded.java import spark_environment
+from tools.embedded.java import spark_environment
 
 NAMES = ("analyst", "engineer")
 OK, FAILED = 0, 1

@@ -1,4 +1,4 @@
-"""Programs with a port: the games that send events, and the services that a laptop lacks.
+"""Programs with a port or a long life: ingest gateway, catalog, delivery, provisioning, alerts; and the games' SDK.
 
-They use the library; the library and the jobs know nothing of them, and none of them imports Spark.
+They import the library, which imports none of them. None of them imports Spark, a job or a tool.
 """

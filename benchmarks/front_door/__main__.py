@@ -13,8 +13,8 @@ from benchmarks.front_door.doors import leave_a_core
 from benchmarks.front_door.results import FrontDoorResults, save
 from benchmarks.machine import cpu_model, short_commit
 from gamelake.errors import GamelakeError
-from services.embedded import ServiceError
-from services.embedded.service import REPOSITORY
+from tools.embedded import ServiceError
+from tools.embedded.service import REPOSITORY
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
 _WHOLE = suite.Lengths(rounds=3, load=8, steady=15, outage=60)

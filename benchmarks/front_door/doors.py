@@ -10,9 +10,9 @@ from types import MappingProxyType
 import msgspec
 
 from benchmarks.front_door.client import Sender
-from services.embedded.front_door import Backing, EmbeddedFrontDoor
-from services.embedded.ports import HOST
-from services.embedded.process import Program
+from tools.embedded.front_door import Backing, EmbeddedFrontDoor
+from tools.embedded.ports import HOST
+from tools.embedded.process import Program
 
 GAME = "archery_duel"
 _CORE = 0

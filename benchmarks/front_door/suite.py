@@ -18,10 +18,10 @@ from benchmarks.front_door.doors import Door, PeerDoor
 from benchmarks.front_door.results import OURS, PEER, Load, Memory
 from benchmarks.stopwatch import Stopwatch
 from gamelake.wire.event_schemas import load_schema
-from services.embedded import EmbeddedServices
-from services.embedded.front_door import Backing
-from services.embedded.service import REPOSITORY
-from services.embedded.topics import create_topic
+from tools.embedded import EmbeddedServices
+from tools.embedded.front_door import Backing
+from tools.embedded.service import REPOSITORY
+from tools.embedded.topics import create_topic
 
 Tell = Callable[[str], None]
 

@@ -15,8 +15,8 @@ from gamelake.contracts.games import load_games
 from gamelake.errors import GamelakeError
 from gamelake.lake.store import Location
 from gamelake.session import spark_session
-from services.embedded.java import spark_environment
-from services.embedded.service import REPOSITORY
+from tools.embedded.java import spark_environment
+from tools.embedded.service import REPOSITORY
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
 _QUICK = suite.Sizes(tables=4, players=2_000, new_rows=40_000, rounds=1, factors=(1, 10), changes=2)

@@ -26,8 +26,8 @@ from gamelake.settings import LakehouseSettings
 from gamelake.sql.questions import load_questions
 from gamelake.sql.relations import Relations
 from gamelake.sql.views import load_views
-from services.desk.stack import ports
-from services.embedded.service import REPOSITORY
+from tools.embedded.service import REPOSITORY
+from tools.stack import ports
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
 _SQL = REPOSITORY / "sql"

@@ -29,7 +29,7 @@ from gamelake.sql.duckdb_answers import answer
 from gamelake.sql.questions import Question, as_of, load_questions
 from gamelake.sql.relations import Relations
 from gamelake.sql.views import load_views
-from services.embedded.service import REPOSITORY
+from tools.embedded.service import REPOSITORY
 
 _SQL = REPOSITORY / "sql"
 _BOUNDS = {"p95_times": 5.0, "pruned_percent": 95.0}

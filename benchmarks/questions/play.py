@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gamelake.silver.events import COMMON_SCHEMA
-from services.simulator.text import fixed_width_text, hex_digits, uuid_text
+from tools.simulator.text import fixed_width_text, hex_digits, uuid_text
 
 Ints = npt.NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from benchmarks.machine import cpu_model, short_commit
 from benchmarks.stack import report, throughput, visibility
 from benchmarks.stack.desk import StackMissingError, cpu_seconds
 from benchmarks.stack.results import StackResults, save
-from services.embedded.service import REPOSITORY
+from tools.embedded.service import REPOSITORY
 
 
 def main() -> int:

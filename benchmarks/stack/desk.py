@@ -9,8 +9,8 @@ from urllib.parse import quote
 import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
-from services.desk.stack import COMPOSE, kafka
-from services.embedded.service import REPOSITORY
+from tools.embedded.service import REPOSITORY
+from tools.stack import COMPOSE, kafka
 
 TOPIC = "events"
 STREAM = "ingest_events"
@@ -45,7 +45,7 @@ def start_simulator(rate: int, events: int) -> subprocess.Popen[bytes]:
         *(
             "python",
             "-m",
-            "services.simulator",
+            "tools.simulator",
             "--target",
             "kafka",
             "--topic",

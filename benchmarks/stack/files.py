@@ -26,7 +26,7 @@ from gamelake.lake.manifest import BatchManifest, Manifests
 from gamelake.lake.store import Location, Store, open_objects
 from gamelake.lake.tables import open_table
 from gamelake.naming import BRONZE_FILES
-from services.desk.stack import lakehouse
+from tools.stack import lakehouse
 
 _STREAM, _BUCKET = "ingest_files", "s3://landing"
 _PUTS_AT_ONCE = 8

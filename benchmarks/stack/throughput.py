@@ -7,7 +7,7 @@ from benchmarks.stack.desk import STREAM, Ends, cpu_seconds, start_simulator
 from benchmarks.stack.results import Sample, Throughput
 from gamelake.lake.manifest import BatchManifest, Manifests
 from gamelake.lake.store import Store
-from services.desk.stack import lakehouse
+from tools.stack import lakehouse
 
 _SECONDS_BETWEEN_LOOKS = 10
 _SECONDS_BETWEEN_LOOKS_AT_THE_START = 0.5

@@ -12,7 +12,7 @@ import trino
 from benchmarks.stack.desk import cpu_seconds, start_simulator
 from benchmarks.stack.results import Visibility
 from benchmarks.stack.throughput import LoadFailedError
-from services.desk.stack import ports
+from tools.stack import ports
 
 # A game's own table, which is committed after silver/events: whoever reads it has waited for both.
 _GAME = "archery_duel_events"

@@ -8,13 +8,13 @@ from typing import NoReturn
 
 import pytest
 
-from services.embedded import EmbeddedKafka, EmbeddedRegistry, EmbeddedServices
-from services.embedded.errors import ServiceMissingError
-from services.embedded.postgres import EmbeddedPostgres
-from services.embedded.topics import create_topic, delete_topic
 from tests.embedded.front_door import FrontDoor
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry, EmbeddedServices
+from tools.embedded.errors import ServiceMissingError
+from tools.embedded.postgres import EmbeddedPostgres
+from tools.embedded.topics import create_topic, delete_topic
 
 FRONT_DOOR_PARTITIONS = 3
 

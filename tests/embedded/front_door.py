@@ -12,11 +12,11 @@ from typing import Self
 
 import msgspec
 
-from services.embedded.front_door import Backing, EmbeddedFrontDoor
-from services.embedded.ports import HOST
-from services.embedded.process import ChildProcess
 from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from tests.process_table import descendants_of, peak_mib, resident_mib
+from tools.embedded.front_door import Backing, EmbeddedFrontDoor
+from tools.embedded.ports import HOST
+from tools.embedded.process import ChildProcess
 
 KEY, SECRET = "archery-1", "a-secret-that-only-a-test-could-love"
 # A game without a limit that matters, and one with.

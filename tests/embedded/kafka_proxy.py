@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Self
 
-from services.embedded.ports import HOST
+from tools.embedded.ports import HOST
 
 _PRODUCE = 0
 _SIZE_BYTES, _KEY_BYTES, _VERSION_BYTES, _ID_BYTES = 4, 2, 2, 4

@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from gamelake.failpoints import Failpoint
 from gamelake.lake.store import Location, Store
 from gamelake.maintenance.books import Books, balance
-from services.embedded.java import spark_environment
 from tests.eventually import eventually
+from tools.embedded.java import spark_environment
 
 ROOT = Path(__file__).parents[2]
 GAMES = """\

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
 from gamelake.wire.event_schemas import load_schema
-from services.embedded.service import REPOSITORY
+from tools.embedded.service import REPOSITORY
 
 Change = Callable[[bytes], st.SearchStrategy[bytes]]
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from services.embedded.ports import HOST
 from tests.embedded.front_door import KEY, FrontDoor
+from tools.embedded.ports import HOST
 
 _SECONDS = 20
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from gamelake.credentials import Credentials
 from gamelake.kafka import KafkaAccess
-from services.embedded.java import find_java_home
-from services.embedded.kafka import JARS
-from services.embedded.ports import HOST, accepts_connections, free_port
-from services.embedded.process import Program
-from services.embedded.service import EmbeddedService, fetched
+from tools.embedded.java import find_java_home
+from tools.embedded.kafka import JARS
+from tools.embedded.ports import HOST, accepts_connections, free_port
+from tools.embedded.process import Program
+from tools.embedded.service import EmbeddedService, fetched
 
 COMPOSE = Path(__file__).parents[2] / "compose" / "kafka"
 USERS = ("admin", "ingest-events", "simulator", "upkeep")

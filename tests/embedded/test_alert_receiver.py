@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from services.alert_receiver.server import MOST_BYTES
-from services.embedded.ports import HOST, accepts_connections, free_port
 from tests.eventually import eventually
+from tools.embedded.ports import HOST, accepts_connections, free_port
 
 REPOSITORY = Path(__file__).parents[2]
 AN_ALERT = {

@@ -8,9 +8,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # the stubs lack it
 
 from gamelake.failpoints import Failpoint
-from services.embedded.topics import create_topic, delete_topic
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
+from tools.embedded.topics import create_topic, delete_topic
 
 STARTUP, DATA_LOSS = 2, 3
 

@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from services.demo.programs import SPARK_JARS
-from services.embedded.service import REPOSITORY
 from tests.eventually import eventually
 from tests.process_table import descendants_of, still_running
+from tools.demo.programs import SPARK_JARS
+from tools.embedded.service import REPOSITORY
 
 EVENTS, GAMES = 20_000, 5
 SECONDS = 600
@@ -28,7 +28,7 @@ def _jars(missing_service: Callable[[str], NoReturn]) -> None:
 def command(directory: Path) -> tuple[str, ...]:
     """A small demo as `make demo` starts it."""
     asked = ("--events", str(EVENTS), "--games", str(GAMES), "--directory", str(directory))
-    return (sys.executable, "-m", "services.demo", *asked)
+    return (sys.executable, "-m", "tools.demo", *asked)
 
 
 def demo(directory: Path) -> tuple[str, dict[str, Any]]:

@@ -4,7 +4,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from services.embedded.ports import HOST
+from tools.embedded.ports import HOST
 
 DOCTOR = Path(__file__).parents[2] / "compose" / "doctor.sh"
 # An engine that is up and has no containers.

@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.errors import ServiceEndedError, ServiceError
-from services.embedded.topics import create_topic, delete_topic
 from tests.eventually import eventually
 from tests.process_table import descendants_of, still_running
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.errors import ServiceEndedError, ServiceError
+from tools.embedded.topics import create_topic, delete_topic
 
 A_SCHEMA = Schema('syntax = "proto3"; package game; message Started { string player = 1; }', "PROTOBUF")
 ANOTHER_SCHEMA = Schema('syntax = "proto3"; package game; message Ended { string player = 1; }', "PROTOBUF")
@@ -106,7 +106,7 @@ def test_a_schema_has_the_same_id_in_a_later_run(tmp_path: Path) -> None:
 def test_nothing_is_left_running_when_the_parent_is_ended(
     tmp_path: Path, number: signal.Signals, options: tuple[str, ...], more: set[str]
 ) -> None:
-    command = (sys.executable, "-m", "services.embedded", "--directory", str(tmp_path), *options)
+    command = (sys.executable, "-m", "tools.embedded", "--directory", str(tmp_path), *options)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         addresses = json.loads(parent.stdout.readline())

@@ -16,10 +16,10 @@ from deltalake.exceptions import DeltaError
 
 from gamelake.vault.secrecy import VaultKeys
 from gamelake.vault.sqlite_vault import SqliteVault
-from services.embedded import EmbeddedKafka
 from tests.embedded.front_door import FrontDoor, body_of, events
 from tests.embedded.lakehouse import ROOT, Lakehouse
 from tests.eventually import eventually
+from tools.embedded import EmbeddedKafka
 
 GAME, TABLE = "archery_duel", "silver/archery_duel_events"
 PLAYERS = 12

@@ -12,11 +12,11 @@ from functools import partial
 import pytest
 import zstandard
 
-from services.embedded.ports import HOST
 from services.ingest.signatures import KEY_HEADER, TIMESTAMP_HEADER, sign
 from tests.embedded.front_door import KEY, LIMITED_KEY, LIMITED_RATE, SECRET, FrontDoor, body_of, events
 from tests.embedded.parcels import packed
 from tests.embedded.rude_clients import await_closed, connections, head_of
+from tools.embedded.ports import HOST
 
 MIB = 2**20
 CLIENTS = 300

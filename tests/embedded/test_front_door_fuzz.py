@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 
-from services.embedded import EmbeddedKafka
 from tests.embedded.effort import fuzzing
 from tests.embedded.front_door import FrontDoor, Reply, body_of, events
 from tests.embedded.parcels import MARK, Parcel, parcels
 from tests.embedded.topic_records import records_in
+from tools.embedded import EmbeddedKafka
 
 # What an allocator may do with the same memory from round to round.
 _NOISE_MIB = 8

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.topics import create_topic
 from tests.embedded.effort import seeds
 from tests.embedded.front_door import FrontDoor
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.topic_records import ids_in
 from tests.embedded.traffic import Traffic
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.topics import create_topic
 
 TOPIC = "events"
 PARTITIONS = 3

@@ -14,13 +14,13 @@ from requests.auth import AuthBase
 from schemathesis.checks import CheckFunction, not_a_server_error
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
-from services.embedded.ports import HOST
-from services.embedded.service import REPOSITORY
 from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from services.ingest.support import PLAYERS_PATH, signed_text
 from tests.embedded.effort import fuzzing
 from tests.embedded.front_door import KEY, SECRET, SUPPORT_KEY, FrontDoor
 from tests.embedded.parcels import packed, protobuf_bodies
+from tools.embedded.ports import HOST
+from tools.embedded.service import REPOSITORY
 
 DOCUMENT = REPOSITORY / "services/ingest/pages/openapi.yaml"
 # A bad event among good ones is no bad request: the answer is 200 and names it. That Kafka is slow for a moment is no

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.ports import HOST, free_port
-from services.embedded.topics import create_topic
 from tests.embedded.effort import outage_seconds
 from tests.embedded.front_door import FrontDoor, Reply, body_of, events
 from tests.embedded.kafka_proxy import KafkaProxy
@@ -21,6 +18,9 @@ from tests.embedded.parcels import packed
 from tests.embedded.topic_records import ids_in
 from tests.embedded.traffic import Traffic
 from tests.eventually import eventually
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.ports import HOST, free_port
+from tools.embedded.topics import create_topic
 
 TOPIC = "events"
 PARTITIONS = 3

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.topics import create_topic, delete_topic
 from tests.embedded.front_door import FrontDoor, Reply, body_of, events
 from tests.embedded.topic_records import ids_in
 from tests.process_table import descendants_of
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.topics import create_topic, delete_topic
 
 PROCESSES, BODIES, EVENTS = 2, 40, 25
 

@@ -14,14 +14,14 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.service import REPOSITORY
-from services.embedded.topics import create_topic
 from tests.embedded.front_door import SECRET, FrontDoor
 from tests.embedded.lakehouse import ROOT, Lakehouse
 from tests.embedded.planting import ACCEPTED, GAME, REFUSED, REJECTED, Person
 from tests.embedded.topic_records import ids_in
 from tests.process_table import command_lines, descendants_of
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.service import REPOSITORY
+from tools.embedded.topics import create_topic
 
 TOPIC = "events"
 # The name comes over the input, where nobody sees it.

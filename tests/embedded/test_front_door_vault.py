@@ -18,11 +18,11 @@ from gamelake.vault.key_file import read_key_file
 from gamelake.vault.postgres_vault import PostgresVault
 from gamelake.vault.secrecy import VaultKeys
 from gamelake.vault.vault import StoredPlayer, Vault
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.postgres import EmbeddedPostgres
-from services.embedded.service import REPOSITORY
 from tests.embedded.front_door import FrontDoor, body_of, events
 from tests.eventually import eventually
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.postgres import EmbeddedPostgres
+from tools.embedded.service import REPOSITORY
 
 GAME = "archery_duel"
 _CLIENTS = 4

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 import pytest
 import zstandard
 
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.ports import HOST
-from services.embedded.topics import create_topic, delete_topic
 from tests.embedded.front_door import KEY, FrontDoor, Reply, body_of, events
 from tests.embedded.topic_records import ids_in, records_in
 from tests.embedded.traffic import Traffic
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.ports import HOST
+from tools.embedded.topics import create_topic, delete_topic
 
 PARTITIONS = 3
 

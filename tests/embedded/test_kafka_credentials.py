@@ -11,9 +11,6 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from gamelake.errors import KafkaUnavailableError
 from gamelake.maintenance.kept_by_kafka import topic_retention
-from services.embedded import EmbeddedRegistry
-from services.embedded.errors import ServiceMissingError
-from services.embedded.ports import free_port
 from services.provision.changes import Changes
 from services.provision.declared_topics import load_topics
 from services.provision.kafka import Kafka
@@ -24,6 +21,9 @@ from tests.embedded.secured_kafka import COMPOSE, SecuredKafka
 from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.scraping import scrape
+from tools.embedded import EmbeddedRegistry
+from tools.embedded.errors import ServiceMissingError
+from tools.embedded.ports import free_port
 
 TOPIC = "events"
 # Whatever knows the password talks, and the query's plans go into an event log, which is all that Spark's UI has.

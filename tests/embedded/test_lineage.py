@@ -16,12 +16,12 @@ from deltalake import DeltaTable
 from gamelake.lineage.history import recorded
 from notebooks.running import run
 from notebooks.settings import REPOSITORY
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.topics import create_topic, delete_topic
-from services.lineage.page import as_page
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.played import send_played
 from tests.embedded.sending import Sender, contract_text
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.topics import create_topic, delete_topic
+from tools.lineage.page import as_page
 
 
 @pytest.fixture(scope="module")

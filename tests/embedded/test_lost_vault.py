@@ -12,9 +12,9 @@ import pytest
 
 from gamelake.vault.secrecy import VaultKeys
 from gamelake.vault.sqlite_vault import SqliteVault
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.service import REPOSITORY
 from tests.embedded.front_door import FrontDoor, body_of, events
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.service import REPOSITORY
 
 GAME, PLAYERS = "archery_duel", 20
 Given = TypeVar("Given")

@@ -14,9 +14,9 @@ from gamelake.vault.access import VaultAccess
 from gamelake.vault.postgres_vault import PostgresVault
 from gamelake.vault.secrecy import VaultKeys
 from gamelake.vault.vault import SealedData, Vault, VaultRefusedError, VaultUnavailableError
-from services.embedded.postgres import EmbeddedPostgres
 from tests.vault_behaviour import OpenVault, VaultBehaviour, rows
 from tests.vault_keys import key_file
+from tools.embedded.postgres import EmbeddedPostgres
 
 
 @pytest.fixture

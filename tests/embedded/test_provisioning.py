@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from services.embedded import EmbeddedRegistry
-from services.embedded.errors import ServiceMissingError
 from services.provision.kafka import Kafka
 from tests.embedded.secured_kafka import SecuredKafka
 from tests.embedded.sending import contract_text
+from tools.embedded import EmbeddedRegistry
+from tools.embedded.errors import ServiceMissingError
 
 ROOT = Path(__file__).parents[2]
 HOUR_MS = 3_600_000

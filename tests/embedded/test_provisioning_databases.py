@@ -14,8 +14,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
-from services.embedded.postgres import EmbeddedPostgres
-from services.embedded.service import REPOSITORY
+from tools.embedded.postgres import EmbeddedPostgres
+from tools.embedded.service import REPOSITORY
 
 PASSWORD = "the-first-password-of-a-test"  # noqa: S105 # of roles that live for a test
 _Connection = psycopg.Connection[tuple[object, ...]]

@@ -14,10 +14,10 @@ import pytest
 
 from gamelake.vault.secrecy import VaultKeys
 from gamelake.vault.sqlite_vault import SqliteVault
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.service import REPOSITORY
 from tests.embedded.front_door import FrontDoor, body_of, events
 from tests.embedded.lakehouse import Lakehouse
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.service import REPOSITORY
 
 GAME, PLAYERS = "archery_duel", 20
 LAYERS = ("bronze", "silver", "dead_letters")
@@ -101,7 +101,7 @@ def test_a_platform_of_which_only_the_tables_are_left_comes_back_and_goes_on(
     lost = Machine(tmp_path / "lost", registry.url, kafka, topic(2))
     with lost.running() as door:
         before = lost.play(door)
-        folder = lost.run("services.backup", "make", "--to", str(tmp_path / "backups")).strip()
+        folder = lost.run("tools.backup", "make", "--to", str(tmp_path / "backups")).strip()
         # The stream goes on, with batches that no backup knows of.
         lost.play(door)
 
@@ -113,7 +113,7 @@ def test_a_platform_of_which_only_the_tables_are_left_comes_back_and_goes_on(
     shutil.copy(lost.door_folder / "vault-keys.yaml", new.door_folder)
     shutil.rmtree(tmp_path / "lost")
 
-    restored: Any = json.loads(new.run("services.backup", "restore", folder, "--yes"))
+    restored: Any = json.loads(new.run("tools.backup", "restore", folder, "--yes"))
 
     assert sum(batch["records"] for batch in restored["recollected"]) == PLAYERS
     assert new.pseudonyms() == before

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from services.embedded import EmbeddedRegistry
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender, an_event, contract_text, framed
 from tests.eventually import eventually
+from tools.embedded import EmbeddedRegistry
 
 
 @pytest.fixture(autouse=True)

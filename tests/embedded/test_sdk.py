@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from gamelake.contracts.games import load_games
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.front_door import Backing, EmbeddedFrontDoor
-from services.embedded.service import REPOSITORY
-from services.embedded.topics import create_topic, delete_topic
 from services.sdk import Backoff, BatchLimits, BufferLimits, Client, Credentials, HttpTransport, Options, Outcome
-from services.simulator.door_keys import read_credentials
 from tests.embedded.topic_records import ids_in, records_in
 from tests.eventually import eventually
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.front_door import Backing, EmbeddedFrontDoor
+from tools.embedded.service import REPOSITORY
+from tools.embedded.topics import create_topic, delete_topic
+from tools.simulator.door_keys import read_credentials
 
 GAMES = ("archery_duel", "bingo_harbor")
 PARTITIONS = 3
@@ -234,7 +234,7 @@ def test_a_game_that_is_over_its_rate_waits_and_loses_nothing(door: EmbeddedFron
 def simulator(door: EmbeddedFrontDoor, folder: Path, *options: str) -> subprocess.Popen[str]:
     """The simulator's games, with a ledger and the ids of what was acknowledged."""
     places = ("--ledger", str(folder / "ledger.json"), "--acknowledged", str(folder / "acknowledged"))
-    command = (sys.executable, "-m", "services.simulator", "--url", door.url, "--keys-file", str(door.keys_file))
+    command = (sys.executable, "-m", "tools.simulator", "--url", door.url, "--keys-file", str(door.keys_file))
     return subprocess.Popen(
         (*command, *places, *options), cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 import pytest
 
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.ports import HOST
-from services.embedded.topics import create_topic, delete_topic
 from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from services.ingest.support import signed_text
 from tests.embedded.front_door import KEY, SECRET, FrontDoor, Reply, body_of, events
 from tests.embedded.topic_records import records_in
 from tests.eventually import eventually
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.ports import HOST
+from tools.embedded.topics import create_topic, delete_topic
 
 SUPPORT, SUPPORT_SECRET = "archery-support", "a-secret-of-those-who-look-after-players"
 OTHER, OTHER_SECRET = "bingo-support", "a-secret-of-those-who-look-after-others"

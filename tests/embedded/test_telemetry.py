@@ -12,13 +12,13 @@ from deltalake import DeltaTable
 
 from gamelake.contracts.reasons import DeadLetterReason
 from gamelake.lake.manifest import BatchManifest, Manifests
-from services.embedded.ports import free_port
 from tests.embedded.lakehouse import Job, Lakehouse
 from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.process_table import descendants_of
 from tests.scraping import Scraped, declared_names, scrape
 from tests.unit.quality.ruling import a_rule, written
+from tools.embedded.ports import free_port
 
 QUERY = {"query": "ingest_events"}
 LATE = a_rule("late", "event_id = 'never'", severity="warn")

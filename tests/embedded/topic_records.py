@@ -10,7 +10,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.wire.event_schemas import load_schemas
 from gamelake.wire.framing import HEADER_BYTES
-from services.embedded import EmbeddedKafka
+from tools.embedded import EmbeddedKafka
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"
 _VERSION = 3

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from gamelake.lake.store import Location
 from gamelake.session import spark_session
-from services.embedded.errors import ServiceMissingError
-from services.embedded.java import spark_environment
+from tools.embedded.errors import ServiceMissingError
+from tools.embedded.java import spark_environment
 
 JARS = Path(__file__).parents[2] / "build" / "jars" / "spark"
 

@@ -14,16 +14,16 @@ from gamelake.errors import SettingsError
 from gamelake.kafka import KafkaAccess, read_credentials
 from gamelake.lake.credentials import shared_credentials
 from gamelake.session import spark_session
-from services.desk.stack import StackError
-from services.embedded import EmbeddedKafka, EmbeddedRegistry
-from services.embedded.errors import ServiceMissingError
-from services.embedded.java import spark_environment
 from tests.embedded import conftest as embedded
 from tests.embedded.sending import Sender
 from tests.stack.fault_proxy import FaultProxy
 from tests.stack.object_store import ROOT, ObjectStore
 from tests.stack.platform import SECRETS, Stack
 from tests.stack.s3_lakehouse import S3Lakehouse, Services
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.errors import ServiceMissingError
+from tools.embedded.java import spark_environment
+from tools.stack import StackError
 
 REGISTRY_URL = "http://127.0.0.1:8081/apis/ccompat/v7"
 BOOTSTRAP_SERVERS = "127.0.0.1:19092"

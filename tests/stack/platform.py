@@ -7,8 +7,8 @@ from deltalake import DeltaTable
 
 from gamelake.lake.store import Location, Store
 from gamelake.maintenance.books import Books, balance
-from services.desk import stack as desk
 from tests.eventually import eventually
+from tools import stack as running
 
 ROOT = Path(__file__).parents[2]
 SECRETS = ROOT / "compose/secrets"
@@ -20,15 +20,15 @@ class Stack:
 
     def compose(self, *arguments: str) -> str:
         """Run docker compose over the stack's files; gives what it printed."""
-        return desk.compose(*arguments, seconds=_COMMAND_SECONDS)
+        return running.compose(*arguments, seconds=_COMMAND_SECONDS)
 
-    def containers(self) -> list[desk.Container]:
+    def containers(self) -> list[running.Container]:
         """What there is of the stack now."""
-        return desk.containers()
+        return running.containers()
 
     def is_healthy(self, service: str) -> bool:
         """Whether all containers of a service run and are well."""
-        return desk.is_healthy(service)
+        return running.is_healthy(service)
 
     def await_health(self, service: str, timeout: float = 180) -> None:
         """Wait until a service is well."""
@@ -36,7 +36,7 @@ class Stack:
 
     def crash(self, service: str) -> None:
         """Kill what a container runs, as the kernel would; its restart policy must bring it back."""
-        desk.crash(service)
+        running.crash(service)
 
     def pause(self, service: str) -> None:
         """Have a service stand still; what starts processes in that moment, runc gives up ("unable to freeze")."""
@@ -45,7 +45,7 @@ class Stack:
     def _paused(self, service: str) -> bool:
         try:
             self.compose("pause", service)
-        except desk.StackError as error:
+        except running.StackError as error:
             if "unable to freeze" not in str(error):
                 raise
             return False
@@ -54,7 +54,7 @@ class Stack:
     @property
     def lakehouse(self) -> Location:
         """The tables, as root may see them."""
-        return desk.lakehouse("root")
+        return running.lakehouse("root")
 
     def event_ids(self, table: str = "silver/events") -> Counter[str]:
         """How often each event stands in a table; none while there is no table."""

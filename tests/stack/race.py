@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.embedded.java import spark_environment
 from tests.stack.writers import Way
+from tools.embedded.java import spark_environment
 
 ROOT = Path(__file__).parents[2]
 

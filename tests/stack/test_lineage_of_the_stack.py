@@ -5,9 +5,9 @@ from dataclasses import replace
 from gamelake.lake.credentials import shared_credentials
 from gamelake.lake.store import Store
 from gamelake.lineage.history import recorded
-from services.lineage.page import as_page
 from tests.stack.platform import SECRETS, Stack
 from tests.stack.trino_users import ANALYST, COMMITTED_SECONDS, ENGINEER, await_answer, fill
+from tools.lineage.page import as_page
 
 INGEST = "SELECT 1 FROM lineage.events WHERE job = 'ingest_events' AND contains(outputs, 'silver/archery_duel_events')"
 

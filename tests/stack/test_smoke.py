@@ -8,7 +8,7 @@ from tests.stack.platform import ROOT, Stack
 from tests.stack.secret_values import shown_in
 
 STEPS = ["signed", "acknowledged", "decided", "committed", "registered", "visible"]
-SMOKE = ("python", "-m", "services.smoke")
+SMOKE = ("python", "-m", "tools.smoke")
 
 
 def run_tools(stack: Stack, *command: str) -> "subprocess.CompletedProcess[str]":
@@ -66,7 +66,7 @@ def test_players_are_simulated_at_a_rate_and_all_their_events_arrive(stack: Stac
     before = stack.event_ids().total()
 
     events = 2_000
-    simulator = ("python", "-m", "services.simulator", "--target", "http", "--url", "http://ingest:8000")
+    simulator = ("python", "-m", "tools.simulator", "--target", "http", "--url", "http://ingest:8000")
     who = ("--keys-file", "/run/secrets/ingest-keys")
     how_many = ("--events", str(events), "--rate", "500", "--games", "3", "--seed", "11")
     clean = ("--undecodable", "0", "--unknown-game", "0", "--null-time", "0", "--duplicate", "0")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from services.embedded.errors import ServiceEndedError, ServiceUnhealthyError
-from services.embedded.process import ChildProcess, Program
 from tests.eventually import eventually
 from tests.process_table import descendants_of, still_running
+from tools.embedded.errors import ServiceEndedError, ServiceUnhealthyError
+from tools.embedded.process import ChildProcess, Program
 
 SLEEPS = "import time; time.sleep(600)"
 WILL_NOT_BE_ASKED = (

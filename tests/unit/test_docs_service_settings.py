@@ -13,7 +13,7 @@ from services.catalog.settings import CatalogSettings
 from services.delivery.settings import DeliverySettings
 from services.ingest.settings import IngestServiceSettings
 from services.provision.settings import COMPOSE, BucketsSettings, DatabasesSettings, SubjectsSettings, TopicsSettings
-from services.smoke.settings import SmokeSettings
+from tools.smoke.settings import SmokeSettings
 
 _JOBS_PART, _PART = Path("docs/settings.md").read_text(encoding="utf-8").split("\n## Services\n")
 _NAME = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+"
@@ -59,7 +59,7 @@ _NUMBERS = [own for own in _OWN if own.least]
 
 
 def test_every_service_with_settings_is_on_the_page() -> None:
-    with_settings = {path.parent for path in Path("services").glob("*/settings.py")}
+    with_settings = {path.parent for root in ("services", "tools") for path in Path(root).glob("*/settings.py")}
 
     assert {code for code, _ in _SHARED.values()} == with_settings
 

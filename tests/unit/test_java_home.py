@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from services.embedded.errors import ServiceMissingError
-from services.embedded.java import find_java_home, java_version
+from tools.embedded.errors import ServiceMissingError
+from tools.embedded.java import find_java_home, java_version
 
 SCRIPT = Path(__file__).resolve().parents[2] / "compose" / "prerequisites.sh"
 PATH = "/usr/bin:/bin"
@@ -55,7 +55,7 @@ def test_an_old_java_home_is_passed_over_for_a_newer_one_elsewhere(tmp_path: Pat
 
 
 def test_the_word_about_a_missing_java_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.embedded.java.INSTALLED", ())
+    monkeypatch.setattr("tools.embedded.java.INSTALLED", ())
 
     with pytest.raises(ServiceMissingError, match="JDK 21 or newer is missing: install one"):
         find_java_home({"PATH": ""})

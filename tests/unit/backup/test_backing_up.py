@@ -12,12 +12,12 @@ from gamelake.lake.store import Store
 from gamelake.maintenance.backup_records import BackupRecords
 from gamelake.maintenance.books import balance
 from gamelake.maintenance.state_copy import StateCopy
-from services.backup.archive import check, whole_backups
-from services.backup.making import make, put_back
-from services.backup.platform import Platform
-from services.backup.registry import RegistryPart
 from tests.unit.maintenance.people import BRONZE, store_in
 from tests.unit.maintenance.stream_history import STREAM, StreamHistory
+from tools.backup.archive import check, whole_backups
+from tools.backup.making import make, put_back
+from tools.backup.platform import Platform
+from tools.backup.registry import RegistryPart
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from services.embedded.errors import ServiceUnhealthyError
-from services.embedded.process import ChildProcess, Program
 from tests.eventually import eventually
 from tests.process_table import still_running
+from tools.embedded.errors import ServiceUnhealthyError
+from tools.embedded.process import ChildProcess, Program
 
 PATIENCE = timedelta(seconds=30)
 # It ends with 0 only if its own child has not got the signal.

@@ -14,14 +14,14 @@ import pytest
 
 from gamelake.lake.datafile import DataFile
 from gamelake.lake.manifest import BatchManifest, TableFiles
-from services.demo import charts
-from services.demo.freshness import Delays, Freshness, delays_of
-from services.demo.front_door import problems_at
-from services.demo.personal_scan import tables_with
-from services.demo.plot import Bar, bar_list, nice_top, short
-from services.demo.report import as_page
-from services.demo.text import as_text
 from tests.unit.demo.builders import a_summary
+from tools.demo import charts
+from tools.demo.freshness import Delays, Freshness, delays_of
+from tools.demo.front_door import problems_at
+from tools.demo.personal_scan import tables_with
+from tools.demo.plot import Bar, bar_list, nice_top, short
+from tools.demo.report import as_page
+from tools.demo.text import as_text
 
 
 def a_manifest(lakehouse: Path, name: str, rows: dict[str, list[float]]) -> BatchManifest:

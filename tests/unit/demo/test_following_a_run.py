@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from services.demo.cli import parse
-from services.demo.job_log import JobLog, batch_of
-from services.demo.memory import resident_bytes
-from services.demo.screen import Screen, Status
+from tools.demo.cli import parse
+from tools.demo.job_log import JobLog, batch_of
+from tools.demo.memory import resident_bytes
+from tools.demo.screen import Screen, Status
 
 PREFIX = "2026-11-21 10:41:01,858 INFO gamelake.fanout.batch batch "
 SAYS = (

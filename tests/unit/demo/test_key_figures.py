@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gamelake.lake.manifest import BatchManifest
-from services.demo.key_figures import GameKeyFigures, key_figures
 from tests.silver_events import BEGINNING, Event, Silver
+from tools.demo.key_figures import GameKeyFigures, key_figures
 
 MINUTE = timedelta(minutes=1)
 

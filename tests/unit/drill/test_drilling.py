@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from gamelake.contracts.games import load_games
-from services.desk.stack import StackError
-from services.drill.__main__ import main
-from services.drill.bad_deploy import swapped
-from services.drill.ground import Ground
-from services.drill.recoveries import DRILLS, Drill
-from services.drill.running import Outcome, run_drill
+from tools.drill.__main__ import main
+from tools.drill.bad_deploy import swapped
+from tools.drill.ground import Ground
+from tools.drill.recoveries import DRILLS, Drill
+from tools.drill.running import Outcome, run_drill
+from tools.stack import StackError
 
 CONTRACT = Path("contracts/games.yaml")
 MANUAL = Path("docs/operations.md").read_text()

@@ -8,8 +8,8 @@ import yaml
 from google.protobuf.descriptor import Descriptor
 
 from gamelake.wire.event_schemas import load_schema
-from services.embedded.service import REPOSITORY
 from services.ingest.rejections import Reason
+from tools.embedded.service import REPOSITORY
 
 DOCUMENT = yaml.safe_load((REPOSITORY / "services/ingest/pages/openapi.yaml").read_text())
 SCHEMAS: Mapping[str, Any] = DOCUMENT["components"]["schemas"]

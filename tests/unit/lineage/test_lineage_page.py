@@ -12,14 +12,14 @@ from gamelake.lineage.graph import Graph
 from gamelake.lineage.history import recorded, recorded_in
 from gamelake.lineage.options import LineageOptions
 from gamelake.lineage.telling import telling
-from services.lineage.__main__ import main
-from services.lineage.details import Data
-from services.lineage.drawing import picture
-from services.lineage.layout import CARD_WIDTH, View, arrange, cards_of
-from services.lineage.page import as_page
 from tests.unit.lineage.platform import told_lakehouse
 from tests.unit.lineage.tables import events, lake
 from tests.unit.lineage.test_telling_lineage import flow
+from tools.lineage.__main__ import main
+from tools.lineage.details import Data
+from tools.lineage.drawing import picture
+from tools.lineage.layout import CARD_WIDTH, View, arrange, cards_of
+from tools.lineage.page import as_page
 
 GAMES = ("archery", "bingo", "kart_rumble")
 

@@ -14,13 +14,13 @@ from gamelake.contracts.games import load_games
 from gamelake.live_ops.counts import Count
 from gamelake.live_ops.detector import Detector
 from gamelake.live_ops.signals import Signal
-from services.simulator import catalog
-from services.simulator.catalog import Happening
-from services.simulator.columns import Scene
-from services.simulator.fates import Fate
-from services.simulator.incidents import Incident
-from services.simulator.spec import Shares, TrafficSpec
-from services.simulator.traffic import Traffic
+from tools.simulator import catalog
+from tools.simulator.catalog import Happening
+from tools.simulator.columns import Scene
+from tools.simulator.fates import Fate
+from tools.simulator.incidents import Incident
+from tools.simulator.spec import Shares, TrafficSpec
+from tools.simulator.traffic import Traffic
 
 # A run ends here, at midnight: its last day is whole.
 END = datetime(2026, 1, 2, tzinfo=UTC)

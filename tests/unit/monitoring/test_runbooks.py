@@ -31,7 +31,7 @@ _KEY_FILES = re.search(r'^readonly key_files="(.+)"$', (REPOSITORY / "compose/se
 MADE = {f"compose/secrets/{name}" for name in _KEY_FILES[1].split()} if _KEY_FILES else set()
 
 _FENCE = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_MODULE = re.compile(r"\b(?:python -m )?((?:jobs|services)\.[a-z_]+)")
+_MODULE = re.compile(r"\b(?:python -m )?((?:jobs|services|tools)\.[a-z_]+)")
 _FILE = re.compile(r"`((?:compose|contracts|monitoring|docs)/[\w./-]+)`")
 
 

@@ -12,9 +12,9 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.wire.event_schemas import EventSchema, load_schemas
 from gamelake.wire.framing import HEADER_BYTES
-from services.simulator.encoding import Encoder
-from services.simulator.spec import NO_BAD_EVENTS, Shares, TrafficSpec
-from services.simulator.traffic import Parcel, Traffic
+from tools.simulator.encoding import Encoder
+from tools.simulator.spec import NO_BAD_EVENTS, Shares, TrafficSpec
+from tools.simulator.traffic import Parcel, Traffic
 
 # Its class is made while the tests run, one for each version, so its fields are unknown to the type checker.
 Event: TypeAlias = Any

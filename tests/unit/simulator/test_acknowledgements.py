@@ -9,11 +9,11 @@ import pytest
 
 from gamelake.errors import SettingsError
 from services.sdk import Credentials, Form, Outcome, Parcel, Refusal, Rejection
-from services.simulator.bookkeeping import Acknowledgements, GameBooks
-from services.simulator.cli import HttpTarget, parse
-from services.simulator.door_keys import read_credentials
-from services.simulator.http_ledger import Acknowledged, HttpLedger, RequestTimes
-from services.simulator.packing import Packet
+from tools.simulator.bookkeeping import Acknowledgements, GameBooks
+from tools.simulator.cli import HttpTarget, parse
+from tools.simulator.door_keys import read_credentials
+from tools.simulator.http_ledger import Acknowledged, HttpLedger, RequestTimes
+from tools.simulator.packing import Packet
 
 SECRET = "a-secret-that-nobody-should-see-1"  # noqa: S105 # it opens nothing
 

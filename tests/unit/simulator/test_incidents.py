@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gamelake.errors import SettingsError
-from services.simulator.incidents import Incident, IncidentKind
 from tests.unit.simulator.builders import GAMES, Sent, a_run, events
+from tools.simulator.incidents import Incident, IncidentKind
 
 # The runs of these tests cover five minutes before noon.
 WHEN = "11:57/11:59"

@@ -8,10 +8,10 @@ import pytest
 
 from gamelake.errors import ContractError
 from gamelake.wire.event_schemas import load_schemas
-from services.simulator.cli import parse
-from services.simulator.pacing import Pacer, events_per_step
-from services.simulator.progress import ProgressLine
-from services.simulator.spec import Shares
+from tools.simulator.cli import parse
+from tools.simulator.pacing import Pacer, events_per_step
+from tools.simulator.progress import ProgressLine
+from tools.simulator.spec import Shares
 
 _ADDRESSES = ["--target", "kafka", "--bootstrap-servers", "kafka:9092", "--registry-url", "http://registry"]
 

@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import timedelta
 
-from services.simulator.catalog import COUNTRIES, PLATFORMS, RELEASES
 from tests.unit.simulator.builders import GAMES, NOW_US, Event, Sent, a_run, events, good_events
+from tools.simulator.catalog import COUNTRIES, PLATFORMS, RELEASES
 
 _HOUR_US = 3600 * 1_000_000
 

@@ -6,8 +6,6 @@ import pytest
 
 from gamelake.errors import SettingsError
 from gamelake.wire.framing import frame_header
-from services.simulator.spec import Shares
-from services.simulator.traffic import Traffic
 from tests.unit.simulator.builders import (
     FIRST_SCHEMA_ID,
     NOW_US,
@@ -20,6 +18,8 @@ from tests.unit.simulator.builders import (
     records,
     records_of,
 )
+from tools.simulator.spec import Shares
+from tools.simulator.traffic import Traffic
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:

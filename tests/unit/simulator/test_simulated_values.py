@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from gamelake.errors import ContractError
-from services.simulator.catalog import EVENT_NAMES, PRODUCTS
-from services.simulator.columns import Scene, Titles, record_batch
-from services.simulator.players import make_population
-from services.simulator.sessions import Arcade
-from services.simulator.text import hex_text, uuid_text
 from tests.unit.simulator.builders import FIRST_SCHEMA_ID, GAMES, NOW_US, Event, a_spec, decode, encoders, good_events
+from tools.simulator.catalog import EVENT_NAMES, PRODUCTS
+from tools.simulator.columns import Scene, Titles, record_batch
+from tools.simulator.players import make_population
+from tools.simulator.sessions import Arcade
+from tools.simulator.text import hex_text, uuid_text
 
 
 @cache

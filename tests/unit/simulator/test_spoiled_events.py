@@ -10,11 +10,6 @@ from ptars import HandlerPool
 
 from gamelake.errors import SettingsError
 from gamelake.wire.framing import HEADER_BYTES
-from services.simulator.catalog import UNKNOWN_GAMES
-from services.simulator.ledger import Bookkeeper, Ledger
-from services.simulator.spec import Shares, TrafficSpec
-from services.simulator.spoil import UNKNOWN_SCHEMA_ID, Spoiling
-from services.simulator.traffic import Traffic
 from tests.unit.simulator.builders import (
     FIRST_SCHEMA_ID,
     GAMES,
@@ -29,6 +24,11 @@ from tests.unit.simulator.builders import (
     records_of,
     schemas,
 )
+from tools.simulator.catalog import UNKNOWN_GAMES
+from tools.simulator.ledger import Bookkeeper, Ledger
+from tools.simulator.spec import Shares, TrafficSpec
+from tools.simulator.spoil import UNKNOWN_SCHEMA_ID, Spoiling
+from tools.simulator.traffic import Traffic
 
 _HOUR_US = 3600 * 1_000_000
 _BAD = Shares(late=0.05, future=0.04, duplicate=0.03, undecodable=0.08, unknown_game=0.02, null_time=0.06)

@@ -12,14 +12,14 @@ from google.protobuf.message_factory import GetMessageClass
 
 from services.sdk import Form
 from services.sdk import Parcel as SdkParcel
-from services.simulator.packing import Packet, packets
-from services.simulator.players import IDENTIFYING
-from services.simulator.spec import Shares
-from services.simulator.spoil import spoil_message
-from services.simulator.submitted import SubmittedEncoder, load_submitted
-from services.simulator.text import uuid_text
-from services.simulator.traffic import Parcel, Traffic
 from tests.unit.simulator.builders import NOW_US, Event, a_run, a_spec, events, only, schemas
+from tools.simulator.packing import Packet, packets
+from tools.simulator.players import IDENTIFYING
+from tools.simulator.spec import Shares
+from tools.simulator.spoil import spoil_message
+from tools.simulator.submitted import SubmittedEncoder, load_submitted
+from tools.simulator.text import uuid_text
+from tools.simulator.traffic import Parcel, Traffic
 
 PERSONAL = ("email", "ip_address", "player_name")
 

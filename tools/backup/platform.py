@@ -1,0 +1,99 @@
+"""The platforms that are backed up: the running stack, the demo's folder, or what the environment names."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from gamelake.lake.store import Location
+from gamelake.settings import Environment, LakehouseSettings
+from gamelake.settings.kafka import kafka_access
+from tools import stack
+from tools.backup.registry import RegistryPart
+from tools.backup.topics import TopicsPart
+from tools.backup.vault import StackVaultPart, VaultPart
+from tools.demo.places import Places
+from tools.embedded import EmbeddedRegistry
+from tools.embedded.ports import HOST
+from tools.embedded.service import REPOSITORY
+
+_DEMO = REPOSITORY / "build" / "demo"
+
+
+class Part(Protocol):
+    """Something beside the lakehouse that is saved as one file."""
+
+    name: str
+    file: str
+
+    def save(self, folder: Path) -> None:
+        """Write it into a folder."""
+
+    def is_empty(self) -> bool:
+        """Whether it may be put back without anybody's word."""
+
+    def put_back(self, folder: Path) -> str:
+        """Put back what a folder has; gives what that was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A lakehouse and the parts beside it; `left_out` are those that nobody can reach, and why."""
+
+    lakehouse: Location
+    parts: tuple[Part, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def of_the_stack() -> Platform:
+    """The running stack, with its owner's keys."""
+    url = f"http://{HOST}:{stack.ports()['REGISTRY_PORT']}/apis/ccompat/v7"
+    parts = (TopicsPart(stack.kafka("admin")), RegistryPart(url), StackVaultPart())
+    return Platform(stack.lakehouse("root"), parts)
+
+
+@contextmanager
+def of_the_demo() -> Iterator[Platform]:
+    """What `make demo` has left; its registry is started for as long as the block lasts."""
+    places = Places.under(_DEMO)
+    with EmbeddedRegistry(_DEMO / "registry") as registry:
+        vault = {
+            **os.environ,
+            "GAMELAKE_LAKEHOUSE": places.lakehouse.uri,
+            "GAMELAKE_VAULT": str(places.vault),
+            "GAMELAKE_VAULT_KEYS_FILE": str(places.front_door / "vault-keys.yaml"),
+        }
+        parts: tuple[Part, ...] = (RegistryPart(registry.url),)
+        left_out = {"topics": "the demo makes its own"}
+        if places.vault.exists():
+            parts = (*parts, VaultPart(vault))
+        else:
+            left_out["vault"] = "there is none"
+        yield Platform(places.lakehouse, parts, left_out)
+
+
+def of_the_environment(variables: Mapping[str, str] = os.environ) -> Platform:
+    """What GAMELAKE_* variables name; whatever they don't is left out.
+
+    Raises:
+        SettingsError: the lakehouse is not named, or a variable is malformed.
+    """
+    env = Environment(variables)
+    left_out: dict[str, str] = {}
+    parts: list[Part] = []
+    if env.optional("GAMELAKE_BOOTSTRAP_SERVERS", ""):
+        parts.append(TopicsPart(kafka_access(env)))
+    else:
+        left_out["topics"] = "GAMELAKE_BOOTSTRAP_SERVERS is not set"
+    if url := env.optional("GAMELAKE_REGISTRY_URL", ""):
+        parts.append(RegistryPart(url))
+    else:
+        left_out["registry"] = "GAMELAKE_REGISTRY_URL is not set"
+    if env.optional("GAMELAKE_VAULT", ""):
+        parts.append(VaultPart({**variables, "PYTHONPATH": os.pathsep.join(sys.path)}))
+    else:
+        left_out["vault"] = "GAMELAKE_VAULT is not set"
+    return Platform(LakehouseSettings.from_env(variables).location, tuple(parts), left_out)

@@ -1,0 +1,116 @@
+"""The programs that a demo runs beside Kafka and the registry."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tools.demo.cli import Options
+from tools.demo.places import Places
+from tools.embedded import EmbeddedServices
+from tools.embedded.front_door import Backing, EmbeddedFrontDoor
+from tools.embedded.java import spark_environment
+from tools.embedded.process import Program
+from tools.embedded.service import REPOSITORY, fetched
+
+TOPIC = "game-events"
+PARTITIONS = 4
+CONTRACTS = REPOSITORY / "contracts"
+RULES = REPOSITORY / "quality" / "rules"
+SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
+# Without a pause between batches a job that waits for the simulator would keep a core busy asking Kafka.
+TRIGGER_SECONDS = 0.5
+# One game may send as fast as all of them together: the demo shows what the door can do, not what it forbids.
+_KEY_RATE = 1_000_000
+# One event in so many comes from a producer that predates the front door and writes to Kafka itself.
+_OLD_PRODUCERS = 33
+# What such a producer writes nobody has looked at.
+_OLD_HABITS = ("--undecodable", "0.05", "--unknown-game", "0.02", "--null-time", "0.02")
+# Players of different runs differ by their seeds, which are times; no run comes near the seed of another's producers.
+_OLD_PRODUCERS_SEED = 2**32
+
+
+def ingest_job(options: Options, places: Places, services: EmbeddedServices) -> Program:
+    """The job as a cluster would run it, until it is asked to end."""
+    settings = {
+        "GAMELAKE_LAKEHOUSE": places.lakehouse.uri,
+        "GAMELAKE_BOOTSTRAP_SERVERS": services.kafka.bootstrap_servers,
+        "GAMELAKE_TOPIC": TOPIC,
+        "GAMELAKE_REGISTRY_URL": services.registry.url,
+        "GAMELAKE_GAMES_FILE": str(CONTRACTS / "games.yaml"),
+        "GAMELAKE_RULES": str(RULES),
+        "GAMELAKE_SPARK_JARS": str(fetched(SPARK_JARS)),
+        "GAMELAKE_MAX_OFFSETS_PER_TRIGGER": str(options.max_records_per_batch),
+        "GAMELAKE_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
+        "GAMELAKE_LINEAGE_FILE": str(places.lineage),
+    }
+    return Program(
+        name="the ingest job",
+        command=(sys.executable, "-m", "jobs.ingest_events"),
+        log_file=places.job_log,
+        environment={**spark_environment(), **_importable(), **settings},
+    )
+
+
+def front_door(places: Places, services: EmbeddedServices, games: Iterable[str]) -> EmbeddedFrontDoor:
+    """The ingest service, with new keys for the games and the vault of earlier runs."""
+    backing = Backing(
+        bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=TOPIC
+    )
+    door = EmbeddedFrontDoor(places.front_door, backing)
+    door.make_keys(games, _KEY_RATE)
+    return door
+
+
+def games(options: Options, places: Places, door: EmbeddedFrontDoor, seed: int) -> Program:
+    """The games of one run: what their players do goes to the front door."""
+    arguments = {
+        "--target": "http",
+        "--url": door.url,
+        "--keys-file": str(door.keys_file),
+        "--events": str(_of_games(options.events)),
+        "--rate": str(_of_games(options.rate)),
+        "--seed": str(seed),
+        "--ledger": str(places.http_ledger),
+    }
+    return _simulator(options, "the games", places.games_log, arguments)
+
+
+def old_producers(options: Options, places: Places, services: EmbeddedServices, seed: int) -> Program:
+    """Producers that predate the front door, and their mistakes."""
+    arguments = {
+        "--target": "kafka",
+        "--bootstrap-servers": services.kafka.bootstrap_servers,
+        "--registry-url": services.registry.url,
+        "--topic": TOPIC,
+        "--events": str(_of_old_producers(options.events)),
+        "--rate": str(_of_old_producers(options.rate)),
+        "--seed": str(seed + _OLD_PRODUCERS_SEED),
+        "--ledger": str(places.kafka_ledger),
+    }
+    return _simulator(options, "the old producers", places.old_producers_log, arguments, *_OLD_HABITS)
+
+
+def _of_games(events: int) -> int:
+    return max(1, events - _of_old_producers(events)) if events else 0
+
+
+def _of_old_producers(events: int) -> int:
+    return max(1, events // _OLD_PRODUCERS) if events else 0
+
+
+def _simulator(options: Options, name: str, log_file: Path, arguments: Mapping[str, str], *habits: str) -> Program:
+    shared = {"--contracts": str(CONTRACTS), "--games": str(options.games), "--versions": str(options.versions)}
+    words = [word for argument in {**shared, **arguments}.items() for word in argument]
+    return Program(
+        name=name,
+        command=(sys.executable, "-m", "tools.simulator", *words, *habits),
+        log_file=log_file,
+        environment=_importable(),
+    )
+
+
+def _importable() -> Mapping[str, str]:
+    """The repository on the path of Python, wherever the demo was started."""
+    already = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), *([already] if already else [])])}

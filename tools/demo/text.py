@@ -1,0 +1,80 @@
+"""The run's figures as text for a terminal."""
+
+from collections.abc import Iterator
+
+from tools.demo.figures import FrontDoorFigures, Summary
+
+_GIB = 2**30
+
+
+def as_text(summary: Summary) -> str:
+    """A table of the games, the dead letters, the run as a whole and the verdict."""
+    return "\n".join([*_games(summary), "", *_dead_letters(summary), *_run(summary), "", *_verdict(summary)])
+
+
+def _games(summary: Summary) -> Iterator[str]:
+    yield f"{'game':<24}{'rows':>12}{'files':>8}{'bytes/row':>11}{'p50 s':>8}{'p95 s':>8}{'rows in table':>16}"
+    for game in summary.games:
+        yield (
+            f"{game.game:<24}{game.rows:>12,}{game.files:>8,}{game.bytes_per_row:>11.1f}"
+            f"{game.freshness.p50_seconds:>8.1f}{game.freshness.p95_seconds:>8.1f}{game.rows_in_table:>16,}"
+        )
+
+
+def _dead_letters(summary: Summary) -> Iterator[str]:
+    for reason, count in summary.dead_letters.items():
+        yield f"{'dead letters: ' + reason:<36}{count:>12,}"
+
+
+def _run(summary: Summary) -> Iterator[str]:
+    totals, times, fresh = summary.totals, summary.times, summary.freshness
+    yield (
+        f"{totals.records:,} records in {len(summary.batches)} batches = {totals.rows:,} rows "
+        f"+ {totals.dead_letters:,} dead letters + {totals.duplicates:,} duplicates "
+        f"+ {totals.quarantined:,} quarantined + {totals.dropped:,} dropped"
+    )
+    yield (
+        f"{totals.records_per_second:,} records/s from the first event sent to the last one committed, "
+        f"{totals.records_per_busy_second:,} while batches ran"
+    )
+    yield f"freshness p50 {fresh.p50_seconds:.1f} s, p95 {fresh.p95_seconds:.1f} s"
+    running = summary.freshness_once_running
+    if running.rows:
+        yield (
+            f"freshness p50 {running.p50_seconds:.1f} s, p95 {running.p95_seconds:.1f} s "
+            f"of the {running.rows:,} rows that arrived after the first commit"
+        )
+    yield from _front_door(summary.front_door)
+    yield f"{times.finished:.0f} s in all, at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"
+
+
+def _front_door(door: FrontDoorFigures) -> Iterator[str]:
+    rejected = ", ".join(f"{count:,} {reason}" for reason, count in door.rejected.items()) or "none"
+    yield (
+        f"front door: {door.acknowledged:,} events acknowledged, {door.acknowledged_per_second:,}/s; "
+        f"rejected: {rejected}; {door.duplicates:,} duplicates"
+    )
+    yield (
+        f"front door: {door.requests:,} requests, p50 {door.p50_ms:.0f} ms, p99 {door.p99_ms:.0f} ms, "
+        f"{door.retries:,} of them again"
+    )
+    yield (
+        f"{door.players_in_vault:,} players in the vault; {door.personal_texts} texts about them were looked for in "
+        "every row of this run"
+    )
+
+
+def _verdict(summary: Summary) -> Iterator[str]:
+    verdict = summary.verdict
+    for problem in verdict.problems:
+        yield f"PROBLEM {problem}"
+    if verdict.adds_up:
+        yield (
+            "Everything adds up: the tables hold just what was sent, and every offset was taken once "
+            f"({verdict.records_in_lakehouse:,} records in the lakehouse = {verdict.rows_in_lakehouse:,} rows "
+            f"+ {verdict.dead_letters_in_lakehouse:,} dead letters "
+            f"+ {verdict.duplicates_in_lakehouse:,} duplicates "
+            f"+ {verdict.quarantined_in_lakehouse:,} quarantined + {verdict.dropped_in_lakehouse:,} dropped)."
+        )
+    else:
+        yield f"The books do not balance: {len(verdict.problems)} problems."

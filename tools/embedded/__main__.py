@@ -1,0 +1,69 @@
+"""Runs Kafka, the schema registry and a front door: `python -m tools.embedded --directory build/embedded`."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from gamelake.contracts.games import load_games
+from tools.embedded.errors import ServiceError
+from tools.embedded.front_door import Backing, EmbeddedFrontDoor
+from tools.embedded.service import REPOSITORY
+from tools.embedded.together import EmbeddedServices
+from tools.embedded.topics import create_topic
+
+SECONDS_BETWEEN_LOOKS = 0.5
+_PARTITIONS = 4
+_KEY_RATE = 100_000
+
+
+def main() -> int:
+    """Start what is asked for, print its addresses as one line of JSON, and wait for Ctrl-C or SIGTERM."""
+    given = _arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with ExitStack() as running:
+            services = running.enter_context(EmbeddedServices(given.directory))
+            addresses = {"bootstrap_servers": services.kafka.bootstrap_servers, "registry_url": services.registry.url}
+            checks = [services.raise_if_ended]
+            if given.front_door:
+                door = running.enter_context(_front_door(given.directory, services, given.front_door))
+                addresses |= {"front_door_url": door.url, "keys_file": str(door.keys_file)}
+                checks.append(door.process.raise_if_ended)
+            print(json.dumps(addresses), flush=True)
+            while True:
+                for check in checks:
+                    check()
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+    except KeyboardInterrupt:
+        return 0
+    except ServiceError as error:
+        print(f"gamelake: {error}", file=sys.stderr)
+        return 1
+
+
+def _front_door(directory: Path, services: EmbeddedServices, topic: str) -> EmbeddedFrontDoor:
+    """A front door to a topic, which is made, with new keys for all games of the contract."""
+    kafka = services.kafka.bootstrap_servers
+    create_topic(kafka, topic, _PARTITIONS)
+    backing = Backing(bootstrap_servers=kafka, registry_url=services.registry.url, topic=topic)
+    door = EmbeddedFrontDoor(directory / "front_door", backing)
+    door.make_keys([game.name for game in load_games(REPOSITORY / "contracts" / "games.yaml").games], _KEY_RATE)
+    return door
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.embedded",
+        description="Run Kafka and a schema registry on this machine; print their addresses as JSON; end with Ctrl-C.",
+    )
+    parser.add_argument("--directory", type=Path, required=True, help="where they keep their state and their logs")
+    parser.add_argument("--front-door", metavar="TOPIC", help="run a front door to this topic, too, with new keys")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

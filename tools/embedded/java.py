@@ -1,0 +1,71 @@
+"""Finds the Java that the services run on, by the same rule as `compose/prerequisites.sh`."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tools.embedded.errors import ServiceMissingError
+from tools.embedded.service import REPOSITORY
+
+OLDEST = 21
+INSTALLED = (
+    "/usr/lib/jvm/*",
+    "{home}/.sdkman/candidates/java/*",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+)
+
+
+def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
+    """The first Java 21 or newer among JAVA_HOME, the `java` on the PATH and the usual places.
+
+    Raises:
+        ServiceMissingError: there is none.
+    """
+    for home in _candidates(environment):
+        if (home / "bin" / "java").is_file() and java_version(home) >= OLDEST:
+            return home
+    raise ServiceMissingError(f"a JDK {OLDEST} or newer is missing: install one, or set JAVA_HOME to it")
+
+
+def spark_environment() -> dict[str, str]:
+    """By what a Spark that is started here finds its Java, its Python and the project.
+
+    Raises:
+        ServiceMissingError: there is no Java.
+    """
+    return {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(REPOSITORY)}
+
+
+def java_version(home: Path) -> int:
+    """The major version that a Java home states of itself; 0 when it states none."""
+    release = home / "release"
+    if not release.is_file():
+        return 0
+    stated = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(errors="replace"), re.MULTILINE)
+    return int(stated[1]) if stated else 0
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+    if environment.get("JAVA_HOME"):
+        yield Path(environment["JAVA_HOME"])
+    yield from _home_of_java_on_path(environment)
+    for pattern in INSTALLED:
+        folder = pattern.format(home=environment.get("HOME", "/nonexistent"))
+        yield from sorted(Path("/").glob(folder.lstrip("/")))
+
+
+def _home_of_java_on_path(environment: Mapping[str, str]) -> Iterator[Path]:
+    java = shutil.which("java", path=environment.get("PATH", ""))
+    if java is None:
+        return
+    # A shim (jenv, asdf) says nothing by its own path, so the JVM itself is asked.
+    command = (java, "-XshowSettings:properties", "-version")
+    answer = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
+    home = re.search(r"^ *java\.home = (.+)$", answer.stderr, re.MULTILINE)
+    if home:
+        yield Path(home[1])

@@ -1,0 +1,143 @@
+"""A single Kafka node (KRaft) as a child process."""
+
+import base64
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tools.embedded.errors import ServiceError
+from tools.embedded.java import find_java_home
+from tools.embedded.ports import HOST, accepts_connections, free_port
+from tools.embedded.process import Program
+from tools.embedded.service import REPOSITORY, EmbeddedService, fetched
+
+JARS = REPOSITORY / "build" / "jars" / "kafka"
+MIB = 1024 * 1024
+JVM_OPTIONS = (
+    "-Xms512m",
+    "-Xmx512m",
+    "-XX:+UseG1GC",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:-UsePerfData",
+    # At its usual level of "info" Kafka buries the reason of a failure under a page of its orderly shutdown.
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
+
+
+_NONE: Mapping[str, str | int] = MappingProxyType({})
+
+
+class EmbeddedKafka(EmbeddedService):
+    """Kafka on this machine; records and topics live in `directory` and outlive the process.
+
+    Args:
+        settings: the broker's, beyond those that this class sets, or instead of them.
+    """
+
+    name = "Kafka"
+
+    def __init__(self, directory: Path, settings: Mapping[str, str | int] = _NONE) -> None:
+        super().__init__(directory)
+        self._own_settings = settings
+        self._port = free_port()
+        self._controller_port = free_port()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address as every Kafka client takes it."""
+        return f"{HOST}:{self._port}"
+
+    def program(self) -> Program:
+        """Write the settings, format the directory when it is new, and name the broker."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings = self.directory / "server.properties"
+        settings.write_text(_as_properties(self._settings()))
+        java = (str(find_java_home() / "bin" / "java"), "-cp", f"{fetched(JARS)}/*")
+        if not (self._data / "meta.properties").exists():
+            _format((*java, "kafka.tools.StorageTool"), settings)
+        command = (*java, *JVM_OPTIONS, "kafka.Kafka", str(settings))
+        return Program(name=self.name, command=command, log_file=self.directory / "kafka.log")
+
+    def is_healthy(self) -> bool:
+        """Whether the broker answers and counts itself among the living, so that topics can be placed on it."""
+        # librdkafka prints a line for every refused connection, hence the look at the port first.
+        if not accepts_connections(self._port):
+            return False
+        try:
+            return bool(AdminClient({"bootstrap.servers": self.bootstrap_servers}).list_topics(timeout=2).brokers)
+        except KafkaException:
+            return False
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / "data"
+
+    def _settings(self) -> Mapping[str, str | int]:
+        return {
+            **_node(self._port, self._controller_port),
+            **SINGLE_NODE,
+            **SMALL_MACHINE,
+            "log.dirs": str(self._data),
+            **self._own_settings,
+        }
+
+
+def _node(port: int, controller_port: int) -> Mapping[str, str | int]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        # Named here and not in the formatted metadata, so that the ports may differ from run to run.
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+    }
+
+
+SINGLE_NODE: Mapping[str, str | int] = {
+    "auto.create.topics.enable": "false",  # a misspelt topic must fail, not appear
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 3000,  # a broker that was killed may not come back before its session is over
+    "default.replication.factor": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "log.segment.delete.delay.ms": 1000,
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+}
+
+SMALL_MACHINE: Mapping[str, str | int] = {
+    "log.cleaner.dedupe.buffer.size": 16 * MIB,  # 128 MiB by default, a quarter of the heap
+    "log.segment.bytes": 256 * MIB,
+    "num.io.threads": 4,
+    "num.network.threads": 2,
+    "num.recovery.threads.per.data.dir": 2,
+    "socket.receive.buffer.bytes": MIB,
+    "socket.send.buffer.bytes": MIB,
+}
+
+
+def _format(storage_tool: tuple[str, ...], settings: Path) -> None:
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    # The option and its value as one word: a random id may begin with a dash.
+    command = (*storage_tool, "format", f"--cluster-id={cluster}", "--config", str(settings), "--ignore-formatted")
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    if outcome.returncode != 0:
+        raise ServiceError(f"Kafka could not format its directory:\n{outcome.stdout}{outcome.stderr}")
+
+
+def _as_properties(settings: Mapping[str, str | int]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in settings.items())

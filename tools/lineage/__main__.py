@@ -1,0 +1,42 @@
+"""Draws the lineage: `python -m tools.lineage`; the lakehouse is that of GAMELAKE_LAKEHOUSE (docs/settings.md)."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gamelake.errors import GamelakeError
+from gamelake.lake.store import Store
+from gamelake.lineage.history import recorded, recorded_in
+from gamelake.settings import LakehouseSettings
+from tools.lineage.page import as_page
+
+OK, FAILED = 0, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw what was recorded, and say where the page is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=Path("build/lineage.html"), help="the page")
+    parser.add_argument("--file", type=Path, help="the file of GAMELAKE_LINEAGE_FILE, instead of the lakehouse's table")
+    options = parser.parse_args(arguments)
+    try:
+        page = _page(options.file)
+    except GamelakeError as error:
+        print(f"gamelake: {error}", file=sys.stderr)
+        return FAILED
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(page, encoding="utf-8")
+    print(options.output.resolve().as_uri())
+    return OK
+
+
+def _page(file: Path | None) -> str:
+    if file is not None:
+        return as_page(recorded_in(file), str(file))
+    location = LakehouseSettings.from_env().location
+    return as_page(recorded(Store(location)), location.uri)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The command line: what a person may ask of the simulator."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from gamelake.errors import SettingsError
+from tools.simulator.incidents import Incident
+from tools.simulator.spec import Shares
+
+_CONTRACTS = Path(__file__).parents[2] / "contracts"
+_DEFAULTS = Shares()
+_SHARES = {
+    "late": "events that are hours to 3 days old",
+    "future": "events up to 20 hours ahead",
+    "duplicate": "events that are sent twice",
+    "undecodable": "values that no reader can decode",
+    "unknown_game": "events of games that the contract does not name",
+    "null_time": "events without an event_time",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaTarget:
+    """Straight to Kafka, as producers do that have no front door."""
+
+    bootstrap_servers: str
+    credentials_file: Path | None
+    registry_url: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpTarget:
+    """To the front door, as games do.
+
+    Args:
+        acknowledged: gets the id of each event that was acknowledged, one a line.
+    """
+
+    url: str
+    keys_file: Path
+    acknowledged: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """A parsed command line; `rate` 0 is as fast as possible, `history` None is for the rate to decide."""
+
+    target: KafkaTarget | HttpTarget
+    contracts: Path
+    games: int
+    versions: int
+    rate: int
+    events: int
+    seed: int
+    players: int | None
+    history: timedelta
+    ledger: Path | None
+    shares: Shares
+    incidents: tuple[Incident, ...] = ()
+
+
+def parse(arguments: Sequence[str] | None = None) -> Options:
+    """Read the command line, or leave with a message."""
+    parser = _parser()
+    given = vars(parser.parse_args(arguments))
+    target = _target(parser, given)
+    shares = Shares(**{name: given.pop(name) for name in _SHARES})
+    seconds = given.pop("history")
+    if seconds is None:
+        seconds = 0 if given["rate"] else 300
+    incidents = tuple(given.pop("incident"))
+    return Options(**given, incidents=incidents, target=target, history=timedelta(seconds=seconds), shares=shares)
+
+
+def _target(parser: argparse.ArgumentParser, given: dict[str, Any]) -> KafkaTarget | HttpTarget:
+    """Take what says where to send out of what was given."""
+    to_kafka = {name: given.pop(name) for name in ("bootstrap_servers", "credentials_file", "registry_url", "topic")}
+    to_http = {name: given.pop(name) for name in ("url", "keys_file", "acknowledged")}
+    if given.pop("target") == "http":
+        _require(parser, to_http, "url", "keys_file")
+        return HttpTarget(**to_http)
+    _require(parser, to_kafka, "bootstrap_servers", "registry_url")
+    return KafkaTarget(**to_kafka)
+
+
+def _require(parser: argparse.ArgumentParser, given: dict[str, Any], *names: str) -> None:
+    missing = [f"--{name.replace('_', '-')}" for name in names if given[name] is None]
+    if missing:
+        parser.error(f"this target needs {' and '.join(missing)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.simulator", description="Make the traffic of mobile games.")
+    add = parser.add_argument
+    add("--target", choices=("http", "kafka"), default="http", help="the front door, or Kafka; default: %(default)s")
+    _add_targets(parser)
+    add("--contracts", type=Path, default=_CONTRACTS, help="folder of games.yaml and proto/; default: the repository's")
+    add("--games", type=int, default=30, help="how many of the contract's games are played; default: %(default)s")
+    add("--versions", type=int, default=3, help="newest schema version in the mix; default: %(default)s")
+    add("--rate", type=int, default=0, help="events per second; default: as fast as possible")
+    add("--events", type=int, default=1_000_000, help="events in the run; default: %(default)s")
+    add("--seed", type=int, default=7, help="the same seed makes the same events; default: %(default)s")
+    add("--players", type=int, help="how many people play; default: two for five events, at most 400000")
+    add(
+        "--history",
+        type=float,
+        metavar="SECONDS",
+        help="simulated time that the run covers; default: 0 at a rate, else 300",
+    )
+    add(
+        "--incident",
+        type=_incident,
+        action="append",
+        default=[],
+        metavar="KIND/SUBJECT/FROM/TO",
+        help="what goes wrong each day (UTC), such as 'broken_purchases/Kart Rumble/14:00/15:00', "
+        "'silence/Yeti Ski/16:00/16:30' or 'crashes/4.4.0/10:00/11:00'; may be given more than once",
+    )
+    add("--ledger", type=Path, help="file for the accounts; default: standard output")
+    _add_shares(parser)
+    return parser
+
+
+def _incident(text: str) -> Incident:
+    try:
+        return Incident.parse(text)
+    except SettingsError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _add_targets(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("--target http").add_argument
+    add("--url", help="the front door's address, http://host:port")
+    add("--keys-file", type=Path, help="the games' keys, as the front door's INGEST_KEYS_FILE has them")
+    add("--acknowledged", type=Path, metavar="FILE", help="gets the id of each acknowledged event, one a line")
+    add = parser.add_argument_group("--target kafka").add_argument
+    add("--bootstrap-servers", help="Kafka's addresses, host:port, with commas between")
+    add(
+        "--kafka-credentials-file",
+        dest="credentials_file",
+        type=Path,
+        help="a file with username=... and password=...; default: none are asked",
+    )
+    add("--registry-url", help="the schema registry's Confluent API")
+    add("--topic", default="game-events", help="default: %(default)s")
+
+
+def _add_shares(parser: argparse.ArgumentParser) -> None:
+    shares = parser.add_argument_group("parts of the events, from 0 to 1")
+    for name, text in _SHARES.items():
+        default = getattr(_DEFAULTS, name)
+        shares.add_argument(f"--{name.replace('_', '-')}", type=float, default=default, metavar="SHARE",
+                            help=f"{text}; default: %(default)s")  # fmt: skip

@@ -1,0 +1,85 @@
+"""Everybody who plays: who they are never changes during a run, except for the level that they have reached."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tools.simulator import catalog
+from tools.simulator.text import hex_text
+
+# Exponent of the games' popularity: of 30 games the first has a sixth of the players, the last a hundredth.
+_POPULARITY_SKEW = 0.8
+# Odd, so that multiplying by them permutes the 28-bit numbers: ids look random and no two are the same.
+_GAMER_STEP, _DEVICE_STEP = 0x9E3779B, 0x85EBCA7
+_MAX_SKEW_MS = 6 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What the ids of players and of their devices begin with."""
+
+    gamer: str
+    device: str
+
+
+# What a record in Kafka may hold.
+ANONYMOUS = Naming("g", "d")
+# Who a person is, for the front door alone: no text of hexadecimal digits can hold one of these by chance.
+IDENTIFYING = Naming("p", "v")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """One row per player, in parallel arrays.
+
+    `eagerness` from 0 to 1 says how early a player takes an update; `clock_skew_us` how wrong the device's clock is.
+    """
+
+    game: npt.NDArray[np.int16]
+    platform: npt.NDArray[np.int8]
+    country: npt.NDArray[np.int8]
+    connection: npt.NDArray[np.int8]
+    experiments: npt.NDArray[np.int8]
+    eagerness: npt.NDArray[np.float32]
+    clock_skew_us: npt.NDArray[np.int64]
+    first_level: npt.NDArray[np.int32]
+    gamer_ids: pa.StringArray
+    device_ids: pa.StringArray
+
+
+def make_population(players: int, games: int, random: np.random.Generator, names: Naming = ANONYMOUS) -> Population:
+    """Draw the players; games are popular in the order of their numbers."""
+    popularity = 1 / np.arange(1, games + 1) ** _POPULARITY_SKEW
+    return Population(
+        game=pick(random, popularity, players).astype(np.int16),
+        platform=pick(random, catalog.PLATFORM_WEIGHTS, players),
+        country=pick(random, catalog.COUNTRY_WEIGHTS, players),
+        connection=pick(random, catalog.CONNECTION_WEIGHTS, players),
+        experiments=pick(random, catalog.EXPERIMENT_WEIGHTS, players),
+        eagerness=random.random(players, dtype=np.float32),
+        clock_skew_us=_clock_skew_us(players, random),
+        first_level=random.geometric(0.06, players).astype(np.int32),
+        gamer_ids=_unique_ids(names.gamer, _GAMER_STEP, players, random),
+        device_ids=_unique_ids(names.device, _DEVICE_STEP, players, random),
+    )
+
+
+def pick(random: np.random.Generator, weights: npt.ArrayLike | Sequence[float], count: int) -> npt.NDArray[np.int8]:
+    """Draw numbers of things by weight."""
+    edges = np.cumsum(weights)
+    numbers: npt.NDArray[np.intp] = np.searchsorted(edges, random.random(count) * edges[-1], side="right")
+    return numbers.astype(np.int8)
+
+
+def _clock_skew_us(players: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    skew_ms = np.clip(random.standard_cauchy(players) * 800, -_MAX_SKEW_MS, _MAX_SKEW_MS)
+    return skew_ms.astype(np.int64) * 1000
+
+
+def _unique_ids(prefix: str, step: int, players: int, random: np.random.Generator) -> pa.StringArray:
+    numbers = (np.arange(players, dtype=np.uint64) + random.integers(1 << 28, dtype=np.uint64)) * np.uint64(step)
+    rows = (numbers % np.uint64(1 << 28)).astype(">u4").view(np.uint8).reshape(players, 4)
+    return hex_text(prefix, rows, digits=7)

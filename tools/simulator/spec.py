@@ -1,0 +1,71 @@
+"""What traffic to make: how many events, of which games, and how many of them are bad."""
+
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+
+from gamelake.errors import SettingsError
+from tools.simulator.incidents import Incident
+from tools.simulator.players import ANONYMOUS, Naming
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Parts of the events, from 0 to 1, that are not as they should be; an event is bad in one way only."""
+
+    late: float = 0.01
+    future: float = 0.001
+    duplicate: float = 0.005
+    undecodable: float = 0.002
+    unknown_game: float = 0.001
+    null_time: float = 0.001
+
+    def __post_init__(self) -> None:
+        """Refuse shares that no run can have."""
+        shares = [getattr(self, each.name) for each in fields(self)]
+        if min(shares) < 0 or sum(shares) > 1:
+            raise SettingsError("each share must be at least 0, and all together at most 1")
+
+
+_MOST_PLAYERS = 400_000
+_PLAYERS_PER_EVENT = 0.4
+
+NO_BAD_EVENTS = Shares(late=0, future=0, duplicate=0, undecodable=0, unknown_game=0, null_time=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficSpec:
+    """One run of the simulator; with the same clock it gives the same bytes.
+
+    Args:
+        game_names: what stands in `game_name`, the most popular game first.
+        events: how many events happen; duplicates come on top.
+        players: how many people play; by default so many that each of them has time for a session or two.
+        history: the simulated time that the run covers, ending now; zero makes events happen when they are sent.
+        incidents: what goes wrong meanwhile; of a game that is silent fewer events are sent.
+    """
+
+    game_names: tuple[str, ...]
+    versions: int = 3
+    events: int = 1_000_000
+    seed: int = 7
+    players: int | None = None
+    history: timedelta = timedelta(minutes=5)
+    shares: Shares = field(default_factory=Shares)
+    naming: Naming = ANONYMOUS
+    incidents: tuple[Incident, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a run of nothing."""
+        if not self.game_names:
+            raise SettingsError("the simulator needs at least one game")
+        if min(self.versions, self.events, self.population) < 1:
+            raise SettingsError("versions, events and players must be at least 1")
+        if self.history < timedelta(0):
+            raise SettingsError("history must not be negative")
+
+    @property
+    def population(self) -> int:
+        """How many people play."""
+        if self.players is not None:
+            return self.players
+        return min(_MOST_PLAYERS, max(1, int(self.events * _PLAYERS_PER_EVENT)))

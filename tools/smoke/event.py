@@ -1,0 +1,76 @@
+"""The event that is sent: a new one each time, of a game of the contract, with all that is personal in it."""
+
+import json
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gamelake.contracts.games import GameSpec, load_games
+from gamelake.errors import SettingsError
+from services.ingest.keys import Role, read_keys
+from services.sdk import Credentials
+from tools.smoke.settings import SmokeSettings
+
+# Analysts can leave such events out by it.
+EVENT_NAME = "smoke_test"
+# One player for all runs, so that none leaves anything new in the vault. Names that are nobody's: RFC 2606, RFC 5737.
+PLAYER = "smoke-test-player"
+PERSONAL = {"email": "smoke@example.com", "ip_address": "192.0.2.1", "free_text": "smoke-test-words"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmokeEvent:
+    """An event as a game sends it, and what it can be found again by."""
+
+    event_id: str
+    game: GameSpec
+    body: bytes
+
+
+def choose_game(settings: SmokeSettings, name: str | None) -> GameSpec:
+    """The named game of the contract, or its first one.
+
+    Raises:
+        SettingsError: the contract has no such game.
+    """
+    games = load_games(settings.contracts / "games.yaml").games
+    if name is None:
+        return games[0]
+    for game in games:
+        if game.name == name:
+            return game
+    raise SettingsError(
+        f"contracts/games.yaml names no game '{name}'; it has {games[0].name} and {len(games) - 1} more"
+    )
+
+
+def credentials_of(settings: SmokeSettings, game: GameSpec) -> Credentials:
+    """A key of the game.
+
+    Raises:
+        SettingsError: the file of keys can't be read, or has none of the game.
+    """
+    for key in read_keys(settings.keys_file, load_games(settings.contracts / "games.yaml")).values():
+        if key.game == game.name and key.role is Role.GAME:
+            return Credentials(key.id, key.secrets[0])
+    raise SettingsError(
+        f"INGEST_KEYS_FILE is '{settings.keys_file}', which has no key of {game.name}: make up makes it"
+    )
+
+
+def make_event(game: GameSpec) -> SmokeEvent:
+    """One event that happens now."""
+    event_id = str(uuid.uuid4())
+    event = {
+        "event_id": event_id,
+        "event_name": EVENT_NAME,
+        "event_time": datetime.now(UTC).isoformat(),
+        "gamer_id": PLAYER,
+        "personal": PERSONAL,
+    }
+    return SmokeEvent(event_id=event_id, game=game, body=json.dumps({"events": [event]}).encode())
+
+
+def betrayals(cells: list[str]) -> list[str]:
+    """What of a row says who the player is: none of it may leave the front door as it came."""
+    return [sent for sent in (PLAYER, *PERSONAL.values()) if any(sent in cell for cell in cells)]

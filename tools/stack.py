@@ -1,0 +1,132 @@
+"""The running local stack: its containers through docker compose; tables, topics and gateway by published ports.
+
+It knows compose and the files under compose/, not what a drill, a test or a benchmark does with the stack.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from gamelake.errors import GamelakeError
+from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.lake.store import Location
+from gamelake.settings import LakehouseSettings
+from tools.embedded.ports import HOST
+from tools.embedded.service import REPOSITORY
+
+COMPOSE = REPOSITORY / "compose"
+SECRETS = COMPOSE / "secrets"
+_COMMAND_SECONDS = 600
+_TOLD = 2_000
+
+
+class StackError(GamelakeError):
+    """The stack is not up, or a command on it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container of a service."""
+
+    id: str
+    service: str
+    state: str
+    health: str
+    project: str
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it runs, and its health check, if it has one, says so."""
+        return self.state == "running" and self.health in ("healthy", "")
+
+
+@cache
+def ports() -> Mapping[str, int]:
+    """The published ports by their names in compose/.env, a person's own before the project's, as compose has it."""
+    files = [path for path in (COMPOSE / ".env", COMPOSE / ".env.override") if path.exists()]
+    lines = [line.partition("=") for path in files for line in path.read_text().splitlines()]
+    return {name: int(os.environ.get(name, value)) for name, _, value in lines if name.endswith("_PORT")}
+
+
+def lakehouse(user: str) -> Location:
+    """The tables, as one of the object store's users may see them."""
+    variables = {
+        "GAMELAKE_LAKEHOUSE": "s3://lakehouse",
+        "GAMELAKE_S3_ENDPOINT": f"http://{HOST}:{ports()['OBJECT_STORE_PORT']}",
+        "GAMELAKE_S3_REGION": "us-east-1",
+        "AWS_SHARED_CREDENTIALS_FILE": str(SECRETS / f"object-store-{user}"),
+    }
+    return LakehouseSettings.from_env(variables).location
+
+
+def kafka(user: str) -> KafkaAccess:
+    """Kafka, as one of its users."""
+    return KafkaAccess(f"{HOST}:{ports()['KAFKA_PORT']}", read_credentials(SECRETS / f"kafka-{user}"))
+
+
+def front_door_url() -> str:
+    """Where the front door listens."""
+    return f"http://{HOST}:{ports()['INGEST_PORT']}"
+
+
+def compose(*arguments: str, seconds: int = _COMMAND_SECONDS) -> str:
+    """Run docker compose over the stack's files; gives what it printed.
+
+    Raises:
+        StackError: it failed.
+    """
+    return run((str(COMPOSE / "stack.sh"), *arguments), seconds)
+
+
+def run(command: Sequence[str], seconds: int = _COMMAND_SECONDS) -> str:
+    """Run a command from the repository's folder; gives what it printed.
+
+    Raises:
+        StackError: it failed, or took longer.
+    """
+    try:
+        done = subprocess.run(
+            command, cwd=REPOSITORY, capture_output=True, text=True, timeout=seconds, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StackError(f"{' '.join(command)}: {error}") from error
+    if done.returncode:
+        raise StackError(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-_TOLD:]}")
+    return done.stdout
+
+
+def containers() -> list[Container]:
+    """What there is of the stack now.
+
+    Raises:
+        StackError: no engine answers.
+    """
+    lines = compose("ps", "--all", "--format", "json").splitlines()
+    found = [json.loads(line) for line in lines if line.startswith("{")]
+    return [Container(each["ID"], each["Service"], each["State"], each["Health"], each["Project"]) for each in found]
+
+
+def is_healthy(service: str) -> bool:
+    """Whether all containers of a service run and are well."""
+    mine = [each for each in containers() if each.service == service]
+    return bool(mine) and all(each.is_well for each in mine)
+
+
+def crash(service: str) -> None:
+    """Kill what a container runs, as the kernel would; its restart policy must bring it back."""
+    # Not `docker kill`: the engine takes that for a person's wish and restarts nothing.
+    compose("exec", "--no-TTY", service, "bash", "-c", "kill -9 $(cat /proc/1/task/1/children)")
+
+
+def run_job(service: str, job: str, *arguments: str, options: Sequence[str] = ()) -> str:
+    """Run a job to its end with the settings and secrets of a service, and what else compose's `run` is told.
+
+    Raises:
+        StackError: it failed.
+    """
+    command = ("run", "--rm", "--no-deps", "--no-TTY", *options, service, "python", "-m", f"jobs.{job}")
+    return compose(*command, *arguments)
