@@ -30,7 +30,7 @@ players_to_kafka := --target kafka --bootstrap-servers kafka:9092 --kafka-creden
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify quality quality-stack bench bench-front-door bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
 
 ##@ Start here
 
@@ -68,14 +68,14 @@ quality: setup ## Validate a day by Great Expectations: DAY=<YYYY-MM-DD, newest>
 
 bench: setup ## Measure the figures that the README states
 	@$(with_java) $(python) -m benchmarks
-	@$(with_java) $(python) -m benchmarks.front_door
+	@$(with_java) $(python) -m benchmarks.gateway
 	@$(with_java) $(python) -m benchmarks.gold
 	@$(with_java) $(python) -m benchmarks.compaction
 	@$(python) -m benchmarks.questions.packed
 	@$(python) -m benchmarks.soak --pause 0.05
 
-bench-front-door: setup ## Measure the front door alone, beside FastAPI and aiokafka (some 5 minutes)
-	@$(with_java) $(python) -m benchmarks.front_door
+bench-gateway: setup ## Measure the gateway alone, beside FastAPI and aiokafka (some 5 minutes)
+	@$(with_java) $(python) -m benchmarks.gateway
 
 bench-gold: setup ## Measure gold alone, beside Spark's MERGE (some 5 minutes)
 	@$(with_java) $(python) -m benchmarks.gold
@@ -125,7 +125,7 @@ else
 	  echo "Trino does not run: make up starts it, and ENGINE=duckdb asks the tables of make demo without it." >&2; exit 1; }
 endif
 
-smoke: ## Send one event through the front door and wait until Trino returns it
+smoke: ## Send one event through the gateway and wait until Trino returns it
 	@$(stack) run --rm --no-deps tools python -m tools.smoke
 
 demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<events per second, 5000> TARGET=<http, kafka>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Changes the games' keys under a running front door, which reads them again within seconds. A secret is replaced in two
+# Changes the games' keys under a running gateway, which reads them again within seconds. A secret is replaced in two
 # steps, while a game's releases go over from one to the other: `game_key.sh add KEY` puts a second one beside the first,
 # `game_key.sh retire KEY` takes the first away. `game_key.sh support GAME` makes a key that forgets the game's players
 # and hands out what is kept of them. macOS still ships bash 3.2: no newer syntax here.

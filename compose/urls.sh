@@ -43,7 +43,7 @@ if [ -z "$running" ]; then
 fi
 
 echo
-row ingest "Front door" "http://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
+row ingest "Ingest gateway" "http://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
 row trino "Trino (SQL)" "http://$host:$TRINO_PORT" "analyst (silver, gold) or engineer (all), no password"
 row grafana "Grafana" "http://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||

@@ -1,4 +1,4 @@
-"""Copies the vault into a new file while the front door goes on: ciphertext and wrapped keys, of no use without keys.
+"""Copies the vault into a new file while the gateway goes on: ciphertext and wrapped keys, of no use without keys.
 
 With --erasures-only, the erasures alone: do that often, and keep it for ever; a restore wants it. Prints one JSON
 document. Reads GAMELAKE_VAULT, GAMELAKE_VAULT_CREDENTIALS_FILE and GAMELAKE_VAULT_KEYS_FILE (docs/settings.md). A

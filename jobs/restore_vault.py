@@ -2,7 +2,7 @@
 
 Erasures are taken from the vault, the backup, the lakehouse's account of erasures and each file of --erasures. Prints
 one JSON document. Reads GAMELAKE_VAULT, GAMELAKE_VAULT_CREDENTIALS_FILE, GAMELAKE_VAULT_KEYS_FILE and
-GAMELAKE_LAKEHOUSE (docs/settings.md). Start the front door afterwards, and run it again after a failure. Ends with 1 if
+GAMELAKE_LAKEHOUSE (docs/settings.md). Start the gateway afterwards, and run it again after a failure. Ends with 1 if
 players were put back whose key-encryption key is not in the file of keys.
 """
 

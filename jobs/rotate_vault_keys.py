@@ -1,4 +1,4 @@
-"""Wraps all players' keys with the vault's current key-encryption key; the front door goes on meanwhile.
+"""Wraps all players' keys with the vault's current key-encryption key; the gateway goes on meanwhile.
 
 First give the file a new key: `jobs/vault_keys.py add`. Prints one JSON document. Reads GAMELAKE_VAULT,
 GAMELAKE_VAULT_CREDENTIALS_FILE and GAMELAKE_VAULT_KEYS_FILE (docs/settings.md). Exits with 0 if only the current key is

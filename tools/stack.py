@@ -67,8 +67,8 @@ def kafka(user: str) -> KafkaAccess:
     return KafkaAccess(f"{HOST}:{ports()['KAFKA_PORT']}", read_credentials(SECRETS / f"kafka-{user}"))
 
 
-def front_door_url() -> str:
-    """Where the front door listens."""
+def gateway_url() -> str:
+    """Where the gateway listens."""
     return f"http://{HOST}:{ports()['INGEST_PORT']}"
 
 

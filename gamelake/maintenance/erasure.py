@@ -58,7 +58,7 @@ class Forgetting:
         self._forget(request)
 
     def catch_up(self, run: str) -> tuple[str, ...]:
-        """Take into the account whom the front door has forgotten, and finish what other runs than this one have begun.
+        """Take into the account whom the gateway has forgotten, and finish what other runs than this one have begun.
 
         Gives the runs that are finished now. The account is what is left if the vault is lost.
 

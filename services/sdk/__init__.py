@@ -1,6 +1,6 @@
-"""What a game puts into itself to send events to the front door: it loses none that it has taken, and play never waits.
+"""What a game puts into itself to send events to the gateway: it loses none that it has taken, and play never waits.
 
-It knows HTTP and the front door's contract; nothing of the server's code, of Kafka, or of what the events mean.
+It knows HTTP and the gateway's contract; nothing of the server's code, of Kafka, or of what the events mean.
 """
 
 from .client import Client

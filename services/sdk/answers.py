@@ -21,7 +21,7 @@ def outcome_of(parcels: tuple[Parcel, ...], reply: Reply | None) -> Outcome | No
         return _looked_at(parcels, told)
     if not HTTPStatus.BAD_REQUEST <= reply.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return None
-    text = str(told.get("error", "the front door gives no reason"))
+    text = str(told.get("error", "the gateway gives no reason"))
     return Outcome(parcels=parcels, accepted=0, refusal=Refusal(reply.status, text))
 
 

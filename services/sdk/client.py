@@ -1,4 +1,4 @@
-"""A game's side of the front door: events are handed over in no time, and sent by a thread of the client's own."""
+"""A game's side of the gateway: events are handed over in no time, and sent by a thread of the client's own."""
 
 import logging
 import threading
@@ -67,7 +67,7 @@ class Client:
     def connect(
         cls, url: str, credentials: Credentials, options: Options = _DEFAULT, on_outcome: OnOutcome = _ignore
     ) -> Self:
-        """A client of the front door at an address, which need not be there yet.
+        """A client of the gateway at an address, which need not be there yet.
 
         Raises:
             BufferFileError: the buffer's file can't be used.
@@ -101,7 +101,7 @@ class Client:
         return self._buffer.put(Form.PROTOBUF, count, payload)
 
     def now(self) -> float:
-        """Seconds since 1970 by the front door's clock as far as it is known: what an `event_time` should say."""
+        """Seconds since 1970 by the gateway's clock as far as it is known: what an `event_time` should say."""
         return self._clock.now()
 
     def await_room(self, size: int, timeout: timedelta) -> bool:
@@ -152,7 +152,7 @@ class Client:
 
     def _tell(self, outcome: Outcome) -> None:
         if outcome.refusal is not None:
-            log.warning("the front door refused a batch: %d %s", outcome.refusal.status, outcome.refusal.text)
+            log.warning("the gateway refused a batch: %d %s", outcome.refusal.status, outcome.refusal.text)
         try:
             self._on_outcome(outcome)
         except Exception:

@@ -1,4 +1,4 @@
-"""The front door's time, on a device whose own clock may be wrong."""
+"""The gateway's time, on a device whose own clock may be wrong."""
 
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
@@ -17,7 +17,7 @@ class Clock:
         self._ahead = 0.0
 
     def now(self) -> float:
-        """The front door's time as far as it is known."""
+        """The gateway's time as far as it is known."""
         return self._device() + self._ahead
 
     def learn(self, date: str | None) -> bool:

@@ -27,7 +27,7 @@ class InterruptedDeliveryError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """Brings batches to the front door, one at a time."""
+    """Brings batches to the gateway, one at a time."""
 
     transport: Transport
     credentials: Credentials
@@ -91,7 +91,7 @@ class Exchange:
 
     def _seconds_to_wait(self, reply: Reply | None, attempts: int) -> float:
         jittered = random.uniform(0, self.options.backoff.limit_seconds(attempts))
-        # Never before the front door wants it, and not all clients that were told the same at once.
+        # Never before the gateway wants it, and not all clients that were told the same at once.
         return seconds_until_again(reply) + jittered
 
     def _count(self, outcome: Outcome) -> None:

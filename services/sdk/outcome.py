@@ -8,7 +8,7 @@ from .parcel import Parcel
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """An event that the front door will not take as it is: its place in the outcome, and why."""
+    """An event that the gateway will not take as it is: its place in the outcome, and why."""
 
     index: int
     reason: str
@@ -60,10 +60,10 @@ class Figures:
 
     Args:
         taken: events that were handed over and taken; those that a file had from before are not among them.
-        accepted: acknowledged by the front door; `rejected` and `refused` ones were told to the caller.
+        accepted: acknowledged by the gateway; `rejected` and `refused` ones were told to the caller.
         dropped: given up for newer ones when the buffer was full; `turned_away` were refused for want of room.
         requests: in requests, as are `retries`, which were sent for a batch for the second time or later, and
-            `unanswered` ones, of which it is not known whether the front door has taken their events.
+            `unanswered` ones, of which it is not known whether the gateway has taken their events.
         sent_bytes: in bytes of bodies as they travelled.
     """
 

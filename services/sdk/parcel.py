@@ -21,7 +21,7 @@ class Form(IntEnum):
 
     @property
     def content_type(self) -> str:
-        """What the front door calls it."""
+        """What the gateway calls it."""
         return "application/x-protobuf" if self is Form.PROTOBUF else "application/json"
 
 

@@ -2,7 +2,7 @@
 
     signature = hex(HMAC-SHA256(secret, timestamp + "." + body))
 
-Source: RFC 2104 (HMAC); the front door's OpenAPI document.
+Source: RFC 2104 (HMAC); the gateway's OpenAPI document.
 """
 
 import hmac
@@ -18,7 +18,7 @@ class Credentials:
     secret: str = field(repr=False)
 
     def headers(self, body: bytes, now: float) -> Mapping[str, str]:
-        """Sign a body at a moment, in seconds since 1970 by the front door's clock."""
+        """Sign a body at a moment, in seconds since 1970 by the gateway's clock."""
         timestamp = str(int(now))
         signature = hmac.digest(self.secret.encode(), timestamp.encode() + b"." + body, "sha256").hex()
         return {

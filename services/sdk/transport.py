@@ -20,11 +20,11 @@ class Reply:
 
 
 class UnreachableError(Exception):
-    """No answer came: whether the front door has the events is not known."""
+    """No answer came: whether the gateway has the events is not known."""
 
 
 class Transport(Protocol):
-    """Brings bodies to the front door; asked by one thread."""
+    """Brings bodies to the gateway; asked by one thread."""
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
         """Send a body, and wait for the answer.
@@ -38,7 +38,7 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    """One kept-alive connection to a front door, made when it is needed.
+    """One kept-alive connection to a gateway, made when it is needed.
 
     Args:
         url: where it is, without a path: `https://events.example.com`.

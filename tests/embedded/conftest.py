@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from tests.embedded.front_door import FrontDoor
+from tests.embedded.gateway import Gateway
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry, EmbeddedServices
@@ -16,7 +16,7 @@ from tools.embedded.errors import ServiceMissingError
 from tools.embedded.postgres import EmbeddedPostgres
 from tools.embedded.topics import create_topic, delete_topic
 
-FRONT_DOOR_PARTITIONS = 3
+GATEWAY_PARTITIONS = 3
 
 
 @pytest.fixture(scope="session")
@@ -76,29 +76,29 @@ def topic(kafka: EmbeddedKafka) -> Iterator[Callable[[int], str]]:
 
 
 @pytest.fixture(scope="module")
-def open_door(
+def open_gateway(
     tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry
-) -> Iterator[Callable[..., FrontDoor]]:
-    """Starts front doors with the settings that a test gives, each before a topic of its own."""
-    doors: list[FrontDoor] = []
+) -> Iterator[Callable[..., Gateway]]:
+    """Starts gateways with the settings that a test gives, each before a topic of its own."""
+    gateways: list[Gateway] = []
 
-    def open_one(**settings: str) -> FrontDoor:
-        topic = f"front-door-{uuid.uuid4().hex}"
-        create_topic(kafka.bootstrap_servers, topic, FRONT_DOOR_PARTITIONS)
-        door = FrontDoor.open(
-            tmp_path_factory.mktemp("front-door"),
+    def open_one(**settings: str) -> Gateway:
+        topic = f"gateway-{uuid.uuid4().hex}"
+        create_topic(kafka.bootstrap_servers, topic, GATEWAY_PARTITIONS)
+        gateway = Gateway.open(
+            tmp_path_factory.mktemp("gateway"),
             bootstrap_servers=kafka.bootstrap_servers,
             registry_url=registry.url,
             topic=topic,
             **settings,
         )
-        doors.append(door)
-        return door
+        gateways.append(gateway)
+        return gateway
 
     yield open_one
-    for door in doors:
-        door.process.stop()
-        delete_topic(kafka.bootstrap_servers, door.topic)
+    for gateway in gateways:
+        gateway.process.stop()
+        delete_topic(kafka.bootstrap_servers, gateway.topic)
 
 
 @pytest.fixture

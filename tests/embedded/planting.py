@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Self
 
-from tests.embedded.front_door import FrontDoor, Reply, body_of, events
+from tests.embedded.gateway import Gateway, Reply, body_of, events
 from tests.embedded.parcels import as_protobuf, packed
 
 GAME = "archery_duel"
@@ -50,7 +50,7 @@ class Person:
         return events(1, gamer_id=self.gamer_id, event_params=params, personal=personal)[0]
 
 
-Way = Callable[[FrontDoor, Sequence[Person]], Reply]
+Way = Callable[[Gateway, Sequence[Person]], Reply]
 
 
 def _told(people: Sequence[Person]) -> list[dict[str, object]]:
@@ -58,18 +58,18 @@ def _told(people: Sequence[Person]) -> list[dict[str, object]]:
 
 
 def _in_json(encoding: str) -> Way:
-    return lambda door, people: door.send(packed(body_of(_told(people)), encoding), content_encoding=encoding)
+    return lambda gateway, people: gateway.send(packed(body_of(_told(people)), encoding), content_encoding=encoding)
 
 
 def _in_protobuf(encoding: str) -> Way:
-    return lambda door, people: door.send(
+    return lambda gateway, people: gateway.send(
         packed(as_protobuf(_told(people)), encoding), content_type=PROTOBUF, content_encoding=encoding
     )
 
 
 def _with(change: Callable[[Person], dict[str, object]]) -> Way:
     """Events that are rejected, each for what the change does to it."""
-    return lambda door, people: door.send(body_of([person.event() | change(person) for person in people]))
+    return lambda gateway, people: gateway.send(body_of([person.event() | change(person) for person in people]))
 
 
 ACCEPTED: tuple[Way, ...] = (_in_json(""), _in_json("gzip"), _in_json("zstd"), _in_protobuf(""), _in_protobuf("zstd"))
@@ -81,10 +81,10 @@ REJECTED: tuple[Way, ...] = (
     _with(lambda person: {"game_name": person.player_name}),
 )
 REFUSED: tuple[Way, ...] = (
-    lambda door, people: door.send(body_of(_told(people)), gamelake_signature="0" * 64),
-    lambda door, people: door.send(body_of(_told(people)) + b"}"),
-    lambda door, people: door.send(body_of(_told(people)), content_encoding="gzip"),
-    lambda door, people: door.send(as_protobuf(_told(people))[:-1], content_type=PROTOBUF),
-    lambda door, people: door.send(body_of(_told(people)), gamelake_key=people[0].email),
-    lambda door, people: door.send(body_of(_told(people) * 300)),
+    lambda gateway, people: gateway.send(body_of(_told(people)), gamelake_signature="0" * 64),
+    lambda gateway, people: gateway.send(body_of(_told(people)) + b"}"),
+    lambda gateway, people: gateway.send(body_of(_told(people)), content_encoding="gzip"),
+    lambda gateway, people: gateway.send(as_protobuf(_told(people))[:-1], content_type=PROTOBUF),
+    lambda gateway, people: gateway.send(body_of(_told(people)), gamelake_key=people[0].email),
+    lambda gateway, people: gateway.send(body_of(_told(people) * 300)),
 )

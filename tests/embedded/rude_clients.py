@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from tests.embedded.front_door import KEY, FrontDoor
+from tests.embedded.gateway import KEY, Gateway
 from tools.embedded.ports import HOST
 
 _SECONDS = 20
@@ -27,10 +27,10 @@ def head_of(announced: int) -> bytes:
 
 
 @contextmanager
-def connections(door: FrontDoor, count: int, said: bytes) -> Iterator[list[socket.socket]]:
+def connections(gateway: Gateway, count: int, said: bytes) -> Iterator[list[socket.socket]]:
     """So many connections that have all said this much and say nothing more."""
     with ExitStack() as stack:
-        opened = [stack.enter_context(socket.create_connection((HOST, door.port), _SECONDS)) for _ in range(count)]
+        opened = [stack.enter_context(socket.create_connection((HOST, gateway.port), _SECONDS)) for _ in range(count)]
         for each in opened:
             each.sendall(said)
         yield opened

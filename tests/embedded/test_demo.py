@@ -55,17 +55,17 @@ def check_sums(summary: dict[str, Any], directory: Path) -> None:
     assert totals["dead_letters"] == sum(summary["dead_letters"].values()) > 0
     assert len(games) == GAMES
     assert summary["samples"][-1]["produced"] == summary["samples"][-1]["taken"] == sent
-    check_front_door(summary["front_door"], over_http)
+    check_gateway(summary["gateway"], over_http)
     assert summary["verdict"]["problems"] == []
 
 
-def check_front_door(door: dict[str, Any], ledger: dict[str, Any]) -> None:
+def check_gateway(gateway: dict[str, Any], ledger: dict[str, Any]) -> None:
     """Most of the traffic comes through it, and what it would not have is told by reason."""
-    assert door["acknowledged"] == ledger["acknowledged"] > 0.9 * EVENTS
+    assert gateway["acknowledged"] == ledger["acknowledged"] > 0.9 * EVENTS
     assert ledger["sent"] == ledger["acknowledged"] + sum(ledger["rejected"].values())
-    assert set(door["rejected"]) == {"malformed", "no_event_time", "other_game"}
-    assert door["players_in_vault"] >= door["players"] > 0
-    assert door["personal_texts"] > 0
+    assert set(gateway["rejected"]) == {"malformed", "no_event_time", "other_game"}
+    assert gateway["players_in_vault"] >= gateway["players"] > 0
+    assert gateway["personal_texts"] > 0
 
 
 def test_a_second_demo_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
@@ -95,6 +95,6 @@ def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
         running.communicate(timeout=SECONDS)
 
     assert running.returncode == 130
-    # Kafka, the registry, the front door with its worker, the job and two simulators, each on its tether.
+    # Kafka, the registry, the gateway with its worker, the job and two simulators, each on its tether.
     assert len(children) >= 13
     eventually(lambda: not still_running(children))

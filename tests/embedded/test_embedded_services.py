@@ -99,7 +99,7 @@ def test_a_schema_has_the_same_id_in_a_later_run(tmp_path: Path) -> None:
     ("number", "options", "more"),
     [
         (signal.SIGKILL, (), set()),
-        (signal.SIGTERM, ("--front-door", "game-events"), {"front_door_url", "keys_file"}),
+        (signal.SIGTERM, ("--gateway", "game-events"), {"gateway_url", "keys_file"}),
         (signal.SIGINT, (), set()),
     ],
 )
@@ -115,7 +115,7 @@ def test_nothing_is_left_running_when_the_parent_is_ended(
         parent.send_signal(number)
 
     assert set(addresses) == {"bootstrap_servers", "registry_url"} | more
-    # Two services, each on its tether; the front door has a process beside its own.
+    # Two services, each on its tether; the gateway has a process beside its own.
     assert len(children) == (7 if more else 4)
     eventually(lambda: not still_running(children))
 

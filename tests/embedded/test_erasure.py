@@ -1,4 +1,4 @@
-"""A player's way from the front door to the tables and out again: nothing personal stays, or comes back."""
+"""A player's way from the gateway to the tables and out again: nothing personal stays, or comes back."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from gamelake.vault.secrecy import VaultKeys
 from gamelake.vault.sqlite_vault import SqliteVault
-from tests.embedded.front_door import FrontDoor, body_of, events
+from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.lakehouse import ROOT, Lakehouse
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka
@@ -47,16 +47,16 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Front door, stream and tables, and whoever looks after them."""
+    """Gateway, stream and tables, and whoever looks after them."""
 
-    door: FrontDoor
+    gateway: Gateway
     lakehouse: Lakehouse
     kafka: EmbeddedKafka
 
     def play(self, *people: Person, count: int = 5) -> list[str]:
         """Send events and wait until they are rows; gives their ids."""
         sent = [event for person in people for event in person.events(count)]
-        assert self.door.send(body_of(sent)).taken.accepted == len(sent)
+        assert self.gateway.send(body_of(sent)).taken.accepted == len(sent)
         ids = [str(event["event_id"]) for event in sent]
         for table in (TABLE, "silver/events"):
             self.await_rows(table, ids)
@@ -73,8 +73,8 @@ class Platform:
     def job(self, name: str, *arguments: str, told: str = "") -> subprocess.CompletedProcess[str]:
         """Run one of the jobs about persons to its end."""
         vault = {
-            "GAMELAKE_VAULT": str(self.door.service.vault_file),
-            "GAMELAKE_VAULT_KEYS_FILE": str(self.door.service.vault_keys_file),
+            "GAMELAKE_VAULT": str(self.gateway.service.vault_file),
+            "GAMELAKE_VAULT_KEYS_FILE": str(self.gateway.service.vault_keys_file),
             "GAMELAKE_GAMES_FILE": str(ROOT / "contracts/games.yaml"),
         }
         return subprocess.run(
@@ -90,12 +90,12 @@ class Platform:
 
     def comes_back_as_another(self, *people: Person) -> bool:
         """Send an event of each; whether the vault has them as players again."""
-        assert self.door.send(body_of([event for person in people for event in person.events(1)])).status == 200
+        assert self.gateway.send(body_of([event for person in people for event in person.events(1)])).status == 200
         return len(self.known_pseudonyms(*people)) == len(people)
 
     def known_pseudonyms(self, *people: Person) -> dict[str, str]:
         """Whom the vault has of these people, under which pseudonyms."""
-        keys, vault = VaultKeys.read(self.door.service.vault_keys_file), SqliteVault(self.door.service.vault_file)
+        keys, vault = VaultKeys.read(self.gateway.service.vault_keys_file), SqliteVault(self.gateway.service.vault_file)
         names = {keys.token(GAME, person.name): person.name for person in people}
         found = {names[token]: stored.pseudonym for token, stored in vault.find(list(names)).items()}
         vault.close()
@@ -112,7 +112,7 @@ class Platform:
     def prove(self, texts: list[str], *copies: Path) -> subprocess.CompletedProcess[str]:
         """Look for texts in tables, topic, the broker's disk, the vault, all logs, and copies."""
         disk = [*(self.kafka.directory / "data").glob(f"{self.lakehouse.topic}-*"), *self.kafka.directory.glob("*.log")]
-        places = [*disk, self.door.folder, self.lakehouse.directory, *copies]
+        places = [*disk, self.gateway.folder, self.lakehouse.directory, *copies]
         return self.job(
             "prove_erasure",
             *map(str, places),
@@ -135,14 +135,14 @@ class Platform:
 @pytest.fixture
 def platform(tmp_path: Path, lakehouse: Lakehouse, kafka: EmbeddedKafka) -> Iterator[Platform]:
     lakehouse.games_file.write_text((ROOT / "contracts/games.yaml").read_text())
-    door = FrontDoor.open(
-        tmp_path / "front-door",
+    gateway = Gateway.open(
+        tmp_path / "gateway",
         bootstrap_servers=lakehouse.bootstrap_servers,
         registry_url=lakehouse.registry_url,
         topic=lakehouse.topic,
     )
-    yield Platform(door, lakehouse, kafka)
-    door.process.stop()
+    yield Platform(gateway, lakehouse, kafka)
+    gateway.process.stop()
 
 
 def test_what_was_forgotten_is_nowhere_and_nothing_brings_it_back(platform: Platform, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_what_was_forgotten_is_nowhere_and_nothing_brings_it_back(platform: Plat
         again = platform.play(gone, also_gone, stays)
         platform.replay_bronze()
         platform.play(stays)
-    # Until the front door knows of an erasure, events still come under the old pseudonym.
+    # Until the gateway knows of an erasure, events still come under the old pseudonym.
     platform.forget("--sweep", "--also-rows")
 
     assert {each["rows"] for each in rows if each["rows"]} == {5}
@@ -186,8 +186,8 @@ def test_what_was_forgotten_is_nowhere_and_nothing_brings_it_back(platform: Plat
     assert all(secret in exported.stdout for secret in (stays.mail, stays.device))
 
     # An old backup of the vault brings back those who stay, into a vault that was lost.
-    platform.door.process.stop()
-    for file in platform.door.folder.glob("vault.db*"):
+    platform.gateway.process.stop()
+    for file in platform.gateway.folder.glob("vault.db*"):
         file.unlink()
     assert platform.job("restore_vault", str(backup)).returncode == 0
     restored = platform.known_pseudonyms(*people)

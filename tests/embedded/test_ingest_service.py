@@ -1,4 +1,4 @@
-"""The front door over a real Kafka: what it has answered with 200 is there, whatever dies."""
+"""The gateway over a real Kafka: what it has answered with 200 is there, whatever dies."""
 
 import gzip
 import socket
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import zstandard
 
-from tests.embedded.front_door import KEY, FrontDoor, Reply, body_of, events
+from tests.embedded.gateway import KEY, Gateway, Reply, body_of, events
 from tests.embedded.topic_records import ids_in, records_in
 from tests.embedded.traffic import Traffic
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
@@ -23,19 +23,19 @@ PARTITIONS = 3
 @pytest.fixture(scope="module")
 def name(kafka: EmbeddedKafka) -> Iterator[str]:
     """The topic that the service writes to."""
-    name = f"front-door-{uuid.uuid4().hex}"
+    name = f"gateway-{uuid.uuid4().hex}"
     create_topic(kafka.bootstrap_servers, name, PARTITIONS)
     yield name
     delete_topic(kafka.bootstrap_servers, name)
 
 
 @pytest.fixture(scope="module")
-def door(
+def gateway(
     tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry, name: str
-) -> Iterator[FrontDoor]:
+) -> Iterator[Gateway]:
     """The service, with small limits; a test that ends it starts it again."""
-    opened = FrontDoor.open(
-        tmp_path_factory.mktemp("front-door"),
+    opened = Gateway.open(
+        tmp_path_factory.mktemp("gateway"),
         bootstrap_servers=kafka.bootstrap_servers,
         registry_url=registry.url,
         topic=name,
@@ -46,13 +46,13 @@ def door(
     opened.process.stop()
 
 
-def test_events_that_were_accepted_are_in_kafka_once(door: FrontDoor, kafka: EmbeddedKafka, name: str) -> None:
+def test_events_that_were_accepted_are_in_kafka_once(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
     sent = events(500)
 
     replies = [
-        door.send(body_of(sent[:100])),
-        door.send(gzip.compress(body_of(sent[100:200])), content_encoding="gzip"),
-        door.send(zstandard.compress(body_of(sent[200:])), content_encoding="zstd"),
+        gateway.send(body_of(sent[:100])),
+        gateway.send(gzip.compress(body_of(sent[100:200])), content_encoding="gzip"),
+        gateway.send(zstandard.compress(body_of(sent[200:])), content_encoding="zstd"),
     ]
 
     assert [reply.taken.accepted for reply in replies] == [100, 100, 300]
@@ -60,10 +60,10 @@ def test_events_that_were_accepted_are_in_kafka_once(door: FrontDoor, kafka: Emb
     assert [found[str(each["event_id"])] for each in sent] == [1] * len(sent)
 
 
-def test_a_bad_event_is_named_and_the_others_are_taken(door: FrontDoor, kafka: EmbeddedKafka, name: str) -> None:
+def test_a_bad_event_is_named_and_the_others_are_taken(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
     good = events(2)
 
-    reply = door.send(body_of([good[0], {"event_id": 1}, good[1]]))
+    reply = gateway.send(body_of([good[0], {"event_id": 1}, good[1]]))
 
     assert reply.taken.accepted == 2
     assert reply.taken.rejected == [{"index": 1, "reason": "wrong_type", "field": "event_id"}]
@@ -73,38 +73,38 @@ def test_a_bad_event_is_named_and_the_others_are_taken(door: FrontDoor, kafka: E
 @pytest.mark.parametrize(
     ("status", "send"),
     [
-        (401, lambda door: door.send(b"{}", gamelake_signature="0" * 64)),
-        (401, lambda door: door.send(b"{}", gamelake_key="nobody")),
-        (401, lambda door: door.send(b"{}", gamelake_timestamp="1")),
-        (400, lambda door: door.send(b'{"events": ')),
-        (400, lambda door: door.send(b"")),
-        (400, lambda door: door.send(body_of(events(1)), content_encoding="gzip")),
-        (413, lambda door: door.send(bytes(2**20 + 1))),
-        (413, lambda door: door.send(bytes(2**22))),
-        (401, lambda door: door.send(bytes(2**22), gamelake_key="nobody")),
-        (413, lambda door: door.send(gzip.compress(bytes(2**24)), content_encoding="gzip")),
-        (415, lambda door: door.send(b"{}", content_type="text/plain")),
-        (415, lambda door: door.send(b"{}", content_encoding="br")),
-        (404, lambda door: door.get("/v2/events")),
-        (405, lambda door: door.get("/v1/events")),
+        (401, lambda gateway: gateway.send(b"{}", gamelake_signature="0" * 64)),
+        (401, lambda gateway: gateway.send(b"{}", gamelake_key="nobody")),
+        (401, lambda gateway: gateway.send(b"{}", gamelake_timestamp="1")),
+        (400, lambda gateway: gateway.send(b'{"events": ')),
+        (400, lambda gateway: gateway.send(b"")),
+        (400, lambda gateway: gateway.send(body_of(events(1)), content_encoding="gzip")),
+        (413, lambda gateway: gateway.send(bytes(2**20 + 1))),
+        (413, lambda gateway: gateway.send(bytes(2**22))),
+        (401, lambda gateway: gateway.send(bytes(2**22), gamelake_key="nobody")),
+        (413, lambda gateway: gateway.send(gzip.compress(bytes(2**24)), content_encoding="gzip")),
+        (415, lambda gateway: gateway.send(b"{}", content_type="text/plain")),
+        (415, lambda gateway: gateway.send(b"{}", content_encoding="br")),
+        (404, lambda gateway: gateway.get("/v2/events")),
+        (405, lambda gateway: gateway.get("/v1/events")),
     ],
 )
 def test_what_is_wrong_with_a_request_is_its_status(
-    door: FrontDoor, status: int, send: Callable[[FrontDoor], Reply]
+    gateway: Gateway, status: int, send: Callable[[Gateway], Reply]
 ) -> None:
-    reply = send(door)
+    reply = send(gateway)
 
     assert reply.status == status
     assert b"error" in reply.body
 
 
-def test_a_body_that_trickles_in_is_given_up(door: FrontDoor) -> None:
+def test_a_body_that_trickles_in_is_given_up(gateway: Gateway) -> None:
     # The signature is looked at only once the body is there.
     head = (
         "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
         f"gamelake-key: {KEY}\r\ngamelake-timestamp: {int(time.time())}\r\ngamelake-signature: {'0' * 64}\r\n"
     )
-    with socket.create_connection((HOST, door.port), timeout=20) as slow:
+    with socket.create_connection((HOST, gateway.port), timeout=20) as slow:
         slow.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
 
         answer = slow.recv(1000)
@@ -112,30 +112,30 @@ def test_a_body_that_trickles_in_is_given_up(door: FrontDoor) -> None:
     assert b"408" in answer.partition(b"\r\n")[0]
 
 
-def test_the_pages_for_people_and_programs_answer(door: FrontDoor) -> None:
-    door.send(body_of(events(3)))
+def test_the_pages_for_people_and_programs_answer(gateway: Gateway) -> None:
+    gateway.send(body_of(events(3)))
 
-    pages = {path: door.get(path) for path in ("/", "/openapi.yaml", "/healthz", "/readyz", "/metrics")}
+    pages = {path: gateway.get(path) for path in ("/", "/openapi.yaml", "/healthz", "/readyz", "/metrics")}
 
     assert {path: reply.status for path, reply in pages.items()} == dict.fromkeys(pages, 200)
     assert b'gamelake_ingest_events_accepted_total{game="archery_duel"}' in pages["/metrics"].body
 
 
 def test_nothing_personal_is_anywhere_but_in_the_vault_and_there_it_is_sealed(
-    door: FrontDoor, kafka: EmbeddedKafka, name: str
+    gateway: Gateway, kafka: EmbeddedKafka, name: str
 ) -> None:
     secrets = [f"{kind}-{uuid.uuid4().hex}" for kind in ("player", "device", "mail", "address", "name", "text")]
     player, device, *told = secrets
     personal = dict(zip(("email", "ip_address", "player_name", "free_text"), told, strict=True))
     sent = events(3, gamer_id=player, event_params={"device_id": device, "level": 7}, personal=personal)
 
-    accepted = door.send(body_of(sent)).taken.accepted
-    refused = door.send(body_of(events(1, event_name="", personal=personal))).taken.rejected
+    accepted = gateway.send(body_of(sent)).taken.accepted
+    refused = gateway.send(body_of(events(1, event_name="", personal=personal))).taken.rejected
 
     assert (accepted, refused) == (3, [{"index": 0, "reason": "no_event_name", "field": "event_name"}])
     values = b"".join(records_in(kafka, name))
-    files = b"".join(file.read_bytes() for file in door.folder.iterdir())
-    metrics = door.get("/metrics").body
+    files = b"".join(file.read_bytes() for file in gateway.folder.iterdir())
+    metrics = gateway.get("/metrics").body
     for secret in secrets:
         assert secret.encode() not in values
         assert secret.encode() not in files
@@ -144,29 +144,31 @@ def test_nothing_personal_is_anywhere_but_in_the_vault_and_there_it_is_sealed(
     assert b"personal_data" in files
 
 
-def test_without_its_vault_the_service_takes_nothing_personal(door: FrontDoor, kafka: EmbeddedKafka, name: str) -> None:
+def test_without_its_vault_the_service_takes_nothing_personal(
+    gateway: Gateway, kafka: EmbeddedKafka, name: str
+) -> None:
     somebody = events(1, gamer_id=f"new-{uuid.uuid4()}")
-    vault = door.folder / "vault.db"
+    vault = gateway.folder / "vault.db"
     with sqlite3.connect(vault, isolation_level=None) as held:
         held.execute("BEGIN EXCLUSIVE")
-        reply = door.send(body_of(somebody))
+        reply = gateway.send(body_of(somebody))
         held.execute("ROLLBACK")
     held.close()
 
-    again = door.send(body_of(somebody))
+    again = gateway.send(body_of(somebody))
 
     assert (reply.status, "retry-after" in reply.headers, again.taken.accepted) == (503, True, 1)
     assert ids_in(kafka, name)[str(somebody[0]["event_id"])] == 1
 
 
 def test_a_service_that_is_asked_to_end_answers_what_it_has_begun(
-    door: FrontDoor, kafka: EmbeddedKafka, name: str
+    gateway: Gateway, kafka: EmbeddedKafka, name: str
 ) -> None:
-    with Traffic(door) as traffic:
+    with Traffic(gateway) as traffic:
         traffic.await_accepted(200)
-        door.process.stop()
-        exit_code = door.process.exit_code()
-        door.start_again()
+        gateway.process.stop()
+        exit_code = gateway.process.exit_code()
+        gateway.start_again()
 
     assert exit_code == 0
     assert set(traffic.accepted) <= set(ids_in(kafka, name))

@@ -12,7 +12,7 @@ import pytest
 
 from gamelake.vault.secrecy import VaultKeys
 from gamelake.vault.sqlite_vault import SqliteVault
-from tests.embedded.front_door import FrontDoor, body_of, events
+from tests.embedded.gateway import Gateway, body_of, events
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.service import REPOSITORY
 
@@ -21,10 +21,10 @@ Given = TypeVar("Given")
 
 
 @pytest.fixture
-def door(
+def gateway(
     tmp_path: Path, kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic: Callable[[int], str]
-) -> Iterator[FrontDoor]:
-    opened = FrontDoor.open(
+) -> Iterator[Gateway]:
+    opened = Gateway.open(
         tmp_path, bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=topic(3)
     )
     yield opened
@@ -32,72 +32,76 @@ def door(
 
 
 def test_a_lost_vault_costs_personal_data_alone_and_its_backup_brings_back_all_but_the_erased(
-    door: FrontDoor, tmp_path: Path
+    gateway: Gateway, tmp_path: Path
 ) -> None:
-    before = pseudonyms_after_playing(door)
-    job(door, "jobs.backup_vault", "backup")
-    with_vault(door, lambda vault, keys: vault.forget(keys.token(GAME, "p7"), "support"))
-    job(door, "jobs.backup_vault", "erasures", "--erasures-only")
+    before = pseudonyms_after_playing(gateway)
+    job(gateway, "jobs.backup_vault", "backup")
+    with_vault(gateway, lambda vault, keys: vault.forget(keys.token(GAME, "p7"), "support"))
+    job(gateway, "jobs.backup_vault", "erasures", "--erasures-only")
 
     # While it is gone nothing passes that it would have to keep; what it kept before needs no keeping.
-    lose_the_vault(door)
-    assert door.send(a_body(mail_at="new.example.org")).status == 503
+    lose_the_vault(gateway)
+    assert gateway.send(a_body(mail_at="new.example.org")).status == 503
 
     # Started without it, the service goes on with new pseudonyms.
-    door.process.stop()
-    door.start_again()
-    anew = pseudonyms_after_playing(door)
+    gateway.process.stop()
+    gateway.start_again()
+    anew = pseudonyms_after_playing(gateway)
     assert not set(anew.values()) & set(before.values())
 
-    door.process.stop()
-    lose_the_vault(door)
-    result = json.loads(job(door, "jobs.restore_vault", "backup", "--erasures", "erasures", "--without-lakehouse"))
+    gateway.process.stop()
+    lose_the_vault(gateway)
+    result = json.loads(job(gateway, "jobs.restore_vault", "backup", "--erasures", "erasures", "--without-lakehouse"))
     assert result["restored"] == {
         "put_back": PLAYERS - 1,
         "not_put_back": 1,
         "unreadable": 0,
         "erased_again": 0,
     }
-    door.start_again()
-    after = pseudonyms_after_playing(door)
+    gateway.start_again()
+    after = pseudonyms_after_playing(gateway)
     assert {name for name in before if after[name] != before[name]} == {"p7"}
-    assert with_vault(door, lambda vault, _keys: [len(vault.data_of(each)) for each in after.values()]) == [1] * PLAYERS
+    assert (
+        with_vault(gateway, lambda vault, _keys: [len(vault.data_of(each)) for each in after.values()]) == [1] * PLAYERS
+    )
 
 
 def a_body(mail_at: str = "example.org") -> bytes:
     return body_of([events(1, gamer_id=f"p{n}", personal={"email": f"p{n}@{mail_at}"})[0] for n in range(PLAYERS)])
 
 
-def pseudonyms_after_playing(door: FrontDoor) -> dict[str, str]:
+def pseudonyms_after_playing(gateway: Gateway) -> dict[str, str]:
     """What the players are called once each has sent an event."""
-    assert door.send(a_body()).taken.accepted == PLAYERS
+    assert gateway.send(a_body()).taken.accepted == PLAYERS
 
     def names(vault: SqliteVault, keys: VaultKeys) -> dict[str, str]:
         tokens = {keys.token(GAME, f"p{number}"): f"p{number}" for number in range(PLAYERS)}
         return {tokens[token]: row.pseudonym for token, row in vault.find(list(tokens)).items()}
 
-    return with_vault(door, names)
+    return with_vault(gateway, names)
 
 
-def with_vault(door: FrontDoor, work: Callable[[SqliteVault, VaultKeys], Given]) -> Given:
-    vault = SqliteVault(door.service.vault_file)
+def with_vault(gateway: Gateway, work: Callable[[SqliteVault, VaultKeys], Given]) -> Given:
+    vault = SqliteVault(gateway.service.vault_file)
     try:
-        return work(vault, VaultKeys.read(door.service.vault_keys_file))
+        return work(vault, VaultKeys.read(gateway.service.vault_keys_file))
     finally:
         vault.close()
 
 
-def lose_the_vault(door: FrontDoor) -> None:
-    for file in door.folder.glob(f"{door.service.vault_file.name}*"):
+def lose_the_vault(gateway: Gateway) -> None:
+    for file in gateway.folder.glob(f"{gateway.service.vault_file.name}*"):
         file.unlink()
 
 
-def job(door: FrontDoor, name: str, file: str, *options: str) -> str:
-    files = {file: str(door.folder / file)} | {each: str(door.folder / each) for each in options if each[0] != "-"}
+def job(gateway: Gateway, name: str, file: str, *options: str) -> str:
+    files = {file: str(gateway.folder / file)} | {
+        each: str(gateway.folder / each) for each in options if each[0] != "-"
+    }
     command = [sys.executable, "-m", name, *(files.get(each, each) for each in (file, *options))]
     variables = {
-        "GAMELAKE_VAULT": str(door.service.vault_file),
-        "GAMELAKE_VAULT_KEYS_FILE": str(door.service.vault_keys_file),
+        "GAMELAKE_VAULT": str(gateway.service.vault_file),
+        "GAMELAKE_VAULT_KEYS_FILE": str(gateway.service.vault_keys_file),
     }
     return subprocess.run(
         command, cwd=REPOSITORY, env=os.environ | variables, check=True, stdout=subprocess.PIPE

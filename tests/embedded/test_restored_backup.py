@@ -14,7 +14,7 @@ import pytest
 
 from gamelake.vault.secrecy import VaultKeys
 from gamelake.vault.sqlite_vault import SqliteVault
-from tests.embedded.front_door import FrontDoor, body_of, events
+from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.lakehouse import Lakehouse
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.service import REPOSITORY
@@ -24,41 +24,44 @@ LAYERS = ("bronze", "silver", "dead_letters")
 
 
 class Machine:
-    """One machine: a front door with its vault, a registry and a lakehouse; Kafka stands elsewhere."""
+    """One machine: a gateway with its vault, a registry and a lakehouse; Kafka stands elsewhere."""
 
     def __init__(self, folder: Path, registry_url: str, kafka: EmbeddedKafka, topic: str) -> None:
         self.lakehouse = Lakehouse(folder / "lakehouse", kafka.bootstrap_servers, registry_url, topic)
         self.lakehouse.games_file.write_text("games: [{name: archery_duel, match: [Archery Duel]}]\n")
-        self.door_folder = folder / "door"
+        self.gateway_folder = folder / "gateway"
         self.sent: list[str] = []
 
     @contextmanager
-    def running(self) -> Iterator[FrontDoor]:
-        """The ingest job and the front door, for as long as the block lasts."""
+    def running(self) -> Iterator[Gateway]:
+        """The ingest job and the gateway, for as long as the block lasts."""
         lake = self.lakehouse
-        door = FrontDoor.open(
-            self.door_folder,
+        gateway = Gateway.open(
+            self.gateway_folder,
             bootstrap_servers=lake.bootstrap_servers,
             registry_url=lake.registry_url,
             topic=lake.topic,
         )
         try:
             with lake.ingesting():
-                yield door
+                yield gateway
         finally:
-            door.process.stop()
+            gateway.process.stop()
 
-    def play(self, door: FrontDoor) -> dict[str, str]:
+    def play(self, gateway: Gateway) -> dict[str, str]:
         """Each player sends an event and an address; gives what the players are called once the events are rows."""
         sent = [events(1, gamer_id=f"p{n}", personal={"email": f"p{n}@example.org"})[0] for n in range(PLAYERS)]
-        assert door.send(body_of(sent)).taken.accepted == PLAYERS
+        assert gateway.send(body_of(sent)).taken.accepted == PLAYERS
         self.sent += [str(event["event_id"]) for event in sent]
         self.lakehouse.await_rows("silver/events", self.sent)
         return self.pseudonyms()
 
     def pseudonyms(self) -> dict[str, str]:
         """What the players are called, by their names."""
-        vault, keys = SqliteVault(self.door_folder / "vault.db"), VaultKeys.read(self.door_folder / "vault-keys.yaml")
+        vault, keys = (
+            SqliteVault(self.gateway_folder / "vault.db"),
+            VaultKeys.read(self.gateway_folder / "vault-keys.yaml"),
+        )
         tokens = {keys.token(GAME, f"p{number}"): f"p{number}" for number in range(PLAYERS)}
         found = {tokens[token]: row.pseudonym for token, row in vault.find(list(tokens)).items()}
         vault.close()
@@ -66,7 +69,7 @@ class Machine:
 
     def personal_data(self) -> list[int]:
         """How many pieces of data each player has in the vault."""
-        vault = SqliteVault(self.door_folder / "vault.db")
+        vault = SqliteVault(self.gateway_folder / "vault.db")
         counts = [len(vault.data_of(each)) for each in self.pseudonyms().values()]
         vault.close()
         return counts
@@ -74,8 +77,8 @@ class Machine:
     def run(self, module: str, *arguments: str) -> str:
         """Run a program that ends well; gives what it printed."""
         variables = {
-            "GAMELAKE_VAULT": str(self.door_folder / "vault.db"),
-            "GAMELAKE_VAULT_KEYS_FILE": str(self.door_folder / "vault-keys.yaml"),
+            "GAMELAKE_VAULT": str(self.gateway_folder / "vault.db"),
+            "GAMELAKE_VAULT_KEYS_FILE": str(self.gateway_folder / "vault-keys.yaml"),
         }
         command = [sys.executable, "-m", module, *arguments]
         environment = self.lakehouse.environment() | variables
@@ -99,26 +102,26 @@ def test_a_platform_of_which_only_the_tables_are_left_comes_back_and_goes_on(
     empty_registry: EmbeddedRegistry,
 ) -> None:
     lost = Machine(tmp_path / "lost", registry.url, kafka, topic(2))
-    with lost.running() as door:
-        before = lost.play(door)
+    with lost.running() as gateway:
+        before = lost.play(gateway)
         folder = lost.run("tools.backup", "make", "--to", str(tmp_path / "backups")).strip()
         # The stream goes on, with batches that no backup knows of.
-        lost.play(door)
+        lost.play(gateway)
 
     new = Machine(tmp_path / "new", empty_registry.url, kafka, lost.lakehouse.topic)
     for layer in LAYERS:
         if (lost.lakehouse.directory / "lake" / layer).is_dir():
             shutil.copytree(lost.lakehouse.directory / "lake" / layer, new.lakehouse.directory / "lake" / layer)
-    new.door_folder.mkdir()
-    shutil.copy(lost.door_folder / "vault-keys.yaml", new.door_folder)
+    new.gateway_folder.mkdir()
+    shutil.copy(lost.gateway_folder / "vault-keys.yaml", new.gateway_folder)
     shutil.rmtree(tmp_path / "lost")
 
     restored: Any = json.loads(new.run("tools.backup", "restore", folder, "--yes"))
 
     assert sum(batch["records"] for batch in restored["recollected"]) == PLAYERS
     assert new.pseudonyms() == before
-    with new.running() as door:
-        assert new.play(door) == before
+    with new.running() as gateway:
+        assert new.play(gateway) == before
     assert new.personal_data() == [1] * PLAYERS
     assert new.lakehouse.event_ids() == Counter([*lost.sent, *new.sent])
     assert new.lakehouse.event_ids("silver/archery_duel_events") == Counter([*lost.sent, *new.sent])

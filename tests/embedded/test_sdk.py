@@ -1,4 +1,4 @@
-"""The SDK and the simulator against the real front door: what it has acknowledged is in Kafka, whatever dies."""
+"""The SDK and the simulator against the real gateway: what it has acknowledged is in Kafka, whatever dies."""
 
 import json
 import os
@@ -20,10 +20,10 @@ from services.sdk import Backoff, BatchLimits, BufferLimits, Client, Credentials
 from tests.embedded.topic_records import ids_in, records_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
-from tools.embedded.front_door import Backing, EmbeddedFrontDoor
+from tools.embedded.gateway import Backing, EmbeddedGateway
 from tools.embedded.service import REPOSITORY
 from tools.embedded.topics import create_topic, delete_topic
-from tools.simulator.door_keys import read_credentials
+from tools.simulator.gateway_keys import read_credentials
 
 GAMES = ("archery_duel", "bingo_harbor")
 PARTITIONS = 3
@@ -35,7 +35,7 @@ SLOW_KEY, SLOW_RATE = "slow", 50
 
 @pytest.fixture(scope="module")
 def topic_name(kafka: EmbeddedKafka) -> Iterator[str]:
-    """The topic that the front door writes to."""
+    """The topic that the gateway writes to."""
     name = f"sdk-{uuid.uuid4().hex}"
     create_topic(kafka.bootstrap_servers, name, PARTITIONS)
     yield name
@@ -43,12 +43,12 @@ def topic_name(kafka: EmbeddedKafka) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def door(
+def gateway(
     tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic_name: str
-) -> Iterator[EmbeddedFrontDoor]:
-    """The front door, with a key for each game and a slow one."""
+) -> Iterator[EmbeddedGateway]:
+    """The gateway, with a key for each game and a slow one."""
     backing = Backing(bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=topic_name)
-    opened = EmbeddedFrontDoor(tmp_path_factory.mktemp("door"), backing, {"INGEST_BURST_SECONDS": "1"})
+    opened = EmbeddedGateway(tmp_path_factory.mktemp("gateway"), backing, {"INGEST_BURST_SECONDS": "1"})
     opened.make_keys([game.name for game in load_games(REPOSITORY / "contracts/games.yaml").games], 1_000_000)
     keys = json.loads(opened.keys_file.read_text())
     keys["keys"].append({"id": SLOW_KEY, "game": "zombie_kitchen", "secrets": ["s" * 32], "rate": SLOW_RATE})
@@ -58,9 +58,9 @@ def door(
 
 
 @pytest.fixture
-def credentials(door: EmbeddedFrontDoor) -> Credentials:
+def credentials(gateway: EmbeddedGateway) -> Credentials:
     """The first game's key."""
-    return read_credentials(door.keys_file)[GAMES[0]]
+    return read_credentials(gateway.keys_file)[GAMES[0]]
 
 
 def an_event(**fields: object) -> dict[str, object]:
@@ -80,12 +80,12 @@ def accepted_ids(outcomes: list[Outcome]) -> list[str]:
 
 
 def test_the_example_of_the_readme_works(
-    tmp_path: Path, door: EmbeddedFrontDoor, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
+    tmp_path: Path, gateway: EmbeddedGateway, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
     readme = (REPOSITORY / "services/sdk/README.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     script = (
-        example.replace("https://events.example.com", door.url)
+        example.replace("https://events.example.com", gateway.url)
         .replace("my-key", credentials.key)
         .replace("my-secret", credentials.secret)
     )
@@ -103,12 +103,12 @@ def test_the_example_of_the_readme_works(
     assert (tmp_path / "events.buffer").stat().st_size < 100
 
 
-def test_a_front_door_that_is_killed_costs_no_event_and_changes_no_order(
-    tmp_path: Path, door: EmbeddedFrontDoor, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
+def test_a_gateway_that_is_killed_costs_no_event_and_changes_no_order(
+    tmp_path: Path, gateway: EmbeddedGateway, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
     outcomes: list[Outcome] = []
     options = Options(batch=SMALL, backoff=QUICK, buffer=BufferLimits(file=tmp_path / "buffer"))
-    client = Client.connect(door.url, credentials, options, outcomes.append)
+    client = Client.connect(gateway.url, credentials, options, outcomes.append)
     sent: list[str] = []
     stop = threading.Event()
 
@@ -124,8 +124,8 @@ def test_a_front_door_that_is_killed_costs_no_event_and_changes_no_order(
     for _ in range(2):
         mark = len(accepted_ids(outcomes)) + 200
         eventually(lambda mark=mark: len(accepted_ids(outcomes)) >= mark, timeout=60)  # type: ignore[misc] # mark's value of now
-        door.kill()
-        door.start()
+        gateway.kill()
+        gateway.start()
     stop.set()
     player.join()
     settled = client.close(PATIENCE)
@@ -145,7 +145,7 @@ def _id_in(record: bytes) -> str:
 
 
 def test_a_game_that_is_killed_while_it_is_offline_sends_the_rest_when_it_starts_again(
-    tmp_path: Path, door: EmbeddedFrontDoor, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
+    tmp_path: Path, gateway: EmbeddedGateway, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
     buffer, taken = tmp_path / "buffer", tmp_path / "taken"
     game = f"""
@@ -166,7 +166,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     ended = subprocess.run([sys.executable, "-c", game], env=environment, check=False, timeout=60)
     ids = taken.read_text().split()
 
-    with Client.connect(door.url, credentials, Options(buffer=BufferLimits(file=buffer))) as client:
+    with Client.connect(gateway.url, credentials, Options(buffer=BufferLimits(file=buffer))) as client:
         assert client.flush(PATIENCE)
 
     assert ended.returncode == -signal.SIGKILL
@@ -176,10 +176,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
-def test_a_device_with_a_wrong_clock_is_let_in(door: EmbeddedFrontDoor, credentials: Credentials, hours: int) -> None:
+def test_a_device_with_a_wrong_clock_is_let_in(gateway: EmbeddedGateway, credentials: Credentials, hours: int) -> None:
     outcomes: list[Outcome] = []
     client = Client(
-        HttpTransport(door.url, PATIENCE),
+        HttpTransport(gateway.url, PATIENCE),
         credentials,
         Options(batch=SMALL),
         outcomes.append,
@@ -194,14 +194,14 @@ def test_a_device_with_a_wrong_clock_is_let_in(door: EmbeddedFrontDoor, credenti
     assert abs(client.now() - time.time()) < 3
 
 
-def test_a_wrong_secret_and_bad_events_are_told_to_the_game(door: EmbeddedFrontDoor, credentials: Credentials) -> None:
+def test_a_wrong_secret_and_bad_events_are_told_to_the_game(gateway: EmbeddedGateway, credentials: Credentials) -> None:
     outcomes: list[Outcome] = []
     with Client.connect(
-        door.url, Credentials(credentials.key, "w" * 40), Options(batch=SMALL), outcomes.append
+        gateway.url, Credentials(credentials.key, "w" * 40), Options(batch=SMALL), outcomes.append
     ) as wrong:
         wrong.send(an_event())
         assert wrong.flush(PATIENCE)
-    with Client.connect(door.url, credentials, Options(batch=SMALL), outcomes.append) as right:
+    with Client.connect(gateway.url, credentials, Options(batch=SMALL), outcomes.append) as right:
         for event in (an_event(), an_event(event_name=""), an_event(surprise=1), b"\xff\xff not a message"):
             right.send(event)
         assert right.flush(PATIENCE)
@@ -213,12 +213,12 @@ def test_a_wrong_secret_and_bad_events_are_told_to_the_game(door: EmbeddedFrontD
     assert [rejection.reason for rejection in rejections] == ["no_event_name", "unknown_field", "malformed"]
 
 
-def test_a_game_that_is_over_its_rate_waits_and_loses_nothing(door: EmbeddedFrontDoor) -> None:
+def test_a_game_that_is_over_its_rate_waits_and_loses_nothing(gateway: EmbeddedGateway) -> None:
     outcomes: list[Outcome] = []
     options = Options(batch=BatchLimits(events=SLOW_RATE, wait=timedelta(0)), backoff=QUICK)
     events = 3 * SLOW_RATE
 
-    with Client.connect(door.url, Credentials(SLOW_KEY, "s" * 32), options, outcomes.append) as client:
+    with Client.connect(gateway.url, Credentials(SLOW_KEY, "s" * 32), options, outcomes.append) as client:
         started = time.monotonic()
         for _ in range(events):
             client.send(an_event())
@@ -231,22 +231,22 @@ def test_a_game_that_is_over_its_rate_waits_and_loses_nothing(door: EmbeddedFron
     assert seconds > (events - SLOW_RATE) / SLOW_RATE * 0.8
 
 
-def simulator(door: EmbeddedFrontDoor, folder: Path, *options: str) -> subprocess.Popen[str]:
+def simulator(gateway: EmbeddedGateway, folder: Path, *options: str) -> subprocess.Popen[str]:
     """The simulator's games, with a ledger and the ids of what was acknowledged."""
     places = ("--ledger", str(folder / "ledger.json"), "--acknowledged", str(folder / "acknowledged"))
-    command = (sys.executable, "-m", "tools.simulator", "--url", door.url, "--keys-file", str(door.keys_file))
+    command = (sys.executable, "-m", "tools.simulator", "--url", gateway.url, "--keys-file", str(gateway.keys_file))
     return subprocess.Popen(
         (*command, *places, *options), cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 
 def test_what_the_simulator_was_acknowledged_is_in_kafka_whatever_is_killed(
-    tmp_path: Path, door: EmbeddedFrontDoor, kafka: EmbeddedKafka, topic_name: str
+    tmp_path: Path, gateway: EmbeddedGateway, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
-    with simulator(door, tmp_path, "--games", "5", "--events", "20000", "--rate", "4000", "--seed", "41") as running:
+    with simulator(gateway, tmp_path, "--games", "5", "--events", "20000", "--rate", "4000", "--seed", "41") as running:
         eventually(lambda: (tmp_path / "acknowledged").exists() and (tmp_path / "acknowledged").stat().st_size > 0)
-        door.kill()
-        door.start()
+        gateway.kill()
+        gateway.start()
         said, _ = running.communicate(timeout=180)
 
     assert running.returncode == 0, said
@@ -263,9 +263,9 @@ def test_what_the_simulator_was_acknowledged_is_in_kafka_whatever_is_killed(
 
 
 def test_nothing_personal_that_the_simulator_sent_is_in_kafka(
-    tmp_path: Path, door: EmbeddedFrontDoor, kafka: EmbeddedKafka, topic_name: str
+    tmp_path: Path, gateway: EmbeddedGateway, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
-    with simulator(door, tmp_path, "--games", "3", "--events", "2000", "--players", "40", "--seed", "42") as running:
+    with simulator(gateway, tmp_path, "--games", "3", "--events", "2000", "--players", "40", "--seed", "42") as running:
         running.communicate(timeout=120)
 
     ledger = json.loads((tmp_path / "ledger.json").read_text())
@@ -274,8 +274,8 @@ def test_nothing_personal_that_the_simulator_sent_is_in_kafka(
     assert [text for text in ledger["personal"] if text.encode() in records] == []
 
 
-def test_a_simulator_that_is_asked_to_end_settles_what_it_has_sent(tmp_path: Path, door: EmbeddedFrontDoor) -> None:
-    with simulator(door, tmp_path, "--games", "5", "--rate", "3000", "--seed", "43") as running:
+def test_a_simulator_that_is_asked_to_end_settles_what_it_has_sent(tmp_path: Path, gateway: EmbeddedGateway) -> None:
+    with simulator(gateway, tmp_path, "--games", "5", "--rate", "3000", "--seed", "43") as running:
         eventually(lambda: (tmp_path / "acknowledged").exists() and (tmp_path / "acknowledged").stat().st_size > 0)
         running.send_signal(signal.SIGTERM)
         said, _ = running.communicate(timeout=120)

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
-from services.ingest.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
-from services.ingest.support import signed_text
-from tests.embedded.front_door import KEY, SECRET, FrontDoor, Reply, body_of, events
+from services.gateway.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from services.gateway.support import signed_text
+from tests.embedded.gateway import KEY, SECRET, Gateway, Reply, body_of, events
 from tests.embedded.topic_records import records_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
@@ -32,12 +32,12 @@ def name(kafka: EmbeddedKafka) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def door(
+def gateway(
     tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry, name: str
-) -> Iterator[FrontDoor]:
+) -> Iterator[Gateway]:
     """The service in two processes, with keys of support staff."""
     folder = tmp_path_factory.mktemp("support")
-    opened = FrontDoor.open(
+    opened = Gateway.open(
         folder,
         bootstrap_servers=kafka.bootstrap_servers,
         registry_url=registry.url,
@@ -58,7 +58,7 @@ def door(
 
 
 def ask(
-    door: FrontDoor, method: str, player: str, key: str = SUPPORT, secret: str = SUPPORT_SECRET, **changes: str
+    gateway: Gateway, method: str, player: str, key: str = SUPPORT, secret: str = SUPPORT_SECRET, **changes: str
 ) -> Reply:
     """A signed request about a player; `changes` are what another one was signed for."""
     timestamp = changes.get("timestamp", str(int(time.time())))
@@ -68,7 +68,7 @@ def ask(
         TIMESTAMP_HEADER: timestamp,
         SIGNATURE_HEADER: sign(secret.encode(), timestamp, text),
     }
-    connection = http.client.HTTPConnection(HOST, door.port, timeout=30)
+    connection = http.client.HTTPConnection(HOST, gateway.port, timeout=30)
     try:
         connection.request(method, f"/v1/players/{quote(player, safe='')}", headers=dict(headers))
         answer = connection.getresponse()
@@ -77,32 +77,32 @@ def ask(
         connection.close()
 
 
-def send(door: FrontDoor, player: str) -> None:
-    assert door.send(body_of(events(1, gamer_id=player, personal={"email": MAIL}))).taken.accepted == 1
+def send(gateway: Gateway, player: str) -> None:
+    assert gateway.send(body_of(events(1, gamer_id=player, personal={"email": MAIL}))).taken.accepted == 1
 
 
 @pytest.mark.parametrize("player", ["anna", "Änne/of the?woods#1", "a%2Fb", "..", "玩家"])
 def test_a_player_who_is_forgotten_is_gone_and_comes_back_as_another(
-    door: FrontDoor, kafka: EmbeddedKafka, name: str, player: str
+    gateway: Gateway, kafka: EmbeddedKafka, name: str, player: str
 ) -> None:
-    send(door, player)
-    before = json.loads(ask(door, "GET", player).body)
+    send(gateway, player)
+    before = json.loads(ask(gateway, "GET", player).body)
 
-    forgotten = ask(door, "DELETE", player)
+    forgotten = ask(gateway, "DELETE", player)
 
     assert (forgotten.status, forgotten.body) == (204, b"")
     assert forgotten.headers["gamelake-pseudonym"] == before["pseudonym"]
-    assert ask(door, "GET", player).status == 404
-    assert ask(door, "DELETE", player).status == 404
+    assert ask(gateway, "GET", player).status == 404
+    assert ask(gateway, "DELETE", player).status == 404
     assert before["data"] == [{"personal": {"email": MAIL}}]
-    eventually(lambda: pseudonym_of(door, player) not in ("", before["pseudonym"]), timeout=10)
+    eventually(lambda: pseudonym_of(gateway, player) not in ("", before["pseudonym"]), timeout=10)
     assert before["pseudonym"].encode() in b"".join(records_in(kafka, name))
 
 
-def pseudonym_of(door: FrontDoor, player: str) -> str:
+def pseudonym_of(gateway: Gateway, player: str) -> str:
     """Whom an event of the player belongs to now."""
-    send(door, player)
-    reply = ask(door, "GET", player)
+    send(gateway, player)
+    reply = ask(gateway, "GET", player)
     return json.loads(reply.body)["pseudonym"] if reply.status == 200 else ""
 
 
@@ -118,20 +118,20 @@ def pseudonym_of(door: FrontDoor, player: str) -> str:
         (404, {"key": OTHER, "secret": OTHER_SECRET}),
     ],
 )
-def test_nobody_is_forgotten_by_whom_it_is_not_for(door: FrontDoor, status: int, changes: dict[str, str]) -> None:
-    send(door, "carla")
+def test_nobody_is_forgotten_by_whom_it_is_not_for(gateway: Gateway, status: int, changes: dict[str, str]) -> None:
+    send(gateway, "carla")
 
-    reply = ask(door, "DELETE", "carla", **changes)
+    reply = ask(gateway, "DELETE", "carla", **changes)
 
     assert (reply.status, b"error" in reply.body) == (status, True)
-    assert ask(door, "GET", "carla").status == 200
+    assert ask(gateway, "GET", "carla").status == 200
 
 
-def test_support_sends_no_events(door: FrontDoor) -> None:
+def test_support_sends_no_events(gateway: Gateway) -> None:
     body = body_of(events(1))
     timestamp = str(int(time.time()))
 
-    reply = door.send(
+    reply = gateway.send(
         body,
         gamelake_key=SUPPORT,
         gamelake_timestamp=timestamp,
@@ -141,20 +141,20 @@ def test_support_sends_no_events(door: FrontDoor) -> None:
     assert reply.status == 401
 
 
-def test_another_verb_is_not_allowed(door: FrontDoor) -> None:
-    reply = ask(door, "POST", "anna")
+def test_another_verb_is_not_allowed(gateway: Gateway) -> None:
+    reply = ask(gateway, "POST", "anna")
 
     assert (reply.status, reply.headers["allow"]) == (405, "DELETE, GET")
 
 
-def test_the_log_says_by_which_key_and_never_who(door: FrontDoor) -> None:
+def test_the_log_says_by_which_key_and_never_who(gateway: Gateway) -> None:
     player = f"player-{uuid.uuid4().hex}"
-    send(door, player)
-    ask(door, "GET", player)
-    ask(door, "DELETE", player)
-    ask(door, "DELETE", player, secret=OTHER_SECRET)
+    send(gateway, player)
+    ask(gateway, "GET", player)
+    ask(gateway, "DELETE", player)
+    ask(gateway, "DELETE", player, secret=OTHER_SECRET)
 
-    log = (door.folder / "ingest.log").read_text()
+    log = (gateway.folder / "ingest.log").read_text()
 
     assert f"by the key {SUPPORT}" in log
     assert player not in log

@@ -6,7 +6,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from tests.embedded.front_door import FrontDoor, body_of, events
+from tests.embedded.gateway import Gateway, body_of, events
 from tests.eventually import eventually
 
 BATCH = 20
@@ -17,8 +17,8 @@ _PAUSE_SECONDS = 0.02
 class Traffic:
     """Sends small batches, each again and again until it is accepted; status 0 stands for no answer at all."""
 
-    def __init__(self, door: FrontDoor, senders: int = 1) -> None:
-        self._door = door
+    def __init__(self, gateway: Gateway, senders: int = 1) -> None:
+        self._gateway = gateway
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(senders)]
@@ -62,6 +62,6 @@ class Traffic:
 
     def _status_of(self, body: bytes) -> int:
         try:
-            return self._door.send(body).status
+            return self._gateway.send(body).status
         except (OSError, http.client.HTTPException):
             return 0

@@ -1,4 +1,4 @@
-"""A game that sends to the stack's front door, and remembers what was acknowledged."""
+"""A game that sends to the stack's gateway, and remembers what was acknowledged."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gamelake.contracts.games import load_games
-from services.ingest.keys import Role, read_keys
+from services.gateway.keys import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
 from tests.eventually import SECONDS_BETWEEN_LOOKS
 from tests.stack.platform import ROOT, SECRETS
 
-FRONT_DOOR = f"http://127.0.0.1:{os.environ.get('INGEST_PORT', '8000')}"
+GATEWAY = f"http://127.0.0.1:{os.environ.get('INGEST_PORT', '8000')}"
 _PATIENCE = timedelta(seconds=30)
 _AGAIN_FOR_SECONDS = 120
 Event = dict[str, object]
@@ -36,11 +36,11 @@ def an_event(**fields: object) -> Event:
 
 @dataclass(slots=True)
 class Game:
-    """One game; `acknowledged` has the ids of all events that the front door has said it has."""
+    """One game; `acknowledged` has the ids of all events that the gateway has said it has."""
 
     credentials: Credentials
     acknowledged: set[str] = field(default_factory=set)
-    _transport: HttpTransport = field(default_factory=lambda: HttpTransport(FRONT_DOOR, _PATIENCE))
+    _transport: HttpTransport = field(default_factory=lambda: HttpTransport(GATEWAY, _PATIENCE))
 
     @classmethod
     def of(cls, name: str) -> "Game":
@@ -70,6 +70,6 @@ class Game:
                     return attempt
             except UnreachableError:
                 pass
-            assert time.monotonic() < latest, "the front door took nothing"
+            assert time.monotonic() < latest, "the gateway took nothing"
             time.sleep(SECONDS_BETWEEN_LOOKS)
         raise AssertionError

@@ -62,7 +62,7 @@ def stopped(stack: Stack, service: str) -> Iterator[None]:
         stack.compose("start", service)
 
 
-def test_a_query_and_a_front_door_that_are_stopped_are_told_and_so_is_their_return(stack: Stack) -> None:
+def test_a_query_and_a_gateway_that_are_stopped_are_told_and_so_is_their_return(stack: Stack) -> None:
     """Both at once: each takes minutes."""
     prometheus, file = Prometheus.of_the_stack(), AlertFile(stack)
     # Of one process both queries are told, those of both ways in.

@@ -115,7 +115,7 @@ def players(sender: Sender, uploads: Minio) -> Iterator[None]:
                 sender.send_values(ids, [framed(schema_id, an_event(schema, each, game)) for each in ids])
             of_nobody = an_event(schema, str(uuid.uuid4()), "Archery Duel", gamer_id="")
             sender.send_bad([b"no event", framed(schema_id, of_nobody)])
-            # An event that is sent twice, and one that the front door rejects.
+            # An event that is sent twice, and one that the gateway rejects.
             twice = an_http_event()
             archery.post([twice, an_http_event(event_time="yesterday")])
             archery.post([twice])

@@ -17,7 +17,7 @@ def run_tools(stack: Stack, *command: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_one_event_is_followed_from_the_front_door_to_trino(stack: Stack) -> None:
+def test_one_event_is_followed_from_the_gateway_to_trino(stack: Stack) -> None:
     done = run_tools(stack, *SMOKE, "--patience", "120", "--json")
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -47,7 +47,7 @@ def test_two_events_are_two_rows(stack: Stack) -> None:
 
 
 def test_a_step_that_does_not_happen_is_told_with_the_command_to_look_at_next(stack: Stack) -> None:
-    """While the query stands still, the front door has taken the event and no batch does."""
+    """While the query stands still, the gateway has taken the event and no batch does."""
     stack.pause("ingest-events")
     try:
         done = run_tools(stack, *SMOKE, "--patience", "5", "--json")

@@ -97,7 +97,7 @@ def test_every_other_question_has_a_test_of_its_own_here() -> None:
 def test_the_pipelines_own_tables_answer_every_question(stack: Stack) -> None:
     """Each column and view exists, and each right is there; planned only, for at a desk the tables may be large."""
     assert stack.is_healthy("trino")
-    # As the front door writes it, an event brings all columns of the newest contract.
+    # As the gateway writes it, an event brings all columns of the newest contract.
     Game.of("kart_rumble").post_until_taken([an_event()])
     fill(OWN_TABLES, "Kart Rumble")
     await_answer(ENGINEER, "SELECT 1 FROM silver.kart_rumble_events WHERE error IS NULL LIMIT 1", timeout=120)

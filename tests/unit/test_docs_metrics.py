@@ -14,7 +14,7 @@ from gamelake.telemetry.kpis import KpiMetric
 from gamelake.telemetry.live_ops import LiveOpsMetric
 from gamelake.telemetry.metrics import Metric
 from gamelake.telemetry.upkeep import UpkeepMetric
-from services.ingest import metrics as front_door
+from services.gateway import metrics as gateway
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DECLARED = yaml.safe_load((REPOSITORY / "monitoring" / "metrics.yaml").read_text(encoding="utf-8"))
@@ -90,12 +90,9 @@ def test_the_metrics_of_upkeep_are_the_declared_ones_and_the_reverse() -> None:
     assert in_code == declared
 
 
-def test_the_front_doors_metrics_are_the_declared_ones_and_the_reverse() -> None:
+def test_the_gateways_metrics_are_the_declared_ones_and_the_reverse() -> None:
     found = [
-        family
-        for each in vars(front_door).values()
-        if isinstance(each, MetricWrapperBase)
-        for family in each.describe()
+        family for each in vars(gateway).values() if isinstance(each, MetricWrapperBase) for family in each.describe()
     ]
     in_code = {f"{each.name}_total" if each.type == "counter" else each.name: each.type for each in found}
 

@@ -7,7 +7,7 @@ import yaml
 from google.protobuf.descriptor import Descriptor
 
 from gamelake.wire.event_schemas import newest_submitted
-from services.ingest.personal.fields import personal_fields
+from services.gateway.personal.fields import personal_fields
 
 _PAGE = Path("docs/privacy.md").read_text(encoding="utf-8")
 _EVENT = newest_submitted(Path("contracts")).message

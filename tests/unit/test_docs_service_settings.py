@@ -11,7 +11,7 @@ from gamelake.errors import SettingsError
 from services.alert_receiver.settings import ReceiverSettings
 from services.catalog.settings import CatalogSettings
 from services.delivery.settings import DeliverySettings
-from services.ingest.settings import IngestServiceSettings
+from services.gateway.settings import IngestServiceSettings
 from services.provision.settings import COMPOSE, BucketsSettings, DatabasesSettings, SubjectsSettings, TopicsSettings
 from tools.smoke.settings import SmokeSettings
 
@@ -86,7 +86,7 @@ def required(tmp_path: Path) -> dict[str, str]:
         "GAMELAKE_TOPIC": "events",
         "GAMELAKE_REGISTRY_URL": "http://registry:8080/apis/ccompat/v7",
         "GAMELAKE_TRINO_URL": "http://trino:8080",
-        "GAMELAKE_FRONT_DOOR_URL": "http://ingest:8000",
+        "GAMELAKE_GATEWAY_URL": "http://ingest:8000",
         "PROVISION_SECRETS": str(tmp_path),
         "ALERT_RECEIVER_FILE": "/var/lib/alerts/alerts.jsonl",
         "INGEST_KEYS_FILE": "/run/secrets/ingest-keys",

@@ -53,7 +53,7 @@ def _confirmed() -> bool:
     if not sys.stdin.isatty():
         _tell("nobody is there to ask: say --yes")
         return False
-    return input("Stop the streams and the front door first. Type yes to put it back: ").strip() == "yes"
+    return input("Stop the streams and the gateway first. Type yes to put it back: ").strip() == "yes"
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def of_the_demo() -> Iterator[Platform]:
             **os.environ,
             "GAMELAKE_LAKEHOUSE": places.lakehouse.uri,
             "GAMELAKE_VAULT": str(places.vault),
-            "GAMELAKE_VAULT_KEYS_FILE": str(places.front_door / "vault-keys.yaml"),
+            "GAMELAKE_VAULT_KEYS_FILE": str(places.gateway / "vault-keys.yaml"),
         }
         parts: tuple[Part, ...] = (RegistryPart(registry.url),)
         left_out = {"topics": "the demo makes its own"}

@@ -54,8 +54,8 @@ class BatchFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrontDoorFigures:
-    """What the games have heard from the front door; request times are as the games measured them.
+class GatewayFigures:
+    """What the games have heard from the gateway; request times are as the games measured them.
 
     Args:
         acknowledged: events, duplicates included.
@@ -160,7 +160,7 @@ class Summary:
     verdict: Verdict
     totals: Totals
     times: Times
-    front_door: FrontDoorFigures
+    gateway: GatewayFigures
     freshness: Freshness
     freshness_once_running: Freshness
     histogram: Histogram

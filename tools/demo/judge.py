@@ -12,7 +12,7 @@ from gamelake.maintenance.books import Books, balance
 from tools.demo.cli import Options
 from tools.demo.figures import Asked, BatchFigures, GameFigures, Summary, Times, Totals, Verdict
 from tools.demo.freshness import Delays, Freshness, delays_of
-from tools.demo.front_door import front_door_figures, problems_at
+from tools.demo.gateway import gateway_figures, problems_at
 from tools.demo.key_figures import key_figures
 from tools.demo.personal_scan import tables_with
 from tools.demo.places import Places
@@ -32,7 +32,7 @@ def summarise(options: Options, places: Places, seed: int, recording: Recording)
     delays = delays_of(places.directory / LAKEHOUSE, commits)
     batches = tuple(_batches(recording))
     ledgers = Ledgers.read(places.kafka_ledger, places.http_ledger)
-    door = front_door_figures(ledgers.http, places)
+    gateway = gateway_figures(ledgers.http, places)
     leaks = tables_with(
         ledgers.http.personal, places.directory / LAKEHOUSE, [manifest for _, manifest in recording.batches]
     )
@@ -40,11 +40,12 @@ def summarise(options: Options, places: Places, seed: int, recording: Recording)
     return Summary(
         asked=_asked(options, seed, recording.clock),
         verdict=_verdict(
-            after, (*_differences(ledgers, contract, recording.before, after), *problems_at(door), *map(_leak, leaks))
+            after,
+            (*_differences(ledgers, contract, recording.before, after), *problems_at(gateway), *map(_leak, leaks)),
         ),
         totals=_totals(recording, batches, times),
         times=times,
-        front_door=door,
+        gateway=gateway,
         freshness=Freshness.of(delays.all),
         freshness_once_running=Freshness.of(delays.once_running),
         histogram=delays.histogram(),

@@ -47,18 +47,19 @@ class Places:
         return self.directory / "logs" / "old_producers.log"
 
     @property
-    def front_door(self) -> Path:
-        """The front door's keys, vault and log."""
-        return self.directory / "front_door"
+    def gateway(self) -> Path:
+        """The ingest gateway's keys, vault and log; a directory of an earlier version has them in `front_door`."""
+        earlier = self.directory / "front_door"
+        return earlier if earlier.is_dir() else self.directory / "gateway"
 
     @property
     def vault(self) -> Path:
         """Who the players are, sealed."""
-        return self.front_door / "vault.db"
+        return self.gateway / "vault.db"
 
     @property
     def http_ledger(self) -> Path:
-        """What the front door has acknowledged to the games of the latest run."""
+        """What the gateway has acknowledged to the games of the latest run."""
         return self.directory / "ledger.http.json"
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 from tools.demo.cli import Options
 from tools.demo.places import Places
 from tools.embedded import EmbeddedServices
-from tools.embedded.front_door import Backing, EmbeddedFrontDoor
+from tools.embedded.gateway import Backing, EmbeddedGateway
 from tools.embedded.java import spark_environment
 from tools.embedded.process import Program
 from tools.embedded.service import REPOSITORY, fetched
@@ -20,9 +20,9 @@ RULES = REPOSITORY / "quality" / "rules"
 SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
 # Without a pause between batches a job that waits for the simulator would keep a core busy asking Kafka.
 TRIGGER_SECONDS = 0.5
-# One game may send as fast as all of them together: the demo shows what the door can do, not what it forbids.
+# One game may send as fast as all of them together: the demo shows what the gateway can do, not what it forbids.
 _KEY_RATE = 1_000_000
-# One event in so many comes from a producer that predates the front door and writes to Kafka itself.
+# One event in so many comes from a producer that predates the gateway and writes to Kafka itself.
 _OLD_PRODUCERS = 33
 # What such a producer writes nobody has looked at.
 _OLD_HABITS = ("--undecodable", "0.05", "--unknown-game", "0.02", "--null-time", "0.02")
@@ -52,22 +52,22 @@ def ingest_job(options: Options, places: Places, services: EmbeddedServices) -> 
     )
 
 
-def front_door(places: Places, services: EmbeddedServices, games: Iterable[str]) -> EmbeddedFrontDoor:
+def gateway(places: Places, services: EmbeddedServices, games: Iterable[str]) -> EmbeddedGateway:
     """The ingest service, with new keys for the games and the vault of earlier runs."""
     backing = Backing(
         bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=TOPIC
     )
-    door = EmbeddedFrontDoor(places.front_door, backing)
-    door.make_keys(games, _KEY_RATE)
-    return door
+    gateway = EmbeddedGateway(places.gateway, backing)
+    gateway.make_keys(games, _KEY_RATE)
+    return gateway
 
 
-def games(options: Options, places: Places, door: EmbeddedFrontDoor, seed: int) -> Program:
-    """The games of one run: what their players do goes to the front door."""
+def games(options: Options, places: Places, gateway: EmbeddedGateway, seed: int) -> Program:
+    """The games of one run: what their players do goes to the gateway."""
     arguments = {
         "--target": "http",
-        "--url": door.url,
-        "--keys-file": str(door.keys_file),
+        "--url": gateway.url,
+        "--keys-file": str(gateway.keys_file),
         "--events": str(_of_games(options.events)),
         "--rate": str(_of_games(options.rate)),
         "--seed": str(seed),
@@ -77,7 +77,7 @@ def games(options: Options, places: Places, door: EmbeddedFrontDoor, seed: int) 
 
 
 def old_producers(options: Options, places: Places, services: EmbeddedServices, seed: int) -> Program:
-    """Producers that predate the front door, and their mistakes."""
+    """Producers that predate the gateway, and their mistakes."""
     arguments = {
         "--target": "kafka",
         "--bootstrap-servers": services.kafka.bootstrap_servers,

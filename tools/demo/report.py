@@ -7,7 +7,7 @@ from string import Template
 from xml.etree import ElementTree as ET
 
 from tools.demo import charts
-from tools.demo.figures import FrontDoorFigures, GameFigures, Summary, Totals
+from tools.demo.figures import GameFigures, GatewayFigures, Summary, Totals
 from tools.demo.key_figures import GameKeyFigures
 from tools.demo.page_table import page_table
 from tools.demo.validation import Validation
@@ -29,7 +29,7 @@ def as_page(summary: Summary, validation: Validation | None = None) -> str:
         verdict=_verdict(summary),
         tiles=_tiles(summary),
         burst_note=_burst_note(summary),
-        front_door=_front_door(summary.front_door),
+        gateway=_gateway(summary.gateway),
         validation=as_section(validation),
         games=page_table(_GAME_COLUMNS, map(_game, summary.games)),
         key_figures=page_table(_KEY_COLUMNS, map(_key_figures, summary.key_figures.games)),
@@ -80,12 +80,12 @@ def _shares(totals: Totals) -> str:
 
 
 def _tiles(summary: Summary) -> str:
-    totals, fresh, door = summary.totals, summary.freshness, summary.front_door
+    totals, fresh, gateway = summary.totals, summary.freshness, summary.gateway
     tiles = (
         ("records", f"{totals.records:,}", _shares(totals)),
         ("records/s", f"{totals.records_per_second:,.0f}", "from the first event sent to the last one committed"),
         ("records/s, busy", f"{totals.records_per_busy_second:,.0f}", "while a batch was decided or committed"),
-        ("acknowledged/s", f"{door.acknowledged_per_second:,}", f"by the front door, p99 {door.p99_ms:,.0f} ms"),
+        ("acknowledged/s", f"{gateway.acknowledged_per_second:,}", f"by the gateway, p99 {gateway.p99_ms:,.0f} ms"),
         ("freshness p95", f"{fresh.p95_seconds:.1f} s", f"p50 {fresh.p50_seconds:.1f} s{_once_running(summary)}"),
         ("files", f"{totals.files:,}", f"{totals.bytes / 2**20:,.0f} MiB in {len(summary.batches):,} batches"),
         ("in all", f"{summary.times.finished:.0f} s", f"at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"),
@@ -96,18 +96,21 @@ def _tiles(summary: Summary) -> str:
     )
 
 
-def _front_door(door: FrontDoorFigures) -> str:
-    rejected = ((f"rejected: {reason}", f"{count:,} events") for reason, count in door.rejected.items())
+def _gateway(gateway: GatewayFigures) -> str:
+    rejected = ((f"rejected: {reason}", f"{count:,} events") for reason, count in gateway.rejected.items())
     rows = (
-        ("acknowledged", f"{door.acknowledged:,} events, {door.acknowledged_per_second:,} a second"),
-        ("acknowledged a second time", f"{door.duplicates:,} events, one row each"),
+        ("acknowledged", f"{gateway.acknowledged:,} events, {gateway.acknowledged_per_second:,} a second"),
+        ("acknowledged a second time", f"{gateway.duplicates:,} events, one row each"),
         *rejected,
-        ("requests", f"{door.requests:,}, {door.retries:,} of them again"),
-        ("request time", f"p50 {door.p50_ms:,.0f} ms, p99 {door.p99_ms:,.0f} ms, longest {door.max_ms:,.0f} ms"),
-        ("players", f"{door.players:,}; in the vault, of all runs, {door.players_in_vault:,}"),
-        ("looked for in every row", f"{door.personal_texts} texts about people of this run"),
+        ("requests", f"{gateway.requests:,}, {gateway.retries:,} of them again"),
+        (
+            "request time",
+            f"p50 {gateway.p50_ms:,.0f} ms, p99 {gateway.p99_ms:,.0f} ms, longest {gateway.max_ms:,.0f} ms",
+        ),
+        ("players", f"{gateway.players:,}; in the vault, of all runs, {gateway.players_in_vault:,}"),
+        ("looked for in every row", f"{gateway.personal_texts} texts about people of this run"),
     )
-    return page_table(("front door", ""), rows)
+    return page_table(("gateway", ""), rows)
 
 
 _GAME_COLUMNS = ("game", "rows", "files", "bytes/row", "p50 s", "p95 s", "rows in table")

@@ -55,7 +55,7 @@ class Recording:
 
 
 class Run:
-    """One run of the demo: Kafka, the registry, the front door, the job and the simulators, to the last record."""
+    """One run of the demo: Kafka, the registry, the gateway, the job and the simulators, to the last record."""
 
     def __init__(self, options: Options, places: Places, seed: int, screen: Screen) -> None:
         self._options = options
@@ -64,7 +64,7 @@ class Run:
         self._screen = screen
         self._store = Store(places.lakehouse)
         self._services = EmbeddedServices(places.directory)
-        self._door = programs.front_door(places, self._services, _names_of_games())
+        self._gateway = programs.gateway(places, self._services, _names_of_games())
         self._clock = RunClock()
         self._job_log = JobLog(places.job_log, {batch for _, batch in _batch_keys(self._store)})
 
@@ -79,13 +79,13 @@ class Run:
         with ExitStack() as running:
             topic_end = self._start_services(running)
             ready = self._clock.now()
-            self._door.launch()
-            running.callback(self._door.stop)
+            self._gateway.launch()
+            running.callback(self._gateway.stop)
             job = ChildProcess(programs.ingest_job(self._options, self._places, self._services))
             running.callback(_give_up, job)
             before = self._settled(before, topic_end, job)
             known = set(_batch_keys(self._store))
-            self._door.wait_until_healthy()
+            self._gateway.wait_until_healthy()
             simulators = self._start_simulators(running)
             started = self._clock.now()
             self._screen.say(f"Simulating {self._options.events:,} events of {self._options.games} games")
@@ -104,7 +104,7 @@ class Run:
     def _start_simulators(self, running: ExitStack) -> list[ChildProcess]:
         started = []
         for program in (
-            programs.games(self._options, self._places, self._door, self._seed),
+            programs.games(self._options, self._places, self._gateway, self._seed),
             programs.old_producers(self._options, self._places, self._services, self._seed),
         ):
             started.append(ChildProcess(program))
@@ -112,7 +112,7 @@ class Run:
         return started
 
     def _start_services(self, running: ExitStack) -> TopicEnd:
-        self._screen.say("Starting Kafka, the schema registry and the front door")
+        self._screen.say("Starting Kafka, the schema registry and the gateway")
         running.enter_context(self._services)
         create_topic(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
         # The client that found its topic there already would live on, and report the broker's end on stderr.
@@ -161,7 +161,7 @@ class Run:
     def _look(self, progress: Progress, job: ChildProcess) -> None:
         time.sleep(SECONDS_BETWEEN_LOOKS)
         self._services.raise_if_ended()
-        self._door.process.raise_if_ended()
+        self._gateway.process.raise_if_ended()
         job.raise_if_ended()
         try:
             progress.look()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tools.demo.figures import FrontDoorFigures, Summary
+from tools.demo.figures import GatewayFigures, Summary
 
 _GIB = 2**30
 
@@ -44,23 +44,23 @@ def _run(summary: Summary) -> Iterator[str]:
             f"freshness p50 {running.p50_seconds:.1f} s, p95 {running.p95_seconds:.1f} s "
             f"of the {running.rows:,} rows that arrived after the first commit"
         )
-    yield from _front_door(summary.front_door)
+    yield from _gateway(summary.gateway)
     yield f"{times.finished:.0f} s in all, at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"
 
 
-def _front_door(door: FrontDoorFigures) -> Iterator[str]:
-    rejected = ", ".join(f"{count:,} {reason}" for reason, count in door.rejected.items()) or "none"
+def _gateway(gateway: GatewayFigures) -> Iterator[str]:
+    rejected = ", ".join(f"{count:,} {reason}" for reason, count in gateway.rejected.items()) or "none"
     yield (
-        f"front door: {door.acknowledged:,} events acknowledged, {door.acknowledged_per_second:,}/s; "
-        f"rejected: {rejected}; {door.duplicates:,} duplicates"
+        f"gateway: {gateway.acknowledged:,} events acknowledged, {gateway.acknowledged_per_second:,}/s; "
+        f"rejected: {rejected}; {gateway.duplicates:,} duplicates"
     )
     yield (
-        f"front door: {door.requests:,} requests, p50 {door.p50_ms:.0f} ms, p99 {door.p99_ms:.0f} ms, "
-        f"{door.retries:,} of them again"
+        f"gateway: {gateway.requests:,} requests, p50 {gateway.p50_ms:.0f} ms, p99 {gateway.p99_ms:.0f} ms, "
+        f"{gateway.retries:,} of them again"
     )
     yield (
-        f"{door.players_in_vault:,} players in the vault; {door.personal_texts} texts about them were looked for in "
-        "every row of this run"
+        f"{gateway.players_in_vault:,} players in the vault; {gateway.personal_texts} texts about them were looked for "
+        "in every row of this run"
     )
 
 

@@ -37,7 +37,7 @@ class Gains:
 
 @dataclass(frozen=True, slots=True)
 class Ledgers:
-    """The accounts of a run: what came straight to Kafka, and what the front door acknowledged."""
+    """The accounts of a run: what came straight to Kafka, and what the gateway acknowledged."""
 
     kafka: Ledger
     http: HttpLedger

@@ -12,10 +12,10 @@ from threading import Event, Thread
 
 from gamelake.contracts.games import load_games
 from gamelake.naming import game_table
-from services.ingest.keys import Role, read_keys
+from services.gateway.keys import Role, read_keys
 from services.sdk import Credentials, HttpTransport, UnreachableError
 from tools.embedded.service import REPOSITORY
-from tools.stack import SECRETS, front_door_url
+from tools.stack import SECRETS, gateway_url
 
 # The platform's own test events, which gold leaves out of what players did.
 EVENT_NAME = "smoke_test"
@@ -27,12 +27,12 @@ _RETRY_SECONDS = 0.2
 
 @dataclass(slots=True)
 class Game:
-    """One game of the contract; `acknowledged` has the ids of all events that the front door has said it has."""
+    """One game of the contract; `acknowledged` has the ids of all events that the gateway has said it has."""
 
     name: str
     credentials: Credentials
     acknowledged: set[str] = field(default_factory=set)
-    _transport: HttpTransport = field(default_factory=lambda: HttpTransport(front_door_url(), _PATIENCE))
+    _transport: HttpTransport = field(default_factory=lambda: HttpTransport(gateway_url(), _PATIENCE))
 
     @classmethod
     def number(cls, number: int) -> "Game":
@@ -75,7 +75,7 @@ class Game:
 
         def play() -> None:
             # A connection is one thread's.
-            transport = HttpTransport(front_door_url(), _PATIENCE)
+            transport = HttpTransport(gateway_url(), _PATIENCE)
             while not stop.wait(_PAUSE_SECONDS):
                 self.send(stop, transport)
 

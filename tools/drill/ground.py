@@ -79,7 +79,7 @@ class Ground:
             fresh.update(self.game.send(stop))
             return True
 
-        self.wait_for("an answer of the front door", is_taken)
+        self.wait_for("an answer of the gateway", is_taken)
         self.wait_for("the row of an event that was sent", lambda: fresh <= self.rows(self.game.table).keys())
         self.wait_for("the health of all services", lambda: not self.unwell())
 

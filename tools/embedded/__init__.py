@@ -1,4 +1,4 @@
-"""Kafka, a schema registry and the front door as child processes, for a laptop without Docker and for tests.
+"""Kafka, a schema registry and the gateway as child processes, for a laptop without Docker and for tests.
 
 They know nothing of events, tables or Spark: whoever starts them gets their addresses.
 """

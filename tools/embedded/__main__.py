@@ -1,4 +1,4 @@
-"""Runs Kafka, the schema registry and a front door: `python -m tools.embedded --directory build/embedded`."""
+"""Runs Kafka, the schema registry and a gateway: `python -m tools.embedded --directory build/embedded`."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gamelake.contracts.games import load_games
 from tools.embedded.errors import ServiceError
-from tools.embedded.front_door import Backing, EmbeddedFrontDoor
+from tools.embedded.gateway import Backing, EmbeddedGateway
 from tools.embedded.service import REPOSITORY
 from tools.embedded.together import EmbeddedServices
 from tools.embedded.topics import create_topic
@@ -29,10 +29,10 @@ def main() -> int:
             services = running.enter_context(EmbeddedServices(given.directory))
             addresses = {"bootstrap_servers": services.kafka.bootstrap_servers, "registry_url": services.registry.url}
             checks = [services.raise_if_ended]
-            if given.front_door:
-                door = running.enter_context(_front_door(given.directory, services, given.front_door))
-                addresses |= {"front_door_url": door.url, "keys_file": str(door.keys_file)}
-                checks.append(door.process.raise_if_ended)
+            if given.gateway:
+                gateway = running.enter_context(_gateway(given.directory, services, given.gateway))
+                addresses |= {"gateway_url": gateway.url, "keys_file": str(gateway.keys_file)}
+                checks.append(gateway.process.raise_if_ended)
             print(json.dumps(addresses), flush=True)
             while True:
                 for check in checks:
@@ -45,14 +45,15 @@ def main() -> int:
         return 1
 
 
-def _front_door(directory: Path, services: EmbeddedServices, topic: str) -> EmbeddedFrontDoor:
-    """A front door to a topic, which is made, with new keys for all games of the contract."""
+def _gateway(directory: Path, services: EmbeddedServices, topic: str) -> EmbeddedGateway:
+    """A gateway to a topic, which is made, with new keys for all games of the contract."""
     kafka = services.kafka.bootstrap_servers
     create_topic(kafka, topic, _PARTITIONS)
     backing = Backing(bootstrap_servers=kafka, registry_url=services.registry.url, topic=topic)
-    door = EmbeddedFrontDoor(directory / "front_door", backing)
-    door.make_keys([game.name for game in load_games(REPOSITORY / "contracts" / "games.yaml").games], _KEY_RATE)
-    return door
+    earlier = directory / "front_door"  # its name in an earlier version; the vault in it goes on
+    gateway = EmbeddedGateway(earlier if earlier.is_dir() else directory / "gateway", backing)
+    gateway.make_keys([game.name for game in load_games(REPOSITORY / "contracts" / "games.yaml").games], _KEY_RATE)
+    return gateway
 
 
 def _arguments() -> argparse.Namespace:
@@ -61,7 +62,7 @@ def _arguments() -> argparse.Namespace:
         description="Run Kafka and a schema registry on this machine; print their addresses as JSON; end with Ctrl-C.",
     )
     parser.add_argument("--directory", type=Path, required=True, help="where they keep their state and their logs")
-    parser.add_argument("--front-door", metavar="TOPIC", help="run a front door to this topic, too, with new keys")
+    parser.add_argument("--gateway", metavar="TOPIC", help="run a gateway to this topic, too, with new keys")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""Sends a run of traffic to the front door or to Kafka, and prints the ledger."""
+"""Sends a run of traffic to the gateway or to Kafka, and prints the ledger."""
 
 import signal
 import sys
@@ -30,8 +30,8 @@ def _run(options: Options, stop: threading.Event) -> None:
     games = _games(options)
     spec = _spec(options, games)
     match options.target:
-        case HttpTarget() as front_door:
-            over_http = HttpRun(options, front_door, games, spec)
+        case HttpTarget() as gateway:
+            over_http = HttpRun(options, gateway, games, spec)
             try:
                 over_http.send(stop)
             finally:

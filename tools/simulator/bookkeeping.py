@@ -1,4 +1,4 @@
-"""Adds up what the front door answers, game by game, while batches are on their way."""
+"""Adds up what the gateway answers, game by game, while batches are on their way."""
 
 import threading
 from collections import Counter

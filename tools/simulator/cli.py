@@ -25,7 +25,7 @@ _SHARES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaTarget:
-    """Straight to Kafka, as producers do that have no front door."""
+    """Straight to Kafka, as producers do that have no gateway."""
 
     bootstrap_servers: str
     credentials_file: Path | None
@@ -35,7 +35,7 @@ class KafkaTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTarget:
-    """To the front door, as games do.
+    """To the gateway, as games do.
 
     Args:
         acknowledged: gets the id of each event that was acknowledged, one a line.
@@ -97,7 +97,7 @@ def _require(parser: argparse.ArgumentParser, given: dict[str, Any], *names: str
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.simulator", description="Make the traffic of mobile games.")
     add = parser.add_argument
-    add("--target", choices=("http", "kafka"), default="http", help="the front door, or Kafka; default: %(default)s")
+    add("--target", choices=("http", "kafka"), default="http", help="the gateway, or Kafka; default: %(default)s")
     _add_targets(parser)
     add("--contracts", type=Path, default=_CONTRACTS, help="folder of games.yaml and proto/; default: the repository's")
     add("--games", type=int, default=30, help="how many of the contract's games are played; default: %(default)s")
@@ -135,8 +135,8 @@ def _incident(text: str) -> Incident:
 
 def _add_targets(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("--target http").add_argument
-    add("--url", help="the front door's address, http://host:port")
-    add("--keys-file", type=Path, help="the games' keys, as the front door's INGEST_KEYS_FILE has them")
+    add("--url", help="the gateway's address, http://host:port")
+    add("--keys-file", type=Path, help="the games' keys, as the gateway's INGEST_KEYS_FILE has them")
     add("--acknowledged", type=Path, metavar="FILE", help="gets the id of each acknowledged event, one a line")
     add = parser.add_argument_group("--target kafka").add_argument
     add("--bootstrap-servers", help="Kafka's addresses, host:port, with commas between")

@@ -39,7 +39,7 @@ _SKEWED, _SKEW_SECONDS = 5, 3 * 3600.0
 
 
 class UnacknowledgedError(TransientError):
-    """The front door has refused events, or did not answer for them in time."""
+    """The gateway has refused events, or did not answer for them in time."""
 
 
 class GameSdk:

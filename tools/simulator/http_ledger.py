@@ -1,4 +1,4 @@
-"""What the front door has acknowledged, so that tables can be compared with it."""
+"""What the gateway has acknowledged, so that tables can be compared with it."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class HttpLedger:
     Args:
         sent: events that were handed to the SDKs, those that were handed over twice counted twice.
         by_game: what was acknowledged, by the game's title.
-        rejected: events that the front door would not have, by its reason.
+        rejected: events that the gateway would not have, by its reason.
         refused: events of batches that were not looked at.
         unsettled: events that were still waiting when the run ended.
         players: people of whom an event was acknowledged.

@@ -14,7 +14,7 @@ from tools.simulator.traffic import Parcel
 
 _NOTHING = pa.scalar(b"", pa.binary())
 _BITS, _MORE, _SHIFT = 0x7F, 0x80, 7
-# Lengths of three bytes reach 2 MiB, which no front door takes.
+# Lengths of three bytes reach 2 MiB, which no gateway takes.
 _WIDTHS = 3
 
 
@@ -75,7 +75,7 @@ def _stretches(games: npt.NDArray[np.int16], most: int) -> Iterator[tuple[int, i
 def _behind_their_lengths(messages: pa.BinaryArray) -> pa.BinaryArray:
     lengths = np.diff(_offsets(messages))
     if len(lengths) and lengths.max() >= 1 << _SHIFT * _WIDTHS:
-        raise ContractError("an event is larger than any front door takes")
+        raise ContractError("an event is larger than any gateway takes")
     widths = 1 + (lengths >> _SHIFT > 0) + (lengths >> 2 * _SHIFT > 0)
     digits = np.stack([lengths >> _SHIFT * place & _BITS for place in range(_WIDTHS)], axis=1)
     is_written = np.arange(_WIDTHS) < widths[:, None]

@@ -27,7 +27,7 @@ class Naming:
 
 # What a record in Kafka may hold.
 ANONYMOUS = Naming("g", "d")
-# Who a person is, for the front door alone: no text of hexadecimal digits can hold one of these by chance.
+# Who a person is, for the gateway alone: no text of hexadecimal digits can hold one of these by chance.
 IDENTIFYING = Naming("p", "v")
 
 

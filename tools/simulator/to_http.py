@@ -1,4 +1,4 @@
-"""A run over HTTP: the games' SDKs send to the front door what their players do."""
+"""A run over HTTP: the games' SDKs send to the gateway what their players do."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,8 @@ from gamelake.wire.event_schemas import load_schemas
 from services.sdk import Credentials
 from tools.simulator.bookkeeping import Acknowledgements
 from tools.simulator.cli import HttpTarget, Options
-from tools.simulator.door_keys import read_credentials
 from tools.simulator.game_sdks import EVENTS_PER_BATCH, GameSdks, UnacknowledgedError
+from tools.simulator.gateway_keys import read_credentials
 from tools.simulator.http_ledger import HttpLedger
 from tools.simulator.pacing import Pacer, events_per_step
 from tools.simulator.packing import packets
@@ -71,14 +71,14 @@ class HttpRun:
         return self._sdks.ledger(list(_who(self._traffic.population)))
 
     def check(self, ledger: HttpLedger) -> None:
-        """See whether the front door looked at all events.
+        """See whether the gateway looked at all events.
 
         Raises:
             UnacknowledgedError: it did not.
         """
         if ledger.refused or ledger.unsettled:
             raise UnacknowledgedError(
-                f"the front door refused {ledger.refused} events and did not answer for {ledger.unsettled}"
+                f"the gateway refused {ledger.refused} events and did not answer for {ledger.unsettled}"
             )
 
     def _hand_over(self, parcel: Parcel, stop: threading.Event) -> bool:

@@ -1,4 +1,4 @@
-"""A run straight to Kafka: producers without a front door, in all versions of the contract."""
+"""A run straight to Kafka: producers without a gateway, in all versions of the contract."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Where in the topic the event must be: the front door says that Kafka has it, and keeps the coordinates to itself."""
+"""Where in the topic the event must be: the gateway says that Kafka has it, and keeps the coordinates to itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from gamelake.contracts.games import GameSpec, load_games
 from gamelake.errors import SettingsError
-from services.ingest.keys import Role, read_keys
+from services.gateway.keys import Role, read_keys
 from services.sdk import Credentials
 from tools.smoke.settings import SmokeSettings
 
@@ -72,5 +72,5 @@ def make_event(game: GameSpec) -> SmokeEvent:
 
 
 def betrayals(cells: list[str]) -> list[str]:
-    """What of a row says who the player is: none of it may leave the front door as it came."""
+    """What of a row says who the player is: none of it may leave the gateway as it came."""
     return [sent for sent in (PLAYER, *PERSONAL.values()) if any(sent in cell for cell in cells)]

@@ -17,7 +17,7 @@ def as_end(event: SmokeEvent, journey: Journey) -> str:
     """The journey in one sentence, and how to look at the event."""
     seconds = journey.seconds_between(Step.ACKNOWLEDGED, Step.VISIBLE)
     statement = f"SELECT * FROM {sql_name(event.game.table)} WHERE event_name = '{EVENT_NAME}'"  # noqa: S608 - only shown
-    return f'Trino returned the event {seconds:.1f} s after the front door took it. Next: make sql Q="{statement}"'
+    return f'Trino returned the event {seconds:.1f} s after the gateway took it. Next: make sql Q="{statement}"'
 
 
 def as_json(event: SmokeEvent | None, journey: Journey, failure: StepFailedError | None) -> str:

@@ -10,7 +10,7 @@ from tools.smoke.committing import Batches, BatchFinder, CommitFinder, check_tab
 from tools.smoke.event import SmokeEvent, credentials_of, make_event
 from tools.smoke.journey import Journey, Step
 from tools.smoke.querying import Analyst, sql_name
-from tools.smoke.sending import FrontDoor
+from tools.smoke.sending import Gateway
 from tools.smoke.settings import SmokeSettings
 
 
@@ -27,8 +27,8 @@ def follow_one_event(settings: SmokeSettings, game: GameSpec, journey: Journey) 
     before = journey.await_step(Step.SIGNED, ends.now)
     event = make_event(game)
     journey.reached(Step.SIGNED, f"as {game.game_name}, with the key {credentials.key}")
-    door = FrontDoor(settings.front_door, credentials, journey.patience)
-    seconds = journey.await_step(Step.ACKNOWLEDGED, lambda: door.send(event))
+    gateway = Gateway(settings.gateway, credentials, journey.patience)
+    seconds = journey.await_step(Step.ACKNOWLEDGED, lambda: gateway.send(event))
     spans = journey.await_step(Step.ACKNOWLEDGED, lambda: between(before, ends.now()))
     journey.reached(Step.ACKNOWLEDGED, f"in {seconds * 1000:.0f} ms; Kafka has it: {'; '.join(map(str, spans))}")
     batches = journey.await_step(Step.DECIDED, lambda: finder.find(spans))

@@ -1,4 +1,4 @@
-"""Hands one event to the front door, as a game does."""
+"""Hands one event to the gateway, as a game does."""
 
 import time
 from datetime import timedelta
@@ -13,8 +13,8 @@ _JSON = "application/json"
 _AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
-class FrontDoor:
-    """The front door as one game sees it."""
+class Gateway:
+    """The gateway as one game sees it."""
 
     def __init__(self, url: str, credentials: Credentials, patience: timedelta) -> None:
         self._url = url
@@ -35,9 +35,9 @@ class FrontDoor:
         except UnreachableError as error:
             raise NotYetError(f"{self._url} does not answer ({error})") from error
         if reply.status in _AGAIN:
-            raise NotYetError(f"the front door answers {reply.status}, {_text_of(reply)}")
+            raise NotYetError(f"the gateway answers {reply.status}, {_text_of(reply)}")
         if reply.status != HTTPStatus.OK or b'"rejected":[]' not in reply.body:
-            problem = f"the front door answers {reply.status}, {_text_of(reply)}"
+            problem = f"the gateway answers {reply.status}, {_text_of(reply)}"
             raise StepFailedError(Step.ACKNOWLEDGED, problem, NEXT_COMMANDS[Step.ACKNOWLEDGED])
         return time.perf_counter() - started
 

@@ -29,7 +29,7 @@ class TrinoAddress:
 class SmokeSettings:
     """Where an event is sent, and where it is looked for."""
 
-    front_door: str
+    gateway: str
     keys_file: Path
     kafka: KafkaAccess
     topic: str
@@ -51,7 +51,7 @@ class SmokeSettings:
                 env.required("GAMELAKE_BOOTSTRAP_SERVERS"), env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
             ),
             topic=env.required("GAMELAKE_TOPIC"),
-            front_door=env.required("GAMELAKE_FRONT_DOOR_URL").rstrip("/"),
+            gateway=env.required("GAMELAKE_GATEWAY_URL").rstrip("/"),
             keys_file=Path(env.required("INGEST_KEYS_FILE")),
             lakehouse=LakehouseSettings.from_env(variables).location,
             stream=env.optional("GAMELAKE_STREAM", STREAM),

@@ -50,7 +50,7 @@ _NOW = Row(
         ),
         Course(
             title="Requests by status",
-            description="200: Kafka has the events. 429 and 503: come again. docs/front-door.md explains each.",
+            description="200: Kafka has the events. 429 and 503: come again. docs/gateway.md explains each.",
             unit=units.RequestsPerSecond,
             asks=(Ask("sum by (status) (rate(gamelake_ingest_requests_total[$__rate_interval]))", "{{status}}"),),
             stack=Stack.NORMAL,
@@ -87,7 +87,7 @@ _GAMES = Row(
         ),
         Course(
             title="Events rejected",
-            description="By reason; docs/front-door.md has each reason's remedy. See the runbook EventsRejected.",
+            description="By reason; docs/gateway.md has each reason's remedy. See the runbook EventsRejected.",
             unit=units.RecordsPerSecond,
             asks=(
                 Ask("sum by (reason) (rate(gamelake_ingest_events_rejected_total[$__rate_interval]))", "{{reason}}"),

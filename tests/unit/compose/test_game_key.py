@@ -1,4 +1,4 @@
-"""How a game's secret is replaced while both are good, in the file that the front door has open."""
+"""How a game's secret is replaced while both are good, in the file that the gateway has open."""
 
 import subprocess
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gamelake.contracts.games import load_games
-from services.ingest.keys import Role, read_keys
+from services.gateway.keys import Role, read_keys
 from tests.unit.compose.configured import COMPOSE
 
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"

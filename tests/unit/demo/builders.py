@@ -5,8 +5,8 @@ from dataclasses import replace
 from tools.demo.figures import (
     Asked,
     BatchFigures,
-    FrontDoorFigures,
     GameFigures,
+    GatewayFigures,
     Sample,
     Summary,
     Times,
@@ -44,7 +44,7 @@ def a_ledger() -> Ledger:
 
 
 def an_http_ledger(**changes: object) -> HttpLedger:
-    """What the front door has acknowledged to the games; nothing unless it is said."""
+    """What the gateway has acknowledged to the games; nothing unless it is said."""
     nothing = HttpLedger(
         sent=0,
         by_game={},
@@ -110,9 +110,9 @@ SOME_KEY_FIGURES = KeyFigures(
 )
 
 
-def some_front_door(batches: int) -> FrontDoorFigures:
+def some_gateway(batches: int) -> GatewayFigures:
     """What came over HTTP."""
-    return FrontDoorFigures(
+    return GatewayFigures(
         acknowledged=95 * batches,
         acknowledged_per_second=45,
         duplicates=2 * batches,
@@ -168,7 +168,7 @@ def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0
             last_commit=8.0 + 2 * batches,
             finished=15.0,
         ),
-        front_door=some_front_door(batches),
+        gateway=some_gateway(batches),
         freshness=SOME_FRESHNESS,
         freshness_once_running=SOME_FRESHNESS,
         histogram=Histogram(bin_seconds=0.5, rows=(0, 10, 50, 20, 10)),

@@ -17,7 +17,7 @@ from gamelake.lake.manifest import BatchManifest, TableFiles
 from tests.unit.demo.builders import a_summary
 from tools.demo import charts
 from tools.demo.freshness import Delays, Freshness, delays_of
-from tools.demo.front_door import problems_at
+from tools.demo.gateway import problems_at
 from tools.demo.personal_scan import tables_with
 from tools.demo.plot import Bar, bar_list, nice_top, short
 from tools.demo.report import as_page
@@ -145,7 +145,7 @@ def test_the_page_is_well_formed_and_needs_nothing_from_anywhere() -> None:
     assert "Everything adds up" in page
 
 
-def test_the_page_says_what_the_front_door_did() -> None:
+def test_the_page_says_what_the_gateway_did() -> None:
     page = as_page(a_summary())
 
     assert "rejected: other_game" in page
@@ -173,10 +173,10 @@ def test_something_personal_is_found_wherever_it_stands(tmp_path: Path) -> None:
 
 
 def test_a_vault_that_lacks_players_is_a_problem() -> None:
-    door = a_summary().front_door
+    gateway = a_summary().gateway
 
-    assert list(problems_at(door)) == []
-    assert len(list(problems_at(replace(door, players_in_vault=29)))) == 1
+    assert list(problems_at(gateway)) == []
+    assert len(list(problems_at(replace(gateway, players_in_vault=29)))) == 1
 
 
 def test_the_page_says_what_is_wrong() -> None:
@@ -201,7 +201,7 @@ def test_the_text_ends_with_the_verdict() -> None:
     ]
 
 
-def test_the_text_says_what_the_front_door_did() -> None:
+def test_the_text_says_what_the_gateway_did() -> None:
     text = as_text(a_summary())
 
     assert "190 events acknowledged, 45/s; rejected: 3 malformed, 1 other_game; 4 duplicates" in text

@@ -53,7 +53,7 @@ def test_ledgers_are_read_as_the_simulator_writes_them(tmp_path: Path) -> None:
     assert Ledgers.read(kafka, http) == Ledgers(a_ledger(), over_http)
 
 
-def test_what_the_front_door_acknowledged_is_expected_besides() -> None:
+def test_what_the_gateway_acknowledged_is_expected_besides() -> None:
     wanted = expected(ledgers(archery_duel=Acknowledged(100, 3)), TABLES)
 
     assert wanted.records == 170

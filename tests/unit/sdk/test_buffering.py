@@ -13,7 +13,18 @@ import pytest
 from services.sdk import BufferFileError, BufferFullError, BufferLimits, Client, Options, Overflow, Reply
 from services.sdk.journal import Journal
 from services.sdk.parcel import Form, Parcel
-from tests.unit.sdk.door import PATIENCE, QUICK, WHEN_ASKED, Door, Request, Told, accept, client, refuse, unreachable
+from tests.unit.sdk.fake_gateway import (
+    PATIENCE,
+    QUICK,
+    WHEN_ASKED,
+    FakeGateway,
+    Request,
+    Told,
+    accept,
+    client,
+    refuse,
+    unreachable,
+)
 
 AT_ONCE = timedelta(0)
 
@@ -27,9 +38,9 @@ def numbers(first: int, last: int) -> list[bytes]:
 
 
 def test_a_full_buffer_refuses_the_newest() -> None:
-    door, told = Door(), Told()
+    gateway, told = FakeGateway(), Told()
 
-    with client(door, told, options(size=1000)) as sending:
+    with client(gateway, told, options(size=1000)) as sending:
         for event in numbers(0, 10):
             sending.send(event)
         with pytest.raises(BufferFullError):
@@ -43,9 +54,9 @@ def test_a_full_buffer_refuses_the_newest() -> None:
 
 
 def test_a_full_buffer_drops_the_oldest_if_it_is_told_to() -> None:
-    door, told = Door(), Told()
+    gateway, told = FakeGateway(), Told()
 
-    with client(door, told, options(size=1000, overflow=Overflow.DROP_OLDEST)) as sending:
+    with client(gateway, told, options(size=1000, overflow=Overflow.DROP_OLDEST)) as sending:
         for event in numbers(0, 25):
             sending.send(event)
         with pytest.raises(BufferFullError):
@@ -64,8 +75,8 @@ def test_what_is_on_its_way_is_never_dropped() -> None:
         go_on.wait(20)
         return accept(request)
 
-    door, told = Door(deque([slow])), Told()
-    with client(door, told, options(size=1000, overflow=Overflow.DROP_OLDEST)) as sending:
+    gateway, told = FakeGateway(deque([slow])), Told()
+    with client(gateway, told, options(size=1000, overflow=Overflow.DROP_OLDEST)) as sending:
         for event in numbers(0, 10):
             sending.send(event)
         flushing = threading.Thread(target=sending.flush, args=(PATIENCE,))
@@ -80,9 +91,9 @@ def test_what_is_on_its_way_is_never_dropped() -> None:
 
 
 def test_who_has_no_room_may_wait_for_it() -> None:
-    door, told = Door(), Told()
+    gateway, told = FakeGateway(), Told()
 
-    with client(door, told, options(size=1000)) as sending:
+    with client(gateway, told, options(size=1000)) as sending:
         for event in numbers(0, 10):
             sending.send(event)
         assert not sending.await_room(100, AT_ONCE)
@@ -92,7 +103,7 @@ def test_who_has_no_room_may_wait_for_it() -> None:
 
 def test_what_was_not_settled_is_sent_by_the_next_client_in_its_order(tmp_path: Path) -> None:
     file, told = tmp_path / "events", Told()
-    away = Door(always=unreachable)
+    away = FakeGateway(always=unreachable)
     with client(away, Told(), options(file)) as sending:
         sending.send_packed(b"\x01a\x01b", 2)
         for event in numbers(0, 5):
@@ -100,8 +111,8 @@ def test_what_was_not_settled_is_sent_by_the_next_client_in_its_order(tmp_path: 
         sending.send({"event_id": "x", "event_name": "tap"})
         assert not sending.close(timedelta(milliseconds=50))
 
-    door = Door()
-    with client(door, told, options(file)) as sending:
+    gateway = FakeGateway()
+    with client(gateway, told, options(file)) as sending:
         sending.send(b"new")
         assert sending.flush(PATIENCE)
 
@@ -112,7 +123,7 @@ def test_what_was_not_settled_is_sent_by_the_next_client_in_its_order(tmp_path: 
 
 def test_what_was_settled_is_not_sent_by_the_next_client(tmp_path: Path) -> None:
     file, told = tmp_path / "events", Told()
-    first = Door(deque([accept]), always=refuse(503))
+    first = FakeGateway(deque([accept]), always=refuse(503))
     with client(first, Told(), options(file)) as sending:
         for event in numbers(0, 5):
             sending.send(event)
@@ -121,7 +132,7 @@ def test_what_was_settled_is_not_sent_by_the_next_client(tmp_path: Path) -> None
             sending.send(event)
         sending.close(timedelta(milliseconds=50))
 
-    with client(Door(), told, options(file)) as sending:
+    with client(FakeGateway(), told, options(file)) as sending:
         assert sending.flush(PATIENCE)
 
     assert told.accepted == numbers(5, 9)
@@ -130,10 +141,10 @@ def test_what_was_settled_is_not_sent_by_the_next_client(tmp_path: Path) -> None
 def test_the_file_is_for_one_client_and_for_its_owner(tmp_path: Path) -> None:
     file = tmp_path / "events"
 
-    with client(Door(), Told(), options(file)):
+    with client(FakeGateway(), Told(), options(file)):
         assert file.stat().st_mode & 0o777 == 0o600
         with pytest.raises(BufferFileError):
-            Client(Door(), Told(), options(file))  # type: ignore[arg-type] # it never gets so far
+            Client(FakeGateway(), Told(), options(file))  # type: ignore[arg-type] # it never gets so far
 
 
 @pytest.mark.parametrize("content", [b"a diary, not a buffer", b"G\x00"])
@@ -254,7 +265,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         [sys.executable, "-c", script], check=False, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
     )
 
-    with client(Door(), told, options(file)) as sending:
+    with client(FakeGateway(), told, options(file)) as sending:
         assert sending.flush(PATIENCE)
 
     assert ended.returncode == -9

@@ -10,19 +10,30 @@ import pytest
 from services.sdk import BatchLimits, BufferLimits, Options, Packing, Reply
 from services.sdk.journal import Journal
 from services.sdk.parcel import Form, Parcel, delimited
-from tests.unit.sdk.door import PATIENCE, QUICK, Answer, Door, Request, Told, accept, client, refuse, unreachable
+from tests.unit.sdk.fake_gateway import (
+    PATIENCE,
+    QUICK,
+    Answer,
+    FakeGateway,
+    Request,
+    Told,
+    accept,
+    client,
+    refuse,
+    unreachable,
+)
 
 SEEDS = range(40)
 
 
 def taken_without_an_answer(request: Request) -> Reply:
-    """The front door has the events, and the answer is lost."""
+    """The gateway has the events, and the answer is lost."""
     accept(request)
     return unreachable(request)
 
 
 def only_few(request: Request) -> Reply:
-    """A small front door."""
+    """A small gateway."""
     return accept(request) if len(request.events) <= 4 else refuse(413)(request)
 
 
@@ -40,7 +51,7 @@ MOODS: tuple[Answer, ...] = (
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_event_is_settled_once_and_in_order(seed: int, tmp_path: Path) -> None:
     chance, told = random.Random(seed), Told()
-    door = Door(deque(chance.choices(MOODS, k=30)))
+    gateway = FakeGateway(deque(chance.choices(MOODS, k=30)))
     options = Options(
         batch=BatchLimits(events=chance.choice((1, 7, 50)), wait=timedelta(milliseconds=1)),
         backoff=QUICK,
@@ -49,7 +60,7 @@ def test_every_event_is_settled_once_and_in_order(seed: int, tmp_path: Path) -> 
     )
     sent: list[bytes] = []
 
-    with client(door, told, options) as sending:
+    with client(gateway, told, options) as sending:
         while len(sent) < 120:
             some = [f"{len(sent) + number:04}".encode() for number in range(chance.choice((1, 1, 1, 9)))]
             sending.send_packed(b"".join(map(delimited, some)), len(some))
@@ -58,7 +69,7 @@ def test_every_event_is_settled_once_and_in_order(seed: int, tmp_path: Path) -> 
 
     assert told.accepted == sent
     assert sending.waiting == 0
-    assert list(dict.fromkeys(door.seen)) == sent
+    assert list(dict.fromkeys(gateway.seen)) == sent
 
 
 @pytest.mark.parametrize("seed", SEEDS)

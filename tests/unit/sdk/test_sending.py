@@ -13,16 +13,16 @@ from services.sdk import Backoff, BatchLimits, Client, ClosedError, Options, Pac
 from services.sdk.clock import Clock
 from services.sdk.exchange import Exchange, InterruptedDeliveryError
 from services.sdk.parcel import Form, Parcel, delimited
-from tests.unit.sdk.door import (
+from tests.unit.sdk.fake_gateway import (
     AT_ONCE,
     CREDENTIALS,
     PATIENCE,
     QUICK,
     WHEN_ASKED,
     Answer,
-    Door,
+    FakeGateway,
     Request,
-    TimedDoor,
+    TimedGateway,
     Told,
     accept,
     answer,
@@ -43,14 +43,14 @@ def send_all(sending: Client, events: list[bytes]) -> None:
 
 
 def test_events_are_sent_in_batches_in_their_order() -> None:
-    door, told = Door(), Told()
+    gateway, told = FakeGateway(), Told()
     options = Options(batch=BatchLimits(events=10, wait=timedelta(hours=1)), backoff=QUICK)
 
-    with client(door, told, options) as sending:
+    with client(gateway, told, options) as sending:
         send_all(sending, messages(25))
 
-    assert door.seen == told.accepted == messages(25)
-    assert all(len(request.events) <= 10 for request in door.requests)
+    assert gateway.seen == told.accepted == messages(25)
+    assert all(len(request.events) <= 10 for request in gateway.requests)
     assert sending.figures().accepted == sending.figures().taken == 25
 
 
@@ -61,31 +61,31 @@ def test_a_batch_goes_when_its_first_event_has_waited_long_enough() -> None:
         arrived.set()
         return accept(request)
 
-    with client(Door(always=notice), Told(), Options(batch=AT_ONCE)) as sending:
+    with client(FakeGateway(always=notice), Told(), Options(batch=AT_ONCE)) as sending:
         sending.send(b"x")
         assert arrived.wait(20)
 
 
 def test_a_batch_has_no_more_bytes_than_it_may() -> None:
-    door = Door()
+    gateway = FakeGateway()
     options = Options(batch=BatchLimits(bytes=1000, wait=timedelta(hours=1)), packing=Packing.NONE)
 
-    with client(door, Told(), options) as sending:
+    with client(gateway, Told(), options) as sending:
         send_all(sending, messages(50, 100))
 
-    assert max(len(request.body) for request in door.requests) <= 1000
-    assert len(door.seen) == 50
+    assert max(len(request.body) for request in gateway.requests) <= 1000
+    assert len(gateway.seen) == 50
 
 
 def test_mappings_travel_as_json_with_an_id_that_they_keep() -> None:
-    door, told = Door(deque([unreachable, refuse(503)])), Told()
+    gateway, told = FakeGateway(deque([unreachable, refuse(503)])), Told()
     moment = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
-    with client(door, told) as sending:
+    with client(gateway, told) as sending:
         sending.send({"event_name": "tap", "event_time": moment, "gamer_id": "p"})
         assert sending.flush(PATIENCE)
 
-    sent = [json.loads(request.events[0]) for request in door.requests]
+    sent = [json.loads(request.events[0]) for request in gateway.requests]
     assert len(sent) == 3
     assert len({each["event_id"] for each in sent}) == 1
     assert uuid.UUID(sent[0]["event_id"]).version == 4
@@ -94,19 +94,19 @@ def test_mappings_travel_as_json_with_an_id_that_they_keep() -> None:
 
 @pytest.mark.parametrize("value", [object(), datetime(2026, 1, 1), float("nan")])  # noqa: DTZ001 # a time without its offset is what is tested
 def test_what_json_has_no_word_for_is_the_callers_error(value: object) -> None:
-    with client(Door(), Told()) as sending, pytest.raises((TypeError, ValueError)):
+    with client(FakeGateway(), Told()) as sending, pytest.raises((TypeError, ValueError)):
         sending.send({"event_name": value})
 
 
 def test_both_forms_may_be_mixed_and_no_request_mixes_them() -> None:
-    door, told = Door(), Told()
+    gateway, told = FakeGateway(), Told()
 
-    with client(door, told) as sending:
+    with client(gateway, told) as sending:
         for event in (b"one", {"event_name": "two"}, {"event_name": "three"}, b"four"):
             sending.send(event)
         assert sending.flush(PATIENCE)
 
-    assert [request.headers["content-type"].rpartition("/")[2] for request in door.requests] == [
+    assert [request.headers["content-type"].rpartition("/")[2] for request in gateway.requests] == [
         "x-protobuf",
         "json",
         "x-protobuf",
@@ -131,21 +131,21 @@ def test_both_forms_may_be_mixed_and_no_request_mixes_them() -> None:
     ],
 )
 def test_what_may_go_better_is_sent_again(first: Answer) -> None:
-    door, told = Door(deque([first, first, first])), Told()
+    gateway, told = FakeGateway(deque([first, first, first])), Told()
 
-    with client(door, told) as sending:
+    with client(gateway, told) as sending:
         send_all(sending, messages(3))
 
-    assert [request.events for request in door.requests] == [tuple(messages(3))] * 4
+    assert [request.events for request in gateway.requests] == [tuple(messages(3))] * 4
     assert [(outcome.accepted, outcome.attempts) for outcome in told.outcomes] == [(3, 4)]
     assert sending.figures().retries == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 415])
 def test_what_will_not_go_better_is_told_and_not_sent_again(status: int) -> None:
-    door, told = Door(deque([refuse(status)])), Told()
+    gateway, told = FakeGateway(deque([refuse(status)])), Told()
 
-    with client(door, told) as sending:
+    with client(gateway, told) as sending:
         send_all(sending, messages(2))
         sending.send(b"next")
         assert sending.flush(PATIENCE)
@@ -160,14 +160,14 @@ def test_what_will_not_go_better_is_told_and_not_sent_again(status: int) -> None
 
 def test_rejected_events_are_told_and_never_sent_again() -> None:
     rejected = [{"index": 1, "reason": "no_event_time", "field": "event_time"}]
-    door, told = Door(deque([lambda _: answer(200, {"accepted": 2, "rejected": rejected})])), Told()
+    gateway, told = FakeGateway(deque([lambda _: answer(200, {"accepted": 2, "rejected": rejected})])), Told()
 
-    with client(door, told) as sending:
+    with client(gateway, told) as sending:
         send_all(sending, messages(3))
 
     assert told.outcomes[0].rejections == (Rejection(1, "no_event_time", "event_time"),)
     assert told.accepted == [messages(3)[0], messages(3)[2]]
-    assert len(door.requests) == 1
+    assert len(gateway.requests) == 1
 
 
 @pytest.mark.parametrize("together", [1, 8])
@@ -175,9 +175,9 @@ def test_a_batch_that_is_too_large_is_divided_until_it_fits(together: int) -> No
     def small_ones_only(request: Request) -> Reply:
         return accept(request) if len(request.events) <= 3 else refuse(413)(request)
 
-    door, told, events = Door(always=small_ones_only), Told(), messages(16)
+    gateway, told, events = FakeGateway(always=small_ones_only), Told(), messages(16)
 
-    with client(door, told) as sending:
+    with client(gateway, told) as sending:
         for start in range(0, 16, together):
             some = events[start : start + together]
             sending.send_packed(b"".join(delimited(event) for event in some), together)
@@ -197,9 +197,9 @@ def test_one_event_that_is_too_large_is_told_and_the_others_pass() -> None:
     def no_large_one(request: Request) -> Reply:
         return refuse(413)(request) if any(len(event) > 100 for event in request.events) else accept(request)
 
-    door, told = Door(always=no_large_one), Told()
+    gateway, told = FakeGateway(always=no_large_one), Told()
 
-    with client(door, told) as sending:
+    with client(gateway, told) as sending:
         send_all(sending, [b"a", b"b" * 500, b"c", b"d"])
 
     assert told.accepted == [b"a", b"c", b"d"]
@@ -209,20 +209,20 @@ def test_one_event_that_is_too_large_is_told_and_the_others_pass() -> None:
 @pytest.mark.parametrize("packing", list(Packing))
 def test_a_request_is_signed_as_it_travels(packing: Packing) -> None:
     now = datetime.now(UTC).timestamp()
-    door, told = TimedDoor(now), Told()
+    gateway, told = TimedGateway(now), Told()
 
-    with client(door, told, Options(batch=WHEN_ASKED, packing=packing)) as sending:
+    with client(gateway, told, Options(batch=WHEN_ASKED, packing=packing)) as sending:
         send_all(sending, messages(3))
 
     assert told.accepted == messages(3)
-    assert door.requests[0].headers.get("content-encoding") == (None if packing is Packing.NONE else "gzip")
+    assert gateway.requests[0].headers.get("content-encoding") == (None if packing is Packing.NONE else "gzip")
 
 
 @pytest.mark.parametrize("hours", [-30, 30])
 def test_a_device_whose_clock_is_wrong_learns_the_time_from_the_first_answer(hours: int) -> None:
     true_time = datetime.now(UTC).timestamp()
-    door, told = TimedDoor(true_time), Told()
-    sending = Client(door, CREDENTIALS, Options(batch=WHEN_ASKED), told.note, lambda: true_time + hours * 3600)
+    gateway, told = TimedGateway(true_time), Told()
+    sending = Client(gateway, CREDENTIALS, Options(batch=WHEN_ASKED), told.note, lambda: true_time + hours * 3600)
 
     with sending:
         send_all(sending, messages(2))
@@ -234,22 +234,22 @@ def test_a_device_whose_clock_is_wrong_learns_the_time_from_the_first_answer(hou
 
 
 def test_a_wrong_secret_is_not_taken_for_a_wrong_clock_for_ever() -> None:
-    door, told = TimedDoor(1_000_000_000.0), Told()
-    door.now = datetime.now(UTC).timestamp()
+    gateway, told = TimedGateway(1_000_000_000.0), Told()
+    gateway.now = datetime.now(UTC).timestamp()
     sending = Client(
-        door, CREDENTIALS.__class__("key-1", "wrong" * 8), Options(batch=WHEN_ASKED), told.note, lambda: 0.0
+        gateway, CREDENTIALS.__class__("key-1", "wrong" * 8), Options(batch=WHEN_ASKED), told.note, lambda: 0.0
     )
 
     with sending:
         send_all(sending, messages(1))
 
-    assert len(door.requests) == 2
+    assert len(gateway.requests) == 2
     assert told.outcomes[0].refusal is not None
 
 
-def test_it_never_asks_again_before_the_front_door_wants_it() -> None:
+def test_it_never_asks_again_before_the_gateway_wants_it() -> None:
     date = "Sat, 21 Nov 2026 12:00:00 GMT"
-    door = Door(deque([refuse(429, retry_after="7"), refuse(503, retry_after=date), unreachable]))
+    gateway = FakeGateway(deque([refuse(429, retry_after="7"), refuse(503, retry_after=date), unreachable]))
     waits: list[float] = []
 
     def remember(seconds: float) -> bool:
@@ -257,7 +257,11 @@ def test_it_never_asks_again_before_the_front_door_wants_it() -> None:
         return False
 
     exchange = Exchange(
-        transport=door, credentials=CREDENTIALS, options=Options(backoff=QUICK), clock=Clock(time.time), pause=remember
+        transport=gateway,
+        credentials=CREDENTIALS,
+        options=Options(backoff=QUICK),
+        clock=Clock(time.time),
+        pause=remember,
     )
     outcomes = list(exchange.deliver([Parcel(1, Form.JSON, 1, b"{}")]))
 
@@ -275,7 +279,7 @@ def test_waits_grow_up_to_a_limit_and_no_two_clients_wait_alike() -> None:
         return len(waits) == 1000
 
     exchange = Exchange(
-        transport=Door(always=unreachable),
+        transport=FakeGateway(always=unreachable),
         credentials=CREDENTIALS,
         options=Options(backoff=backoff),
         clock=Clock(time.time),
@@ -293,31 +297,31 @@ def test_a_game_that_fails_at_an_outcome_does_not_stop_the_client(caplog: pytest
     def fail(_outcome: object) -> None:
         raise RuntimeError("the game's own")
 
-    door = Door()
+    gateway = FakeGateway()
 
-    with Client(door, CREDENTIALS, Options(batch=WHEN_ASKED), fail) as sending:
+    with Client(gateway, CREDENTIALS, Options(batch=WHEN_ASKED), fail) as sending:
         send_all(sending, messages(1))
         send_all(sending, messages(1))
 
-    assert len(door.requests) == 2
+    assert len(gateway.requests) == 2
     assert "the game's own" in caplog.text
 
 
 def test_a_client_that_was_closed_takes_nothing_and_lets_go_of_its_connection() -> None:
-    door = Door()
-    sending = client(door, Told())
+    gateway = FakeGateway()
+    sending = client(gateway, Told())
 
     assert sending.close(PATIENCE)
 
-    assert door.closed.is_set()
+    assert gateway.closed.is_set()
     with pytest.raises(ClosedError):
         sending.send(b"x")
 
 
 def test_many_threads_may_send_at_once() -> None:
-    door, told = Door(), Told()
+    gateway, told = FakeGateway(), Told()
 
-    with client(door, told, Options(batch=BatchLimits(events=64), backoff=QUICK)) as sending:
+    with client(gateway, told, Options(batch=BatchLimits(events=64), backoff=QUICK)) as sending:
         threads = [threading.Thread(target=send_all, args=(sending, messages(200))) for _ in range(8)]
         for thread in threads:
             thread.start()

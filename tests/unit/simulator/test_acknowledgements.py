@@ -1,4 +1,4 @@
-"""The account of what the front door says of each event."""
+"""The account of what the gateway says of each event."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from gamelake.errors import SettingsError
 from services.sdk import Credentials, Form, Outcome, Parcel, Refusal, Rejection
 from tools.simulator.bookkeeping import Acknowledgements, GameBooks
 from tools.simulator.cli import HttpTarget, parse
-from tools.simulator.door_keys import read_credentials
+from tools.simulator.gateway_keys import read_credentials
 from tools.simulator.http_ledger import Acknowledged, HttpLedger, RequestTimes
 from tools.simulator.packing import Packet
 
@@ -92,17 +92,17 @@ def test_a_ledger_says_its_sums() -> None:
     assert ledger.by_game["A"].rows == 4
 
 
-def test_the_front_door_is_the_target_unless_kafka_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    options = parse(["--url", "http://door", "--keys-file", "keys.yaml", "--acknowledged", "ids"])
+def test_the_gateway_is_the_target_unless_kafka_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    options = parse(["--url", "http://gateway", "--keys-file", "keys.yaml", "--acknowledged", "ids"])
 
-    assert options.target == HttpTarget(url="http://door", keys_file=Path("keys.yaml"), acknowledged=Path("ids"))
-    for incomplete in (["--url", "http://door"], ["--target", "kafka"]):
+    assert options.target == HttpTarget(url="http://gateway", keys_file=Path("keys.yaml"), acknowledged=Path("ids"))
+    for incomplete in (["--url", "http://gateway"], ["--target", "kafka"]):
         with pytest.raises(SystemExit):
             parse(incomplete)
     assert "needs --keys-file" in capsys.readouterr().err
 
 
-def test_keys_are_read_in_the_front_doors_form(tmp_path: Path) -> None:
+def test_keys_are_read_in_the_gateways_form(tmp_path: Path) -> None:
     file = tmp_path / "keys.yaml"
     file.write_text(f"keys:\n  - {{id: a-1, game: archery_duel, secrets: [{SECRET}, other], rate: 5}}\n")
 

@@ -265,7 +265,7 @@ def test_the_command_line_has_a_patience_that_ends() -> None:
 VARIABLES = {
     "GAMELAKE_BOOTSTRAP_SERVERS": "kafka:9092",
     "GAMELAKE_TOPIC": "events",
-    "GAMELAKE_FRONT_DOOR_URL": "http://ingest:8000",
+    "GAMELAKE_GATEWAY_URL": "http://ingest:8000",
     "INGEST_KEYS_FILE": "/run/secrets/ingest-keys",
     "GAMELAKE_LAKEHOUSE": "file:///tmp/lakehouse",
     "GAMELAKE_TRINO_URL": "http://trino:8080",

@@ -1,0 +1,172 @@
+"""A sender of signed bodies that costs little: raw HTTP over connections that stay open."""
+
+import asyncio
+import hmac
+import itertools
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import cast
+
+from benchmarks.gateway.bodies import Body
+from services.gateway.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
+
+# One body in so many has a player in it whom nobody has seen before.
+_BODIES_PER_NEWCOMER = 10
+_HEAD_END = b"\r\n\r\n"
+_LENGTH = b"content-length: "
+_newcomers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Where bodies go, and who signs them."""
+
+    host: str
+    port: int
+    key: str
+    secret: bytes
+
+    def requests(self, bodies: list[Body]) -> Iterator[bytes]:
+        """Requests without end; each is signed at the time it is taken."""
+        for number, body in enumerate(itertools.cycle(bodies)):
+            is_new = bool(body.name) and number % _BODIES_PER_NEWCOMER == 0
+            yield self._request(body, body.with_newcomer(next(_newcomers)) if is_new else body.as_made())
+
+    def each_once(self, bodies: list[Body]) -> Iterator[bytes]:
+        """One request for each body."""
+        return (self._request(body, body.as_made()) for body in bodies)
+
+    def _request(self, body: Body, content: bytes) -> bytes:
+        timestamp = str(int(time.time()))
+        signature = hmac.digest(self.secret, timestamp.encode() + b"." + content, "sha256").hex()
+        head = (
+            f"POST /v1/events HTTP/1.1\r\nhost: {self.host}\r\ncontent-type: {body.content_type}\r\n"
+            f"content-length: {len(content)}\r\n{KEY_HEADER}: {self.key}\r\n{TIMESTAMP_HEADER}: {timestamp}\r\n"
+            f"{SIGNATURE_HEADER}: {signature}\r\n\r\n"
+        )
+        return head.encode() + content
+
+
+@dataclass(slots=True)
+class Answers:
+    """What came back: statuses, and seconds from when a request was due to its answer."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, one request at a time."""
+
+    def __init__(self, answered: Callable[["_Connection", int], None]) -> None:
+        self._answered = answered
+        self._transport: asyncio.WriteTransport
+        self._received = b""
+        self.due = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one, but by no base class
+
+    def ask(self, request: bytes, due: float) -> None:
+        """Send a request that was due at a time of the performance counter."""
+        self.due = due
+        self._transport.write(request)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        received = self._received + data if self._received else data
+        head = received.find(_HEAD_END)
+        if head < 0 or len(received) < head + len(_HEAD_END) + _content_length(received[:head]):
+            self._received = received
+            return
+        self._received = b""
+        self._answered(self, int(received[9:12]))
+
+
+def _content_length(head: bytes) -> int:
+    return int(head.lower().partition(_LENGTH)[2].partition(b"\r")[0])
+
+
+class Crowd:
+    """Connections that send at once; each sends its next request when the last is answered, or when one is due."""
+
+    def __init__(self, sender: Sender, connections: int) -> None:
+        self._sender = sender
+        self._size = connections
+        self._all: list[_Connection] = []
+        self._free: deque[_Connection] = deque()
+        self._answers = Answers()
+        self._next: Callable[[_Connection], None] = self._free.append
+
+    async def __aenter__(self) -> "Crowd":
+        """Open the connections."""
+        loop = asyncio.get_running_loop()
+        for _ in range(self._size):
+            _, connection = await loop.create_connection(
+                lambda: _Connection(self._note), self._sender.host, self._sender.port
+            )
+            self._all.append(connection)
+        self._free.extend(self._all)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close them."""
+        for connection in self._all:
+            connection.close()
+
+    async def as_fast_as_it_goes(self, requests: Iterator[bytes], seconds: float) -> Answers:
+        """Send on all connections for a while, or until there are no more requests."""
+        end = time.perf_counter() + seconds
+
+        def go_on(connection: _Connection) -> None:
+            now = time.perf_counter()
+            request = next(requests, None) if now < end else None
+            if request is None:
+                self._free.append(connection)
+            else:
+                connection.ask(request, now)
+
+        self._begin(go_on)
+        for connection in [self._free.popleft() for _ in range(len(self._free))]:
+            go_on(connection)
+        return await self._when_all_are_free()
+
+    async def at_a_rate(self, requests: Iterator[bytes], per_second: float, seconds: float) -> Answers:
+        """Send one request each time one is due; what must wait for a free connection has waited since it was due."""
+        overdue: deque[float] = deque()
+
+        def go_on(connection: _Connection) -> None:
+            if overdue:
+                connection.ask(next(requests), overdue.popleft())
+            else:
+                self._free.append(connection)
+
+        self._begin(go_on)
+        start = time.perf_counter()
+        for number in range(int(per_second * seconds)):
+            due = start + number / per_second
+            if (early := due - time.perf_counter()) > 0:
+                await asyncio.sleep(early)
+            overdue.append(due)
+            if self._free:
+                go_on(self._free.popleft())
+        return await self._when_all_are_free()
+
+    def _begin(self, go_on: Callable[[_Connection], None]) -> None:
+        self._answers = Answers()
+        self._next = go_on
+
+    def _note(self, connection: _Connection, status: int) -> None:
+        self._answers.seconds.append(time.perf_counter() - connection.due)
+        self._answers.statuses[status] += 1
+        self._next(connection)
+
+    async def _when_all_are_free(self) -> Answers:
+        while len(self._free) < self._size:
+            await asyncio.sleep(0.005)
+        return self._answers

@@ -1,0 +1,135 @@
+"""Writes what a run in front of the gateway found into docs/performance.md."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.figures import Verdict
+from benchmarks.gateway.bodies import JSON, PROTOBUF
+from benchmarks.gateway.results import OURS, PEER, GatewayResults, Load
+from benchmarks.gateway.suite import BATCH
+from benchmarks.report import put_between_markers, table
+
+_WANTED = {JSON: 60_000, PROTOBUF: 120_000}
+_WANTED_REQUESTS, _WANTED_TIMES, _WANTED_P99, _WANTED_MIB = 8_000, 4.0, 50.0, 400.0
+_NAMES = {JSON: "JSON", PROTOBUF: "Protobuf"}
+# Memory may differ by so much between the middle and the end of a stretch.
+_FLAT_MIB = 20.0
+
+
+def write_report(results: GatewayResults, document: Path) -> None:
+    """Put the tables between the document's markers.
+
+    Raises:
+        MarkersMissingError: the document has no markers.
+    """
+    put_between_markers(
+        document, "measured at the gateway", [_circumstances(results), summary(results), *_parts(results)]
+    )
+
+
+def summary(results: GatewayResults) -> str:
+    """What was to be reached and what was found."""
+    rows = [
+        *(_rate_row(results, content) for content in (JSON, PROTOBUF)),
+        _times_row(results),
+        _single_row(results),
+        *(_latency_row(results, content) for content in (JSON, PROTOBUF)),
+        _memory_row(results),
+    ]
+    return table(["figure", "to reach", "measured: median (least to greatest)", "verdict"], rows)
+
+
+def _circumstances(results: GatewayResults) -> str:
+    sizes = " and ".join(f"{size} bytes as {_NAMES[content]}" for content, size in results.bytes_per_event.items())
+    return (
+        f"Measured on {results.measured_at[:10]} at commit `{results.commit}`, on {results.cores} cores "
+        f"({results.cpu_model}): the service on one, Kafka, the registry and the sender on the other. An "
+        f"event has {sizes}."
+    )
+
+
+def _rate_row(results: GatewayResults, content: str) -> list[str]:
+    rates = [each.events_per_second for each in results.of(OURS, content, BATCH)]
+    what = f"events/s in batches of {BATCH} as {_NAMES[content]}, acknowledged by Kafka"
+    return [what, f"{_WANTED[content]:,}", _spread(rates), _verdict(bool(rates) and median(rates) >= _WANTED[content])]
+
+
+def _times_row(results: GatewayResults) -> list[str]:
+    pairs = zip(results.of(OURS, JSON, BATCH), results.of(PEER, JSON, BATCH), strict=True)
+    times = [ours.events_per_second / peer.events_per_second for ours, peer in pairs]
+    found = f"{median(times):.1f} ({min(times):.1f} to {max(times):.1f})" if times else "-"
+    return [
+        "times FastAPI + aiokafka, the same bodies",
+        f"{_WANTED_TIMES:g}",
+        found,
+        _verdict(bool(times) and median(times) >= _WANTED_TIMES),
+    ]
+
+
+def _single_row(results: GatewayResults) -> list[str]:
+    rates = [each.requests_per_second for each in results.of(OURS, JSON, 1)]
+    return [
+        "requests/s with one event each",
+        f"{_WANTED_REQUESTS:,}",
+        _spread(rates),
+        _verdict(bool(rates) and median(rates) >= _WANTED_REQUESTS),
+    ]
+
+
+def _latency_row(results: GatewayResults, content: str) -> list[str]:
+    steady = results.of(OURS, content, BATCH, steady=True)
+    found = ", ".join(f"{each.p99} ms (p50 {each.p50} ms) at {each.rate * BATCH:,.0f} events/s" for each in steady)
+    reached = bool(steady) and all(each.p99 <= _WANTED_P99 and not each.refused for each in steady)
+    return [
+        f"p99 at 70 % of the limit, {_NAMES[content]}",
+        f"at most {_WANTED_P99:g} ms",
+        found or "-",
+        _verdict(reached),
+    ]
+
+
+def _memory_row(results: GatewayResults) -> list[str]:
+    most = max((max(each.mib) for each in results.memory), default=0.0)
+    grows = max((each.mib[-1] - each.mib[len(each.mib) // 2] for each in results.memory), default=0.0)
+    found = f"{most:.0f} MiB at most; from the middle of a stretch to its end {grows:+.0f} MiB at most"
+    reached = bool(results.memory) and most <= _WANTED_MIB and grows <= _FLAT_MIB
+    return ["memory at the limit and with the broker away", f"{_WANTED_MIB:g} MiB, flat", found, _verdict(reached)]
+
+
+def _parts(results: GatewayResults) -> list[str]:
+    cores = ["cores of the service", "of Kafka", "of the sender", "of others"]
+    head = ["who", "bodies", "round", "events/s", "events per CPU second", "p50 ms", "p99 ms", "refused", *cores]
+    parts = [table(head, [_load_row(each) for each in results.loads])]
+    rows = [
+        [each.stretch, f"{each.mib[0]:.0f}", f"{max(each.mib):.0f}", f"{each.mib[-1]:.0f}",
+         ", ".join(f"{status}: {count:,}" for status, count in each.statuses.items())]
+        for each in results.memory
+    ]  # fmt: skip
+    return [*parts, table(["the gateway's memory", "MiB at first", "at most", "at the end", "answers"], rows)]
+
+
+def _load_row(load: Load) -> list[str]:
+    seconds, lap = load.lap.seconds, load.lap
+    others = (lap.other_cpu_seconds or 0) - load.sender_cpu_seconds
+    steady = f", {load.rate:.0f} requests/s" if load.rate else ""
+    return [
+        load.service,
+        f"{_NAMES[load.content]} by {load.events_per_request}{steady}",
+        f"{load.round}",
+        f"{load.events_per_second:,.0f}",
+        f"{load.events_per_cpu_second:,.0f}",
+        f"{load.p50:.1f}",
+        f"{load.p99:.1f}",
+        f"{load.refused:,}",
+        *(f"{(used or 0) / seconds:.2f}" for used in (lap.cpu_seconds, lap.kafka_cpu_seconds, load.sender_cpu_seconds)),
+        f"{max(others, 0) / seconds:.2f}",
+    ]
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})" if values else "-"
+
+
+def _verdict(reached: bool) -> str:
+    return Verdict.REACHED if reached else Verdict.FALLS_SHORT

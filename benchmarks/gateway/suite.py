@@ -1,0 +1,192 @@
+"""One run: services, rounds in which all loads follow one another, a steady load, and the memory meanwhile."""
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import uvloop
+
+from benchmarks.gateway.bodies import JSON, PROTOBUF, Bodies, Body
+from benchmarks.gateway.client import Answers, Crowd
+from benchmarks.gateway.results import OURS, PEER, Load, Memory
+from benchmarks.gateway.services import MeasuredGateway, PeerGateway
+from benchmarks.stopwatch import Stopwatch
+from gamelake.wire.event_schemas import load_schema
+from tools.embedded import EmbeddedServices
+from tools.embedded.gateway import Backing
+from tools.embedded.service import REPOSITORY
+from tools.embedded.topics import create_topic
+
+Tell = Callable[[str], None]
+
+BATCH = 50
+_TOPIC, _PARTITIONS = "gateway", 4
+_GAME_NAME = "Archery Duel"
+_CONNECTIONS = 64
+_BODIES, _SINGLE_BODIES = 400, 4000
+_SHARE = 0.7
+_FULL_CONNECTIONS, _FULL_EVENTS, _FULL_BODIES = 512, 250, 40
+_OK = 200
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long each part lasts, in seconds, and how often a round is."""
+
+    rounds: int
+    load: float
+    steady: float
+    outage: float
+
+
+@dataclass(slots=True)
+class Suite:
+    """Both gateways, running, and what was found."""
+
+    ours: MeasuredGateway
+    peer: PeerGateway
+    kafka_pid: int
+    lengths: Lengths
+    tell: Tell
+    bodies: dict[tuple[str, int], list[Body]] = field(default_factory=dict)
+    everybody: list[Body] = field(default_factory=list)
+    loads: list[Load] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
+
+    async def run(self) -> None:
+        """Measure everything."""
+        bodies = Bodies(load_schema(REPOSITORY / "contracts" / "submitted" / "v3", 3).message, _GAME_NAME)
+        for content, events, count in ((JSON, BATCH, _BODIES), (PROTOBUF, BATCH, _BODIES), (JSON, 1, _SINGLE_BODIES)):
+            self.bodies[content, events] = bodies.make(content, count, events)
+        self.bodies[JSON, _FULL_EVENTS] = bodies.make(JSON, _FULL_BODIES, _FULL_EVENTS)
+        self.everybody = bodies.everybody(JSON, BATCH)
+        for gateway in (self.ours, self.peer):
+            await self._introduce(gateway)
+        for number in range(1, self.lengths.rounds + 1):
+            await self._round(number)
+        for content in (JSON, PROTOBUF):
+            await self._steady(content)
+        await self._outage()
+
+    async def _introduce(self, gateway: MeasuredGateway) -> None:
+        """Let a gateway meet all players, and each content once."""
+        sender = gateway.sender()
+        async with Crowd(sender, _CONNECTIONS) as crowd:
+            answers = await crowd.as_fast_as_it_goes(sender.each_once(self.everybody), float("inf"))
+            for (content, _), some in self.bodies.items():
+                if gateway is self.ours or content == JSON:
+                    await crowd.as_fast_as_it_goes(sender.requests(some), self.lengths.load / 4)
+        self.tell(f"{gateway.name}: knows everybody, {dict(answers.statuses)}")
+
+    async def _round(self, number: int) -> None:
+        for gateway, content, events in (
+            (self.ours, JSON, BATCH), (self.peer, JSON, BATCH), (self.ours, PROTOBUF, BATCH), (self.ours, JSON, 1),
+        ):  # fmt: skip
+            await self._load(gateway, content, events, number)
+
+    async def _steady(self, content: str) -> None:
+        """The gateway alone, at a share of what it was able to take."""
+        limit = median(each.requests_per_second for each in self.loads if _is(each, OURS, content, BATCH))
+        await self._load(self.ours, content, BATCH, 1, rate=_SHARE * limit)
+
+    async def _load(self, gateway: MeasuredGateway, content: str, events: int, number: int, rate: float = 0) -> None:
+        sender = gateway.sender()
+        requests = sender.requests(self.bodies[content, events])
+        async with Crowd(sender, _CONNECTIONS) as crowd:
+            watch, cpu = Stopwatch.start(self.kafka_pid, gateway.process.pid), time.process_time()
+            watcher = asyncio.ensure_future(_each_second(gateway.resident_mib))
+            if rate:
+                answers = await crowd.at_a_rate(requests, rate, self.lengths.steady)
+            else:
+                answers = await crowd.as_fast_as_it_goes(requests, self.lengths.load)
+            lap, cpu = watch.stop(), time.process_time() - cpu
+        load = Load(
+            service=OURS if gateway is self.ours else PEER, content=content, events_per_request=events, round=number,
+            connections=_CONNECTIONS, rate=round(rate, 1), accepted=answers.statuses[_OK],
+            refused=len(answers.seconds) - answers.statuses[_OK], p50=_milliseconds(answers, 0.5),
+            p99=_milliseconds(answers, 0.99), lap=lap, sender_cpu_seconds=round(cpu, 2),
+        )  # fmt: skip
+        self.loads.append(load)
+        if gateway is self.ours:
+            self._note(f"{content} by {events}{', steady' if rate else ''}", await _stopped(watcher), answers)
+        else:
+            await _stopped(watcher)
+        self.tell(
+            f"{load.service}, {content} by {events}{f', at {rate:.0f} requests/s' if rate else ''}: "
+            f"{load.events_per_second:,.0f} events/s, {load.events_per_cpu_second:,.0f} per CPU second, "
+            f"p99 {load.p99} ms, {load.refused} refused"
+        )
+
+    async def _outage(self) -> None:
+        """Kafka stands still while more comes in than may wait for it, and goes on."""
+        sender = self.ours.sender()
+        requests = sender.requests(self.bodies[JSON, _FULL_EVENTS])
+        for stretch, stop in (("Kafka away", True), ("Kafka back", False)):
+            async with Crowd(sender, _FULL_CONNECTIONS) as crowd:
+                if stop:
+                    os.kill(self.kafka_pid, signal.SIGSTOP)
+                watcher = asyncio.ensure_future(_each_second(self.ours.resident_mib))
+                try:
+                    seconds = self.lengths.outage if stop else self.lengths.steady
+                    answers = await crowd.as_fast_as_it_goes(requests, seconds)
+                finally:
+                    os.kill(self.kafka_pid, signal.SIGCONT)
+                self._note(stretch, await _stopped(watcher), answers)
+
+    def _note(self, stretch: str, mib: tuple[float, ...], answers: Answers) -> None:
+        statuses = {str(status): count for status, count in sorted(answers.statuses.items())}
+        self.memory.append(Memory(stretch=stretch, mib=mib, statuses=statuses))
+        self.tell(f"memory, {stretch}: {max(mib):.0f} MiB at most, {mib[-1]:.0f} at the end, {statuses}")
+
+
+def run(directory: Path, lengths: Lengths, tell: Tell) -> Suite:
+    """Start everything, measure, and leave nothing but logs in the directory."""
+    with EmbeddedServices(directory / "services") as services:
+        create_topic(services.kafka.bootstrap_servers, _TOPIC, _PARTITIONS)
+        backing = Backing(
+            bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=_TOPIC
+        )
+        suite = Suite(
+            MeasuredGateway(directory / "gateway", backing), PeerGateway(directory / "peer", backing),
+            services.kafka.process.pid, lengths, tell,
+        )  # fmt: skip
+        for gateway in (suite.ours, suite.peer):
+            gateway.start()
+        try:
+            uvloop.run(suite.run())
+        finally:
+            for gateway in (suite.ours, suite.peer):
+                gateway.stop()
+    shutil.rmtree(directory)
+    return suite
+
+
+def _is(load: Load, service: str, content: str, events: int) -> bool:
+    return (load.service, load.content, load.events_per_request) == (service, content, events)
+
+
+def _milliseconds(answers: Answers, share: float) -> float:
+    seconds = sorted(answers.seconds)
+    return round(1000 * seconds[min(int(share * len(seconds)), len(seconds) - 1)], 2) if seconds else float("nan")
+
+
+async def _each_second(look: Callable[[], float]) -> list[float]:
+    found: list[float] = []
+    try:
+        while True:
+            found.append(round(look(), 1))
+            await asyncio.sleep(1)
+    except asyncio.CancelledError:
+        return [*found, round(look(), 1)]
+
+
+async def _stopped(watcher: "asyncio.Future[list[float]]") -> tuple[float, ...]:
+    watcher.cancel()
+    return tuple(await watcher)

@@ -1,0 +1,125 @@
+"""JSON events to columns: from objects that were decoded by type, column by column."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from gamelake.wire.framing import Flags, Ints
+from services.gateway.columns.reading import Read, handler_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# From the values of some events, and which events these are, to a column; an event whose value is none is put in doubt.
+_Make = Callable[[Sequence[Any], "_Rows"], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Which events values belong to, and the doubts about all events."""
+
+    numbers: Ints
+    in_doubt: Flags
+
+
+class JsonColumns:
+    """Reads objects of one contract's type."""
+
+    def __init__(self, event: Descriptor) -> None:
+        self._schema = handler_of(event).schema()
+        self._fields = _Fields(event, list(self._schema))
+
+    def read(self, written: Sequence[msgspec.Struct]) -> Read | None:
+        """The events, or None when a column can't have what stands in one of them."""
+        rows = _Rows(np.arange(len(written)), np.zeros(len(written), bool))
+        try:
+            columns = self._fields.columns(written, rows)
+        except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
+            return None
+        return Read(pa.RecordBatch.from_arrays(columns, schema=self._schema), rows.in_doubt)
+
+
+class _Fields:
+    """The fields of a message, by place."""
+
+    def __init__(self, message: Descriptor, fields: Sequence[pa.Field]) -> None:
+        self._names = [field.name for field in fields]
+        self._get = attrgetter(*self._names)
+        self._makers = [_maker(message.fields_by_name[field.name], field) for field in fields]
+
+    def columns(self, objects: Sequence[msgspec.Struct], rows: _Rows) -> list[pa.Array]:
+        """A column for each field."""
+        return [make(values, rows) for make, values in zip(self._makers, self._transposed(objects), strict=True)]
+
+    def _transposed(self, objects: Sequence[msgspec.Struct]) -> Iterable[Sequence[Any]]:
+        if not objects:
+            return [()] * len(self._names)
+        if len(self._names) == 1:
+            return [[self._get(each) for each in objects]]
+        return zip(*map(self._get, objects), strict=True)
+
+
+def _maker(field: FieldDescriptor, column: pa.Field) -> _Make:
+    if pa.types.is_timestamp(column.type):
+        return _Times(column.type).make
+    if pa.types.is_struct(column.type) and field.message_type is not None:
+        return _Messages(field.message_type, column.type).make
+    if pa.types.is_map(column.type):
+        return lambda values, _: pa.array([list(each.items()) if each else () for each in values], column.type)
+    if pa.types.is_list(column.type):
+        return lambda values, _: pa.array([each or () for each in values], column.type)
+    if field.enum_type is not None:
+        numbers = {value.name: value.number for value in field.enum_type.values} | {None: None}
+        return lambda values, _: _filled(pa.array([numbers[each] for each in values], column.type), column)
+    return lambda values, _: _filled(pa.array(values, column.type), column)
+
+
+def _filled(array: pa.Array, column: pa.Field) -> pa.Array:
+    """What was written as null is not there."""
+    if column.nullable or not array.null_count:
+        return array
+    return array.fill_null("" if pa.types.is_string(column.type) else pa.scalar(0).cast(column.type))
+
+
+class _Messages:
+    """A field that has fields of its own."""
+
+    def __init__(self, message: Descriptor, kind: pa.StructType) -> None:
+        self._kind = list(kind)
+        self._fields = _Fields(message, self._kind)
+
+    def make(self, values: Sequence[Any], rows: _Rows) -> pa.Array:
+        there = np.fromiter((each is not None for each in values), bool, len(values))
+        inner = _Rows(rows.numbers[there], rows.in_doubt)
+        columns = self._fields.columns([each for each in values if each is not None], inner)
+        found = pa.StructArray.from_arrays(columns, fields=self._kind)
+        if there.all():
+            return found
+        return found.take(pa.array(np.cumsum(there) - 1, mask=~there))
+
+
+class _Times:
+    """A field with a time, which is a text in JSON."""
+
+    def __init__(self, kind: pa.TimestampType) -> None:
+        self._kind = kind
+
+    def make(self, values: Sequence[Any], rows: _Rows) -> pa.Array:
+        try:
+            since = [None if each is None else datetime.fromisoformat(each) - _EPOCH for each in values]
+        except (TypeError, ValueError):
+            since = [self._since(each, number, rows) for each, number in zip(values, rows.numbers, strict=True)]
+        return pa.array(since, pa.duration("us")).cast(pa.duration("ns")).view(self._kind)
+
+    def _since(self, text: str | None, number: int, rows: _Rows) -> timedelta | None:
+        try:
+            return None if text is None else datetime.fromisoformat(text) - _EPOCH
+        except (TypeError, ValueError):  # no time, or one without its offset
+            rows.in_doubt[number] = True
+            return None

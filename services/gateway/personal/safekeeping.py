@@ -1,0 +1,133 @@
+"""The vault as requests use it: many requests at once, one transaction for all of them."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gamelake.vault.keyring import VaultKeyring
+from gamelake.vault.secrecy import PlayerKey, TamperedError, UnknownKeyError
+from gamelake.vault.vault import Erasure, StoredPlayer, Vault, VaultRefusedError, VaultUnavailableError
+from services.gateway.personal.protection import Belonging
+from services.gateway.personal.rounds import Rounds, TooManyWaitError
+
+log = logging.getLogger(__name__)
+
+# Rows of a transaction, and those that may wait: a row is some hundred bytes.
+_ROWS, _WAITING_ROWS = 2_000, 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What one request wants of the vault: players by the tokens of their names, or data to be kept."""
+
+    game: str
+    tokens: Mapping[str, bytes] = field(default_factory=dict)
+    belongings: Sequence[Belonging] = ()
+
+
+_Players = Mapping[str, PlayerKey]
+
+
+class Safekeeping:
+    """Asks the vault for all who wait at once, on another thread than theirs."""
+
+    def __init__(self, vault: Vault, keyring: VaultKeyring) -> None:
+        self._vault = vault
+        self._keyring = keyring
+        self._rounds: Rounds[_Wish, _Players] = Rounds(self._grant, most=_ROWS, most_waiting=_WAITING_ROWS)
+
+    async def keys_of(self, game: str, names: Sequence[str]) -> _Players:
+        """The players' keys, from the vault or new ones, which the vault then has.
+
+        Raises:
+            VaultUnavailableError: the vault does not answer.
+            TamperedError: a player's row was changed, or its key-encryption key is not there.
+        """
+        keys = self._keyring.now
+        return await self._ask(_Wish(game, tokens={name: keys.token(game, name) for name in names}), len(names))
+
+    async def keep(self, game: str, belongings: Sequence[Belonging]) -> None:
+        """Return when the vault has the data.
+
+        Raises:
+            VaultUnavailableError: the vault does not answer.
+        """
+        await self._ask(_Wish(game, belongings=belongings), len(belongings))
+
+    def erasures_after(self, number: int) -> Sequence[Erasure]:
+        """Whom the vault has forgotten since; to be asked on a thread that may wait.
+
+        Raises:
+            VaultUnavailableError: the vault does not answer.
+        """
+        return self._vault.erasures_after(number)
+
+    def destroy_remains(self) -> None:
+        """Destroy what somebody's erasure could not destroy yet; on a thread that may wait long, again and again."""
+        try:
+            self._vault.destroy_remains()
+        except VaultUnavailableError as error:
+            log.warning("what forgotten players have left is not destroyed yet: %s", error)
+
+    def close(self) -> None:
+        """Let go of the vault."""
+        self._vault.close()
+
+    async def _ask(self, wish: _Wish, rows: int) -> _Players:
+        try:
+            return await self._rounds.ask(wish, rows)
+        except TooManyWaitError:
+            raise VaultUnavailableError("the vault is slower than what is asked of it") from None
+
+    def _grant(self, wishes: Sequence[_Wish]) -> Sequence[_Players | Exception]:
+        """One round. A row that the vault won't have is its own request's trouble: then each goes alone."""
+        self._keyring.refresh()
+        try:
+            return self._together(wishes)
+        except VaultRefusedError:
+            return [self._alone(wish) for wish in wishes]
+
+    def _alone(self, wish: _Wish) -> _Players | Exception:
+        try:
+            return self._together([wish])[0]
+        except VaultUnavailableError as error:
+            return error
+
+    def _together(self, wishes: Sequence[_Wish]) -> list[_Players | Exception]:
+        games = {token: wish.game for wish in wishes for token in wish.tokens.values()}
+        stored = dict(self._vault.find(list(games))) if games else {}
+        made = {token: PlayerKey.new(game) for token, game in games.items() if token not in stored}
+        data = [belonging.sealed() for wish in wishes for belonging in wish.belongings]
+        if made or data:
+            rows = [self._row(token, key) for token, key in made.items()]
+            stored |= self._vault.take(rows, data)
+        return [self._answer(wish, stored, made) for wish in wishes]
+
+    def _row(self, token: bytes, key: PlayerKey) -> StoredPlayer:
+        keys = self._keyring.now
+        return StoredPlayer(
+            token=token,
+            game=key.game,
+            pseudonym=key.pseudonym,
+            key_id=keys.current,
+            wrapped_key=keys.wrap(key, token),
+        )
+
+    def _answer(
+        self, wish: _Wish, stored: Mapping[bytes, StoredPlayer], made: Mapping[bytes, PlayerKey]
+    ) -> _Players | Exception:
+        try:
+            return {name: self._key(stored[token], made.get(token)) for name, token in wish.tokens.items()}
+        except TamperedError as error:
+            return error
+
+    def _key(self, row: StoredPlayer, made: PlayerKey | None) -> PlayerKey:
+        """The key of a row: the one that was just made for it, unless another process was first."""
+        if made is not None and made.pseudonym == row.pseudonym:
+            return made
+        try:
+            return self._keyring.now.unwrap(row)
+        except UnknownKeyError:
+            # The keys were changed, and this row wrapped anew, since the round began.
+            self._keyring.refresh()
+            return self._keyring.now.unwrap(row)

@@ -1,0 +1,85 @@
+"""The settings of the ingest service: the one place of its own that reads the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Self
+
+from gamelake.kafka import KafkaAccess
+from gamelake.settings import Environment, VaultSettings
+from services.gateway.producing import Limits
+
+_CONTRACTS = Path(__file__).parents[2] / "contracts"
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyLimits:
+    """What a request may bring: sizes in bytes."""
+
+    size: int
+    on_their_way: int
+    unpacked: int
+    events: int
+    patience: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestServiceSettings:
+    """What the ingest service needs to know; docs/settings.md explains each variable."""
+
+    host: str
+    port: int
+    processes: int
+    kafka: KafkaAccess
+    topic: str
+    registry_url: str
+    contracts: Path
+    contract_version: int
+    keys_file: Path
+    vault: VaultSettings
+    remembered_players: int
+    signature_window: timedelta
+    burst: timedelta
+    body: BodyLimits
+    queue: Limits
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        read = Environment(variables)
+        return cls(
+            host=read.optional("INGEST_HOST", "127.0.0.1"),
+            port=read.whole("INGEST_PORT", 8000, 1, 65_535),
+            processes=read.whole("INGEST_PROCESSES", 1, 1, 256),
+            kafka=KafkaAccess.of(
+                read.required("GAMELAKE_BOOTSTRAP_SERVERS"), read.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
+            ),
+            topic=read.required("GAMELAKE_TOPIC"),
+            registry_url=read.required("GAMELAKE_REGISTRY_URL"),
+            contracts=_CONTRACTS,
+            contract_version=read.whole("INGEST_CONTRACT_VERSION", 3, 1, 1000),
+            keys_file=Path(read.required("INGEST_KEYS_FILE")),
+            vault=VaultSettings.from_env(variables),
+            remembered_players=read.whole("INGEST_REMEMBERED_PLAYERS", 100_000, 1, 10_000_000),
+            signature_window=timedelta(seconds=read.number("INGEST_SIGNATURE_WINDOW_SECONDS", 300, 1, 3600)),
+            burst=timedelta(seconds=read.number("INGEST_BURST_SECONDS", 2, 0.1, 60)),
+            body=BodyLimits(
+                size=read.whole("INGEST_MAX_BODY_BYTES", _MIB, 1024, 64 * _MIB),
+                on_their_way=read.whole("INGEST_MAX_RECEIVING_BYTES", 32 * _MIB, _MIB, 4096 * _MIB),
+                unpacked=read.whole("INGEST_MAX_UNPACKED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
+                events=read.whole("INGEST_MAX_EVENTS", 5000, 1, 100_000),
+                patience=timedelta(seconds=read.number("INGEST_BODY_SECONDS", 10, 0.1, 300)),
+            ),
+            queue=Limits(
+                records=read.whole("INGEST_MAX_WAITING_RECORDS", 15_000, 100, 10_000_000),
+                bytes=read.whole("INGEST_MAX_WAITING_BYTES", 64 * _MIB, _MIB, 4096 * _MIB),
+                patience=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
+            ),
+        )

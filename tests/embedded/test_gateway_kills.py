@@ -1,0 +1,91 @@
+"""kill -9 of the gateway and of Kafka under load, again and again: the tables have what was accepted, once."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.embedded.effort import seeds
+from tests.embedded.gateway import Gateway
+from tests.embedded.lakehouse import Lakehouse
+from tests.embedded.topic_records import ids_in
+from tests.embedded.traffic import Traffic
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.topics import create_topic
+
+TOPIC = "events"
+PARTITIONS = 3
+SENDERS = 4
+LONGEST_LIFE_SECONDS = 0.6
+Kill = Callable[[EmbeddedKafka, Gateway], None]
+
+
+@pytest.fixture
+def broker(tmp_path: Path, registry: EmbeddedRegistry) -> Iterator[EmbeddedKafka]:
+    """A Kafka that may be killed."""
+    with EmbeddedKafka(tmp_path / "kafka") as own:
+        create_topic(own.bootstrap_servers, TOPIC, PARTITIONS)
+        yield own
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, broker: EmbeddedKafka, registry: EmbeddedRegistry) -> Iterator[Gateway]:
+    """The service before it."""
+    opened = Gateway.open(
+        tmp_path / "gateway",
+        bootstrap_servers=broker.bootstrap_servers,
+        registry_url=registry.url,
+        topic=TOPIC,
+        INGEST_KAFKA_SECONDS="3",
+    )
+    yield opened
+    opened.process.stop()
+
+
+def kill_service(_broker: EmbeddedKafka, gateway: Gateway) -> None:
+    """End the service as a crash would, and start it again."""
+    gateway.process.kill()
+    gateway.start_again()
+
+
+def kill_broker(broker: EmbeddedKafka, _gateway: Gateway) -> None:
+    """End Kafka as a crash would, and start it again."""
+    broker.kill()
+    broker.start()
+
+
+@pytest.mark.parametrize(("kill", "few"), [(kill_service, 25), (kill_broker, 4)])
+def test_what_was_accepted_is_in_silver_once_whoever_was_killed_and_when(
+    tmp_path: Path, broker: EmbeddedKafka, registry: EmbeddedRegistry, gateway: Gateway, kill: Kill, few: int
+) -> None:
+    accepted_before: list[int] = []
+    with Traffic(gateway, SENDERS) as traffic:
+        traffic.await_accepted(1)
+        for seed in seeds(few):
+            accepted_before.append(len(traffic.accepted))
+            _wait(random.Random(seed).uniform(0, LONGEST_LIFE_SECONDS))
+            kill(broker, gateway)
+            traffic.await_accepted(1)
+        traffic.await_accepted(100)
+    accepted_before.append(len(traffic.accepted))
+
+    found = ids_in(broker, TOPIC)
+    lake = Lakehouse(tmp_path / "lake", broker.bootstrap_servers, registry.url, TOPIC)
+    lake.ingest()
+    books, rows = lake.books(), lake.event_ids()
+
+    lives = enumerate(pairwise(accepted_before))
+    lost = {seed: [each for each in traffic.accepted[since:until] if rows[each] != 1] for seed, (since, until) in lives}
+    assert not any(lost.values()), f"accepted and not one row, by the seed of the kill that came next: {lost}"
+    assert traffic.attempts.keys() >= found.keys() == rows.keys()
+    assert all(times <= traffic.attempts[event_id] for event_id, times in found.items())
+    assert books.problems == []
+    assert books.records == found.total() == len(rows) + books.duplicates.total() + books.dead_letters.total()
+
+
+def _wait(seconds: float) -> None:
+    """A moment that a seed has chosen, which no condition could tell."""
+    threading.Event().wait(seconds)

@@ -1,0 +1,190 @@
+"""Ten thousand secrets go in by the gateway, and are nowhere: no table, topic, database, log, or answer."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+import yaml
+from deltalake import DeltaTable
+
+from tests.embedded.gateway import SECRET, Gateway
+from tests.embedded.lakehouse import ROOT, Lakehouse
+from tests.embedded.planting import ACCEPTED, GAME, REFUSED, REJECTED, Person
+from tests.embedded.topic_records import ids_in
+from tests.process_table import command_lines, descendants_of
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.service import REPOSITORY
+from tools.embedded.topics import create_topic
+
+TOPIC = "events"
+# The name comes over the input, where nobody sees it.
+ASKED = ("--player", "-", "--game", GAME)
+BEFORE = 1  # the version of a table that has all rows
+PEOPLE, EACH = 1_700, 20
+FORGOTTEN = 2
+PROOF_SECONDS = 240
+
+
+@dataclass(slots=True)
+class Platform:
+    """Everything that an event passes on its way, all of it on disk."""
+
+    kafka: EmbeddedKafka
+    gateway: Gateway
+    lake: Lakehouse
+    people: list[Person] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[Path]:
+        """Where whatever was written must be: but for the files of keys, which nobody but the service reads."""
+        folder = self.gateway.folder
+        return [self.kafka.directory, self.lake.directory, folder / "seen", folder / "ingest.log", *self.vault_files]
+
+    @property
+    def vault_files(self) -> list[Path]:
+        """The vault, and what SQLite keeps beside it."""
+        return sorted(self.gateway.folder.glob("vault.db*"))
+
+    def sealed(self) -> set[bytes]:
+        """All players' keys, wrapped, and all that is encrypted with them."""
+        with closing(sqlite3.connect(self.gateway.service.vault_file)) as vault:
+            rows = vault.execute("SELECT wrapped_key FROM players UNION ALL SELECT sealed FROM personal_data")
+            return {sealed for (sealed,) in rows}
+
+    def look_around(self) -> None:
+        """Write down what can be asked of the service and seen of its process."""
+        seen = self.gateway.folder / "seen"
+        seen.mkdir(exist_ok=True)
+        for path in ("/metrics", "/readyz", "/"):
+            (seen / f"page{path.replace('/', '-')}").write_bytes(self.gateway.get(path).body)
+        pids = {self.gateway.process.pid} | descendants_of(self.gateway.process.pid)
+        (seen / "processes").write_text(command_lines(pids))
+
+    def run(self, job: str, *arguments: str, typed: Sequence[str] = ()) -> subprocess.CompletedProcess[bytes]:
+        """Run a job over the platform, with what a person types into it."""
+        vault = {
+            "GAMELAKE_VAULT": str(self.gateway.service.vault_file),
+            "GAMELAKE_VAULT_KEYS_FILE": str(self.gateway.service.vault_keys_file),
+        }
+        return subprocess.run(
+            [sys.executable, "-m", f"jobs.{job}", *arguments],
+            input="\n".join(typed).encode() + b"\n",
+            cwd=ROOT,
+            env=self.lake.environment() | vault,
+            capture_output=True,
+            timeout=PROOF_SECONDS,
+            check=False,
+        )
+
+    def findings(self, needles: Sequence[str], *more: Path) -> list[str]:
+        """The places where any of the texts stand."""
+        places = [str(place) for place in (*self.places, *more)]
+        proof = self.run("prove_erasure", "--kafka", "--topic", self.lake.topic, *places, typed=needles)
+        result = json.loads(proof.stdout)
+        assert result["needles"] == len(needles)
+        assert result["records"] > 0
+        assert result["unscanned"] == []
+        assert proof.returncode == (1 if result["found"] else 0)
+        return [found["place"] for found in result["found"]]
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory, registry: EmbeddedRegistry) -> Iterator[Platform]:
+    """A platform that ten thousand secrets have passed."""
+    folder = tmp_path_factory.mktemp("planted")
+    with EmbeddedKafka(folder / "kafka") as kafka:
+        create_topic(kafka.bootstrap_servers, TOPIC, 3)
+        gateway = Gateway.open(
+            folder / "gateway", bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=TOPIC
+        )
+        platform = Platform(kafka, gateway, lake_of(folder / "lake", kafka, registry), plant(gateway))
+        platform.lake.ingest()
+        platform.look_around()
+        yield platform
+        gateway.process.stop()
+
+
+def lake_of(folder: Path, kafka: EmbeddedKafka, registry: EmbeddedRegistry) -> Lakehouse:
+    """An empty lakehouse of the real games."""
+    lake = Lakehouse(folder, kafka.bootstrap_servers, registry.url, TOPIC)
+    lake.settings["GAMELAKE_GAMES_FILE"] = str(REPOSITORY / "contracts/games.yaml")
+    return lake
+
+
+def plant(gateway: Gateway) -> list[Person]:
+    """Send what everybody has to tell, in all ways; each is answered as it should be, and tells nothing back."""
+    people = [Person.somebody() for _ in range(PEOPLE)]
+    groups = [people[start : start + EACH] for start in range(0, PEOPLE, EACH)]
+    for group, way in zip(groups, cycle([*ACCEPTED, *REJECTED, *REFUSED])):
+        reply = way(gateway, group)
+        if way in REFUSED:
+            assert reply.status in {400, 401, 413}
+        else:
+            assert (reply.taken.accepted, len(reply.taken.rejected)) == ((EACH, 0) if way in ACCEPTED else (0, EACH))
+        assert not [secret for person in group for secret in person.secrets if secret.encode() in reply.body]
+    with closing(sqlite3.connect(gateway.service.vault_file, isolation_level=None)) as held:
+        held.execute("BEGIN EXCLUSIVE")
+        assert ACCEPTED[0](gateway, groups[-1][:1]).status in {200, 503}
+        people.append(Person.somebody())
+        assert ACCEPTED[0](gateway, people[-1:]).status == 503
+    return people
+
+
+def test_none_of_ten_thousand_secrets_is_anywhere(platform: Platform) -> None:
+    secrets = [secret for person in platform.people for secret in person.secrets]
+
+    assert len(set(secrets)) == len(secrets) > 10_000
+    assert platform.findings(secrets) == []
+
+
+def test_the_proof_finds_what_is_there_in_each_of_the_places(platform: Platform, tmp_path: Path) -> None:
+    event_id, *_ = ids_in(platform.kafka, TOPIC)
+    pseudonym = str(platform.lake.rows("silver/events", "gamer_id")["gamer_id"][0].as_py())
+    secret = platform.people[0].email
+    (tmp_path / "careless.log").write_text(f"a traceback of somebody with {secret} in it")
+
+    found = "\n".join(platform.findings([event_id, pseudonym, secret], tmp_path))
+
+    for place in (
+        "kafka/data/events-",
+        "topic events",
+        "bronze/events",
+        "silver/archery_duel_events",
+        "vault.db",
+        "careless.log",
+    ):
+        assert place in found
+
+
+def test_no_secret_of_the_platform_is_in_a_log_a_command_line_or_an_environment(platform: Platform) -> None:
+    keys = yaml.safe_load(platform.gateway.service.vault_keys_file.read_text())
+
+    assert platform.findings([SECRET, keys["index"], *keys["keys"].values()]) == []
+
+
+def test_who_was_forgotten_comes_back_with_no_old_version_and_no_replay(
+    platform: Platform, registry: EmbeddedRegistry, tmp_path: Path
+) -> None:
+    forgotten, before = platform.people[:FORGOTTEN], platform.sealed()
+    for person in forgotten:
+        told = platform.run("forget_player", *ASKED, "--also-rows", "--yes", typed=[person.gamer_id])
+        assert told.returncode == 0, told.stderr
+
+    DeltaTable(platform.lake.directory / "lake/silver/events").restore(BEFORE)
+    replayed = lake_of(tmp_path / "replayed", platform.kafka, registry)
+    replayed.ingest()
+
+    destroyed = before - platform.sealed()
+    assert len(destroyed) == 2 * FORGOTTEN
+    assert not [each for each in destroyed for file in platform.vault_files if each in file.read_bytes()]
+    assert platform.findings([secret for person in forgotten for secret in person.secrets], replayed.directory) == []
+    for person in forgotten:
+        export = platform.run("export_player", *ASKED, typed=[person.gamer_id])
+        assert (export.returncode, export.stdout) == (2, b"")

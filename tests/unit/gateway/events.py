@@ -1,0 +1,56 @@
+"""Events as a game writes them, and the contract that they are read by."""
+
+import json
+import uuid
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from google.protobuf.descriptor import Descriptor
+
+from gamelake.contracts.games import GamesContract, load_games
+from gamelake.wire.event_schemas import EventSchema, load_schema, load_schemas
+from services.gateway.admission import Admission
+
+CONTRACTS = Path(__file__).parents[3] / "contracts"
+GAME = "archery_duel"
+SCHEMA_ID = 7
+
+
+@cache
+def schema() -> EventSchema:
+    """The newest version of the event."""
+    return load_schemas(CONTRACTS, 3)[-1]
+
+
+@cache
+def submitted() -> Descriptor:
+    """The event as games send it."""
+    return load_schema(CONTRACTS / "submitted" / "v3", 3).message
+
+
+@cache
+def contract() -> GamesContract:
+    """The games."""
+    return load_games(CONTRACTS / "games.yaml")
+
+
+@cache
+def admission() -> Admission:
+    """What the service does with bodies."""
+    return Admission(contract(), submitted())
+
+
+def an_event(**fields: object) -> dict[str, object]:
+    """An event of now that may pass."""
+    return {
+        "event_id": str(uuid.uuid4()),
+        "event_name": "level_completed",
+        "event_time": datetime.now(UTC).isoformat(),
+        "gamer_id": "player-1",
+    } | fields
+
+
+def body_of(*events: object) -> bytes:
+    """The events as a body of JSON."""
+    return json.dumps({"events": events}).encode()

@@ -1,0 +1,170 @@
+"""What becomes of the events of a body."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from gamelake.wire.framing import frame_header
+from services.gateway.admission import JSON, PROTOBUF, Admitted
+from services.gateway.encoding import Encoder
+from services.gateway.errors import TooLargeError, UnreadableBodyError, UnsupportedTypeError
+from services.gateway.rejections import Reason
+from tests.unit.gateway.events import GAME, SCHEMA_ID, admission, an_event, body_of, schema, submitted
+
+
+def admit(body: bytes, content_type: str = JSON) -> Admitted:
+    form = admission().form(content_type)
+    return admission().admit(form, form.split(body, 1000), admission().game(GAME))
+
+
+def only_rejection(body: bytes, content_type: str = JSON) -> tuple[Reason, str]:
+    admitted = admit(body, content_type)
+    assert admitted.events == []
+    (rejection,) = admitted.rejections
+    return rejection.reason, rejection.field
+
+
+def delimited(*events: bytes) -> bytes:
+    return b"".join(bytes([len(event) & 0x7F | 0x80, len(event) >> 7]) + event for event in events)
+
+
+def a_message(**fields: object) -> Message:
+    message = GetMessageClass(submitted())(
+        event_id=str(uuid.uuid4()), event_name="purchase", gamer_id="player-2", **fields
+    )
+    message.event_time.FromDatetime(datetime.now(UTC))  # type: ignore[attr-defined]
+    return message
+
+
+def test_an_event_becomes_a_record_of_the_contract_with_the_time_of_its_arrival() -> None:
+    written = an_event(event_params={"platform": "ios", "level": 3, "amount": 1.5}, attributes={"a": "b"})
+
+    (event,) = admit(body_of(written)).events
+
+    assert event.event_id == written["event_id"]  # type: ignore[attr-defined]
+    assert event.event_params.level == 3  # type: ignore[attr-defined]
+    assert event.attributes["a"] == "b"  # type: ignore[attr-defined]
+    assert abs(event.ingest_time.ToDatetime(UTC) - datetime.now(UTC)) < timedelta(minutes=1)  # type: ignore[attr-defined]
+
+
+def test_a_times_offset_and_microseconds_are_kept() -> None:
+    moment = datetime.now(UTC).replace(microsecond=123_456)
+    written = an_event(
+        event_time=moment.astimezone().isoformat(), event_params={"client_event_time": moment.isoformat()}
+    )
+
+    (event,) = admit(body_of(written)).events
+
+    assert event.event_time.ToDatetime(UTC) == moment  # type: ignore[attr-defined]
+    assert event.event_params.client_event_time.ToDatetime(UTC) == moment  # type: ignore[attr-defined]
+
+
+def test_a_record_stands_in_the_frame_of_the_lakes_schema_under_its_players_name() -> None:
+    events = admit(body_of(an_event(), an_event(gamer_id="player-9"))).events
+
+    records = Encoder(SCHEMA_ID).encode(events)
+
+    assert [record["key"] for record in records] == ["player-1", "player-9"]
+    header = frame_header(SCHEMA_ID)
+    assert all(record["value"].startswith(header) for record in records)
+    kept = GetMessageClass(schema().message).FromString(records[1]["value"][len(header) :])
+    assert kept.gamer_id == "player-9"  # type: ignore[attr-defined]
+
+
+def test_an_event_without_a_game_gets_the_keys_game() -> None:
+    (event,) = admit(body_of(an_event())).events
+
+    assert event.game_name == "Archery Duel"  # type: ignore[attr-defined]
+
+
+def test_a_bad_event_holds_up_no_other_and_is_named_by_its_place() -> None:
+    admitted = admit(body_of(an_event(), "no object", an_event(), {"event_id": "x"}))
+
+    assert len(admitted.events) == 2
+    assert [(each.index, each.reason) for each in admitted.rejections] == [
+        (1, Reason.MALFORMED),
+        (3, Reason.NO_EVENT_ID),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "field"),
+    [
+        ({"event_id": ""}, Reason.NO_EVENT_ID, "event_id"),
+        ({"event_id": "not-a-uuid"}, Reason.NO_EVENT_ID, "event_id"),
+        ({"event_name": ""}, Reason.NO_EVENT_NAME, "event_name"),
+        ({"gamer_id": None}, Reason.NO_GAMER_ID, "gamer_id"),
+        ({"event_time": None}, Reason.NO_EVENT_TIME, "event_time"),
+        ({"event_time": "1999-01-01T00:00:00Z"}, Reason.IMPLAUSIBLE_EVENT_TIME, "event_time"),
+        ({"event_time": "yesterday"}, Reason.WRONG_TYPE, "event_time"),
+        ({"event_time": "2026-01-01T00:00:00"}, Reason.WRONG_TYPE, "event_time"),
+        ({"event_time": 5}, Reason.WRONG_TYPE, "event_time"),
+        ({"game_name": "Bingo Harbor"}, Reason.OTHER_GAME, "game_name"),
+        ({"session_id": 5}, Reason.WRONG_TYPE, "session_id"),
+        ({"event_params": {"level": "high"}}, Reason.WRONG_TYPE, "event_params.level"),
+        ({"event_params": {"level": 2**40}}, Reason.WRONG_TYPE, "event_params.level"),
+        ({"event_params": {"e_mail": "x@example.org"}}, Reason.UNKNOWN_FIELD, "event_params"),
+        ({"event_params": []}, Reason.WRONG_TYPE, "event_params"),
+        ({"connection_type": "CARRIER_PIGEON"}, Reason.WRONG_TYPE, "connection_type"),
+        ({"player_password": "secret"}, Reason.UNKNOWN_FIELD, ""),
+    ],
+)
+def test_what_is_wrong_with_an_event_is_said_by_the_contracts_names_alone(
+    fields: dict[str, object], reason: Reason, field: str
+) -> None:
+    assert only_rejection(body_of(an_event(**fields))) == (reason, field)
+
+
+def test_a_name_of_the_games_own_may_stand_in_the_event() -> None:
+    assert len(admit(body_of(an_event(game_name="Archery Duel"))).events) == 1
+
+
+def test_protobuf_events_stand_behind_their_lengths() -> None:
+    events = [a_message(), a_message(session_id="x" * 200)]
+
+    admitted = admit(delimited(*(event.SerializeToString() for event in events)), PROTOBUF).events
+
+    assert admitted != events
+    assert [event.event_id for event in admitted] == [event.event_id for event in events]  # type: ignore[attr-defined]
+
+
+def test_a_message_that_is_none_holds_up_no_other() -> None:
+    admitted = admit(delimited(b"\xff\xff\xff", a_message().SerializeToString()), PROTOBUF)
+
+    assert len(admitted.events) == 1
+    assert [(each.index, each.reason) for each in admitted.rejections] == [(0, Reason.MALFORMED)]
+
+
+def test_a_field_that_the_contract_lacks_is_not_passed_on() -> None:
+    unknown = a_message().SerializeToString() + b"\xfa\x7d\x03abc"
+
+    assert only_rejection(delimited(unknown), PROTOBUF) == (Reason.UNKNOWN_FIELD, "")
+
+
+@pytest.mark.parametrize("body", [b"\x80", b"\x85\x00abc", b"\xff\xff\xff\xff\x01"])
+def test_a_row_of_messages_that_is_cut_off_is_no_body(body: bytes) -> None:
+    with pytest.raises(UnreadableBodyError):
+        admit(body, PROTOBUF)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"events": 3}', b'{"events": [], "more": 1}', b"\xff\xfe", b"[" * 100_000]
+)
+def test_what_is_no_list_of_events_is_no_body(body: bytes) -> None:
+    with pytest.raises(UnreadableBodyError):
+        admit(body)
+
+
+@pytest.mark.parametrize(("content_type", "body"), [(JSON, body_of(*[1] * 1001)), (PROTOBUF, b"\x00" * 1001)])
+def test_a_body_of_too_many_events_is_refused(content_type: str, body: bytes) -> None:
+    with pytest.raises(TooLargeError):
+        admit(body, content_type)
+
+
+def test_a_content_type_may_have_parameters() -> None:
+    assert admission().form("Application/JSON; charset=utf-8") is admission().form(JSON)
+    with pytest.raises(UnsupportedTypeError):
+        admission().form("text/plain")

@@ -1,0 +1,289 @@
+"""Events as columns become what they become one by one, or are left to be looked at one by one."""
+
+import copy
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gamelake.vault.secrecy import PlayerKey
+from gamelake.wire.framing import HEADER_BYTES
+from services.gateway.admission import JSON, PROTOBUF
+from services.gateway.assembly import Assembly
+from services.gateway.columns.lake_columns import LakeColumns
+from services.gateway.encoding import Encoder
+from services.gateway.errors import RefusedError
+from services.gateway.parcels import Parcel, Ready, Strangers
+from services.gateway.personal.fields import personal_fields
+from services.gateway.personal.players import Players
+from services.gateway.personal.protection import Protection
+from services.gateway.rejections import Reason
+from services.gateway.singly import Singly
+from services.gateway.together import Together
+from tests.unit.gateway.events import GAME, SCHEMA_ID, admission, an_event, body_of, contract, schema, submitted
+
+# The same for all examples: hypothesis runs them again.
+NOW = datetime.now(UTC).isoformat()
+Write = Callable[..., bytes]
+PLAYERS = ("ann", "bob", "çelik")
+SECRETS = ("mail@example.org", "192.0.2.7", "Ann Example", "call me on 555-0100", "device-4711", *PLAYERS)
+
+
+@cache
+def players() -> Players:
+    known = Players(remembered=10)
+    known.remember(GAME, {name: PlayerKey(GAME, name.encode().ljust(32)) for name in PLAYERS})
+    return known
+
+
+@cache
+def protection() -> Protection:
+    return Protection(submitted(), personal_fields(submitted()))
+
+
+@cache
+def singly() -> Singly:
+    return Singly(admission(), players(), protection(), Encoder(SCHEMA_ID))
+
+
+@cache
+def together() -> Together:
+    lake = LakeColumns(schema().message, SCHEMA_ID, protection().fields.vault)
+    return Together(contract().event_time, players(), protection(), lake)
+
+
+def parcel_of(body: bytes, content_type: str) -> Parcel:
+    form = admission().form(content_type)
+    return Parcel(admission().game(GAME), form, form.split(body, 5000))
+
+
+def message_of(event: dict[str, Any]) -> Message:
+    return json_format.ParseDict(event, GetMessageClass(submitted())(), descriptor_pool=submitted().file.pool)
+
+
+def delimited(*messages: bytes) -> bytes:
+    return b"".join(bytes([len(each) & 0x7F | 0x80, len(each) >> 7]) + each for each in messages)
+
+
+def protobuf_body(*events: dict[str, Any]) -> bytes:
+    return delimited(*(message_of(event).SerializeToString(deterministic=True) for event in events))
+
+
+def a_full_event(player: str = "ann") -> dict[str, Any]:
+    return an_event(
+        event_id="8f14e45f-ceea-467f-a8d6-0a1b2c3d4e5f",
+        event_time=NOW,
+        gamer_id=player,
+        session_id="s-1",
+        game_name="Archery Duel",
+        event_params={"platform": "ios", "level": 0, "amount": 1.5, "score_adjustment": -3, "device_id": SECRETS[4],
+                      "client_event_time": "2026-01-01T00:00:00.123456+02:00"},
+        purchase={"product_id": "gems", "price_micros": -1},
+        error={"code": "e", "fatal": True},
+        experiment_ids=["a", "b"],
+        attributes={"a": "b", "c": "d"},
+        connection_type="CONNECTION_TYPE_WIFI",
+        personal={"email": SECRETS[0], "ip_address": SECRETS[1], "player_name": SECRETS[2], "free_text": SECRETS[3]},
+    )  # fmt: skip
+
+
+def kept(ready: Ready) -> list[tuple[str, bytes]]:
+    return sorted((each.player.key.pseudonym, each.data) for each in ready.belongings)
+
+
+def left(ready: Ready) -> list[tuple[str, Message]]:
+    """Keys and events of the records, without the time of arrival."""
+    found = []
+    for record in ready.records:
+        event = GetMessageClass(schema().message).FromString(record["value"][HEADER_BYTES:])
+        event.ClearField("ingest_time")
+        found.append((record["key"], event))
+    return found
+
+
+def assert_the_same(parcel: Parcel) -> bool:
+    """Compare both ways; gives whether the columns took the parcel."""
+    (fast,) = together().prepare([parcel]) if parcel.form.may_be_columns(parcel.written) else [None]
+    slow = singly().prepare(parcel)
+    if fast is None:
+        return False
+    if isinstance(fast, Strangers):
+        assert isinstance(slow, Strangers)
+        assert set(fast.names) == set(slow.names)
+        return True
+    assert isinstance(slow, Ready)
+    assert slow.rejections == []
+    assert left(fast) == left(slow)
+    assert kept(fast) == kept(slow)
+    return True
+
+
+@pytest.mark.parametrize(("content_type", "write"), [(JSON, body_of), (PROTOBUF, protobuf_body)])
+def test_a_good_body_is_taken_as_columns_and_becomes_what_it_becomes_one_by_one(
+    content_type: str, write: Write
+) -> None:
+    events = [a_full_event(player) for player in PLAYERS] + [an_event(gamer_id="bob")] * 3
+
+    assert assert_the_same(parcel_of(write(*events), content_type))
+
+
+@pytest.mark.parametrize(("content_type", "write"), [(JSON, body_of), (PROTOBUF, protobuf_body)])
+def test_nothing_personal_is_left_in_what_columns_become(content_type: str, write: Write) -> None:
+    (ready,) = together().prepare([parcel_of(write(*(a_full_event(player) for player in PLAYERS)), content_type)])
+
+    assert isinstance(ready, Ready)
+    values = b"".join(record["key"].encode() + record["value"] for record in ready.records)
+    assert [secret for secret in SECRETS if secret.encode() in values] == []
+    assert len(ready.belongings) == len(PLAYERS)
+
+
+def test_a_body_with_something_wrong_holds_up_no_other() -> None:
+    assembly = Assembly(singly(), together(), few=2)
+    good, bad = [a_full_event() for _ in range(50)], [a_full_event() for _ in range(50)]
+    bad[3] |= {"event_time": "yesterday"}
+    bad[7] |= {"event_id": "x"}
+    no_message = delimited(message_of(good[0]).SerializeToString(), b"\xff\xff\xff")
+
+    parcels = [
+        parcel_of(body_of(*good), JSON),
+        parcel_of(body_of(*bad), JSON),
+        parcel_of(body_of(*bad, {"no": "event"}), JSON),
+        parcel_of(protobuf_body(*good), PROTOBUF),
+        parcel_of(no_message, PROTOBUF),
+        parcel_of(body_of(a_full_event("somebody new")), JSON),
+    ]
+    first, second, third, fourth, fifth, sixth = assembly.prepare(parcels)
+
+    assert isinstance(first, Ready)
+    assert isinstance(fourth, Ready)
+    assert (len(first.records), len(fourth.records)) == (50, 50)
+    assert isinstance(second, Ready)
+    assert isinstance(third, Ready)
+    assert isinstance(fifth, Ready)
+    wrong = [(3, Reason.WRONG_TYPE), (7, Reason.NO_EVENT_ID)]
+    assert [(each.index, each.reason) for each in second.rejections] == wrong
+    assert [(each.index, each.reason) for each in third.rejections] == [*wrong, (50, Reason.UNKNOWN_FIELD)]
+    assert [(each.index, each.reason) for each in fifth.rejections] == [(1, Reason.MALFORMED)]
+    assert sixth == Strangers(["somebody new"])
+
+
+def test_events_of_several_games_go_through_together() -> None:
+    form = admission().form(JSON)
+    theirs, other = admission().game(GAME), admission().game("bingo_harbor")
+    written = form.split(body_of(*(an_event(gamer_id="ann") for _ in range(30))), 100)
+    foreign = form.split(body_of(*(an_event(gamer_id="ann", game_name="Bingo Harbor") for _ in range(30))), 100)
+
+    taken, wrong, stranger = Assembly(singly(), together(), few=2).prepare(
+        [Parcel(theirs, form, written), Parcel(theirs, form, foreign), Parcel(other, form, written)]
+    )
+
+    assert isinstance(taken, Ready)
+    assert isinstance(wrong, Ready)
+    assert {event.game_name for _, event in left(taken)} == {"Archery Duel"}  # type: ignore[attr-defined]
+    assert {each.reason for each in wrong.rejections} == {Reason.OTHER_GAME}
+    assert isinstance(stranger, Strangers)
+
+
+WORDS = st.one_of(st.text(max_size=8), st.sampled_from(["", "Archery Duel", "Bingo Harbor", "\0", "ä", "1", *PLAYERS]))
+TIMES = st.one_of(
+    st.sampled_from([
+        "2026-01-01T00:00:00Z", "2026-01-01", "2026-01-01T00:00:00", "1969-12-31T23:59:59.9999999Z",
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00+00:00", "2026-01-01 00:00Z", "20260101T000000Z", "2026-01-01T00:00:00+23:60", "",
+        "2026-01-01T00:00:00.123456789Z", "2262-04-11T23:47:16.854775807Z", "2262-04-12T00:00:00Z", "1677-01-01T00:00Z",
+    ]),
+    st.integers(0, 2**31).map(lambda each: datetime.fromtimestamp(each, UTC).isoformat()),
+)  # fmt: skip
+NUMBERS = st.one_of(
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([0, -1, 2**31, 2**31 - 1, -(2**31), 2**63, 3.0]),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+ANYTHING: st.SearchStrategy[object] = st.one_of(
+    WORDS, TIMES, NUMBERS, st.booleans(), st.none(), st.just([]), st.just({}), st.just(["a", None]),
+    st.just({"a": None}),     st.just({"a": "b"}),
+    st.sampled_from(["CONNECTION_TYPE_WIFI", "CONNECTION_TYPE_NONE", str(uuid.uuid4())]),
+)  # fmt: skip
+FIELDS = [field.name for field in submitted().fields]
+INNER = {
+    field.name: [inner.name for inner in field.message_type.fields]
+    for field in submitted().fields
+    if field.message_type is not None and not field.is_repeated and "Timestamp" not in field.message_type.name
+}
+
+
+@st.composite
+def spoiled_events(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Good events of which some have another value somewhere."""
+    events = [copy.deepcopy(a_full_event(draw(st.sampled_from(PLAYERS)))) for _ in range(draw(st.integers(1, 4)))]
+    for event in events:
+        for _ in range(draw(st.integers(0, 2))):
+            name = draw(st.sampled_from([*FIELDS, "unknown"]))
+            if name in INNER and draw(st.booleans()):
+                event[name] = event.get(name) if isinstance(event.get(name), dict) else {}
+                event[name][draw(st.sampled_from([*INNER[name], "unknown"]))] = draw(ANYTHING)
+            elif draw(st.booleans()):
+                event.pop(name, None)
+            else:
+                event[name] = draw(ANYTHING)
+    return events
+
+
+@settings(max_examples=150, deadline=timedelta(seconds=5))
+@given(spoiled_events())
+def test_whatever_json_says_columns_take_only_what_is_taken_one_by_one(events: Sequence[dict[str, Any]]) -> None:
+    body = json.dumps({"events": events}).encode()
+
+    assert_the_same(parcel_of(body, JSON))
+
+
+# A text that is empty, a field that the contract lacks, and two of another wire type.
+CHANGES = (b"\x0a\x00", b"\xfa\x7d\x00", b"\x58\x01", b"\x18\x05")
+
+
+@st.composite
+def spoiled_messages(draw: st.DrawFn) -> list[bytes]:
+    """Good messages, some of them with bytes changed, put in, or put behind."""
+    messages = [
+        message_of(a_full_event(draw(st.sampled_from(PLAYERS)))).SerializeToString(deterministic=True)
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+    return [_spoiled(draw, message) for message in messages]
+
+
+def _spoiled(draw: st.DrawFn, message: bytes) -> bytes:
+    for _ in range(draw(st.integers(0, 2))):
+        place = draw(st.integers(0, len(message)))
+        some = draw(st.one_of(st.binary(max_size=4), st.sampled_from(CHANGES)))
+        message = draw(
+            st.sampled_from(
+                [
+                    message[:place],
+                    message[:place] + some + message[place + len(some) :],
+                    message[:place] + some + message[place:],
+                    message + some,
+                    message + message,
+                ]
+            )
+        )
+    return message
+
+
+@settings(max_examples=150, deadline=timedelta(seconds=5))
+@given(spoiled_messages())
+def test_whatever_bytes_come_columns_take_only_what_is_taken_one_by_one(messages: Sequence[bytes]) -> None:
+    try:
+        parcel = parcel_of(delimited(*messages), PROTOBUF)
+    except RefusedError:  # one of them has become too long for its length
+        return
+
+    assert_the_same(parcel)

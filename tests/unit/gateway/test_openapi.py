@@ -1,0 +1,41 @@
+"""The OpenAPI document says what the contract says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+from google.protobuf.descriptor import Descriptor
+
+from gamelake.wire.event_schemas import load_schema
+from services.gateway.rejections import Reason
+from tools.embedded.service import REPOSITORY
+
+DOCUMENT = yaml.safe_load((REPOSITORY / "services/gateway/pages/openapi.yaml").read_text())
+SCHEMAS: Mapping[str, Any] = DOCUMENT["components"]["schemas"]
+EVENT = load_schema(REPOSITORY / "contracts/submitted/v3", 3).message
+NAMES = {"GameEvent": "Event"}
+
+
+def described(message: Descriptor) -> Mapping[str, Any]:
+    """What the document says of a message."""
+    found: Mapping[str, Any] = SCHEMAS[NAMES.get(message.name, message.name)]
+    return found
+
+
+@pytest.mark.parametrize("name", ["GameEvent", "EventParams", "Purchase", "ErrorReport", "PersonalData"])
+def test_each_message_of_the_contract_is_described_field_by_field(name: str) -> None:
+    message = EVENT.file.message_types_by_name[name]
+
+    assert described(message)["additionalProperties"] is False
+    assert list(described(message)["properties"]) == [field.name for field in message.fields]
+
+
+def test_an_enumeration_has_the_contracts_names() -> None:
+    connection = EVENT.file.enum_types_by_name["ConnectionType"]
+
+    assert described(EVENT)["properties"]["connection_type"]["enum"] == [value.name for value in connection.values]
+
+
+def test_the_reasons_of_a_rejection_are_those_that_are_given() -> None:
+    assert SCHEMAS["Rejection"]["properties"]["reason"]["enum"] == [reason.value for reason in Reason]

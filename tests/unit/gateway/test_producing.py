@@ -1,0 +1,123 @@
+"""What Kafka's client says of records becomes the answer to their request, and nothing else does."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gamelake.kafka import KafkaAccess
+from services.gateway import producing
+from services.gateway.errors import NotTakenError
+from services.gateway.producing import Limits, Outbox, Record
+
+LIMITS = Limits(records=10, bytes=10_000, patience=timedelta(seconds=5))
+FAILURE = object()
+
+
+class FakeProducer:
+    """Kafka's client: takes so many records of a batch, and answers when it is told to."""
+
+    def __init__(self, _settings: dict[str, Any]) -> None:
+        self.takes = 1000
+        self.waiting: list[Callable[[object, object], None]] = []
+        self.answers: list[object] = []
+        made.append(self)
+
+    def produce_batch(self, _topic: str, batch: list[Any], on_delivery: Callable[[object, object], None]) -> int:
+        """See confluent_kafka."""
+        taken = min(self.takes, len(batch))
+        self.waiting += [on_delivery] * taken
+        return taken
+
+    def poll(self, _seconds: float) -> int:
+        """See confluent_kafka."""
+        answers, self.answers = self.answers, []
+        for answer in answers:
+            self.waiting.pop(0)(answer, None)
+        return len(answers)
+
+
+made: list[FakeProducer] = []
+
+
+@pytest.fixture
+def outbox(monkeypatch: pytest.MonkeyPatch) -> Outbox:
+    monkeypatch.setattr(producing, "Producer", FakeProducer)
+    made.clear()
+    return Outbox(KafkaAccess.of("nowhere:9092", ""), "events", LIMITS)
+
+
+def records(count: int) -> list[Record]:
+    return [{"key": "k", "value": b"v"} for _ in range(count)]
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(test, timeout=10))
+
+
+async def is_done(sent: "asyncio.Future[None]") -> bool:
+    """Whether a request has its answer, after the client was looked at a few times."""
+    await asyncio.wait([sent], timeout=0.02)
+    return sent.done()
+
+
+def test_a_request_is_confirmed_with_the_last_of_its_records_and_not_before(outbox: Outbox) -> None:
+    async def test() -> None:
+        sent = asyncio.ensure_future(outbox.send(records(3)))
+        made[0].answers = [None, None]
+        assert not await is_done(sent)
+        assert outbox.waiting_records == 3
+        made[0].answers = [None]
+        await sent
+        assert outbox.waiting_records == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize("answers", [[FAILURE, None, None], [None, FAILURE, None], [None, None, FAILURE]])
+def test_one_record_that_kafka_does_not_confirm_fails_its_request_and_no_other(
+    outbox: Outbox, answers: list[object]
+) -> None:
+    async def test() -> None:
+        first, second = asyncio.ensure_future(outbox.send(records(3))), asyncio.ensure_future(outbox.send(records(1)))
+        await asyncio.sleep(0)
+        made[0].answers = [*answers, None]
+        with pytest.raises(NotTakenError):
+            await first
+        await second
+
+    run(test())
+
+
+def test_records_that_the_queue_did_not_take_fail_the_request_once_the_others_are_answered(outbox: Outbox) -> None:
+    async def test() -> None:
+        made[0].takes = 2
+        sent = asyncio.ensure_future(outbox.send(records(3)))
+        assert not await is_done(sent)
+        made[0].answers = [None, None]
+        with pytest.raises(NotTakenError):
+            await sent
+        made[0].takes = 0
+        with pytest.raises(NotTakenError):
+            await outbox.send(records(1))
+        assert outbox.waiting_records == 0
+
+    run(test())
+
+
+def test_what_waits_counts_until_kafka_has_answered_even_when_its_sender_has_gone(outbox: Outbox) -> None:
+    async def test() -> None:
+        sent = asyncio.ensure_future(outbox.send(records(8)))
+        await asyncio.sleep(0)
+        sent.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sent
+        with pytest.raises(NotTakenError):
+            outbox.send(records(3))
+        made[0].answers = [None] * 8
+        await asyncio.sleep(0.02)
+        assert outbox.waiting_records == 0
+
+    run(test())

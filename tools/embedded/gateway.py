@@ -1,0 +1,124 @@
+"""The ingest service as a child process, with keys and a vault of its own in its directory."""
+
+import base64
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from types import MappingProxyType
+
+from tools.embedded.ports import HOST, accepts_connections, free_port
+from tools.embedded.process import Program
+from tools.embedded.service import REPOSITORY, EmbeddedService
+
+_VAULT_KEY_BYTES = 32
+_SECRET_BYTES = 32
+_OWNER_ONLY = 0o600
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backing:
+    """What the gateway stands before."""
+
+    bootstrap_servers: str
+    registry_url: str
+    topic: str
+
+
+class EmbeddedGateway(EmbeddedService):
+    """The gateway on this machine; its vault and the vault's keys outlive the process.
+
+    Args:
+        settings: variables of the service beyond those that this class sets, or instead of them.
+    """
+
+    name = "gateway"
+
+    def __init__(self, directory: Path, backing: Backing, settings: Mapping[str, str] = _NONE) -> None:
+        super().__init__(directory)
+        self._backing = backing
+        self._settings = settings
+        self.port = free_port()
+
+    @property
+    def url(self) -> str:
+        """Where games send to."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def keys_file(self) -> Path:
+        """The games' keys, which must be there before the service starts."""
+        return self.directory / "keys.yaml"
+
+    @property
+    def vault_file(self) -> Path:
+        """Personal data, sealed."""
+        return self.directory / "vault.db"
+
+    @property
+    def vault_keys_file(self) -> Path:
+        """Without it nobody can read the vault."""
+        return self.directory / "vault-keys.yaml"
+
+    def make_keys(self, games: Iterable[str], events_per_second: int) -> None:
+        """Give each game a new key, whose id is the game's name; the old ones are good no more."""
+        keys = [
+            {"id": game, "game": game, "secrets": [secrets.token_urlsafe(_SECRET_BYTES)], "rate": events_per_second}
+            for game in games
+        ]
+        self.directory.mkdir(parents=True, exist_ok=True)
+        _write_secret(self.keys_file, json.dumps({"keys": keys}, indent=1))  # JSON is YAML
+
+    def program(self) -> Program:
+        """Make the vault's keys when there are none, and name the service."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not self.vault_keys_file.exists():
+            index, first = (base64.b64encode(os.urandom(_VAULT_KEY_BYTES)).decode() for _ in range(2))
+            _write_secret(self.vault_keys_file, f"index: {index}\ncurrent: first\nkeys: {{first: {first}}}\n")
+        return Program(
+            name=self.name,
+            command=(sys.executable, "-m", "services.gateway"),
+            log_file=self.directory / "ingest.log",
+            environment={**self._environment(), **self._settings},
+        )
+
+    def is_healthy(self) -> bool:
+        """Whether the service answers; whether Kafka does is another question."""
+        return accepts_connections(self.port) and self.page("/healthz") is not None
+
+    def page(self, path: str) -> bytes | None:
+        """A page of the service, None if it gives none."""
+        connection = HTTPConnection(HOST, self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read()
+        except (OSError, HTTPException):
+            return None
+        finally:
+            connection.close()
+        return body if answer.status == 200 else None  # noqa: PLR2004 - HTTP's word for yes
+
+    def _environment(self) -> Mapping[str, str]:
+        already = os.environ.get("PYTHONPATH")
+        return {
+            "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *([already] if already else [])]),
+            "GAMELAKE_BOOTSTRAP_SERVERS": self._backing.bootstrap_servers,
+            "GAMELAKE_REGISTRY_URL": self._backing.registry_url,
+            "GAMELAKE_TOPIC": self._backing.topic,
+            "GAMELAKE_VAULT": str(self.vault_file),
+            "GAMELAKE_VAULT_KEYS_FILE": str(self.vault_keys_file),
+            "INGEST_HOST": HOST,
+            "INGEST_PORT": str(self.port),
+            "INGEST_KEYS_FILE": str(self.keys_file),
+        }
+
+
+def _write_secret(file: Path, text: str) -> None:
+    file.touch(_OWNER_ONLY)
+    file.write_text(text)
