@@ -9,22 +9,28 @@ from gamelake.telemetry.harmless import harmless
 from gamelake.telemetry.metrics import Definition, Kind
 
 TAKEN, SUPERSEDED, DEAD_LETTER = "taken", "superseded", "dead_letter"
-REPEATED, REMOVED, ELSEWHERE, NO_OBJECT = "repeated", "removed", "elsewhere", "no_object"
+# By their keys in a manifest, which stay as they are; the label says it in the words of the setting.
+_REASONS = {
+    "repeated": "repeated",
+    "removed": "removed",
+    "elsewhere": "outside_prefix",
+    "no_object": "no_object",
+}
 
 
 class FilesMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
     FILES = Definition(
-        "gamelake_files_named_total",
+        "gamelake_files_processed_total",
         Kind.COUNTER,
         ("query", "outcome"),
         "Files that were named, by what became of them",
     )
     PASSED_OVER = Definition(
-        "gamelake_files_notifications_passed_over_total",
+        "gamelake_files_notifications_ignored_total",
         Kind.COUNTER,
-        ("query", "why"),
+        ("query", "reason"),
         "Notifications that led to no file to read",
     )
     BYTES = Definition("gamelake_files_bytes_total", Kind.COUNTER, ("query",), "Size of the files that were named")
@@ -43,8 +49,8 @@ class FilesTelemetry:
         # A series that is there from the start has a rate at its first event.
         for outcome in (TAKEN, SUPERSEDED, DEAD_LETTER):
             self._files.labels(query, outcome)
-        for why in (REPEATED, REMOVED, ELSEWHERE, NO_OBJECT):
-            self._passed_over.labels(query, why)
+        for reason in _REASONS.values():
+            self._passed_over.labels(query, reason)
 
     @harmless
     def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
@@ -54,8 +60,8 @@ class FilesTelemetry:
             return
         for outcome, count in manifest.files.objects.items():
             self._files.labels(self._query, outcome).inc(count)
-        for why, count in manifest.files.passed_over.items():
-            self._passed_over.labels(self._query, why).inc(count)
+        for key, count in manifest.files.passed_over.items():
+            self._passed_over.labels(self._query, _REASONS.get(key, key)).inc(count)
         self._bytes.inc(manifest.files.bytes)
         self._records.inc(manifest.files.records)
 

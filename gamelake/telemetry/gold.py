@@ -23,9 +23,9 @@ class GoldMetric(Enum):
     ROWS = Definition(
         "gamelake_gold_rows_written_total", Kind.COUNTER, ("table",), "Rows that were written to a gold table"
     )
-    ROUND_SECONDS = Definition("gamelake_gold_round_seconds", Kind.HISTOGRAM, (), "How long a round took")
+    ROUND_SECONDS = Definition("gamelake_gold_run_seconds", Kind.HISTOGRAM, (), "How long a round took")
     LAST_ROUND = Definition(
-        "gamelake_gold_last_round_timestamp_seconds", Kind.GAUGE, (), "When the job last did, or needed not do, a round"
+        "gamelake_gold_last_run_timestamp_seconds", Kind.GAUGE, (), "When the job last did, or needed not do, a round"
     )
     REFRESHED = Definition(
         "gamelake_gold_table_refreshed_timestamp_seconds",

@@ -114,7 +114,7 @@ class KpiTelemetry:
     @harmless
     def folded(self, late: Mapping[str, int], seconds: float) -> None:
         """The tables have a batch; `late` are the events that came too late with it, by game."""
-        self._seconds.labels(self._query, "fold").observe(seconds)
+        self._seconds.labels(self._query, "merge").observe(seconds)
         for game, count in late.items():
             self._late.labels(game).inc(count)
 

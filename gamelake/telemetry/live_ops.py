@@ -14,7 +14,7 @@ class LiveOpsMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
     SIGNAL_LASTS = Definition(
-        "gamelake_live_ops_signal_lasts", Kind.GAUGE, ("query", "game", "kind"), "1 while a signal about a game lasts"
+        "gamelake_live_ops_signal_active", Kind.GAUGE, ("query", "game", "kind"), "1 while a signal about a game lasts"
     )
     OBSERVED = Definition(
         "gamelake_live_ops_observed_ratio",
@@ -23,7 +23,7 @@ class LiveOpsMetric(Enum):
         "What a game had in the last five minutes that were judged, as a part of what is expected",
     )
     JUDGED = Definition(
-        "gamelake_live_ops_judged_timestamp_seconds",
+        "gamelake_live_ops_evaluated_timestamp_seconds",
         Kind.GAUGE,
         ("query",),
         "End of the newest minute that was judged, by the events' clocks",

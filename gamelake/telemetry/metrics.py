@@ -56,7 +56,7 @@ class Metric(Enum):
         "When the query last started, finished a batch, or told that it waits for records",
     )
     LAST_LOOK = Definition(
-        "gamelake_stream_last_look_timestamp_seconds",
+        "gamelake_stream_last_poll_timestamp_seconds",
         Kind.GAUGE,
         ("query",),
         "When Kafka last told how far the topic goes",
@@ -110,7 +110,7 @@ class Metric(Enum):
         "Records of committed batches whose event silver had already",
     )
     JUDGED = Definition(
-        "gamelake_quality_rows_judged_total",
+        "gamelake_quality_rows_evaluated_total",
         Kind.COUNTER,
         ("query", "game"),
         "Rows of committed batches that rules have judged",
@@ -122,7 +122,7 @@ class Metric(Enum):
         "Rows of committed batches that broke a rule",
     )
     UNJUDGED = Definition(
-        "gamelake_quality_rows_unjudged_total",
+        "gamelake_quality_rows_unevaluated_total",
         Kind.COUNTER,
         ("query", "game", "rule"),
         "Rows of committed batches that a rule could not judge, by the types of their columns",
@@ -140,7 +140,7 @@ class Metric(Enum):
         "Since when batches are judged by the set of rules with this fingerprint",
     )
     RULES_REFUSED = Definition(
-        "gamelake_quality_rules_refused",
+        "gamelake_quality_rules_rejected",
         Kind.GAUGE,
         ("query",),
         "1 while the files of the rules say something else than what is in force, as they are broken",

@@ -20,39 +20,100 @@ class UpkeepMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
     LAST_SUCCESS = Definition(
-        "gamelake_upkeep_round_last_success_timestamp_seconds",
+        "gamelake_maintenance_task_last_success_timestamp_seconds",
         Kind.GAUGE,
-        ("round",),
-        "When a round last ended well, or was first known of",
+        ("task",),
+        "Last successful run of a task, or when the schedule first listed it",
     )
-    NEXT = Definition("gamelake_upkeep_round_next_timestamp_seconds", Kind.GAUGE, ("round",), "When a round runs next")
-    INTERVAL = Definition("gamelake_upkeep_round_interval_seconds", Kind.GAUGE, ("round",), "From one turn to the next")
-    SECONDS = Definition("gamelake_upkeep_round_seconds", Kind.GAUGE, ("round",), "How long the last run took")
+    NEXT = Definition(
+        "gamelake_maintenance_task_next_run_timestamp_seconds",
+        Kind.GAUGE,
+        ("task",),
+        "Next run of a task",
+    )
+    INTERVAL = Definition(
+        "gamelake_maintenance_task_interval_seconds",
+        Kind.GAUGE,
+        ("task",),
+        "Time between two scheduled runs of a task",
+    )
+    SECONDS = Definition(
+        "gamelake_maintenance_task_last_run_seconds",
+        Kind.GAUGE,
+        ("task",),
+        "Duration of the last run of a task",
+    )
     FAILURES = Definition(
-        "gamelake_upkeep_round_failures", Kind.GAUGE, ("round",), "Runs in a row that did not end well"
+        "gamelake_maintenance_task_consecutive_failures",
+        Kind.GAUGE,
+        ("task",),
+        "Failed runs of a task since its last success",
     )
-    RUNS = Definition("gamelake_upkeep_runs_total", Kind.COUNTER, ("round", "outcome"), "Runs that have ended")
+    RUNS = Definition(
+        "gamelake_maintenance_runs_total",
+        Kind.COUNTER,
+        ("task", "outcome"),
+        "Runs that have ended",
+    )
     PACKED_FILES = Definition(
-        "gamelake_upkeep_packed_files_total", Kind.COUNTER, ("round",), "Files that became fewer and larger ones"
+        "gamelake_maintenance_compacted_files_total",
+        Kind.COUNTER,
+        ("task",),
+        "Files that were replaced by fewer, larger ones",
     )
-    PACKED_BYTES = Definition("gamelake_upkeep_packed_bytes_total", Kind.COUNTER, ("round",), "What those took before")
-    FREED_FILES = Definition("gamelake_upkeep_freed_files_total", Kind.COUNTER, ("round",), "Files that were deleted")
-    FREED_BYTES = Definition("gamelake_upkeep_freed_bytes_total", Kind.COUNTER, ("round",), "What those took")
+    PACKED_BYTES = Definition(
+        "gamelake_maintenance_compacted_bytes_total",
+        Kind.COUNTER,
+        ("task",),
+        "Size of the files that compaction replaced",
+    )
+    FREED_FILES = Definition(
+        "gamelake_maintenance_deleted_files_total",
+        Kind.COUNTER,
+        ("task",),
+        "Files that were deleted",
+    )
+    FREED_BYTES = Definition(
+        "gamelake_maintenance_deleted_bytes_total",
+        Kind.COUNTER,
+        ("task",),
+        "Size of the files that were deleted",
+    )
     WAITING_FILES = Definition(
-        "gamelake_upkeep_table_waiting_files", Kind.GAUGE, ("table",), "Small files that the next round packs"
+        "gamelake_maintenance_table_pending_files",
+        Kind.GAUGE,
+        ("table",),
+        "Small files that the next daily run compacts",
     )
-    WAITING_BYTES = Definition("gamelake_upkeep_table_waiting_bytes", Kind.GAUGE, ("table",), "What those take")
+    WAITING_BYTES = Definition(
+        "gamelake_maintenance_table_pending_bytes",
+        Kind.GAUGE,
+        ("table",),
+        "Size of the small files that the next daily run compacts",
+    )
     LEFT_FILES = Definition(
-        "gamelake_upkeep_table_left_files", Kind.GAUGE, ("table",), "Files that only a round with Spark could pack"
+        "gamelake_maintenance_table_skipped_files",
+        Kind.GAUGE,
+        ("table",),
+        "Small files that only a run with Spark can compact",
     )
     RETENTION = Definition(
-        "gamelake_upkeep_retention_seconds", Kind.GAUGE, ("span",), "For how long something is kept, or promised"
+        "gamelake_maintenance_retention_seconds",
+        Kind.GAUGE,
+        ("span",),
+        "How long data is kept, or promised",
     )
     FITS = Definition(
-        "gamelake_upkeep_retention_fits", Kind.GAUGE, ("longer", "shorter"), "1 where one span is as long as another"
+        "gamelake_maintenance_retention_sufficient",
+        Kind.GAUGE,
+        ("longer", "shorter"),
+        "1 where a retention is as long as another that depends on it",
     )
     LAST_LOOK = Definition(
-        "gamelake_upkeep_last_look_timestamp_seconds", Kind.GAUGE, (), "When the tables were last looked at"
+        "gamelake_maintenance_last_measurement_timestamp_seconds",
+        Kind.GAUGE,
+        (),
+        "When all tables were last measured",
     )
 
 

@@ -38,11 +38,11 @@ class CatalogMetrics(Collector):
         self._registered = Gauge(
             "gamelake_catalog_registered_tables", "Tables of the lakehouse that Trino knows", registry=registry
         )
-        self._rounds = Counter("gamelake_catalog_rounds", "Rounds done", ["outcome"], registry=registry)
+        self._rounds = Counter("gamelake_catalog_runs", "Rounds done", ["outcome"], registry=registry)
         for outcome in RoundOutcome:
             self._rounds.labels(outcome)
         self._last_round = Gauge(
-            "gamelake_catalog_last_round_timestamp_seconds", "When the last round ended well", registry=registry
+            "gamelake_catalog_last_run_timestamp_seconds", "When the last round ended well", registry=registry
         )
         registry.register(self)
 

@@ -21,7 +21,7 @@ _throttled = Counter(
     "gamelake_ingest_events_throttled", "Events of requests that were over their game's rate.", ["game"]
 )
 _looked_after = Counter(
-    "gamelake_ingest_players_looked_after", "What support did about players, by game.", ["game", "action"]
+    "gamelake_ingest_player_requests", "What support did about players, by game.", ["game", "action"]
 )
 _bytes = Counter("gamelake_ingest_body_bytes", "Bytes of bodies as they were sent.")
 _seconds = Histogram("gamelake_ingest_request_seconds", "From a request's headers to its answer.", buckets=_SECONDS)
@@ -36,15 +36,15 @@ _vault_failures = Counter("gamelake_ingest_vault_failures", "Requests that the v
 # Of all processes the one that has asked last: they ask the same vault.
 _vault_up = Gauge("gamelake_ingest_vault_up", "Whether the vault answers.", multiprocess_mode="mostrecent")
 _vault_seconds = Gauge(
-    "gamelake_ingest_vault_answer_seconds", "How long the vault's last answer took.", multiprocess_mode="mostrecent"
+    "gamelake_ingest_vault_response_seconds", "How long the vault's last answer took.", multiprocess_mode="mostrecent"
 )
 
 
 class Action(StrEnum):
     """What support does about a player."""
 
-    FORGOTTEN = "forgotten"
-    HANDED_OUT = "handed_out"
+    ERASED = "erased"
+    EXPORTED = "exported"
 
 
 def begin(games: Iterable[str], most_waiting: int) -> None:

@@ -73,13 +73,13 @@ class SupportEndpoint:
         erasure = self.vault.forget(stored.token, key.id)
         if erasure is None:
             raise NoSuchPlayerError("there is no such player")
-        metrics.count_looked_after(key.game, metrics.Action.FORGOTTEN)
+        metrics.count_looked_after(key.game, metrics.Action.ERASED)
         log.info("a player of %s was forgotten: erasure %d, by the key %s", key.game, erasure.number, key.id)
         return Answer(HTTPStatus.NO_CONTENT, [(PSEUDONYM_HEADER, erasure.pseudonym)], b"")
 
     def _export(self, key: GameKey, player: str) -> Answer:
         export = personal_data(self.vault, self.keyring.now, self._player(key, player), self.event)
-        metrics.count_looked_after(key.game, metrics.Action.HANDED_OUT)
+        metrics.count_looked_after(key.game, metrics.Action.EXPORTED)
         log.info("a player of %s was handed out, by the key %s", key.game, key.id)
         return page("application/json", msgspec.json.encode(export))
 

@@ -23,7 +23,7 @@ from tools.embedded.ports import free_port
 QUERY = {"query": "ingest_events"}
 LATE = a_rule("late", "event_id = 'never'", severity="warn")
 # Told only once a rule has dropped a row, or could not judge a column's type: the unit tests have both.
-NOT_TOLD_HERE = {"gamelake_quality_rows_dropped_total", "gamelake_quality_rows_unjudged_total"}
+NOT_TOLD_HERE = {"gamelake_quality_rows_dropped_total", "gamelake_quality_rows_unevaluated_total"}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.stack.platform import ROOT, Stack
 from tests.stack.prometheus import Prometheus
 
 QUERY = "ingest_events"
-ALERTS = ("StreamQueryDown", "FrontDoorDown")
+ALERTS = ("StreamQueryDown", "GatewayDown")
 # A scrape at 5 s, an evaluation at 15 s and the rule's own minute.
 FIRES_WITHIN_SECONDS = 120
 # The driver's start, a scrape, an evaluation, and what the rule keeps on for.
@@ -66,7 +66,7 @@ def test_a_query_and_a_gateway_that_are_stopped_are_told_and_so_is_their_return(
     """Both at once: each takes minutes."""
     prometheus, file = Prometheus.of_the_stack(), AlertFile(stack)
     # Of one process both queries are told, those of both ways in.
-    fires = 'count by (alertname) (ALERTS{alertname=~"StreamQueryDown|FrontDoorDown", alertstate="firing"})'
+    fires = 'count by (alertname) (ALERTS{alertname=~"StreamQueryDown|GatewayDown", alertstate="firing"})'
     stack.await_health("ingest-events")
     stack.await_health("ingest")
     eventually(lambda: not prometheus.values(fires), timeout=ENDS_WITHIN_SECONDS)

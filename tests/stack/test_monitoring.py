@@ -50,7 +50,7 @@ MAY_BE_EMPTY = {
 NOT_TOLD_HERE = {
     "gamelake_kpi_retention_ratio": "players of the day before",
     "gamelake_live_ops_observed_ratio": "an hour of events, from which the next is expected",
-    "gamelake_quality_rows_unjudged_total": "a column of a type that a rule can't judge",
+    "gamelake_quality_rows_unevaluated_total": "a column of a type that a rule can't judge",
     "gamelake_quality_rows_dropped_total": "a rule that drops rows, of which there is none",
 }
 

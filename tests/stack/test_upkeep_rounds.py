@@ -71,8 +71,8 @@ def test_a_round_that_is_asked_for_packs_on_the_object_store_and_prometheus_sees
     assert len(open_table(stack.lakehouse, crumbs).file_uris()) == 1
     assert ids_in(stack, crumbs) == before
     prometheus = Prometheus.of_the_stack()
-    success = f'gamelake_upkeep_round_last_success_timestamp_seconds{{round="{ROUND}"}}'
-    packed = f'gamelake_upkeep_packed_files_total{{round="{ROUND}"}}'
+    success = f'gamelake_maintenance_task_last_success_timestamp_seconds{{task="{ROUND}"}}'
+    packed = f'gamelake_maintenance_compacted_files_total{{task="{ROUND}"}}'
     eventually(lambda: any(value > asked_at for value in prometheus.values(success)), timeout=SHOWN_SECONDS)
     eventually(lambda: any(value >= FILES for value in prometheus.values(packed)), timeout=SHOWN_SECONDS)
 
@@ -82,7 +82,7 @@ def test_the_job_knows_what_kafka_keeps_and_that_it_fits(stack: Stack) -> None:
     prometheus = Prometheus.of_the_stack()
 
     eventually(
-        lambda: prometheus.values('gamelake_upkeep_retention_seconds{span="kafka"}') == [168 * 3_600.0],
+        lambda: prometheus.values('gamelake_maintenance_retention_seconds{span="kafka"}') == [168 * 3_600.0],
         timeout=SHOWN_SECONDS,
     )
-    assert set(prometheus.values("gamelake_upkeep_retention_fits")) == {1.0}
+    assert set(prometheus.values("gamelake_maintenance_retention_sufficient")) == {1.0}

@@ -20,6 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DECLARED = yaml.safe_load((REPOSITORY / "monitoring" / "metrics.yaml").read_text(encoding="utf-8"))
 PAGE = (REPOSITORY / "docs" / "monitoring.md").read_text(encoding="utf-8")
 METRICS: list[dict[str, Any]] = DECLARED["metrics"]
+SOURCES = {"ingest-events", "catalog", "files", "gold", "kpis", "ingest", "live-ops", "maintenance"}
 UNITS = {
     "seconds",
     "offsets",
@@ -28,7 +29,7 @@ UNITS = {
     "files",
     "bytes",
     "failures",
-    "rounds",
+    "runs",
     "tables",
     "requests",
     "events",
@@ -85,7 +86,7 @@ def test_the_metrics_of_live_operations_are_the_declared_ones_and_the_reverse() 
 def test_the_metrics_of_upkeep_are_the_declared_ones_and_the_reverse() -> None:
     in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in UpkeepMetric}
 
-    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "upkeep"}
+    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "maintenance"}
 
     assert in_code == declared
 
@@ -107,7 +108,16 @@ def test_every_metric_is_declared_once_and_with_all_that_belongs_to_it() -> None
     assert len(names) == len(set(names))
     for each in METRICS:
         assert each.keys() - {"estimate"} == {"name", "type", "unit", "labels", "source", "meaning"}
-        assert each["source"] in ("ingest-events", "catalog", "files", "gold", "kpis", "ingest", "live-ops", "upkeep")
+        assert each["source"] in (
+            "ingest-events",
+            "catalog",
+            "files",
+            "gold",
+            "kpis",
+            "ingest",
+            "live-ops",
+            "maintenance",
+        )
         assert each["unit"] in UNITS
         assert each["meaning"].strip()
 

@@ -233,7 +233,7 @@ _WHERE_NEXT = Row(
                     "{{query}} moved",
                 ),
                 Ask(
-                    'time() - (max by (query) (gamelake_stream_last_look_timestamp_seconds{query=~"$query"}) > 0)',
+                    'time() - (max by (query) (gamelake_stream_last_poll_timestamp_seconds{query=~"$query"}) > 0)',
                     "{{query}} asked Kafka",
                 ),
             ),

@@ -9,7 +9,7 @@ _QUERY = 'query="live_ops"'
 
 
 def _lasts(kind: str) -> str:
-    return f'sum(max by (game) (gamelake_live_ops_signal_lasts{{kind="{kind}", game=~"$game"}}))'
+    return f'sum(max by (game) (gamelake_live_ops_signal_active{{kind="{kind}", game=~"$game"}}))'
 
 
 def _observed(measure: str) -> str:
@@ -26,18 +26,18 @@ _SIGNALS = Row(
     "Which signals last?",
     (
         _signals("Silent", "silent", "Games from which nothing comes: see the runbook LiveOpsGameSilent."),
-        _signals("Events fall", "events_fall", "Games with far too few events: see the runbook LiveOpsEventsFall."),
+        _signals("Events fall", "events_fall", "Games with far too few events: see the runbook LiveOpsEventsDrop."),
         _signals(
-            "Bookings fall", "bookings_fall", "Games with far too few purchases: see the runbook LiveOpsBookingsFall."
+            "Bookings fall", "bookings_fall", "Games with far too few purchases: see the runbook LiveOpsBookingsDrop."
         ),
         _signals(
-            "Errors rise", "errors_rise", "Games with a new version that fails: see the runbook LiveOpsErrorsRise."
+            "Errors rise", "errors_rise", "Games with a new version that fails: see the runbook LiveOpsErrorSurge."
         ),
         Figure(
             title="Judged",
             description="How old the newest judged minute is, by the events' clocks; one to three minutes are usual.",
             unit=units.Seconds,
-            asks=(Ask("time() - max(gamelake_live_ops_judged_timestamp_seconds)", "ago"),),
+            asks=(Ask("time() - max(gamelake_live_ops_evaluated_timestamp_seconds)", "ago"),),
             limits=Limits(240, 420),
         ),
         Figure(

@@ -94,7 +94,7 @@ _RULES = Row(
                 Ask(
                     "topk(12, sum by (query, game, rule) (rate(gamelake_quality_rows_broken_total"
                     '{query=~"$query", severity=~"quarantine|drop"}[10m])) / on (query, game) group_left () '
-                    'sum by (query, game) (rate(gamelake_quality_rows_judged_total{query=~"$query"}[10m])) > 0)',
+                    'sum by (query, game) (rate(gamelake_quality_rows_evaluated_total{query=~"$query"}[10m])) > 0)',
                     "{{game}}: {{rule}}",
                 ),
             ),
@@ -105,10 +105,11 @@ _RULES = Row(
             description="Refused: 1 while the files are broken. Not judged, and dropped: rows per second.",
             unit=units.Short,
             asks=(
-                Ask('max by (query) (gamelake_quality_rules_refused{query=~"$query"})', "{{query}} refused"),
+                Ask('max by (query) (gamelake_quality_rules_rejected{query=~"$query"})', "{{query}} rejected"),
                 Ask(
-                    'sum by (rule) (rate(gamelake_quality_rows_unjudged_total{query=~"$query"}[$__rate_interval])) > 0',
-                    "{{rule}} not judged",
+                    "sum by (rule) (rate("
+                    'gamelake_quality_rows_unevaluated_total{query=~"$query"}[$__rate_interval])) > 0',
+                    "{{rule}} not evaluated",
                 ),
                 Ask(
                     'sum by (rule) (rate(gamelake_quality_rows_dropped_total{query=~"$query"}[$__rate_interval])) > 0',
@@ -142,7 +143,7 @@ _ARRIVALS = Row(
             unit=units.Short,
             asks=(
                 Ask(
-                    'sum by (outcome) (increase(gamelake_files_named_total{query=~"$query"}[$__rate_interval]))',
+                    'sum by (outcome) (increase(gamelake_files_processed_total{query=~"$query"}[$__rate_interval]))',
                     "{{outcome}}",
                 ),
             ),
@@ -155,9 +156,9 @@ _ARRIVALS = Row(
             unit=units.Short,
             asks=(
                 Ask(
-                    "sum by (why) (increase(gamelake_files_notifications_passed_over_total"
+                    "sum by (reason) (increase(gamelake_files_notifications_ignored_total"
                     '{query=~"$query"}[$__rate_interval])) > 0',
-                    "{{why}}",
+                    "{{reason}}",
                 ),
             ),
             width=8,

@@ -237,7 +237,7 @@ def test_a_trino_that_is_silent_fails_the_round_and_the_next_one_makes_up_for_it
     scene.trino.is_silent = True
     with pytest.raises(TrinoSilentError):
         rounds.once()
-    assert registry.get_sample_value("gamelake_catalog_rounds_total", {"outcome": "failed"}) == 1
+    assert registry.get_sample_value("gamelake_catalog_runs_total", {"outcome": "failed"}) == 1
 
     scene.trino.is_silent = False
     rounds.once()

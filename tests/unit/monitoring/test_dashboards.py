@@ -15,13 +15,13 @@ from monitoring.grafana.panels import FULL_WIDTH, Ask, Bars, Limits, Panel
 PROVISIONING = GENERATED.parent / "provisioning"
 UIDS = {
     "gamelake-kpis",
-    "gamelake-front-door",
+    "gamelake-gateway",
     "gamelake-lag",
     "gamelake-live-ops",
     "gamelake-pipeline",
     "gamelake-tables",
     "gamelake-services",
-    "gamelake-upkeep",
+    "gamelake-maintenance",
 }
 
 

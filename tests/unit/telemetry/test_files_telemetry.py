@@ -25,9 +25,9 @@ def test_files_are_counted_by_what_became_of_them_from_the_start() -> None:
     figures = Scraped(tuple(text_string_to_metric_families(generate_latest(registry).decode())))
     assert figures.our_names() == declared_names("files")
     found = {
-        outcome: figures.value("gamelake_files_named_total", outcome=outcome)
+        outcome: figures.value("gamelake_files_processed_total", outcome=outcome)
         for outcome in ("taken", "superseded", "dead_letter")
     }
     assert found == {"taken": 6, "superseded": 0, "dead_letter": 2}
-    assert figures.value("gamelake_files_notifications_passed_over_total", why="repeated") == 14
+    assert figures.value("gamelake_files_notifications_ignored_total", reason="repeated") == 14
     assert figures.value("gamelake_files_records_total", query="ingest_files") == 62

@@ -49,4 +49,4 @@ def test_a_job_that_has_nothing_to_do_gives_a_sign_of_life_too(registry: Collect
     GoldTelemetry(registry, Heartbeat(tmp_path / "heartbeat")).is_well()
 
     assert (tmp_path / "heartbeat").exists()
-    assert (registry.get_sample_value("gamelake_gold_last_round_timestamp_seconds") or 0) > 0
+    assert (registry.get_sample_value("gamelake_gold_last_run_timestamp_seconds") or 0) > 0

@@ -21,6 +21,6 @@ def test_what_a_game_had_and_which_signals_last_is_shown_until_it_is_told_otherw
         return registry.get_sample_value(f"gamelake_live_ops_{name}", {"query": "live_ops"} | labels)
 
     assert shown("observed_ratio", **GAME, measure="bookings") == 0.25
-    assert shown("signal_lasts", **GAME, kind="bookings_fall") == 0
-    assert shown("judged_timestamp_seconds") == 1_000
+    assert shown("signal_active", **GAME, kind="bookings_fall") == 0
+    assert shown("evaluated_timestamp_seconds") == 1_000
     assert (shown("states_total"), shown("late_events_total")) == (8, 2)

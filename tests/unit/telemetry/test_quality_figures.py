@@ -21,10 +21,10 @@ def _figures(*batches: Judged) -> Scraped:
 def test_rows_are_counted_by_the_rules_that_they_broke_and_those_of_no_other_rule_are_there() -> None:
     figures = _figures(judged(), judged())
 
-    assert figures.value("gamelake_quality_rows_judged_total", game="archery") == 20
+    assert figures.value("gamelake_quality_rows_evaluated_total", game="archery") == 20
     assert figures.values("gamelake_quality_rows_broken_total") == [2, 2]
     assert figures.value("gamelake_quality_rows_broken_total", game="archery", rule="paid", severity="quarantine") == 2
-    assert figures.value("gamelake_quality_rows_unjudged_total", game="archery", rule="odd") == 2
+    assert figures.value("gamelake_quality_rows_unevaluated_total", game="archery", rule="odd") == 2
     assert figures.value("gamelake_quality_rows_dropped_total", rule="gone") == 2
 
 
@@ -40,6 +40,6 @@ def test_without_rules_none_is_in_force() -> None:
 
 
 def test_rules_that_are_broken_are_told_until_they_are_good_again() -> None:
-    assert _figures().value("gamelake_quality_rules_refused") == 0
-    assert _figures(judged(refused="rules.yaml:3: …")).value("gamelake_quality_rules_refused") == 1
-    assert _figures(judged(refused="rules.yaml:3: …"), judged()).value("gamelake_quality_rules_refused") == 0
+    assert _figures().value("gamelake_quality_rules_rejected") == 0
+    assert _figures(judged(refused="rules.yaml:3: …")).value("gamelake_quality_rules_rejected") == 1
+    assert _figures(judged(refused="rules.yaml:3: …"), judged()).value("gamelake_quality_rules_rejected") == 0

@@ -47,31 +47,31 @@ def test_counters_are_what_all_runs_ever_did_whoever_made_them(
     telemetry.rounds([figures(ok=3, packed=40)])
     telemetry.rounds([figures(ok=5, packed=64)])
 
-    assert registry.get_sample_value("gamelake_upkeep_packed_files_total", {"round": "pack"}) == 64
-    assert registry.get_sample_value("gamelake_upkeep_runs_total", {"round": "pack", "outcome": "ok"}) == 5
+    assert registry.get_sample_value("gamelake_maintenance_compacted_files_total", {"task": "pack"}) == 64
+    assert registry.get_sample_value("gamelake_maintenance_runs_total", {"task": "pack", "outcome": "ok"}) == 5
     # Before its first failure too: a series that is not there has no rate.
-    assert registry.get_sample_value("gamelake_upkeep_runs_total", {"round": "pack", "outcome": "failed"}) == 0
+    assert registry.get_sample_value("gamelake_maintenance_runs_total", {"task": "pack", "outcome": "failed"}) == 0
 
 
 def test_what_is_known_of_a_round_is_shown(registry: CollectorRegistry, telemetry: UpkeepTelemetry) -> None:
     telemetry.rounds([figures(ok=0, packed=0)])
 
     found = {
-        name: registry.get_sample_value(f"gamelake_upkeep_round_{name}", {"round": "pack"})
+        name: registry.get_sample_value(f"gamelake_maintenance_{name}", {"task": "pack"})
         for name in (
-            "last_success_timestamp_seconds",
-            "next_timestamp_seconds",
-            "interval_seconds",
-            "seconds",
-            "failures",
+            "task_last_success_timestamp_seconds",
+            "task_next_run_timestamp_seconds",
+            "task_interval_seconds",
+            "task_last_run_seconds",
+            "task_consecutive_failures",
         )
     }
     assert found == {
-        "last_success_timestamp_seconds": NOON.timestamp(),
-        "next_timestamp_seconds": NOON.timestamp() + 3600,
-        "interval_seconds": 86_400,
-        "seconds": 2.5,
-        "failures": 1,
+        "task_last_success_timestamp_seconds": NOON.timestamp(),
+        "task_next_run_timestamp_seconds": NOON.timestamp() + 3600,
+        "task_interval_seconds": 86_400,
+        "task_last_run_seconds": 2.5,
+        "task_consecutive_failures": 1,
     }
 
 
@@ -79,10 +79,10 @@ def test_a_table_that_is_gone_has_no_figures_any_more(registry: CollectorRegistr
     telemetry.tables([TableFigures("silver/a_events", 12, 3_000, 2), TableFigures("silver/b_events", 1, 1, 0)])
     telemetry.tables([TableFigures("silver/a_events", 0, 0, 2)])
 
-    names = ("waiting_files", "waiting_bytes", "left_files")
-    shown = [registry.get_sample_value(f"gamelake_upkeep_table_{n}", {"table": "silver/a_events"}) for n in names]
+    names = ("pending_files", "pending_bytes", "skipped_files")
+    shown = [registry.get_sample_value(f"gamelake_maintenance_table_{n}", {"table": "silver/a_events"}) for n in names]
     assert shown == [0, 0, 2]
-    assert registry.get_sample_value("gamelake_upkeep_table_waiting_files", {"table": "silver/b_events"}) is None
+    assert registry.get_sample_value("gamelake_maintenance_table_pending_files", {"table": "silver/b_events"}) is None
 
 
 def test_retentions_are_seconds_and_for_ever_is_infinite(
@@ -92,10 +92,16 @@ def test_retentions_are_seconds_and_for_ever_is_infinite(
         {"kafka": timedelta.max, "tables": timedelta(days=14)}, {("kafka", "tables"): True, ("logs", "tables"): False}
     )
 
-    assert registry.get_sample_value("gamelake_upkeep_retention_seconds", {"span": "kafka"}) == math.inf
-    assert registry.get_sample_value("gamelake_upkeep_retention_seconds", {"span": "tables"}) == 14 * 86_400
-    assert registry.get_sample_value("gamelake_upkeep_retention_fits", {"longer": "kafka", "shorter": "tables"}) == 1
-    assert registry.get_sample_value("gamelake_upkeep_retention_fits", {"longer": "logs", "shorter": "tables"}) == 0
+    assert registry.get_sample_value("gamelake_maintenance_retention_seconds", {"span": "kafka"}) == math.inf
+    assert registry.get_sample_value("gamelake_maintenance_retention_seconds", {"span": "tables"}) == 14 * 86_400
+    assert (
+        registry.get_sample_value("gamelake_maintenance_retention_sufficient", {"longer": "kafka", "shorter": "tables"})
+        == 1
+    )
+    assert (
+        registry.get_sample_value("gamelake_maintenance_retention_sufficient", {"longer": "logs", "shorter": "tables"})
+        == 0
+    )
 
 
 def test_a_look_and_a_sign_of_life_are_told(registry: CollectorRegistry, tmp_path: Path) -> None:
@@ -105,7 +111,7 @@ def test_a_look_and_a_sign_of_life_are_told(registry: CollectorRegistry, tmp_pat
     telemetry.looked()
 
     assert (tmp_path / "heartbeat").exists()
-    looked = registry.get_sample_value("gamelake_upkeep_last_look_timestamp_seconds") or 0
+    looked = registry.get_sample_value("gamelake_maintenance_last_measurement_timestamp_seconds") or 0
     assert abs(time.time() - looked) < 60
 
 

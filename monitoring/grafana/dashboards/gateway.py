@@ -9,8 +9,8 @@ _NOW = Row(
     "Does it take what comes?",
     (
         Figure(
-            title="Front door",
-            description="Whether it answers; see the runbook FrontDoorDown.",
+            title="Ingest gateway",
+            description="Whether it answers; see the runbook GatewayDown.",
             unit=units.NoUnit,
             asks=(Ask('max(up{job="ingest"})', "answers"),),
             limits=Limits(1, 0.5),
@@ -28,7 +28,7 @@ _NOW = Row(
         ),
         Figure(
             title="Answered with 503",
-            description="Share of the requests; senders come again. See the runbook FrontDoorNotTaking.",
+            description="Share of the requests; senders come again. See the runbook GatewayUnavailable.",
             unit=units.PercentUnit,
             asks=(
                 Ask(
@@ -42,7 +42,7 @@ _NOW = Row(
         ),
         Figure(
             title="Waiting for Kafka",
-            description="Share of the records that may wait; see the runbook FrontDoorQueueFilling.",
+            description="Share of the records that may wait; see the runbook GatewayQueueFilling.",
             unit=units.PercentUnit,
             asks=(Ask("sum(gamelake_ingest_waiting_records) / sum(gamelake_ingest_waiting_records_limit)", "waiting"),),
             limits=Limits(0.25, 0.5),
@@ -143,7 +143,7 @@ _WITHIN = Row(
             title="The vault's answer",
             description="How long the vault took to say who was forgotten, which it is asked every two seconds.",
             unit=units.Seconds,
-            asks=(Ask("max(gamelake_ingest_vault_answer_seconds)", "answer"),),
+            asks=(Ask("max(gamelake_ingest_vault_response_seconds)", "answer"),),
         ),
         Course(
             title="Requests that the vault failed",
@@ -155,7 +155,7 @@ _WITHIN = Row(
             title="Players looked after",
             description="Whom support had forgotten or handed out through the front door, in an hour.",
             unit=units.Short,
-            asks=(Ask("sum by (action) (increase(gamelake_ingest_players_looked_after_total[1h]))", "{{action}}"),),
+            asks=(Ask("sum by (action) (increase(gamelake_ingest_player_requests_total[1h]))", "{{action}}"),),
         ),
         Course(
             title="Body bytes",
@@ -166,9 +166,9 @@ _WITHIN = Row(
     ),
 )
 
-FRONT_DOOR = Page(
-    uid="gamelake-front-door",
-    title="Front door",
+GATEWAY = Page(
+    uid="gamelake-gateway",
+    title="Ingest gateway",
     description="What games send: what is taken, what is not and why, how fast, and what the front door leans on.",
     variables=(),
     rows=(_NOW, _GAMES, _WITHIN),

@@ -11,42 +11,42 @@ _ALL = Row(
         Figure(
             title="Rounds that fail",
             description="Rounds whose last run did not end well; they are tried again. See the runbook "
-            "UpkeepRoundFailing.",
+            "MaintenanceTaskFailing.",
             unit=units.NoUnit,
-            asks=(Ask("count(gamelake_upkeep_round_failures > 0) or vector(0)", "failing"),),
+            asks=(Ask("count(gamelake_maintenance_task_consecutive_failures > 0) or vector(0)", "failing"),),
             limits=Limits(1, 2),
         ),
         Figure(
             title="Files that wait",
             description="Small files of the chosen tables that the next daily round packs.",
             unit=units.Short,
-            asks=(Ask('sum(gamelake_upkeep_table_waiting_files{table=~"$table"})', "files"),),
+            asks=(Ask('sum(gamelake_maintenance_table_pending_files{table=~"$table"})', "files"),),
         ),
         Figure(
             title="Left for Spark",
             description="Files of the chosen tables that could be fewer, and are too large to be packed without Spark: "
             "docs/operations.md says which command packs them.",
             unit=units.Short,
-            asks=(Ask('sum(gamelake_upkeep_table_left_files{table=~"$table"})', "files"),),
+            asks=(Ask('sum(gamelake_maintenance_table_skipped_files{table=~"$table"})', "files"),),
         ),
         Figure(
             title="Packed in a day",
             description="Files that became fewer and larger ones in the last 24 hours.",
             unit=units.Short,
-            asks=(Ask("sum(increase(gamelake_upkeep_packed_files_total[1d]))", "files"),),
+            asks=(Ask("sum(increase(gamelake_maintenance_compacted_files_total[1d]))", "files"),),
         ),
         Figure(
             title="Freed in a day",
             description="Size of the files that were deleted in the last 24 hours.",
             unit=units.BytesIEC,
-            asks=(Ask("sum(increase(gamelake_upkeep_freed_bytes_total[1d]))", "bytes"),),
+            asks=(Ask("sum(increase(gamelake_maintenance_deleted_bytes_total[1d]))", "bytes"),),
         ),
         Figure(
             title="Looked",
             description="How long ago the job looked at the tables: so old is what waits here. See the runbook "
-            "UpkeepStalled.",
+            "MaintenanceStalled.",
             unit=units.Seconds,
-            asks=(Ask("time() - max(gamelake_upkeep_last_look_timestamp_seconds)", "ago"),),
+            asks=(Ask("time() - max(gamelake_maintenance_last_measurement_timestamp_seconds)", "ago"),),
             limits=Limits(900, 3600),
         ),
     ),
@@ -57,22 +57,24 @@ _ROUNDS = Row(
     (
         rows(
             "Rounds",
-            "What is known of each round's runs, whoever made them. See the runbook UpkeepRoundLate.",
-            "round",
+            "What is known of each round's runs, whoever made them. See the runbook MaintenanceTaskLate.",
+            "task",
             (
                 Column(
                     "Since the last success",
                     units.Seconds,
-                    "time() - max by (round) (gamelake_upkeep_round_last_success_timestamp_seconds)",
+                    "time() - max by (task) (gamelake_maintenance_task_last_success_timestamp_seconds)",
                 ),
                 Column(
                     "Next in",
                     units.Seconds,
-                    "clamp_min(min by (round) (gamelake_upkeep_round_next_timestamp_seconds) - time(), 0)",
+                    "clamp_min(min by (task) (gamelake_maintenance_task_next_run_timestamp_seconds) - time(), 0)",
                 ),
-                Column("Every", units.Seconds, "max by (round) (gamelake_upkeep_round_interval_seconds)"),
-                Column("Took", units.Seconds, "max by (round) (gamelake_upkeep_round_seconds)"),
-                Column("Failures in a row", units.NoUnit, "max by (round) (gamelake_upkeep_round_failures)"),
+                Column("Every", units.Seconds, "max by (task) (gamelake_maintenance_task_interval_seconds)"),
+                Column("Took", units.Seconds, "max by (task) (gamelake_maintenance_task_last_run_seconds)"),
+                Column(
+                    "Failures in a row", units.NoUnit, "max by (task) (gamelake_maintenance_task_consecutive_failures)"
+                ),
             ),
         ),
         Course(
@@ -81,8 +83,8 @@ _ROUNDS = Row(
             unit=units.Short,
             asks=(
                 Ask(
-                    "sum by (round, outcome) (increase(gamelake_upkeep_runs_total[1d]))",
-                    "{{round}} {{outcome}}",
+                    "sum by (task, outcome) (increase(gamelake_maintenance_runs_total[1d]))",
+                    "{{task}} {{outcome}}",
                 ),
             ),
         ),
@@ -91,8 +93,8 @@ _ROUNDS = Row(
             description="Files that rounds packed and deleted in 24 hours.",
             unit=units.Short,
             asks=(
-                Ask("sum by (round) (increase(gamelake_upkeep_packed_files_total[1d]))", "{{round}}: packed"),
-                Ask("sum by (round) (increase(gamelake_upkeep_freed_files_total[1d]))", "{{round}}: deleted"),
+                Ask("sum by (task) (increase(gamelake_maintenance_compacted_files_total[1d]))", "{{task}}: packed"),
+                Ask("sum by (task) (increase(gamelake_maintenance_deleted_files_total[1d]))", "{{task}}: deleted"),
             ),
         ),
         Course(
@@ -100,8 +102,8 @@ _ROUNDS = Row(
             description="Size of what rounds packed, before, and of what they deleted in 24 hours.",
             unit=units.BytesIEC,
             asks=(
-                Ask("sum by (round) (increase(gamelake_upkeep_packed_bytes_total[1d]))", "{{round}}: packed"),
-                Ask("sum by (round) (increase(gamelake_upkeep_freed_bytes_total[1d]))", "{{round}}: deleted"),
+                Ask("sum by (task) (increase(gamelake_maintenance_compacted_bytes_total[1d]))", "{{task}}: packed"),
+                Ask("sum by (task) (increase(gamelake_maintenance_deleted_bytes_total[1d]))", "{{task}}: deleted"),
             ),
         ),
     ),
@@ -118,7 +120,7 @@ _TABLES = Row(
             unit=units.Short,
             asks=(
                 Ask(
-                    'topk(12, max by (table) (gamelake_upkeep_table_waiting_files{table=~"$table"}))',
+                    'topk(12, max by (table) (gamelake_maintenance_table_pending_files{table=~"$table"}))',
                     "{{table}}",
                 ),
             ),
@@ -130,7 +132,7 @@ _TABLES = Row(
             unit=units.BytesIEC,
             asks=(
                 Ask(
-                    'topk(12, max by (table) (gamelake_upkeep_table_waiting_bytes{table=~"$table"}))',
+                    'topk(12, max by (table) (gamelake_maintenance_table_pending_bytes{table=~"$table"}))',
                     "{{table}}",
                 ),
             ),
@@ -139,7 +141,11 @@ _TABLES = Row(
             title="Left for Spark",
             description="Files that only a round with Spark could pack, the twelve tables with most.",
             unit=units.Short,
-            asks=(Ask('topk(12, max by (table) (gamelake_upkeep_table_left_files{table=~"$table"}))', "{{table}}"),),
+            asks=(
+                Ask(
+                    'topk(12, max by (table) (gamelake_maintenance_table_skipped_files{table=~"$table"}))', "{{table}}"
+                ),
+            ),
         ),
     ),
 )
@@ -151,7 +157,7 @@ _RETENTIONS = Row(
             title="What is kept, or promised, for how long",
             description="By the games contract and Kafka.",
             unit=units.Seconds,
-            asks=(Ask("max by (span) (gamelake_upkeep_retention_seconds)", "{{span}}"),),
+            asks=(Ask("max by (span) (gamelake_maintenance_retention_seconds)", "{{span}}"),),
         ),
         Bars(
             title="What fits",
@@ -160,7 +166,7 @@ _RETENTIONS = Row(
             unit=units.NoUnit,
             asks=(
                 Ask(
-                    "min by (longer, shorter) (gamelake_upkeep_retention_fits)",
+                    "min by (longer, shorter) (gamelake_maintenance_retention_sufficient)",
                     "{{longer}} for {{shorter}}",
                 ),
             ),
@@ -169,9 +175,9 @@ _RETENTIONS = Row(
     ),
 )
 
-UPKEEP = Page(
-    uid="gamelake-upkeep",
-    title="Upkeep",
+MAINTENANCE = Page(
+    uid="gamelake-maintenance",
+    title="Maintenance",
     description="Compaction, vacuum and the other rounds: when they ran, what they did, what waits for them.",
     variables=(Variable.TABLE,),
     rows=(_ALL, _ROUNDS, _TABLES, _RETENTIONS),
