@@ -11,7 +11,7 @@ from gamelake.wire.event_schemas import load_schemas, register
 from tools.embedded.service import REPOSITORY
 from tools.embedded.topics import create_topic
 from tools.simulator.encoding import Encoder
-from tools.simulator.sender import DeliveryError, KafkaSender
+from tools.simulator.kafka_run import DeliveryError, KafkaSender
 from tools.simulator.spec import NO_BAD_EVENTS, TrafficSpec
 from tools.simulator.traffic import Traffic
 

@@ -23,7 +23,7 @@ from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.gateway import Backing, EmbeddedGateway
 from tools.embedded.service import REPOSITORY
 from tools.embedded.topics import create_topic, delete_topic
-from tools.simulator.gateway_keys import read_credentials
+from tools.simulator.game_sdks import read_credentials
 
 GAMES = ("archery_duel", "bingo_harbor")
 PARTITIONS = 3

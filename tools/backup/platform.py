@@ -15,7 +15,7 @@ from tools import stack
 from tools.backup.registry import RegistryPart
 from tools.backup.topics import TopicsPart
 from tools.backup.vault import StackVaultPart, VaultPart
-from tools.demo.places import Places
+from tools.demo.options import Places
 from tools.embedded import EmbeddedRegistry
 from tools.embedded.ports import HOST
 from tools.embedded.service import REPOSITORY

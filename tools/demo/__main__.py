@@ -6,13 +6,12 @@ import time
 from collections.abc import Sequence
 
 from gamelake.errors import GamelakeError
-from tools.demo.cli import Options, parse
-from tools.demo.judge import summarise
-from tools.demo.places import Places
+from tools.demo.evaluation import summarise
+from tools.demo.options import Options, Places, parse
 from tools.demo.redraw import draw
 from tools.demo.run import Run
 from tools.demo.screen import Screen
-from tools.demo.text import as_text
+from tools.demo.text_report import as_text
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 

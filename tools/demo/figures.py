@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tools.demo.errors import DemoError
 from tools.demo.freshness import Freshness, Histogram
 from tools.demo.key_figures import KeyFigures
+from tools.demo.options import DemoError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tools.demo.cli import Options
-from tools.demo.places import Places
+from tools.demo.options import Options, Places
 from tools.embedded import EmbeddedServices
 from tools.embedded.gateway import Backing, EmbeddedGateway
 from tools.embedded.java import spark_environment

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gamelake.errors import GamelakeError
-from tools.demo.cli import DIRECTORY
 from tools.demo.figures import Summary
-from tools.demo.places import Places
+from tools.demo.options import DIRECTORY, Places
 from tools.demo.report import as_page
 from tools.demo.validation import newest_validation
 

@@ -14,14 +14,10 @@ from gamelake.lake.manifest import BatchManifest, Manifests
 from gamelake.lake.store import Store
 from gamelake.maintenance.books import Books, balance, streams_of
 from tools.demo import programs
-from tools.demo.cli import Options
-from tools.demo.errors import DemoError
 from tools.demo.figures import Sample
-from tools.demo.job_log import BatchLine, JobLog
-from tools.demo.places import Places
-from tools.demo.progress import Progress, RunClock
+from tools.demo.options import DemoError, Options, Places
+from tools.demo.progress import BatchLine, JobLog, Progress, RunClock, TopicEnd
 from tools.demo.screen import Screen
-from tools.demo.topic_end import TopicEnd
 from tools.embedded import EmbeddedServices
 from tools.embedded.errors import tail_of
 from tools.embedded.process import ChildProcess

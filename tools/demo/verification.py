@@ -10,9 +10,8 @@ import msgspec
 from gamelake.contracts.reasons import DeadLetterReason
 from gamelake.maintenance.books import Books
 from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
-from tools.simulator.http_ledger import HttpLedger
-from tools.simulator.ledger import GameCounts, Ledger
-from tools.simulator.spoil import Spoiling
+from tools.simulator.defects import Spoiling
+from tools.simulator.ledger import GameCounts, HttpLedger, Ledger
 
 _REASONS: Mapping[Spoiling, DeadLetterReason] = {
     Spoiling.RANDOM_BODY: DeadLetterReason.UNDECODABLE,

@@ -9,10 +9,10 @@ from pathlib import Path
 from gamelake.contracts.games import GameSpec, load_games
 from gamelake.errors import GamelakeError, SettingsError
 from tools.simulator.cli import HttpTarget, KafkaTarget, Options, parse
+from tools.simulator.http_run import HttpRun
+from tools.simulator.kafka_run import KafkaRun
 from tools.simulator.players import ANONYMOUS, IDENTIFYING
 from tools.simulator.spec import TrafficSpec
-from tools.simulator.to_http import HttpRun
-from tools.simulator.to_kafka import KafkaRun
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

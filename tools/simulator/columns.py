@@ -9,27 +9,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gamelake.errors import ContractError
-from tools.simulator import catalog
-from tools.simulator.catalog import Happening
-from tools.simulator.fates import Fate
-from tools.simulator.moments import Moments
+from tools.simulator import reference_data
+from tools.simulator.defects import Fate
+from tools.simulator.event_arrays import EVENT_NAMES, Happening, Moments
 from tools.simulator.players import Population
 from tools.simulator.text import fixed_width_text, hex_digits, uuid_text
 
 _SECOND_US = 1_000_000
-_FATAL_ERROR = catalog.ERRORS.index("out_of_memory")
+_FATAL_ERROR = reference_data.ERRORS.index("out_of_memory")
 
-_NAMES = pa.array(catalog.EVENT_NAMES)
-_PLATFORMS = pa.array(catalog.PLATFORMS)
-_COUNTRIES = pa.array(catalog.COUNTRIES)
-_RELEASES = pa.array(catalog.RELEASES)
-_PRODUCTS = pa.array(catalog.PRODUCTS)
-_ERRORS = pa.array(catalog.ERRORS)
+_NAMES = pa.array(EVENT_NAMES)
+_PLATFORMS = pa.array(reference_data.PLATFORMS)
+_COUNTRIES = pa.array(reference_data.COUNTRIES)
+_RELEASES = pa.array(reference_data.RELEASES)
+_PRODUCTS = pa.array(reference_data.PRODUCTS)
+_ERRORS = pa.array(reference_data.ERRORS)
 _CURRENCY = pa.array(["USD"])
-_CONNECTIONS = np.array(catalog.CONNECTIONS, dtype=np.int32)
-_PRICE_CENTS = np.array(catalog.PRICE_CENTS, dtype=np.int64)
-_EXPERIMENTS = pa.array(catalog.EXPERIMENT_SETS, pa.list_(pa.string()))
-_ATTRIBUTES = pa.array(catalog.ATTRIBUTE_SETS, pa.map_(pa.string(), pa.string()))
+_CONNECTIONS = np.array(reference_data.CONNECTIONS, dtype=np.int32)
+_PRICE_CENTS = np.array(reference_data.PRICE_CENTS, dtype=np.int64)
+_EXPERIMENTS = pa.array(reference_data.EXPERIMENT_SETS, pa.list_(pa.string()))
+_ATTRIBUTES = pa.array(reference_data.ATTRIBUTE_SETS, pa.map_(pa.string(), pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Titles:
     @classmethod
     def of(cls, game_names: tuple[str, ...]) -> "Titles":
         """Name the spec's games, and behind them the unknown ones."""
-        names = game_names + catalog.UNKNOWN_GAMES
+        names = game_names + reference_data.UNKNOWN_GAMES
         keywords = [name.split()[-1].lower() for name in names]
         app_names = [name.replace(" ", "").lower() for name in names]
         return cls(pa.array([*names, ""]), pa.array([*keywords, ""]), pa.array([*app_names, ""]))
@@ -145,12 +144,12 @@ def _cents(scene: Scene) -> npt.NDArray[np.int64]:
 def _attributes(scene: Scene) -> pa.Array:
     placement = 1 + (scene.moments.salt % np.uint64(2)).astype(np.int8)
     numbers = np.where(_is(scene, Happening.AD_VIEWED), placement, 0)
-    numbers[_is(scene, Happening.SESSION_START)] = len(catalog.ATTRIBUTE_SETS) - 1
+    numbers[_is(scene, Happening.SESSION_START)] = len(reference_data.ATTRIBUTE_SETS) - 1
     return _words(_ATTRIBUTES, numbers)
 
 
 def _response_ms(scene: Scene) -> pa.Array:
-    from_network = np.isin(scene.moments.error, [0, catalog.ERRORS.index("store_unavailable")])
+    from_network = np.isin(scene.moments.error, [0, reference_data.ERRORS.index("store_unavailable")])
     return _only(scene.moments.response_ms, from_network)
 
 

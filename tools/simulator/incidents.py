@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gamelake.errors import SettingsError
-from tools.simulator import catalog
-from tools.simulator.catalog import Happening
-from tools.simulator.moments import Moments
+from tools.simulator import reference_data
+from tools.simulator.event_arrays import Happening, Moments
 
-_STORE_FAILS = catalog.ERRORS.index("store_unavailable")
-_CRASH = catalog.ERRORS.index("out_of_memory")
+_STORE_FAILS = reference_data.ERRORS.index("store_unavailable")
+_CRASH = reference_data.ERRORS.index("out_of_memory")
 # One event in three of a version that crashes is a crash; session starts and ends stay what they are.
 _CRASHING = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -76,7 +75,7 @@ class Incidents:
     def __post_init__(self) -> None:
         """Refuse what can't happen."""
         for each in self.incidents:
-            known = catalog.RELEASES if each.kind is IncidentKind.CRASHES else self.game_names
+            known = reference_data.RELEASES if each.kind is IncidentKind.CRASHES else self.game_names
             if each.subject not in known:
                 raise SettingsError(f"--incident names '{each.subject}', which is none of {', '.join(known)}")
 
@@ -96,7 +95,7 @@ class Incidents:
 
     def _concerns(self, incident: Incident, moments: Moments) -> npt.NDArray[np.bool_]:
         if incident.kind is IncidentKind.CRASHES:
-            return np.asarray(moments.release == catalog.RELEASES.index(incident.subject))
+            return np.asarray(moments.release == reference_data.RELEASES.index(incident.subject))
         return np.asarray(moments.game == self.game_names.index(incident.subject))
 
 

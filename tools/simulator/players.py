@@ -1,13 +1,15 @@
 """Everybody who plays: who they are never changes during a run, except for the level that they have reached."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tools.simulator import catalog
+from tools.simulator import reference_data
 from tools.simulator.text import hex_text
 
 # Exponent of the games' popularity: of 30 games the first has a sixth of the players, the last a hundredth.
@@ -55,10 +57,10 @@ def make_population(players: int, games: int, random: np.random.Generator, names
     popularity = 1 / np.arange(1, games + 1) ** _POPULARITY_SKEW
     return Population(
         game=pick(random, popularity, players).astype(np.int16),
-        platform=pick(random, catalog.PLATFORM_WEIGHTS, players),
-        country=pick(random, catalog.COUNTRY_WEIGHTS, players),
-        connection=pick(random, catalog.CONNECTION_WEIGHTS, players),
-        experiments=pick(random, catalog.EXPERIMENT_WEIGHTS, players),
+        platform=pick(random, reference_data.PLATFORM_WEIGHTS, players),
+        country=pick(random, reference_data.COUNTRY_WEIGHTS, players),
+        connection=pick(random, reference_data.CONNECTION_WEIGHTS, players),
+        experiments=pick(random, reference_data.EXPERIMENT_WEIGHTS, players),
         eagerness=random.random(players, dtype=np.float32),
         clock_skew_us=_clock_skew_us(players, random),
         first_level=random.geometric(0.06, players).astype(np.int32),
@@ -83,3 +85,61 @@ def _unique_ids(prefix: str, step: int, players: int, random: np.random.Generato
     numbers = (np.arange(players, dtype=np.uint64) + random.integers(1 << 28, dtype=np.uint64)) * np.uint64(step)
     rows = (numbers % np.uint64(1 << 28)).astype(">u4").view(np.uint8).reshape(players, 4)
     return hex_text(prefix, rows, digits=7)
+
+
+_FIRST = pa.array(["Ada", "Bram", "Chiara", "Dilnoza", "Emre", "Fatou", "Goran", "Hye-jin", "Ines", "Jonas", "Kavya"])
+_LAST = pa.array(["Abernathy", "Bielak", "Castellanos", "Dimitrov", "Eriksen", "Fukuda", "Grünwald", "Haddad", "Iyer"])
+_STREETS = pa.array(["Alder Row", "Brick Lane", "Canal Street", "Dove Close", "Elm Walk", "Fern Hill", "Gable End"])
+_OCTETS = pa.array([str(number) for number in range(256)])
+# One in so many players writes to the support, about one thing.
+_WRITERS = 8
+
+People = npt.NDArray[np.int64]
+_Maker = Callable[[Population, People], pa.StringArray]
+
+
+def personal_column(name: str, population: Population, people: People) -> pa.StringArray:
+    """What a field of the contract's `PersonalData` says of each of some players, by their numbers.
+
+    Raises:
+        KeyError: the contract has a field that no game knows how to fill.
+    """
+    return _MAKERS[name](population, people)
+
+
+def _emails(population: Population, people: People) -> pa.StringArray:
+    return _joined("", pc.utf8_lower(_of(_FIRST, people)), ".", _gamer_ids(population, people), "@mail.example")
+
+
+def _addresses(_population: Population, people: People) -> pa.StringArray:
+    octets = [_OCTETS.take(pa.array((people >> shift) % 256)) for shift in (16, 8, 0)]
+    return _joined(".", "100", *octets)
+
+
+def _names(population: Population, people: People) -> pa.StringArray:
+    return _joined(" ", _of(_FIRST, people), _of(_LAST, people), _gamer_ids(population, people))
+
+
+def _texts(population: Population, people: People) -> pa.StringArray:
+    house = _OCTETS.take(pa.array(people % 256))
+    text = _joined(
+        " ", "My bag is gone. I live at", house, _of(_STREETS, people), "and sign as", _gamer_ids(population, people)
+    )
+    return pc.if_else(pa.array(people % _WRITERS == 0), text, "")
+
+
+_MAKERS: Mapping[str, _Maker] = MappingProxyType(
+    {"email": _emails, "ip_address": _addresses, "player_name": _names, "free_text": _texts}
+)
+
+
+def _gamer_ids(population: Population, people: People) -> pa.StringArray:
+    return population.gamer_ids.take(pa.array(people))
+
+
+def _of(words: pa.StringArray, people: People) -> pa.StringArray:
+    return words.take(pa.array(people % len(words)))
+
+
+def _joined(separator: str, *parts: pa.StringArray | str) -> pa.StringArray:
+    return pc.binary_join_element_wise(*parts, separator)

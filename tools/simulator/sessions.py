@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tools.simulator import catalog
-from tools.simulator.catalog import Happening
-from tools.simulator.fates import Fate, draw_fates
-from tools.simulator.moments import Moments
+from tools.simulator import reference_data
+from tools.simulator.defects import Fate, draw_fates
+from tools.simulator.event_arrays import Happening, Moments
 from tools.simulator.players import Population, pick
 from tools.simulator.spec import TrafficSpec
 
@@ -77,7 +76,7 @@ class Arcade:
         player = (seats + member * len(self._order)) % self._spec.population
         progress = self._position / self._spec.events
         eagerness = self._population.eagerness[player]
-        last_release = len(catalog.RELEASES) - 1
+        last_release = len(reference_data.RELEASES) - 1
         self._player[seats] = player
         self._length[seats] = 2 + random.geometric(1 / (_MEAN_EVENTS - 2), count)
         self._session[seats] = _random_bytes(random, count, _SESSION_BYTES)
@@ -118,7 +117,7 @@ class Arcade:
         player = self._player[seats]
         fates = draw_fates(self._spec.shares, count, random)
         salt = random.integers(1 << 63, size=count, dtype=np.uint64)
-        known, unknown = len(self._spec.game_names), len(catalog.UNKNOWN_GAMES)
+        known, unknown = len(self._spec.game_names), len(reference_data.UNKNOWN_GAMES)
         stray = known + (salt % np.uint64(unknown)).astype(np.int16)
         position = np.arange(self._position, self._position + count, dtype=np.int64)
         self._position += count
@@ -133,9 +132,9 @@ class Arcade:
             release=self._release[seats],
             level=self._level[player],
             score=self._scores(happening),
-            product=self._some(happening == Happening.PURCHASE, catalog.PRODUCT_WEIGHTS),
+            product=self._some(happening == Happening.PURCHASE, reference_data.PRODUCT_WEIGHTS),
             quantity=1 + (salt % np.uint64(16) == 0).astype(np.int32),
-            error=self._some(happening == Happening.ERROR, catalog.ERROR_WEIGHTS),
+            error=self._some(happening == Happening.ERROR, reference_data.ERROR_WEIGHTS),
             response_ms=(salt % np.uint64(30_000)).astype(np.int64),
             delay_us=self._delay_us[seats],
             fate=fates.fate,

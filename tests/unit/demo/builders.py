@@ -16,8 +16,7 @@ from tools.demo.figures import (
 from tools.demo.freshness import Freshness, Histogram
 from tools.demo.key_figures import GameKeyFigures, KeyFigures, Stretch
 from tools.demo.verification import Ledgers
-from tools.simulator.http_ledger import Acknowledged, HttpLedger, RequestTimes
-from tools.simulator.ledger import GameCounts, Ledger
+from tools.simulator.ledger import Acknowledged, GameCounts, HttpLedger, Ledger, RequestTimes
 
 TABLES = {"Archery Duel": "silver/archery_duel_events", "Bingo Harbor": "silver/bingo_harbor_events"}
 SOME_FRESHNESS = Freshness(rows=90, p50_seconds=1.5, p95_seconds=2.5, max_seconds=3.0)

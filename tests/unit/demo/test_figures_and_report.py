@@ -16,12 +16,12 @@ from gamelake.lake.datafile import DataFile
 from gamelake.lake.manifest import BatchManifest, TableFiles
 from tests.unit.demo.builders import a_summary
 from tools.demo import charts
+from tools.demo.evaluation import problems_at
 from tools.demo.freshness import Delays, Freshness, delays_of
-from tools.demo.gateway import problems_at
-from tools.demo.personal_scan import tables_with
+from tools.demo.pii_scan import tables_with
 from tools.demo.plot import Bar, bar_list, nice_top, short
 from tools.demo.report import as_page
-from tools.demo.text import as_text
+from tools.demo.text_report import as_text
 
 
 def a_manifest(lakehouse: Path, name: str, rows: dict[str, list[float]]) -> BatchManifest:

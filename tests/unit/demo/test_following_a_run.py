@@ -7,9 +7,8 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from tools.demo.cli import parse
-from tools.demo.job_log import JobLog, batch_of
-from tools.demo.memory import resident_bytes
+from tools.demo.options import parse
+from tools.demo.progress import JobLog, batch_of, resident_bytes
 from tools.demo.screen import Screen, Status
 
 PREFIX = "2026-11-21 10:41:01,858 INFO gamelake.fanout.batch batch "

@@ -11,13 +11,11 @@ from deltalake import write_deltalake
 
 from gamelake.lake.store import Location
 from tests.unit.demo.builders import a_summary
-from tools.demo.errors import DemoError
 from tools.demo.figures import Summary
-from tools.demo.places import Places
+from tools.demo.options import DemoError, Places
 from tools.demo.redraw import main as redraw
-from tools.demo.report import as_page
+from tools.demo.report import as_page, expectations
 from tools.demo.validation import Failure, GameTally, Validation, newest_validation
-from tools.demo.validation_section import expectations
 
 DAY = date(2026, 1, 8)
 MORNING, NOON = datetime(2026, 1, 9, 6, tzinfo=UTC), datetime(2026, 1, 9, 12, tzinfo=UTC)

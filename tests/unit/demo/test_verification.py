@@ -8,8 +8,8 @@ import pytest
 from gamelake.maintenance.books import Books, TableBooks
 from tests.unit.demo.builders import TABLES, a_ledger, an_http_ledger, ledgers
 from tools.demo.verification import Gains, Ledgers, allowing_repeats, differences, expected, gained
-from tools.simulator.http_ledger import Acknowledged
-from tools.simulator.spoil import Spoiling
+from tools.simulator.defects import Spoiling
+from tools.simulator.ledger import Acknowledged
 
 DEAD_LETTERS = {"undecodable": 7, "bad_framing": 5, "unknown_schema": 1, "unroutable": 5, "no_event_time": 5}
 ROWS = {

@@ -14,10 +14,10 @@ from gamelake.contracts.games import load_games
 from gamelake.live_ops.counts import Count
 from gamelake.live_ops.detector import Detector
 from gamelake.live_ops.signals import Signal
-from tools.simulator import catalog
-from tools.simulator.catalog import Happening
+from tools.simulator import reference_data
 from tools.simulator.columns import Scene
-from tools.simulator.fates import Fate
+from tools.simulator.defects import Fate
+from tools.simulator.event_arrays import Happening
 from tools.simulator.incidents import Incident
 from tools.simulator.spec import Shares, TrafficSpec
 from tools.simulator.traffic import Traffic
@@ -25,7 +25,7 @@ from tools.simulator.traffic import Traffic
 # A run ends here, at midnight: its last day is whole.
 END = datetime(2026, 1, 2, tzinfo=UTC)
 _END_US = int(END.timestamp()) * 1_000_000
-_PRICES = np.array(catalog.PRICE_CENTS) * 10_000
+_PRICES = np.array(reference_data.PRICE_CENTS) * 10_000
 
 
 @dataclass
@@ -56,7 +56,7 @@ def minutes(
     )
     listeners = [_Listener(version) for version in (1, 2, 3)]
     first = _END_US // 60_000_000 - hours * 60
-    sums = np.zeros((hours * 60 + 1, len(games), len(catalog.RELEASES), 4), np.int64)
+    sums = np.zeros((hours * 60 + 1, len(games), len(reference_data.RELEASES), 4), np.int64)
     for _ in Traffic(spec, listeners, clock=lambda: _END_US).parcels():
         for listener in listeners:
             for scene in listener.scenes:
@@ -84,7 +84,7 @@ def _add(sums: npt.NDArray[np.int64], scene: Scene, first: int, games: int) -> N
 def _counts(minute: int, sums: npt.NDArray[np.int64], names: list[str]) -> Iterator[Count]:
     for game, release in zip(*np.nonzero(sums[..., 0]), strict=True):
         events, errors, purchases, bookings = (int(value) for value in sums[game, release])
-        yield Count(minute, names[game], catalog.RELEASES[release], events, errors, purchases, bookings)
+        yield Count(minute, names[game], reference_data.RELEASES[release], events, errors, purchases, bookings)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ import pytest
 
 from gamelake.errors import SettingsError
 from services.sdk import Credentials, Form, Outcome, Parcel, Refusal, Rejection
-from tools.simulator.bookkeeping import Acknowledgements, GameBooks
 from tools.simulator.cli import HttpTarget, parse
-from tools.simulator.gateway_keys import read_credentials
-from tools.simulator.http_ledger import Acknowledged, HttpLedger, RequestTimes
-from tools.simulator.packing import Packet
+from tools.simulator.game_sdks import Acknowledgements, GameBooks, read_credentials
+from tools.simulator.ledger import Acknowledged, HttpLedger, RequestTimes
+from tools.simulator.sdk_payloads import Packet
 
 SECRET = "a-secret-that-nobody-should-see-1"  # noqa: S105 # it opens nothing
 

@@ -9,8 +9,7 @@ import pytest
 from gamelake.errors import ContractError
 from gamelake.wire.event_schemas import load_schemas
 from tools.simulator.cli import parse
-from tools.simulator.pacing import Pacer, events_per_step
-from tools.simulator.progress import ProgressLine
+from tools.simulator.pacing import Pacer, ProgressLine, events_per_step
 from tools.simulator.spec import Shares
 
 _ADDRESSES = ["--target", "kafka", "--bootstrap-servers", "kafka:9092", "--registry-url", "http://registry"]

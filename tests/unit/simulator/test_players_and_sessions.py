@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from tests.unit.simulator.builders import GAMES, NOW_US, Event, Sent, a_run, events, good_events
-from tools.simulator.catalog import COUNTRIES, PLATFORMS, RELEASES
+from tools.simulator.reference_data import COUNTRIES, PLATFORMS, RELEASES
 
 _HOUR_US = 3600 * 1_000_000
 

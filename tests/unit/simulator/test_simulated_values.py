@@ -8,9 +8,10 @@ import pytest
 
 from gamelake.errors import ContractError
 from tests.unit.simulator.builders import FIRST_SCHEMA_ID, GAMES, NOW_US, Event, a_spec, decode, encoders, good_events
-from tools.simulator.catalog import EVENT_NAMES, PRODUCTS
 from tools.simulator.columns import Scene, Titles, record_batch
+from tools.simulator.event_arrays import EVENT_NAMES
 from tools.simulator.players import make_population
+from tools.simulator.reference_data import PRODUCTS
 from tools.simulator.sessions import Arcade
 from tools.simulator.text import hex_text, uuid_text
 

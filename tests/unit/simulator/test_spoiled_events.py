@@ -24,10 +24,10 @@ from tests.unit.simulator.builders import (
     records_of,
     schemas,
 )
-from tools.simulator.catalog import UNKNOWN_GAMES
+from tools.simulator.defects import UNKNOWN_SCHEMA_ID, Spoiling
 from tools.simulator.ledger import Bookkeeper, Ledger
+from tools.simulator.reference_data import UNKNOWN_GAMES
 from tools.simulator.spec import Shares, TrafficSpec
-from tools.simulator.spoil import UNKNOWN_SCHEMA_ID, Spoiling
 from tools.simulator.traffic import Traffic
 
 _HOUR_US = 3600 * 1_000_000

@@ -13,11 +13,11 @@ from google.protobuf.message_factory import GetMessageClass
 from services.sdk import Form
 from services.sdk import Parcel as SdkParcel
 from tests.unit.simulator.builders import NOW_US, Event, a_run, a_spec, events, only, schemas
-from tools.simulator.packing import Packet, packets
+from tools.simulator.defects import spoil_message
+from tools.simulator.encoding import SubmittedEncoder, load_submitted
 from tools.simulator.players import IDENTIFYING
+from tools.simulator.sdk_payloads import Packet, packets
 from tools.simulator.spec import Shares
-from tools.simulator.spoil import spoil_message
-from tools.simulator.submitted import SubmittedEncoder, load_submitted
 from tools.simulator.text import uuid_text
 from tools.simulator.traffic import Parcel, Traffic
 

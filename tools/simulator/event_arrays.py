@@ -1,6 +1,7 @@
 """Events before they have a text or a clock: numbers only, one row per event."""
 
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from typing import TypeAlias
 
 import numpy as np
@@ -8,6 +9,31 @@ import numpy.typing as npt
 
 # A stretch, or one flag per event, or the events' numbers.
 Rows: TypeAlias = slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+
+
+EVENT_NAMES = (
+    "session_start",
+    "level_started",
+    "level_completed",
+    "level_failed",
+    "purchase",
+    "ad_viewed",
+    "error",
+    "session_end",
+)
+
+
+class Happening(IntEnum):
+    """What an event is; the number is its place in `EVENT_NAMES`."""
+
+    SESSION_START = 0
+    LEVEL_STARTED = 1
+    LEVEL_COMPLETED = 2
+    LEVEL_FAILED = 3
+    PURCHASE = 4
+    AD_VIEWED = 5
+    ERROR = 6
+    SESSION_END = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

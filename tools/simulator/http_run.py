@@ -11,20 +11,22 @@ from gamelake.contracts.games import GameSpec
 from gamelake.errors import SettingsError
 from gamelake.wire.event_schemas import load_schemas
 from services.sdk import Credentials
-from tools.simulator.bookkeeping import Acknowledgements
 from tools.simulator.cli import HttpTarget, Options
-from tools.simulator.game_sdks import EVENTS_PER_BATCH, GameSdks, UnacknowledgedError
-from tools.simulator.gateway_keys import read_credentials
-from tools.simulator.http_ledger import HttpLedger
-from tools.simulator.pacing import Pacer, events_per_step
-from tools.simulator.packing import packets
-from tools.simulator.personal import personal_column
-from tools.simulator.players import Population
-from tools.simulator.progress import ProgressLine
+from tools.simulator.defects import spoil_message
+from tools.simulator.encoding import SubmittedEncoder, load_submitted
+from tools.simulator.game_sdks import (
+    EVENTS_PER_BATCH,
+    Acknowledgements,
+    GameSdks,
+    UnacknowledgedError,
+    read_credentials,
+)
+from tools.simulator.ledger import HttpLedger
+from tools.simulator.pacing import Pacer, ProgressLine, events_per_step
+from tools.simulator.players import Population, personal_column
+from tools.simulator.sdk_payloads import packets
 from tools.simulator.sessions import BLOCK_SEATS
 from tools.simulator.spec import TrafficSpec
-from tools.simulator.spoil import spoil_message
-from tools.simulator.submitted import SubmittedEncoder, load_submitted
 from tools.simulator.traffic import Parcel, Traffic
 
 # Longer than a service or a broker takes to start again.

@@ -9,17 +9,17 @@ from gamelake.contracts.games import GamesContract, load_games
 from gamelake.lake.manifest import TableFiles
 from gamelake.lake.store import Store
 from gamelake.maintenance.books import Books, balance
-from tools.demo.cli import Options
-from tools.demo.figures import Asked, BatchFigures, GameFigures, Summary, Times, Totals, Verdict
+from gamelake.vault.sqlite_vault import SqliteVault
+from tools.demo.figures import Asked, BatchFigures, GameFigures, GatewayFigures, Summary, Times, Totals, Verdict
 from tools.demo.freshness import Delays, Freshness, delays_of
-from tools.demo.gateway import gateway_figures, problems_at
 from tools.demo.key_figures import key_figures
-from tools.demo.personal_scan import tables_with
-from tools.demo.places import Places
+from tools.demo.options import Options, Places
+from tools.demo.pii_scan import tables_with
 from tools.demo.programs import CONTRACTS
 from tools.demo.progress import RunClock
 from tools.demo.run import Recording
 from tools.demo.verification import Ledgers, allowing_repeats, differences, expected, gained
+from tools.simulator.ledger import HttpLedger
 
 LAKEHOUSE = "lakehouse"
 
@@ -178,3 +178,36 @@ def _broken_rules(recording: Recording) -> Mapping[str, int]:
         for each in manifest.judged.counts:
             broken[each.rule] += each.broken
     return broken
+
+
+def gateway_figures(ledger: HttpLedger, places: Places) -> GatewayFigures:
+    """Take the figures from the games' ledger and from the vault."""
+    times = ledger.request_times
+    return GatewayFigures(
+        acknowledged=ledger.acknowledged,
+        acknowledged_per_second=round(ledger.acknowledged / ledger.seconds),
+        duplicates=ledger.duplicates,
+        rejected=ledger.rejected,
+        requests=ledger.requests,
+        retries=ledger.retries,
+        p50_ms=times.p50_ms,
+        p99_ms=times.p99_ms,
+        max_ms=times.max_ms,
+        players=ledger.players,
+        players_in_vault=_players_in_vault(places),
+        personal_texts=len(ledger.personal),
+    )
+
+
+def problems_at(gateway: GatewayFigures) -> Iterator[str]:
+    """A sentence for what can't be."""
+    if gateway.players_in_vault < gateway.players:
+        yield f"the vault knows {gateway.players_in_vault:,} players, of {gateway.players:,} events were acknowledged"
+
+
+def _players_in_vault(places: Places) -> int:
+    vault = SqliteVault(places.vault)
+    try:
+        return sum(vault.players_by_key().values())
+    finally:
+        vault.close()

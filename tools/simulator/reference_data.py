@@ -1,7 +1,5 @@
 """The world that the players live in: devices, countries, products, and what can happen."""
 
-from enum import IntEnum
-
 PLATFORMS = ("android", "ios", "web")
 PLATFORM_WEIGHTS = (0.56, 0.36, 0.08)
 
@@ -32,27 +30,3 @@ ATTRIBUTE_SETS: tuple[tuple[tuple[str, str], ...], ...] = (
 )
 
 UNKNOWN_GAMES = ("Mystery Quest", "Castle Beta", "Project Falcon")
-
-EVENT_NAMES = (
-    "session_start",
-    "level_started",
-    "level_completed",
-    "level_failed",
-    "purchase",
-    "ad_viewed",
-    "error",
-    "session_end",
-)
-
-
-class Happening(IntEnum):
-    """What an event is; the number is its place in `EVENT_NAMES`."""
-
-    SESSION_START = 0
-    LEVEL_STARTED = 1
-    LEVEL_COMPLETED = 2
-    LEVEL_FAILED = 3
-    PURCHASE = 4
-    AD_VIEWED = 5
-    ERROR = 6
-    SESSION_END = 7
