@@ -100,6 +100,6 @@ def test_a_long_run_and_a_jitter_are_bounded_by_default(tmp_path: Path) -> None:
 
 
 def test_the_manual_has_a_line_for_every_round_and_no_other() -> None:
-    section = Path("docs/operations.md").read_text().split("\n## Upkeep by the clock\n")[1].split("\n## ")[0]
+    section = Path("docs/operations.md").read_text().split("\n## Scheduled maintenance\n")[1].split("\n## ")[0]
 
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [each.name for each in load_schedule(OURS).rounds]
