@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from benchmarks.gateway.bodies import Body
-from services.gateway.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
+from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 
 # One body in so many has a player in it whom nobody has seen before.
 _BODIES_PER_NEWCOMER = 10

@@ -24,9 +24,8 @@ from gamelake.vault.secrecy import PlayerKey, VaultKeys
 from gamelake.vault.vault import SealedData, StoredPlayer, Vault
 from gamelake.wire.event_schemas import load_schemas, register
 from gamelake.wire.framing import frame_header
-from services.gateway.keys import GameKey, read_keys
+from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, GameKey, read_keys
 from services.gateway.settings import IngestServiceSettings
-from services.gateway.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 
 _OLDEST, _NEWEST = timedelta(days=400), timedelta(days=1)
 

@@ -8,7 +8,7 @@ import argparse
 
 from gamelake.lake.store import Store
 from gamelake.program import OK, run, stop_event
-from services.delivery.copying import Copying
+from services.delivery.copier import Copying
 from services.delivery.settings import DeliverySettings
 
 

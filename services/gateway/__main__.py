@@ -7,7 +7,7 @@ import tempfile
 
 from gamelake.contracts.games import load_games
 from gamelake.errors import StartupError
-from services.gateway.keys import read_keys
+from services.gateway.authentication import read_keys
 from services.gateway.settings import IngestServiceSettings
 
 _HEADER_MILLISECONDS = 10_000

@@ -15,11 +15,11 @@ from typing import Any
 
 from gamelake.vault.vault import VaultUnavailableError
 from services.gateway import metrics
-from services.gateway.answers import Answer, page, problem, wrong_method
-from services.gateway.endpoint import EventsEndpoint
-from services.gateway.keys import Keyring
-from services.gateway.personal.guard import Guard
-from services.gateway.support import PLAYERS_PATH, SupportEndpoint
+from services.gateway.authentication import Keyring
+from services.gateway.events_endpoint import EventsEndpoint
+from services.gateway.personal.vault_client import Guard
+from services.gateway.responses import Answer, page, problem, wrong_method
+from services.gateway.support_endpoint import PLAYERS_PATH, SupportEndpoint
 
 log = logging.getLogger(__name__)
 

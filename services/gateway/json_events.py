@@ -15,10 +15,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.wire.json_types import UnsupportedFieldError, struct_of
-from services.gateway.columns.json_columns import JsonColumns
-from services.gateway.columns.reading import Read
-from services.gateway.errors import TooLargeError, UnreadableBodyError
-from services.gateway.rejections import Reason, RejectedError
+from services.gateway.columns import Read
+from services.gateway.errors import Reason, RejectedError, TooLargeError, UnreadableBodyError
+from services.gateway.json_columns import JsonColumns
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

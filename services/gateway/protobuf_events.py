@@ -5,14 +5,15 @@ Source: https://protobuf.dev/programming-guides/techniques/#streaming and encodi
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from services.gateway.columns.protobuf_columns import ProtobufColumns
-from services.gateway.columns.reading import Read
-from services.gateway.errors import TooLargeError, UnreadableBodyError
-from services.gateway.rejections import Reason, RejectedError
+from services.gateway.columns import Read, handler_of, says_a_key_twice
+from services.gateway.errors import Reason, RejectedError, TooLargeError, UnreadableBodyError
 
 _MORE, _BITS = 0x80, 0x7F
 # A length of five bytes is beyond any body that is taken.
@@ -82,3 +83,24 @@ def _length_at(body: bytes, place: int) -> tuple[int, int]:
         if not byte & _MORE:
             return length, place + number + 1
     raise UnreadableBodyError("the body is not a row of messages, each behind its length")
+
+
+class ProtobufColumns:
+    """Reads messages of one contract."""
+
+    def __init__(self, event: Descriptor) -> None:
+        self._handler = handler_of(event)
+
+    def read(self, written: Sequence[bytes]) -> Read | None:
+        """The events, or None when one of them is no message.
+
+        An event that differs when it is written again has something that the contract lacks, or an unusual order of
+        fields: both are in doubt.
+        """
+        bodies = pa.array(written, pa.binary())
+        try:
+            events = self._handler.array_to_record_batch(bodies)
+        except ValueError:
+            return None
+        same = pc.equal(self._handler.record_batch_to_array(events), bodies)
+        return Read(events, np.invert(same.to_numpy(zero_copy_only=False)) | says_a_key_twice(events))

@@ -9,7 +9,7 @@ from typing import Self
 
 from gamelake.kafka import KafkaAccess
 from gamelake.settings import Environment, VaultSettings
-from services.gateway.producing import Limits
+from services.gateway.kafka_producer import Limits
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"
 _MIB = 2**20

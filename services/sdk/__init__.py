@@ -3,13 +3,11 @@
 It knows HTTP and the gateway's contract; nothing of the server's code, of Kafka, or of what the events mean.
 """
 
+from .batches import Figures, Form, Outcome, Parcel, Refusal, Rejection
 from .client import Client
 from .errors import BufferFileError, BufferFullError, ClosedError, SdkError
 from .options import Backoff, BatchLimits, BufferLimits, Options, Overflow, Packing
-from .outcome import Figures, Outcome, Refusal, Rejection
-from .parcel import Form, Parcel
-from .signing import Credentials
-from .transport import HttpTransport, Reply, Transport, UnreachableError
+from .transport import Credentials, HttpTransport, Reply, Transport, UnreachableError
 
 __all__ = [
     "Backoff",

@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Sequence
 from threading import Condition
 
+from .batches import Figures, Form, Parcel
 from .errors import BufferFileError, BufferFullError, ClosedError
 from .journal import Journal
 from .options import BatchLimits, BufferLimits, Overflow
-from .outcome import Figures
-from .parcel import Form, Parcel
 
 log = logging.getLogger(__name__)
 

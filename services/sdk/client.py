@@ -9,14 +9,11 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
+from .batches import Figures, Form, Outcome, as_json, delimited
 from .buffer import Buffer
-from .clock import Clock, DeviceClock
-from .exchange import Exchange, InterruptedDeliveryError
+from .delivery import Clock, DeviceClock, Exchange, InterruptedDeliveryError
 from .options import Options
-from .outcome import Figures, Outcome
-from .parcel import Form, as_json, delimited
-from .signing import Credentials
-from .transport import HttpTransport, Transport
+from .transport import Credentials, HttpTransport, Transport
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from .batches import Form, Parcel
 from .errors import BufferFileError
-from .parcel import Form, Parcel
 
 log = logging.getLogger(__name__)
 

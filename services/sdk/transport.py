@@ -1,11 +1,36 @@
-"""HTTP: one request and its answer, or the news that there is none."""
+"""HTTP transport and the signature of requests.
 
+    signature = hex(HMAC-SHA256(secret, timestamp + "." + body))
+
+Source: RFC 2104 (HMAC); the gateway's OpenAPI document.
+"""
+
+import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
 import urllib3
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A key of one game, and its secret."""
+
+    key: str
+    secret: str = field(repr=False)
+
+    def headers(self, body: bytes, now: float) -> Mapping[str, str]:
+        """Sign a body at a moment, in seconds since 1970 by the gateway's clock."""
+        timestamp = str(int(now))
+        signature = hmac.digest(self.secret.encode(), timestamp.encode() + b"." + body, "sha256").hex()
+        return {
+            "gamelake-key": self.key,
+            "gamelake-timestamp": timestamp,
+            "gamelake-signature": signature,
+        }
+
 
 _PATH = "/v1/events"
 

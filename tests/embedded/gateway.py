@@ -12,7 +12,7 @@ from typing import Self
 
 import msgspec
 
-from services.gateway.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from tests.process_table import descendants_of, peak_mib, resident_mib
 from tools.embedded.gateway import Backing, EmbeddedGateway
 from tools.embedded.ports import HOST

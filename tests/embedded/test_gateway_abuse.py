@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 import zstandard
 
-from services.gateway.signatures import KEY_HEADER, TIMESTAMP_HEADER, sign
+from services.gateway.authentication import KEY_HEADER, TIMESTAMP_HEADER, sign
 from tests.embedded.gateway import KEY, LIMITED_KEY, LIMITED_RATE, SECRET, Gateway, body_of, events
 from tests.embedded.parcels import packed
 from tests.embedded.rude_clients import await_closed, connections, head_of

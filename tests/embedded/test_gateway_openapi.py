@@ -14,8 +14,8 @@ from requests.auth import AuthBase
 from schemathesis.checks import CheckFunction, not_a_server_error
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
-from services.gateway.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
-from services.gateway.support import PLAYERS_PATH, signed_text
+from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from services.gateway.support_endpoint import PLAYERS_PATH, signed_text
 from tests.embedded.effort import fuzzing
 from tests.embedded.gateway import KEY, SECRET, SUPPORT_KEY, Gateway
 from tests.embedded.parcels import packed, protobuf_bodies

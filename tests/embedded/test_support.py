@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from services.gateway.signatures import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
-from services.gateway.support import signed_text
+from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from services.gateway.support_endpoint import signed_text
 from tests.embedded.gateway import KEY, SECRET, Gateway, Reply, body_of, events
 from tests.embedded.topic_records import records_in
 from tests.eventually import eventually

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gamelake.contracts.games import load_games
-from services.gateway.keys import Role, read_keys
+from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
 from tests.eventually import SECONDS_BETWEEN_LOOKS
 from tests.stack.platform import ROOT, SECRETS

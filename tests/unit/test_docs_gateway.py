@@ -6,9 +6,8 @@ from http import HTTPStatus
 from pathlib import Path
 
 from services.gateway import errors
-from services.gateway.errors import RefusedError
-from services.gateway.keys import GameKey
-from services.gateway.rejections import Reason
+from services.gateway.authentication import GameKey
+from services.gateway.errors import Reason, RefusedError
 from services.gateway.settings import IngestServiceSettings
 
 PAGE = Path("docs/gateway.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 from gamelake.contracts.games import load_games
 from gamelake.naming import game_table
-from services.gateway.keys import Role, read_keys
+from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, UnreachableError
 from tools.embedded.service import REPOSITORY
 from tools.stack import SECRETS, gateway_url

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from gamelake.contracts.games import GameSpec, load_games
 from gamelake.errors import SettingsError
-from services.gateway.keys import Role, read_keys
+from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials
 from tools.smoke.settings import SmokeSettings
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gamelake.contracts.games import load_games
-from services.gateway.keys import Role, read_keys
+from services.gateway.authentication import Role, read_keys
 from tests.unit.compose.configured import COMPOSE
 
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"

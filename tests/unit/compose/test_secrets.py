@@ -11,7 +11,7 @@ from gamelake.contracts.games import load_games
 from gamelake.credentials import read_credentials
 from gamelake.lake.credentials import shared_credentials
 from gamelake.vault.secrecy import VaultKeys
-from services.gateway.keys import read_keys
+from services.gateway.authentication import read_keys
 from tests.unit.compose.configured import COMPOSE
 
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"

@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor
 
 from gamelake.contracts.games import GamesContract, load_games
 from gamelake.wire.event_schemas import EventSchema, load_schema, load_schemas
-from services.gateway.admission import Admission
+from services.gateway.validation import Admission
 
 CONTRACTS = Path(__file__).parents[3] / "contracts"
 GAME = "archery_duel"

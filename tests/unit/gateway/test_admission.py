@@ -8,10 +8,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.wire.framing import frame_header
-from services.gateway.admission import JSON, PROTOBUF, Admitted
-from services.gateway.encoding import Encoder
-from services.gateway.errors import TooLargeError, UnreadableBodyError, UnsupportedTypeError
-from services.gateway.rejections import Reason
+from services.gateway.errors import Reason, TooLargeError, UnreadableBodyError, UnsupportedTypeError
+from services.gateway.preparation import Encoder
+from services.gateway.validation import JSON, PROTOBUF, Admitted
 from tests.unit.gateway.events import GAME, SCHEMA_ID, admission, an_event, body_of, schema, submitted
 
 

@@ -10,11 +10,10 @@ import pytest
 import zstandard
 
 from gamelake.errors import SettingsError
+from services.gateway.authentication import Authenticator, Claim, Keyring, read_keys, sign
 from services.gateway.errors import TooLargeError, TooManyEventsError, UnknownSenderError, UnreadableBodyError
-from services.gateway.keys import Keyring, read_keys
-from services.gateway.rates import RateLimits
-from services.gateway.signatures import Authenticator, Claim, sign
-from services.gateway.unpacking import unpack
+from services.gateway.limits import RateLimits
+from services.gateway.request_body import unpack
 from tests.unit.gateway.events import contract
 
 NOW = 1_800_000_000.0

@@ -17,18 +17,12 @@ from hypothesis import strategies as st
 
 from gamelake.vault.secrecy import PlayerKey
 from gamelake.wire.framing import HEADER_BYTES
-from services.gateway.admission import JSON, PROTOBUF
-from services.gateway.assembly import Assembly
-from services.gateway.columns.lake_columns import LakeColumns
-from services.gateway.encoding import Encoder
-from services.gateway.errors import RefusedError
-from services.gateway.parcels import Parcel, Ready, Strangers
+from services.gateway.columns import LakeColumns
+from services.gateway.errors import Reason, RefusedError
 from services.gateway.personal.fields import personal_fields
-from services.gateway.personal.players import Players
-from services.gateway.personal.protection import Protection
-from services.gateway.rejections import Reason
-from services.gateway.singly import Singly
-from services.gateway.together import Together
+from services.gateway.personal.pseudonymization import Players, Protection
+from services.gateway.preparation import Assembly, Encoder, Parcel, Ready, Singly, Strangers, Together
+from services.gateway.validation import JSON, PROTOBUF
 from tests.unit.gateway.events import GAME, SCHEMA_ID, admission, an_event, body_of, contract, schema, submitted
 
 # The same for all examples: hypothesis runs them again.

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from services.gateway.gathering import Gathering, Pace
+from services.gateway.batching import Gathering, Pace
 
 PACE = Pace(pause=timedelta(milliseconds=20), enough=10)
 

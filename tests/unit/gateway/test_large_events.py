@@ -2,11 +2,10 @@
 
 import pytest
 
-from services.gateway.errors import TooLargeError
+from services.gateway.errors import Reason, Rejection, TooLargeError
 from services.gateway.json_events import JsonEvents
-from services.gateway.parcels import Ready
-from services.gateway.producing import LARGEST_VALUE_BYTES, Record
-from services.gateway.rejections import Reason, Rejection
+from services.gateway.kafka_producer import LARGEST_VALUE_BYTES, Record
+from services.gateway.preparation import Ready
 from tests.unit.gateway.events import submitted
 
 MIB = 2**20

@@ -8,7 +8,7 @@ import yaml
 from google.protobuf.descriptor import Descriptor
 
 from gamelake.wire.event_schemas import load_schema
-from services.gateway.rejections import Reason
+from services.gateway.errors import Reason
 from tools.embedded.service import REPOSITORY
 
 DOCUMENT = yaml.safe_load((REPOSITORY / "services/gateway/pages/openapi.yaml").read_text())

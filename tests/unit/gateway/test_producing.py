@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gamelake.kafka import KafkaAccess
-from services.gateway import producing
+from services.gateway import kafka_producer
 from services.gateway.errors import NotTakenError
-from services.gateway.producing import Limits, Outbox, Record
+from services.gateway.kafka_producer import Limits, Outbox, Record
 
 LIMITS = Limits(records=10, bytes=10_000, patience=timedelta(seconds=5))
 FAILURE = object()
@@ -44,7 +44,7 @@ made: list[FakeProducer] = []
 
 @pytest.fixture
 def outbox(monkeypatch: pytest.MonkeyPatch) -> Outbox:
-    monkeypatch.setattr(producing, "Producer", FakeProducer)
+    monkeypatch.setattr(kafka_producer, "Producer", FakeProducer)
     made.clear()
     return Outbox(KafkaAccess.of("nowhere:9092", ""), "events", LIMITS)
 

@@ -13,10 +13,8 @@ from gamelake.vault.secrecy import PlayerKey, VaultKeys
 from gamelake.vault.sqlite_vault import SqliteVault
 from gamelake.vault.vault import SealedData, StoredPlayer, Vault, VaultUnavailableError
 from services.gateway.personal.fields import personal_fields
-from services.gateway.personal.guard import Guard
-from services.gateway.personal.players import Player, Players
-from services.gateway.personal.protection import Belonging, Protection
-from services.gateway.personal.safekeeping import Safekeeping
+from services.gateway.personal.pseudonymization import Belonging, Player, Players, Protection
+from services.gateway.personal.vault_client import Guard, Safekeeping
 from tests.unit.gateway.events import submitted
 from tests.vault_keys import key_file
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.gateway.errors import NotTakenError, TooLargeError, TooSlowError, UnreadableBodyError
-from services.gateway.receiving import Receiver
+from services.gateway.request_body import Receiver
 from services.gateway.settings import BodyLimits
 
 LIMITS = BodyLimits(size=100, on_their_way=250, unpacked=1000, events=10, patience=timedelta(seconds=0.05))

@@ -3,7 +3,7 @@
 import pytest
 
 from services.gateway.errors import NotTakenError
-from services.gateway.room import Room
+from services.gateway.limits import Room
 
 
 def test_who_comes_when_there_is_no_room_is_sent_away_and_may_come_again() -> None:

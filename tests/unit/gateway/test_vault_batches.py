@@ -11,10 +11,9 @@ from gamelake.vault.keyring import VaultKeyring
 from gamelake.vault.secrecy import PlayerKey, TamperedError, VaultKeys
 from gamelake.vault.sqlite_vault import SqliteVault
 from gamelake.vault.vault import Rewrapping, SealedData, StoredPlayer, VaultRefusedError
-from services.gateway.personal.players import Player
-from services.gateway.personal.protection import Belonging
-from services.gateway.personal.rounds import Rounds, TooManyWaitError
-from services.gateway.personal.safekeeping import Safekeeping
+from services.gateway.batching import Rounds, TooManyWaitError
+from services.gateway.personal.pseudonymization import Belonging, Player
+from services.gateway.personal.vault_client import Safekeeping
 from tests.vault_keys import key_file
 
 GAME = "archery_duel"

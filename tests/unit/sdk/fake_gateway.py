@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 from services.sdk import Backoff, BatchLimits, Client, Credentials, Options, Outcome, Reply, UnreachableError
-from services.sdk.parcel import Form, Parcel
+from services.sdk.batches import Form, Parcel
 
 KEY, SECRET = "key-1", "s" * 32
 CREDENTIALS = Credentials(KEY, SECRET)

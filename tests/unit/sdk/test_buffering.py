@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from services.sdk import BufferFileError, BufferFullError, BufferLimits, Client, Options, Overflow, Reply
+from services.sdk.batches import Form, Parcel
 from services.sdk.journal import Journal
-from services.sdk.parcel import Form, Parcel
 from tests.unit.sdk.fake_gateway import (
     PATIENCE,
     QUICK,
@@ -228,7 +228,7 @@ import resource, signal
 from pathlib import Path
 from services.sdk import BufferFileError
 from services.sdk.journal import Journal
-from services.sdk.parcel import Form, Parcel
+from services.sdk.batches import Form, Parcel
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 journal = Journal(Path({str(file)!r}))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.sdk import BatchLimits, BufferLimits, Options, Packing, Reply
+from services.sdk.batches import Form, Parcel, delimited
 from services.sdk.journal import Journal
-from services.sdk.parcel import Form, Parcel, delimited
 from tests.unit.sdk.fake_gateway import (
     PATIENCE,
     QUICK,

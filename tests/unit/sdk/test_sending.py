@@ -10,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.sdk import Backoff, BatchLimits, Client, ClosedError, Options, Packing, Rejection, Reply
-from services.sdk.clock import Clock
-from services.sdk.exchange import Exchange, InterruptedDeliveryError
-from services.sdk.parcel import Form, Parcel, delimited
+from services.sdk.batches import Form, Parcel, delimited
+from services.sdk.delivery import Clock, Exchange, InterruptedDeliveryError
 from tests.unit.sdk.fake_gateway import (
     AT_ONCE,
     CREDENTIALS,

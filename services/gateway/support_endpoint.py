@@ -20,11 +20,10 @@ from gamelake.maintenance.personal_data import personal_data
 from gamelake.vault.keyring import VaultKeyring
 from gamelake.vault.vault import StoredPlayer, Vault
 from services.gateway import metrics
-from services.gateway.answers import Answer, page, refused, wrong_method
+from services.gateway.authentication import Authenticator, Claim, GameKey, Role
 from services.gateway.errors import NoSuchPlayerError, NotAllowedError, RefusedError
-from services.gateway.keys import GameKey, Role
-from services.gateway.personal.failures import vault_asked
-from services.gateway.signatures import Authenticator, Claim
+from services.gateway.personal.vault_client import vault_asked
+from services.gateway.responses import Answer, page, refused, wrong_method
 
 log = logging.getLogger(__name__)
 

@@ -5,20 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from services.gateway import metrics
-from services.gateway.admission import Admission
-from services.gateway.answers import Answer, refused, taken
+from services.gateway.authentication import Authenticator, Claim
+from services.gateway.batching import Gathering
 from services.gateway.errors import RefusedError, TooManyEventsError
-from services.gateway.gathering import Gathering
-from services.gateway.parcels import Parcel, Prepared, Ready, Strangers
-from services.gateway.personal.failures import vault_asked
-from services.gateway.personal.guard import Guard
-from services.gateway.producing import Outbox
-from services.gateway.rates import RateLimits
-from services.gateway.receiving import Receiver
-from services.gateway.room import Room
+from services.gateway.kafka_producer import Outbox
+from services.gateway.limits import RateLimits, Room
+from services.gateway.personal.vault_client import Guard, vault_asked
+from services.gateway.preparation import Parcel, Prepared, Ready, Strangers
+from services.gateway.request_body import Receiver, unpack
+from services.gateway.responses import Answer, refused, taken
 from services.gateway.settings import BodyLimits
-from services.gateway.signatures import Authenticator, Claim
-from services.gateway.unpacking import unpack
+from services.gateway.validation import Admission
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,18 @@
-"""The vault as requests use it: many requests at once, one transaction for all of them."""
+"""The vault as requests use it: many requests share one transaction, and known players are cached."""
 
+import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gamelake.vault.keyring import VaultKeyring
 from gamelake.vault.secrecy import PlayerKey, TamperedError, UnknownKeyError
 from gamelake.vault.vault import Erasure, StoredPlayer, Vault, VaultRefusedError, VaultUnavailableError
-from services.gateway.personal.protection import Belonging
-from services.gateway.personal.rounds import Rounds, TooManyWaitError
+from services.gateway import metrics
+from services.gateway.batching import Rounds, TooManyWaitError
+from services.gateway.errors import NotTakenError
+from services.gateway.personal.pseudonymization import Belonging, Player, Players
 
 log = logging.getLogger(__name__)
 
@@ -131,3 +135,71 @@ class Safekeeping:
             # The keys were changed, and this row wrapped anew, since the round began.
             self._keyring.refresh()
             return self._keyring.now.unwrap(row)
+
+
+class Guard:
+    """Asked by requests, on one event loop; it asks the vault on other threads."""
+
+    def __init__(self, players: Players, safekeeping: Safekeeping) -> None:
+        self._players = players
+        self._safekeeping = safekeeping
+        self._destroying: asyncio.Task[None] | None = None
+
+    def known(self, game: str, name: str) -> Player | None:
+        """A player whom the vault need not be asked for."""
+        return self._players.known(game, name)
+
+    async def introduce(self, game: str, names: Sequence[str]) -> Mapping[str, Player]:
+        """Players who were not known, from the vault or new ones.
+
+        Raises:
+            VaultUnavailableError: the vault does not answer.
+            TamperedError: a player's row in the vault is not what was written.
+        """
+        return self._players.remember(game, await self._safekeeping.keys_of(game, names))
+
+    async def keep(self, game: str, belongings: Sequence[Belonging]) -> None:
+        """Return when the vault has what was cut out of events, which must not leave the service before.
+
+        Raises:
+            VaultUnavailableError: the vault does not answer.
+        """
+        await self._safekeeping.keep(game, belongings)
+        for belonging in belongings:
+            belonging.player.is_kept(belonging.cut_out)
+
+    async def let_go_of_the_erased(self) -> None:
+        """Forget whom the vault has forgotten, and see that nothing is left of them; to be called again and again.
+
+        Raises:
+            VaultUnavailableError: the vault does not answer.
+        """
+        if self._destroying is None or self._destroying.done():
+            self._destroying = asyncio.create_task(asyncio.to_thread(self._safekeeping.destroy_remains))
+        last = self._players.last_erasure
+        self._players.let_go(await asyncio.to_thread(self._safekeeping.erasures_after, last))
+
+    def close(self) -> None:
+        """Let go of the vault."""
+        self._safekeeping.close()
+
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def vault_asked() -> Iterator[None]:
+    """Have the same request sent again when the vault fails within the block.
+
+    Raises:
+        NotTakenError: it did.
+    """
+    try:
+        yield
+    except VaultUnavailableError as error:
+        log.warning("the vault does not answer: %s", error)
+        metrics.count_vault_failure()
+        raise NotTakenError("the vault does not answer") from None
+    except TamperedError:
+        log.exception("the vault is not what was written")
+        raise NotTakenError("the vault can't be read") from None

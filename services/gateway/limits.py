@@ -1,9 +1,11 @@
-"""How many events a game may send: a token bucket for each."""
+"""Limits on events: a rate for each game (token bucket), and the number of events that one process may hold."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from services.gateway.errors import TooManyEventsError
+from services.gateway.errors import NotTakenError, TooManyEventsError
 
 
 @dataclass(slots=True)
@@ -48,3 +50,26 @@ class RateLimits:
             bucket = self._buckets[game] = Bucket(share, capacity, capacity, now)
         if wait := bucket.take(count, now):
             raise TooManyEventsError(f"the game's rate is {rate} events a second", timedelta(seconds=wait))
+
+
+class Room:
+    """Counts the events that are in the process, on one event loop."""
+
+    def __init__(self, events: int) -> None:
+        self._most = events
+        self._events = 0
+
+    @contextmanager
+    def taken(self, events: int) -> Iterator[None]:
+        """Hold the events of one request for as long as the block lasts; one request always may.
+
+        Raises:
+            NotTakenError: there is no room for them now, since the vault or Kafka is slow.
+        """
+        if self._events and self._events + events > self._most:
+            raise NotTakenError("too many events wait for the vault and Kafka")
+        self._events += events
+        try:
+            yield
+        finally:
+            self._events -= events

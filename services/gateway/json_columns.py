@@ -12,7 +12,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from gamelake.wire.framing import Flags, Ints
-from services.gateway.columns.reading import Read, handler_of
+from services.gateway.columns import Read, handler_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,19 +1,90 @@
-"""A batch on its way: signed, sent until there is an answer that settles it, and divided if it is too large."""
+"""Delivery of a batch: signed, sent until a response settles it, divided if it is too large."""
 
 import gzip
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from typing import Any
 
-from .answers import outcome_of, seconds_until_again
-from .clock import Clock
+from .batches import Figures, Outcome, Parcel, Refusal, Rejection, body_of, divided
 from .options import Options, Packing
-from .outcome import Figures, Outcome
-from .parcel import Parcel, body_of, divided
-from .signing import Credentials
-from .transport import Reply, Transport, UnreachableError
+from .transport import Credentials, Reply, Transport, UnreachableError
+
+# An answer says whole seconds and was on its way for a while: what differs by less is no error of the clock.
+_NOISE_SECONDS = 5.0
+
+DeviceClock = Callable[[], float]
+
+
+class Clock:
+    """The device's clock, in seconds since 1970, put right by what answers say."""
+
+    def __init__(self, device: DeviceClock) -> None:
+        self._device = device
+        self._ahead = 0.0
+
+    def now(self) -> float:
+        """The gateway's time as far as it is known."""
+        return self._device() + self._ahead
+
+    def learn(self, date: str | None) -> bool:
+        """Compare with the `Date` of an answer that has just come; says whether the clock was put right."""
+        try:
+            told = parsedate_to_datetime(date).timestamp() if date else None
+        except ValueError:
+            told = None
+        if told is None or abs(told - self.now()) <= _NOISE_SECONDS:
+            return False
+        self._ahead = told - self._device()
+        return True
+
+
+_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+_LONGEST_RETRY_AFTER = 3600.0
+
+
+def outcome_of(parcels: tuple[Parcel, ...], reply: Reply | None) -> Outcome | None:
+    """What an answer makes of a batch; None if the batch must be sent again."""
+    if reply is None or reply.status in _AGAIN:
+        return None
+    told = _object_in(reply.body)
+    if reply.status == HTTPStatus.OK:
+        return _looked_at(parcels, told)
+    if not HTTPStatus.BAD_REQUEST <= reply.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return None
+    text = str(told.get("error", "the gateway gives no reason"))
+    return Outcome(parcels=parcels, accepted=0, refusal=Refusal(reply.status, text))
+
+
+def seconds_until_again(reply: Reply | None) -> float:
+    """What `Retry-After` says in seconds; its other form, a date, is left to the back-off."""
+    text = reply.headers.get("retry-after", "") if reply is not None else ""
+    return min(float(text), _LONGEST_RETRY_AFTER) if text.isascii() and text.isdigit() else 0.0
+
+
+def _looked_at(parcels: tuple[Parcel, ...], told: dict[str, Any]) -> Outcome | None:
+    try:
+        rejections = tuple(Rejection(each["index"], each["reason"], each.get("field", "")) for each in told["rejected"])
+        accepted = int(told["accepted"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        accepted, rejections = -1, ()
+    if accepted + len(rejections) != sum(parcel.count for parcel in parcels):
+        # The page of a hotel's network is a 200 too: what does not name the batch's events has not taken them.
+        return None
+    return Outcome(parcels=parcels, accepted=accepted, rejections=rejections)
+
+
+def _object_in(body: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
 
 _GZIP_LEVEL = 3
 

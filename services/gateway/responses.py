@@ -6,8 +6,7 @@ from math import ceil
 
 import msgspec
 
-from services.gateway.errors import RefusedError
-from services.gateway.rejections import Rejection
+from services.gateway.errors import RefusedError, Rejection
 
 Headers = list[tuple[str, str]]
 _JSON: Headers = [("content-type", "application/json")]
