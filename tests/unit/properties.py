@@ -1,4 +1,4 @@
-"""Hypothesis as these tests use it: a modest number of examples, the same ones in CI every time."""
+"""The Hypothesis settings of all property tests outside tests/embedded (those are in tests/embedded/effort.py)."""
 
 import os
 
@@ -8,10 +8,14 @@ _SLOW_TO_DRAW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 
 def examples(count: int) -> settings:
-    """At most so many examples, however long each one takes."""
+    """Settings for at most `count` examples without a deadline, the same ones at every run in CI.
+
+    With PROPERTY_FACTOR=<n> it is n times as many, and others at each run.
+    """
+    factor = os.environ.get("PROPERTY_FACTOR")
     return settings(
-        max_examples=count,
+        max_examples=count * int(factor or 1),
         deadline=None,
-        derandomize=os.environ.get("CI") == "true",
+        derandomize=factor is None and os.environ.get("CI") == "true",
         suppress_health_check=_SLOW_TO_DRAW,
     )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gamelake.contracts.cadence import parse_cadence
 from gamelake.contracts.schedule import Schedule, load_schedule
 from gamelake.errors import ContractError
+from tests.unit.properties import examples
 
 OURS = Path("contracts/schedule.yaml")
 moments = st.integers(0, 4_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
@@ -58,6 +59,7 @@ def test_a_cadence_means_what_it_says(text: str, after: str, expected: str) -> N
     assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
+@examples(100)
 @given(cadences, moments)
 def test_the_next_moment_is_later_and_no_further_than_one_period(text: str, moment: datetime) -> None:
     cadence = parse_cadence(text)

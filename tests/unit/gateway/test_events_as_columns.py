@@ -4,7 +4,7 @@ import copy
 import json
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelake.vault.secrecy import PlayerKey
@@ -24,6 +24,7 @@ from services.gateway.personal.pseudonymization import Players, Protection
 from services.gateway.preparation import Assembly, Encoder, Parcel, Ready, Singly, Strangers, Together
 from services.gateway.validation import JSON, PROTOBUF
 from tests.unit.gateway.events import GAME, SCHEMA_ID, admission, an_event, body_of, contract, schema, submitted
+from tests.unit.properties import examples
 
 # The same for all examples: hypothesis runs them again.
 NOW = datetime.now(UTC).isoformat()
@@ -232,7 +233,7 @@ def spoiled_events(draw: st.DrawFn) -> list[dict[str, Any]]:
     return events
 
 
-@settings(max_examples=150, deadline=timedelta(seconds=5))
+@examples(150)
 @given(spoiled_events())
 def test_whatever_json_says_columns_take_only_what_is_taken_one_by_one(events: Sequence[dict[str, Any]]) -> None:
     body = json.dumps({"events": events}).encode()
@@ -272,7 +273,7 @@ def _spoiled(draw: st.DrawFn, message: bytes) -> bytes:
     return message
 
 
-@settings(max_examples=150, deadline=timedelta(seconds=5))
+@examples(150)
 @given(spoiled_messages())
 def test_whatever_bytes_come_columns_take_only_what_is_taken_one_by_one(messages: Sequence[bytes]) -> None:
     try:

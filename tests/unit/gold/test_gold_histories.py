@@ -6,7 +6,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from deltalake.exceptions import TableNotFoundError
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
@@ -14,6 +14,7 @@ from gamelake.contracts.aggregates import AggregateSpec
 from gamelake.gold.table import GoldWriter
 from gamelake.lake.store import Location
 from tests.unit.gold.histories import DAILY, PLAYERS, Event, append, gold, gold_handle, recomputed, refresh, silver
+from tests.unit.properties import examples
 
 _PLAYERS = st.sampled_from(["ann", "bob", "cid", "dora", None])
 _AMOUNTS = st.none() | st.integers(0, 500).map(lambda cents: cents / 100)
@@ -77,5 +78,4 @@ class Histories(RuleBasedStateMachine):
 
 
 def test_gold_equals_a_recompute_after_any_history() -> None:
-    some = settings(max_examples=15, stateful_step_count=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    run_state_machine_as_test(Histories, settings=some)
+    run_state_machine_as_test(Histories, settings=settings(examples(15), stateful_step_count=8))

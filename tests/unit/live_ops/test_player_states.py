@@ -5,12 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelake.live_ops.players import HOUR, STATE_SCHEMA, blank, share_of
 from gamelake.live_ops.runs import PlayerRuns
 from tests.unit.live_ops.happenings import MINUTE, Happening, Players, numbered
+from tests.unit.properties import examples
 
 NOON = 720 * MINUTE
 
@@ -104,7 +105,7 @@ def _told(happenings: Sequence[Happening]) -> list[Happening]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(_HAPPENINGS, st.lists(st.integers(0, 30), max_size=4))
 def test_it_does_not_matter_how_events_come_in_batches(happenings: list[Happening], cuts: list[int]) -> None:
     told = _told(happenings)
@@ -118,7 +119,7 @@ def test_it_does_not_matter_how_events_come_in_batches(happenings: list[Happenin
     assert in_parts.states() == at_once.states()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(_HAPPENINGS)
 def test_the_last_hour_is_what_a_look_at_all_purchases_gives(happenings: list[Happening]) -> None:
     told = _told(happenings)
@@ -134,7 +135,7 @@ def test_the_last_hour_is_what_a_look_at_all_purchases_gives(happenings: list[Ha
         assert players.state(key)["purchases_last_hour"] == len(recent)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.dictionaries(st.integers(0, 40), st.integers(0, 9), max_size=12), max_size=20))
 def test_of_states_that_came_one_after_the_other_the_last_counts(batches: list[dict[int, int]]) -> None:
     runs, expected = PlayerRuns(), dict[int, int]()

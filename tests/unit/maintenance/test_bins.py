@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gamelake.lake.file_entries import FileEntry
 from gamelake.maintenance.bins import Rule, bins
+from tests.unit.properties import examples
 
 TODAY = date(2026, 11, 22)
 RULE = Rule(target_bytes=1_000, hot_files=3, today=TODAY)
@@ -53,6 +54,7 @@ def test_a_table_without_days_is_taken_for_one_that_is_written() -> None:
     assert sizes_of(files(None, 1, 2, 3, 4)) == [[1, 2, 3, 4]]
 
 
+@examples(100)
 @given(st.lists(st.integers(1, 1_500), max_size=60))
 def test_a_bin_is_filled_up_to_the_size_aimed_at_and_no_file_is_in_two(sizes: list[int]) -> None:
     found = bins(files("2026-11-21", *sizes), RULE)
@@ -63,6 +65,7 @@ def test_a_bin_is_filled_up_to_the_size_aimed_at_and_no_file_is_in_two(sizes: li
     assert all(each.bytes >= RULE.target_bytes for each in found[:-1])
 
 
+@examples(100)
 @given(st.lists(st.integers(1, 1_500), max_size=60))
 def test_rounds_come_to_an_end(sizes: list[int]) -> None:
     left = files("2026-11-21", *sizes)

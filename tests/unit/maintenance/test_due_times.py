@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gamelake.contracts.schedule import ScheduledRound
 from gamelake.maintenance.due_times import FIRST_RETRY, due_at, jitter_of, next_turn
 from gamelake.maintenance.round_records import Done, RoundRecord
+from tests.unit.properties import examples
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -74,6 +75,7 @@ def test_what_runs_did_adds_up_whether_they_ended_well_or_not() -> None:
     assert record.succeeded_at == START + HOUR
 
 
+@examples(100)
 @given(rounds, seconds)
 def test_the_next_turn_is_later_and_comes_within_a_period_and_its_jitter(
     scheduled: ScheduledRound, past: timedelta
@@ -85,6 +87,7 @@ def test_the_next_turn_is_later_and_comes_within_a_period_and_its_jitter(
     assert moment < turn <= moment + scheduled.cadence.period + scheduled.jitter
 
 
+@examples(100)
 @given(rounds, seconds)
 def test_no_turn_is_skipped_or_taken_twice_whatever_the_jitter(scheduled: ScheduledRound, past: timedelta) -> None:
     turn, found = START + past, []
@@ -98,6 +101,7 @@ def test_no_turn_is_skipped_or_taken_twice_whatever_the_jitter(scheduled: Schedu
     assert found == [at for at in all_turns if at > START + past][:8]
 
 
+@examples(100)
 @given(rounds, st.text(max_size=5))
 def test_jitter_is_the_same_whoever_asks_and_never_more_than_was_said(scheduled: ScheduledRound, seed: str) -> None:
     drawn = jitter_of(scheduled, START, seed)
@@ -112,6 +116,7 @@ def test_lakehouses_of_one_schedule_do_not_begin_at_once() -> None:
     assert len({due_at(scheduled, RoundRecord(known_since=START), f"s3://lake-{each}") for each in range(20)}) == 20
 
 
+@examples(100)
 @given(rounds, st.lists(st.tuples(st.timedeltas(timedelta(0), timedelta(days=3)), st.booleans()), max_size=12))
 def test_a_scheduler_that_sleeps_as_it_likes_never_runs_a_round_twice_for_one_turn(
     scheduled: ScheduledRound, naps: list[tuple[timedelta, bool]]

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelake.maintenance.retentions import FOR_EVER, RULES, Span, applicable, contradictions, fits
+from tests.unit.properties import examples
 
 DAYS = timedelta(days=1)
 WELL = {
@@ -40,6 +41,7 @@ def test_what_is_kept_for_ever_is_never_too_short() -> None:
     )
 
 
+@examples(100)
 @given(spans)
 def test_a_rule_is_only_held_against_spans_that_are_known(known: dict[Span, timedelta]) -> None:
     broken = [rule for rule in applicable(known) if not fits(rule, known)]
@@ -48,6 +50,7 @@ def test_a_rule_is_only_held_against_spans_that_are_known(known: dict[Span, time
     assert all(known[rule.longer] < known[rule.shorter] for rule in broken)
 
 
+@examples(100)
 @given(spans, st.sampled_from([Span.KAFKA, Span.LOGS, Span.BACKUPS]))
 def test_keeping_more_of_what_is_only_kept_never_makes_it_worse(known: dict[Span, timedelta], more: Span) -> None:
     assert len(contradictions({**known, more: FOR_EVER})) <= len(contradictions({**known, more: timedelta(0)}))
