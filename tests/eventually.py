@@ -4,12 +4,23 @@ import time
 from collections.abc import Callable
 
 DEADLINE_SECONDS = 30.0
-SECONDS_BETWEEN_LOOKS = 0.05
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 2.0
+# A condition may be a command in a container: checked without a rest, it takes the cores from what it waits for.
+PAUSE_PER_CHECK = 2.0
 
 
 def eventually(condition: Callable[[], bool], timeout: float = DEADLINE_SECONDS) -> None:
     """Return as soon as the condition holds; fail when it has not within `timeout` seconds."""
-    latest = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < latest, f"did not come true within {timeout:.0f} s"
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+    started = time.monotonic()
+    while True:
+        since = time.monotonic()
+        if condition():
+            return
+        now = time.monotonic()
+        assert now < started + timeout, f"did not come true within {timeout:.0f} s"
+        time.sleep(pause_after(now - since))
+
+
+def pause_after(check_seconds: float) -> float:
+    """How many seconds to wait after a check that took `check_seconds`."""
+    return min(max(PAUSE_PER_CHECK * check_seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)

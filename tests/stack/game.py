@@ -12,7 +12,7 @@ from pathlib import Path
 from gamelake.contracts.games import load_games
 from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
-from tests.eventually import SECONDS_BETWEEN_LOOKS
+from tests.eventually import SHORTEST_PAUSE_SECONDS
 from tests.stack.platform import ROOT, SECRETS
 
 GATEWAY = f"http://127.0.0.1:{os.environ.get('INGEST_PORT', '8000')}"
@@ -71,5 +71,5 @@ class Game:
             except UnreachableError:
                 pass
             assert time.monotonic() < latest, "the gateway took nothing"
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(SHORTEST_PAUSE_SECONDS)
         raise AssertionError
