@@ -30,7 +30,13 @@ players_to_kafka := --target kafka --bootstrap-servers kafka:9092 --kafka-creden
 WORKERS ?= 1
 export WORKERS
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
+TEST_WORKERS ?= 2
+# $(1): the JUnit file's name. A file's tests stay on one worker, since many share a service that the file has started;
+# the files begin in the order that tests/conftest.py gives them.
+pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
+spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
 
 ##@ Start here
 
@@ -159,18 +165,23 @@ format: $(environment) ## Rewrite the code in the house's format
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 
-test: setup ## Run all tests that need no Docker (with CI=true a missing service fails instead of being skipped)
-	@$(with_java) $(for_seconds) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit tests/spark
-	@$(with_java) $(for_seconds) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/embedded
+test: setup ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
+	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
-	@.venv/bin/pytest --numprocesses 2 --dist loadfile tests/unit
+	@$(call pytest,unit) $(spread) tests/unit
 
 test-spark: $(environment) $(stamps)/spark-jars ## Run the tests that need Spark
-	@$(with_java) $(for_seconds) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/spark
+	@$(with_java) $(for_seconds) $(call pytest,spark) $(spread) tests/spark
 
 test-embedded: setup ## Run the tests that need Kafka and the schema registry
-	@$(with_java) $(for_seconds) .venv/bin/pytest --numprocesses 2 --dist loadfile tests/embedded
+	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
+
+# docs/faults.md has what each variable makes longer.
+more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),5000) SOAK_BATCHES=$(or $(SOAK_BATCHES),100) \
+  OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),60) PROPERTY_FACTOR=$(or $(PROPERTY_FACTOR),20)
+test-long: setup ## Run all tests that need no Docker, for hours: more kills, longer outages, and other random examples at each run
+	@$(with_java) $(for_seconds) $(more) $(call pytest,long) $(spread) tests/unit tests/spark tests/embedded
 
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) tests/stack/run.sh

@@ -57,7 +57,7 @@ def kill_broker(broker: EmbeddedKafka, _gateway: Gateway) -> None:
     broker.start()
 
 
-@pytest.mark.parametrize(("kill", "few"), [(kill_service, 25), (kill_broker, 4)])
+@pytest.mark.parametrize(("kill", "few"), [(kill_service, 10), (kill_broker, 4)])
 def test_what_was_accepted_is_in_silver_once_whoever_was_killed_and_when(
     tmp_path: Path, broker: EmbeddedKafka, registry: EmbeddedRegistry, gateway: Gateway, kill: Kill, few: int
 ) -> None:

@@ -29,4 +29,4 @@ if ! docker info >/dev/null 2>&1; then
 fi
 trap finish EXIT
 compose/up.sh
-.venv/bin/pytest tests/stack --durations=15 "$@"
+.venv/bin/pytest tests/stack --durations=15 --junitxml=build/junit/stack.xml "$@"
