@@ -38,7 +38,7 @@ from gamelake.lake.manifest import BatchManifest, EventsFile
 from gamelake.lake.store import Location, Store
 from gamelake.session import spark_session
 from tools import stack
-from tools.embedded.topics import create_topic
+from tools.embedded.kafka import create_topic
 
 _TOPIC, _STREAM = "files.notifications", "discovery"
 _NEW = 10

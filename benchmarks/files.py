@@ -27,8 +27,8 @@ from gamelake.fanout.batch import BatchSummary
 from gamelake.files.saying import Change, tell
 from gamelake.wire.event_schemas import load_schemas, register
 from services.notifier.folder import Folder
+from tools.embedded.kafka import create_topic
 from tools.embedded.process import ChildProcess, Program
-from tools.embedded.topics import create_topic
 
 _TOPIC = "files.notifications"
 _PATIENCE = timedelta(minutes=15)

@@ -21,7 +21,7 @@ from gamelake.fanout.batch import BatchSummary
 from gamelake.lake.manifest import BatchManifest, Manifests
 from gamelake.lake.store import Store
 from gamelake.naming import SILVER_EVENTS
-from tools.embedded.topics import create_topic
+from tools.embedded.kafka import create_topic
 
 RATE = 20_000
 TABLES = 30

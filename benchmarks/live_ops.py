@@ -31,7 +31,7 @@ from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
 from gamelake.wire.framing import HEADER_BYTES
 from tools.embedded import ServiceError
 from tools.embedded.java import spark_environment
-from tools.embedded.topics import create_topic
+from tools.embedded.kafka import create_topic
 
 _PLAYERS, _SIGNALS = "live-ops.player-state", "live-ops.signals"
 _GAMES, _WARM_UP = 30, timedelta(seconds=15)

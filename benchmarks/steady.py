@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from benchmarks.traffic import CONTRACTS, PARTITIONS
 from benchmarks.way import RecordsMissingError, Workload, job_variables
 from tools.embedded import EmbeddedServices
+from tools.embedded.kafka import create_topic
 from tools.embedded.process import ChildProcess, Program
 from tools.embedded.service import REPOSITORY
-from tools.embedded.topics import create_topic
 from tools.simulator.spec import NO_BAD_EVENTS
 
 SECONDS_BETWEEN_LOOKS = 0.5

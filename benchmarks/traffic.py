@@ -8,8 +8,8 @@ import yaml
 
 from gamelake.kafka import KafkaAccess
 from gamelake.wire.event_schemas import load_schemas, register
+from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
-from tools.embedded.topics import create_topic
 from tools.simulator.encoding import Encoder
 from tools.simulator.kafka_run import DeliveryError, KafkaSender
 from tools.simulator.spec import NO_BAD_EVENTS, TrafficSpec

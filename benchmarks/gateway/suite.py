@@ -20,8 +20,8 @@ from benchmarks.stopwatch import Stopwatch
 from gamelake.wire.event_schemas import load_schema
 from tools.embedded import EmbeddedServices
 from tools.embedded.gateway import Backing
+from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
-from tools.embedded.topics import create_topic
 
 Tell = Callable[[str], None]
 

@@ -11,16 +11,13 @@ from prometheus_client import CollectorRegistry, start_http_server
 from gamelake.errors import SettingsError
 from gamelake.lake.store import Store
 from gamelake.program import FAILED, OK, run, stop_event
-from services.catalog.figures import LogReader
-from services.catalog.measuring import Measuring
 from services.catalog.metrics import CatalogMetrics
-from services.catalog.registrar import Registrar
-from services.catalog.registrations import Registrations
-from services.catalog.rounds import Pace, Rounds, Steps
+from services.catalog.registration import Registrar, Registrations
+from services.catalog.runs import Pace, Rounds, Steps
 from services.catalog.settings import CatalogSettings
+from services.catalog.table_statistics import LogReader, Measuring
 from services.catalog.tables import TableFinder
-from services.catalog.trino import TrinoCatalog
-from services.catalog.trino_views import TrinoViews
+from services.catalog.trino import TrinoCatalog, TrinoViews
 from services.catalog.views import ViewFiles, ViewKeeper
 
 _SECONDS_BETWEEN_LOOKS = 1.0

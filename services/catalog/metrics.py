@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from services.catalog.figures import TableFigures
+from services.catalog.table_statistics import TableFigures
 from services.catalog.tables import Table
 
 _TABLE_GAUGES: dict[str, tuple[str, Callable[[TableFigures], float]]] = {

@@ -1,12 +1,56 @@
 """Trino's catalog as the service changes it: schemas made, tables registered and unregistered."""
 
-from trino.exceptions import TrinoQueryError, TrinoUserError
+from collections.abc import Mapping
+
+from requests.exceptions import RequestException
+from trino.dbapi import connect
+from trino.exceptions import Error, HttpError, TrinoQueryError, TrinoUserError
 
 from gamelake.naming import Layer
-from services.catalog.asking import asked, quoted
-from services.catalog.errors import RegistrationRefusedError, TrinoSilentError
+from gamelake.sql.views import View
+from services.catalog.errors import RegistrationRefusedError, TrinoSilentError, ViewRefusedError
 from services.catalog.settings import TrinoSettings
 from services.catalog.tables import Table
+
+_ANSWER_SECONDS = 30.0
+
+
+def asked(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
+    """Rows and the query's id; what Trino says against the query itself is the caller's to judge.
+
+    Raises:
+        TrinoQueryError: Trino says no.
+        TrinoSilentError: Trino gave no answer, or is not well.
+    """
+    connection = connect(  # type: ignore[no-untyped-call] # it takes whatever Connection takes
+        host=settings.host,
+        port=settings.port,
+        http_scheme=settings.scheme,
+        user=settings.user,
+        catalog=settings.catalog,
+        source="gamelake-catalog",
+        request_timeout=_ANSWER_SECONDS,
+        # The rounds are the retries.
+        max_attempts=1,
+    )
+    try:
+        cursor = connection.cursor()
+        cursor.execute(sql)
+        return cursor.fetchall(), str(cursor.query_id)
+    except TrinoQueryError as error:
+        if error.error_type in {"INTERNAL_ERROR", "INSUFFICIENT_RESOURCES"}:
+            raise TrinoSilentError(f"Trino is not well: {error.message}") from error
+        raise
+    except (Error, HttpError, RequestException) as error:
+        raise TrinoSilentError(f"Trino does not answer: {error}") from error
+    finally:
+        connection.close()
+
+
+def quoted(text: str) -> str:
+    """A text as SQL has it."""
+    return "'" + text.replace("'", "''") + "'"
+
 
 # What Trino says of a name that another service has made in the meantime.
 _THERE_ALREADY = frozenset({"ALREADY_EXISTS", "TABLE_ALREADY_EXISTS", "SCHEMA_ALREADY_EXISTS"})
@@ -89,3 +133,57 @@ class TrinoCatalog:
 
     def _run(self, sql: str) -> str:
         return asked(self._settings, sql)[1]
+
+
+class TrinoViews:
+    """The views of the lakehouse's layers, by their names `schema.view`."""
+
+    def __init__(self, settings: TrinoSettings) -> None:
+        self._settings = settings
+
+    def definitions(self) -> Mapping[str, str]:
+        """What each view is, in Trino's own words.
+
+        Raises:
+            TrinoSilentError: Trino gave no answer, or not this one.
+        """
+        layers = ", ".join(quoted(layer) for layer in Layer)
+        sql = (
+            "SELECT table_schema || '.' || table_name, view_definition "  # noqa: S608 # names of our own
+            f"FROM information_schema.views WHERE table_schema IN ({layers})"
+        )
+        try:
+            rows, _ = asked(self._settings, sql)
+        except TrinoQueryError as error:
+            raise TrinoSilentError(f"Trino does not say which views it has: {error.message}") from error
+        return {str(name): str(definition) for name, definition in rows}
+
+    def make(self, view: View, statement: str) -> None:
+        """Make a view, or put it in the place of the one that has its name.
+
+        Raises:
+            ViewRefusedError: Trino does not take it.
+            TrinoSilentError: Trino gave no answer.
+        """
+        # Whoever asks needs the rights on what the view reads: it opens nothing.
+        self._run(
+            view.name,
+            f"CREATE OR REPLACE VIEW {view.name} COMMENT {quoted(view.comment)} SECURITY INVOKER AS {statement}",
+        )
+        for column, meaning in view.columns:
+            self._run(view.name, f"COMMENT ON COLUMN {view.name}.{column} IS {quoted(meaning)}")
+
+    def drop(self, name: str) -> None:
+        """Drop a view; one that is gone already is as good.
+
+        Raises:
+            ViewRefusedError: Trino does not let it go.
+            TrinoSilentError: Trino gave no answer.
+        """
+        self._run(name, f"DROP VIEW IF EXISTS {name}")
+
+    def _run(self, view: str, sql: str) -> None:
+        try:
+            asked(self._settings, sql)
+        except TrinoQueryError as error:
+            raise ViewRefusedError(f"Trino refuses the view {view}: {error.message}") from error

@@ -16,7 +16,7 @@ from gamelake.lake.store import Store
 from gamelake.sql.views import View, load_views
 from services.catalog.errors import TableError, ViewRefusedError
 from services.catalog.tables import Table
-from services.catalog.trino_views import TrinoViews
+from services.catalog.trino import TrinoViews
 
 # Files may have changed, and views may have been changed by a person.
 _LOOK_AGAIN = timedelta(seconds=60)

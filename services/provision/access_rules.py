@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do
     ResourceType,
 )
 
-from services.provision.declared_topics import DeclaredTopics, TopicSpec
+from services.provision.declarations import DeclaredTopics, TopicSpec
 
 CLUSTER = "kafka-cluster"
 EVERY_HOST = "*"

@@ -9,10 +9,9 @@ from pathlib import Path
 from minio.credentials import Credentials  # type: ignore[attr-defined] # it names no exports
 
 from gamelake.program import OK, run
-from services.provision.changes import Changes
-from services.provision.declared_buckets import BucketSpec, DeclaredBuckets, UserSpec, load_buckets
+from services.provision.declarations import BucketSpec, DeclaredBuckets, UserSpec, load_buckets
 from services.provision.object_store import FoundUser, ObjectStore, read_key
-from services.provision.patience import wait_for
+from services.provision.provisioning import Changes, wait_for
 from services.provision.settings import BucketsSettings
 
 ROOT = "root"

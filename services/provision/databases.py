@@ -9,10 +9,9 @@ from pathlib import Path
 from gamelake.credentials import Credentials, read_credentials
 from gamelake.errors import SettingsError
 from gamelake.program import OK, run
-from services.provision.changes import Changes
-from services.provision.declared_databases import DeclaredDatabases, Right, load_databases
-from services.provision.patience import wait_for
+from services.provision.declarations import DeclaredDatabases, Right, load_databases
 from services.provision.postgres import Postgres
+from services.provision.provisioning import Changes, wait_for
 from services.provision.settings import DatabasesSettings
 
 

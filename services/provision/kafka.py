@@ -20,8 +20,8 @@ from confluent_kafka.cimpl import NewTopic  # the stubs of `admin` do not export
 
 from gamelake.kafka import KafkaAccess
 from services.provision.access_rules import ANY_RULE, AccessRule
-from services.provision.declared_topics import TopicSpec
-from services.provision.errors import ServiceRefusedError, ServiceSilentError
+from services.provision.declarations import TopicSpec
+from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
 
 ANSWER = timedelta(seconds=30)
 FIRST_ANSWER = timedelta(seconds=5)

@@ -22,8 +22,8 @@ from urllib3.exceptions import HTTPError
 
 from gamelake.errors import SettingsError
 from gamelake.lake.credentials import shared_credentials
-from services.provision.declared_buckets import Policy, TellsOf
-from services.provision.errors import ServiceRefusedError, ServiceSilentError
+from services.provision.declarations import Policy, TellsOf
+from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
 
 ANSWER = timedelta(seconds=20)
 _WRONG_KEY = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch"})

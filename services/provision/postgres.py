@@ -10,7 +10,7 @@ from psycopg import Error as PostgresError
 from psycopg.sql import SQL, Identifier, Literal
 
 from gamelake.credentials import Credentials
-from services.provision.errors import ServiceRefusedError, ServiceSilentError
+from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
 
 SUPERUSER = "postgres"
 _ANSWER_SECONDS = 10

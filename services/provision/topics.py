@@ -6,11 +6,9 @@ the file does not give is removed, so that whoever is not listed is denied.
 
 from gamelake.program import OK, run
 from services.provision.access_rules import declared_rules
-from services.provision.changes import Changes
-from services.provision.declared_topics import DeclaredTopics, TopicSpec, load_topics
-from services.provision.errors import ServiceRefusedError
+from services.provision.declarations import DeclaredTopics, TopicSpec, load_topics
 from services.provision.kafka import Kafka
-from services.provision.patience import wait_for
+from services.provision.provisioning import Changes, ServiceRefusedError, wait_for
 from services.provision.settings import TopicsSettings
 
 

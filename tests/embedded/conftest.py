@@ -12,9 +12,9 @@ from tests.embedded.gateway import Gateway
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry, EmbeddedServices
-from tools.embedded.errors import ServiceMissingError
+from tools.embedded.kafka import create_topic, delete_topic
 from tools.embedded.postgres import EmbeddedPostgres
-from tools.embedded.topics import create_topic, delete_topic
+from tools.embedded.process import ServiceMissingError
 
 GATEWAY_PARTITIONS = 3
 

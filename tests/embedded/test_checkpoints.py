@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from gamelake.failpoints import Failpoint
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
-from tools.embedded.topics import create_topic, delete_topic
+from tools.embedded.kafka import create_topic, delete_topic
 
 STARTUP, DATA_LOSS = 2, 3
 

@@ -17,8 +17,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from tests.eventually import eventually
 from tests.process_table import descendants_of, still_running
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
-from tools.embedded.errors import ServiceEndedError, ServiceError
-from tools.embedded.topics import create_topic, delete_topic
+from tools.embedded.kafka import create_topic, delete_topic
+from tools.embedded.process import ServiceEndedError, ServiceError
 
 A_SCHEMA = Schema('syntax = "proto3"; package game; message Started { string player = 1; }', "PROTOBUF")
 ANOTHER_SCHEMA = Schema('syntax = "proto3"; package game; message Ended { string player = 1; }', "PROTOBUF")

@@ -12,7 +12,7 @@ from tests.embedded.small_disk import NoSmallDiskError, SmallDisk
 from tests.embedded.topic_records import ids_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
-from tools.embedded.topics import create_topic
+from tools.embedded.kafka import create_topic
 
 TOPIC = "events"
 SMALL_MIB, LARGER_MIB = 64, 400

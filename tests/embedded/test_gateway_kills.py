@@ -14,7 +14,7 @@ from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.topic_records import ids_in
 from tests.embedded.traffic import Traffic
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
-from tools.embedded.topics import create_topic
+from tools.embedded.kafka import create_topic
 
 TOPIC = "events"
 PARTITIONS = 3

@@ -19,8 +19,8 @@ from tests.embedded.topic_records import ids_in
 from tests.embedded.traffic import Traffic
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.kafka import create_topic
 from tools.embedded.ports import HOST, free_port
-from tools.embedded.topics import create_topic
 
 TOPIC = "events"
 PARTITIONS = 3

@@ -12,7 +12,7 @@ from tests.embedded.gateway import Gateway, Reply, body_of, events
 from tests.embedded.topic_records import ids_in
 from tests.process_table import descendants_of
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
-from tools.embedded.topics import create_topic, delete_topic
+from tools.embedded.kafka import create_topic, delete_topic
 
 PROCESSES, BODIES, EVENTS = 2, 40, 25
 

@@ -20,8 +20,8 @@ from tests.embedded.planting import ACCEPTED, GAME, REFUSED, REJECTED, Person
 from tests.embedded.topic_records import ids_in
 from tests.process_table import command_lines, descendants_of
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
-from tools.embedded.topics import create_topic
 
 TOPIC = "events"
 # The name comes over the input, where nobody sees it.

@@ -14,8 +14,8 @@ from tests.embedded.gateway import KEY, Gateway, Reply, body_of, events
 from tests.embedded.topic_records import ids_in, records_in
 from tests.embedded.traffic import Traffic
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.kafka import create_topic, delete_topic
 from tools.embedded.ports import HOST
-from tools.embedded.topics import create_topic, delete_topic
 
 PARTITIONS = 3
 

@@ -11,10 +11,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from gamelake.errors import KafkaUnavailableError
 from gamelake.maintenance.kept_by_kafka import topic_retention
-from services.provision.changes import Changes
-from services.provision.declared_topics import load_topics
+from services.provision.declarations import load_topics
 from services.provision.kafka import Kafka
-from services.provision.patience import wait_for
+from services.provision.provisioning import Changes, wait_for
 from services.provision.topics import bring_rules_in_line, bring_topics_in_line
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.secured_kafka import COMPOSE, SecuredKafka
@@ -22,8 +21,8 @@ from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.scraping import scrape
 from tools.embedded import EmbeddedRegistry
-from tools.embedded.errors import ServiceMissingError
 from tools.embedded.ports import free_port
+from tools.embedded.process import ServiceMissingError
 
 TOPIC = "events"
 # Whatever knows the password talks, and the query's plans go into an event log, which is all that Spark's UI has.

@@ -20,7 +20,7 @@ from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.played import send_played
 from tests.embedded.sending import Sender, contract_text
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
-from tools.embedded.topics import create_topic, delete_topic
+from tools.embedded.kafka import create_topic, delete_topic
 from tools.lineage.page import as_page
 
 

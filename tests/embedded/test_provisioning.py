@@ -18,7 +18,7 @@ from services.provision.kafka import Kafka
 from tests.embedded.secured_kafka import SecuredKafka
 from tests.embedded.sending import contract_text
 from tools.embedded import EmbeddedRegistry
-from tools.embedded.errors import ServiceMissingError
+from tools.embedded.process import ServiceMissingError
 
 ROOT = Path(__file__).parents[2]
 HOUR_MS = 3_600_000

@@ -21,8 +21,8 @@ from tests.embedded.topic_records import ids_in, records_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.gateway import Backing, EmbeddedGateway
+from tools.embedded.kafka import create_topic, delete_topic
 from tools.embedded.service import REPOSITORY
-from tools.embedded.topics import create_topic, delete_topic
 from tools.simulator.game_sdks import read_credentials
 
 GAMES = ("archery_duel", "bingo_harbor")

@@ -15,8 +15,8 @@ from tests.embedded.gateway import KEY, SECRET, Gateway, Reply, body_of, events
 from tests.embedded.topic_records import records_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.kafka import create_topic, delete_topic
 from tools.embedded.ports import HOST
-from tools.embedded.topics import create_topic, delete_topic
 
 SUPPORT, SUPPORT_SECRET = "archery-support", "a-secret-of-those-who-look-after-players"
 OTHER, OTHER_SECRET = "bingo-support", "a-secret-of-those-who-look-after-others"

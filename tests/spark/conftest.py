@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from gamelake.lake.store import Location
 from gamelake.session import spark_session
-from tools.embedded.errors import ServiceMissingError
 from tools.embedded.java import spark_environment
+from tools.embedded.process import ServiceMissingError
 
 JARS = Path(__file__).parents[2] / "build" / "jars" / "spark"
 

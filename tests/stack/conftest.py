@@ -21,8 +21,8 @@ from tests.stack.object_store import ROOT, ObjectStore
 from tests.stack.platform import SECRETS, Stack
 from tests.stack.s3_lakehouse import S3Lakehouse, Services
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
-from tools.embedded.errors import ServiceMissingError
 from tools.embedded.java import spark_environment
+from tools.embedded.process import ServiceMissingError
 from tools.stack import StackError
 
 REGISTRY_URL = "http://127.0.0.1:8081/apis/ccompat/v7"

@@ -9,8 +9,7 @@ import pytest
 
 from gamelake.lake.store import Location, Store
 from services.catalog.errors import TableError
-from services.catalog.registrar import Registrar
-from services.catalog.registrations import Registrations
+from services.catalog.registration import Registrar, Registrations
 from services.catalog.settings import TrinoSettings
 from services.catalog.tables import TableFinder
 from services.catalog.trino import TrinoCatalog

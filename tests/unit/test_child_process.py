@@ -10,8 +10,7 @@ import pytest
 
 from tests.eventually import eventually
 from tests.process_table import descendants_of, still_running
-from tools.embedded.errors import ServiceEndedError, ServiceUnhealthyError
-from tools.embedded.process import ChildProcess, Program
+from tools.embedded.process import ChildProcess, Program, ServiceEndedError, ServiceUnhealthyError
 
 SLEEPS = "import time; time.sleep(600)"
 WILL_NOT_BE_ASKED = (

@@ -10,7 +10,7 @@ from gamelake.contracts.games import load_games
 from gamelake.fanout.window import DedupLimits
 from gamelake.maintenance.retentions import Span, applicable, contradictions
 from gamelake.settings import KpiSettings
-from services.provision.declared_topics import TopicSpec, load_topics
+from services.provision.declarations import TopicSpec, load_topics
 
 _PAGE = Path("docs/operations.md").read_text(encoding="utf-8")
 _SECTION = _PAGE.split("## What is kept, and for how long\n")[1].split("\n## ")[0]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.embedded.errors import ServiceMissingError
 from tools.embedded.java import find_java_home, java_version
+from tools.embedded.process import ServiceMissingError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "compose" / "prerequisites.sh"
 PATH = "/usr/bin:/bin"

@@ -17,7 +17,7 @@ import msgspec
 from gamelake.contracts.games import load_games
 from gamelake.program import FAILED, OK, run
 from tools.backup.archive import check
-from tools.backup.making import STATE, make, put_back, require_empty
+from tools.backup.backup_restore import STATE, make, put_back, require_empty
 from tools.backup.platform import Platform, of_the_demo, of_the_environment, of_the_stack
 from tools.embedded.service import REPOSITORY
 

@@ -12,9 +12,7 @@ from gamelake.lake.store import Location
 from gamelake.settings import Environment, LakehouseSettings
 from gamelake.settings.kafka import kafka_access
 from tools import stack
-from tools.backup.registry import RegistryPart
-from tools.backup.topics import TopicsPart
-from tools.backup.vault import StackVaultPart, VaultPart
+from tools.backup.parts import RegistryPart, StackVaultPart, TopicsPart, VaultPart
 from tools.demo.options import Places
 from tools.embedded import EmbeddedRegistry
 from tools.embedded.ports import HOST

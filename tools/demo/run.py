@@ -19,9 +19,8 @@ from tools.demo.options import DemoError, Options, Places
 from tools.demo.progress import BatchLine, JobLog, Progress, RunClock, TopicEnd
 from tools.demo.screen import Screen
 from tools.embedded import EmbeddedServices
-from tools.embedded.errors import tail_of
-from tools.embedded.process import ChildProcess
-from tools.embedded.topics import create_topic
+from tools.embedded.kafka import create_topic
+from tools.embedded.process import ChildProcess, tail_of
 
 SECONDS_BETWEEN_LOOKS = 0.2
 LONGEST_STALL = timedelta(minutes=3)

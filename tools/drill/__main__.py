@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import msgspec
 
 from gamelake.program import FAILED, OK, run
-from tools.drill.ground import Ground
+from tools.drill.environment import Ground
 from tools.drill.recoveries import DRILLS, Drill
-from tools.drill.running import Outcome, run_drill
+from tools.drill.runner import Outcome, run_drill
 from tools.embedded.service import REPOSITORY
 
 _RESULTS = REPOSITORY / "build" / "drill.json"

@@ -8,7 +8,7 @@ import msgspec
 
 from gamelake.contracts.games import load_games
 from gamelake.naming import SILVER_EVENTS
-from tools.drill.ground import Ground
+from tools.drill.environment import Ground
 from tools.embedded.service import REPOSITORY
 
 _FOLDER = REPOSITORY / "build" / "drill"

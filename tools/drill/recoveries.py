@@ -8,7 +8,7 @@ from gamelake.lake.appends import entry_path
 from gamelake.lake.generations import Generations
 from gamelake.lake.tables import open_table
 from tools.drill import bad_deploy
-from tools.drill.ground import STREAM, DrillError, Ground
+from tools.drill.environment import STREAM, DrillError, Ground
 from tools.stack import COMPOSE, compose, containers, run, run_job
 
 ONE_SERVICE, WHOLE_STACK = timedelta(seconds=60), timedelta(seconds=90)

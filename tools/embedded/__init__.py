@@ -3,9 +3,9 @@
 They know nothing of events, tables or Spark: whoever starts them gets their addresses.
 """
 
-from tools.embedded.errors import ServiceError
 from tools.embedded.kafka import EmbeddedKafka
+from tools.embedded.kafka_with_registry import EmbeddedServices
+from tools.embedded.process import ServiceError
 from tools.embedded.registry import EmbeddedRegistry
-from tools.embedded.together import EmbeddedServices
 
 __all__ = ["EmbeddedKafka", "EmbeddedRegistry", "EmbeddedServices", "ServiceError"]

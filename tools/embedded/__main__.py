@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gamelake.contracts.games import load_games
-from tools.embedded.errors import ServiceError
 from tools.embedded.gateway import Backing, EmbeddedGateway
+from tools.embedded.kafka import create_topic
+from tools.embedded.kafka_with_registry import EmbeddedServices
+from tools.embedded.process import ServiceError
 from tools.embedded.service import REPOSITORY
-from tools.embedded.together import EmbeddedServices
-from tools.embedded.topics import create_topic
 
 SECONDS_BETWEEN_LOOKS = 0.5
 _PARTITIONS = 4

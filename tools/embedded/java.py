@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tools.embedded.errors import ServiceMissingError
+from tools.embedded.process import ServiceMissingError
 from tools.embedded.service import REPOSITORY
 
 OLDEST = 21

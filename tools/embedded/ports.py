@@ -3,7 +3,7 @@
 import random
 import socket
 
-from tools.embedded.errors import ServiceError
+from tools.embedded.process import ServiceError
 
 HOST = "127.0.0.1"
 # Below the range that systems give to outgoing connections (Linux from 32768, macOS from 49152): while a broker is

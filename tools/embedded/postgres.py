@@ -14,9 +14,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from gamelake.credentials import Credentials
-from tools.embedded.errors import ServiceError, ServiceMissingError
 from tools.embedded.ports import HOST, accepts_connections, free_port
-from tools.embedded.process import Program
+from tools.embedded.process import Program, ServiceError, ServiceMissingError
 from tools.embedded.service import EmbeddedService
 
 _DEBIANS = Path("/usr/lib/postgresql")

@@ -6,8 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from tools.embedded.errors import ServiceError, ServiceMissingError
-from tools.embedded.process import ChildProcess, Program
+from tools.embedded.process import ChildProcess, Program, ServiceError, ServiceMissingError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 from gamelake.program import FAILED, OK, run
 from tools.smoke.cli import Form, Options, parse
-from tools.smoke.errors import StepFailedError
 from tools.smoke.event import choose_game
-from tools.smoke.journey import Journey, StepTaken
+from tools.smoke.journey import Journey, StepFailedError, StepTaken
 from tools.smoke.report import as_end, as_json, as_line
 from tools.smoke.run import follow_one_event
 from tools.smoke.settings import SmokeSettings

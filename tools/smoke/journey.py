@@ -9,7 +9,22 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
-from tools.smoke.errors import NotYetError, StepFailedError
+from gamelake.errors import GamelakeError, TransientError
+
+
+class StepFailedError(GamelakeError):
+    """A step of the journey did not happen; `next_command` shows more."""
+
+    def __init__(self, step: str, problem: str, next_command: str) -> None:
+        super().__init__(f"not {step}: {problem}. Next: {next_command}")
+        self.step = step
+        self.problem = problem
+        self.next_command = next_command
+
+
+class NotYetError(TransientError):
+    """What a step waits for has not happened; the text says what was seen instead."""
+
 
 SECONDS_BETWEEN_LOOKS = 0.1
 T = TypeVar("T")

@@ -2,10 +2,9 @@
 
 import json
 
-from tools.smoke.errors import StepFailedError
 from tools.smoke.event import EVENT_NAME, SmokeEvent
-from tools.smoke.journey import Journey, Step, StepTaken
-from tools.smoke.querying import sql_name
+from tools.smoke.journey import Journey, Step, StepFailedError, StepTaken
+from tools.smoke.trino import sql_name
 
 
 def as_line(taken: StepTaken) -> str:

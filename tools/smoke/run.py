@@ -5,13 +5,20 @@ from functools import partial
 from gamelake.contracts.games import GameSpec
 from gamelake.lake.store import Store
 from gamelake.naming import SILVER_EVENTS
-from tools.smoke.arrival import Span, TopicEnds, between
-from tools.smoke.committing import Batches, BatchFinder, CommitFinder, check_tables, dead_letter_question
-from tools.smoke.event import SmokeEvent, credentials_of, make_event
+from tools.smoke.commits import (
+    Batches,
+    BatchFinder,
+    CommitFinder,
+    Span,
+    TopicEnds,
+    between,
+    check_tables,
+    dead_letter_question,
+)
+from tools.smoke.event import Gateway, SmokeEvent, credentials_of, make_event
 from tools.smoke.journey import Journey, Step
-from tools.smoke.querying import Analyst, sql_name
-from tools.smoke.sending import Gateway
 from tools.smoke.settings import SmokeSettings
+from tools.smoke.trino import Analyst, sql_name
 
 
 def follow_one_event(settings: SmokeSettings, game: GameSpec, journey: Journey) -> SmokeEvent:

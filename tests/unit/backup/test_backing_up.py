@@ -15,9 +15,9 @@ from gamelake.maintenance.state_copy import StateCopy
 from tests.unit.maintenance.people import BRONZE, store_in
 from tests.unit.maintenance.stream_history import STREAM, StreamHistory
 from tools.backup.archive import check, whole_backups
-from tools.backup.making import make, put_back
+from tools.backup.backup_restore import make, put_back
+from tools.backup.parts import RegistryPart
 from tools.backup.platform import Platform
-from tools.backup.registry import RegistryPart
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -9,8 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from gamelake.lake.store import Location
 from gamelake.naming import Layer
 from services.catalog.errors import TableError, UnreadableLogError
-from services.catalog.figures import LogReader
-from services.catalog.measuring import Measuring
+from services.catalog.table_statistics import LogReader, Measuring
 from services.catalog.tables import Table
 
 TABLE = Table(Layer.SILVER, "events")

@@ -13,7 +13,7 @@ from gamelake.sql.views import View, load_views
 from services.catalog.errors import TrinoSilentError, ViewRefusedError
 from services.catalog.settings import TrinoSettings
 from services.catalog.tables import Table
-from services.catalog.trino_views import TrinoViews
+from services.catalog.trino import TrinoViews
 from services.catalog.views import ViewFiles, ViewKeeper
 
 ROOT = Path(__file__).parents[3]

@@ -11,13 +11,11 @@ from prometheus_client import CollectorRegistry
 from gamelake.lake.store import Location, Store
 from gamelake.naming import Layer
 from services.catalog.errors import RegistrationRefusedError, StoreSilentError, TrinoSilentError
-from services.catalog.figures import LogReader
-from services.catalog.measuring import Measuring
 from services.catalog.metrics import CatalogMetrics
-from services.catalog.registrar import Registrar
-from services.catalog.registrations import Registrations
-from services.catalog.rounds import Pace, Rounds, Steps
+from services.catalog.registration import Registrar, Registrations
+from services.catalog.runs import Pace, Rounds, Steps
 from services.catalog.settings import TrinoSettings
+from services.catalog.table_statistics import LogReader, Measuring
 from services.catalog.tables import Table, TableFinder
 from services.catalog.trino import TrinoCatalog
 

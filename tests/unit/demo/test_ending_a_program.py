@@ -8,8 +8,7 @@ import pytest
 
 from tests.eventually import eventually
 from tests.process_table import still_running
-from tools.embedded.errors import ServiceUnhealthyError
-from tools.embedded.process import ChildProcess, Program
+from tools.embedded.process import ChildProcess, Program, ServiceUnhealthyError
 
 PATIENCE = timedelta(seconds=30)
 # It ends with 0 only if its own child has not got the signal.

@@ -13,9 +13,9 @@ import pytest
 from gamelake.contracts.games import load_games
 from tools.drill.__main__ import main
 from tools.drill.bad_deploy import swapped
-from tools.drill.ground import Ground
+from tools.drill.environment import Ground
 from tools.drill.recoveries import DRILLS, Drill
-from tools.drill.running import Outcome, run_drill
+from tools.drill.runner import Outcome, run_drill
 from tools.stack import StackError
 
 CONTRACT = Path("contracts/games.yaml")

@@ -16,10 +16,9 @@ from tests.unit.lineage.platform import told_lakehouse
 from tests.unit.lineage.tables import events, lake
 from tests.unit.lineage.test_telling_lineage import flow
 from tools.lineage.__main__ import main
-from tools.lineage.details import Data
 from tools.lineage.drawing import picture
 from tools.lineage.layout import CARD_WIDTH, View, arrange, cards_of
-from tools.lineage.page import as_page
+from tools.lineage.page import Data, as_page
 
 GAMES = ("archery", "bingo", "kart_rumble")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gamelake.errors import SettingsError
-from services.alert_receiver.journal import Journal
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
+from services.alert_receiver.server import Journal
 from services.alert_receiver.settings import ReceiverSettings
 
 NOON = datetime(2026, 9, 1, 12, tzinfo=UTC)

@@ -12,10 +12,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do
 
 from gamelake.errors import ContractError
 from services.provision.access_rules import AccessRule, declared_rules
-from services.provision.declared_buckets import Policy, TellsOf, load_buckets
-from services.provision.declared_databases import Right, load_databases
-from services.provision.declared_subjects import Compatibility, load_subjects
-from services.provision.declared_topics import load_topics
+from services.provision.declarations import (
+    Compatibility,
+    Policy,
+    Right,
+    TellsOf,
+    load_buckets,
+    load_databases,
+    load_subjects,
+    load_topics,
+)
 
 COMPOSE = Path(__file__).parents[3] / "compose"
 A_POLICY = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}'

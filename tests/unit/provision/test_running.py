@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from gamelake.errors import SettingsError
-from services.provision.changes import Changes
-from services.provision.errors import ServiceRefusedError, ServiceSilentError
 from services.provision.object_store import read_key
-from services.provision.patience import wait_for
+from services.provision.provisioning import Changes, ServiceRefusedError, ServiceSilentError, wait_for
 from services.provision.settings import BucketsSettings, SubjectsSettings, TopicsSettings
 
 

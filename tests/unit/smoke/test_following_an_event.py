@@ -14,15 +14,13 @@ from gamelake.lake.appends import BatchTransaction, append_entry, entry_path
 from gamelake.lake.datafile import DataFile
 from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.lake.store import Location, Store
-from tools.smoke.arrival import Span, between
 from tools.smoke.cli import Form, parse
-from tools.smoke.committing import BatchFinder, CommitFinder, check_tables
-from tools.smoke.errors import NotYetError, StepFailedError
+from tools.smoke.commits import BatchFinder, CommitFinder, Span, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, betrayals
-from tools.smoke.journey import NEXT_COMMANDS, Journey, Step, StepTaken
-from tools.smoke.querying import event_statement
+from tools.smoke.journey import NEXT_COMMANDS, Journey, NotYetError, Step, StepFailedError, StepTaken
 from tools.smoke.report import as_json, as_line
 from tools.smoke.settings import SmokeSettings, TrinoAddress
+from tools.smoke.trino import event_statement
 
 STREAM = "ingest_events"
 TABLE = "silver/archery_duel_events"

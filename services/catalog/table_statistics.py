@@ -6,6 +6,8 @@ Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Action
 """
 
 import json
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -16,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from gamelake.lake.appends import entry_path
 from gamelake.lake.store import Location, Store
 from gamelake.lake.tables import open_table
-from services.catalog.errors import UnreadableLogError
+from services.catalog.errors import TableError, UnreadableLogError
 from services.catalog.tables import Table
 
 SMALL_FILE_BYTES = 16 * 1024 * 1024
@@ -141,3 +143,47 @@ def _committed_at(actions: list[dict[str, Any]], otherwise: float) -> float:
     """When an entry says that it was committed; `commitInfo` is optional."""
     stated = next((action["commitInfo"].get("timestamp") for action in actions if "commitInfo" in action), None)
     return otherwise if stated is None else stated / 1000
+
+
+log = logging.getLogger(__name__)
+
+
+class Measuring:
+    """The tables' figures from look to look."""
+
+    def __init__(self, reader: LogReader, on_replaced: Callable[[Table], None]) -> None:
+        self._reader = reader
+        self._on_replaced = on_replaced
+        self._figures: dict[Table, TableFigures] = {}
+
+    @property
+    def figures(self) -> Mapping[Table, TableFigures]:
+        """What was measured last."""
+        return self._figures
+
+    def measure(self, tables: frozenset[Table]) -> list[TableError]:
+        """Bring the figures of these tables up to date, and drop those of others.
+
+        Returns:
+            What was wrong with single tables; they keep their last figures.
+        """
+        for gone in self._figures.keys() - tables:
+            del self._figures[gone]
+        errors = []
+        for table in sorted(tables):
+            try:
+                self._measure(table)
+            except TableError as error:
+                log.warning("%s", error)
+                errors.append(error)
+        return errors
+
+    def _measure(self, table: Table) -> None:
+        figures = self._figures.get(table)
+        if figures is not None and self._reader.follow(table, figures):
+            return
+        opened = self._reader.open(table)
+        if figures is not None and opened.table_id != figures.table_id:
+            log.info("%s was dropped and made again", table)
+            self._on_replaced(table)
+        self._figures[table] = opened

@@ -7,10 +7,9 @@ from trino.dbapi import Connection, connect
 from trino.exceptions import Error as TrinoError
 from trino.exceptions import TrinoQueryError, TrinoUserError
 
-from tools.smoke.arrival import Span
-from tools.smoke.errors import NotYetError, StepFailedError
+from tools.smoke.commits import Span
 from tools.smoke.event import SmokeEvent, betrayals
-from tools.smoke.journey import NEXT_COMMANDS, Step
+from tools.smoke.journey import NEXT_COMMANDS, NotYetError, Step, StepFailedError
 from tools.smoke.settings import TrinoAddress
 
 CATALOG = "delta"

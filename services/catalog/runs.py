@@ -11,9 +11,9 @@ from obstore.exceptions import BaseError
 
 from gamelake.errors import TransientError
 from services.catalog.errors import StoreSilentError, TableError
-from services.catalog.measuring import Measuring
 from services.catalog.metrics import CatalogMetrics, RoundOutcome
-from services.catalog.registrar import Registrar
+from services.catalog.registration import Registrar
+from services.catalog.table_statistics import Measuring
 from services.catalog.tables import Table, TableFinder
 from services.catalog.views import ViewKeeper
 

@@ -8,7 +8,7 @@ from threading import Event
 import msgspec
 
 from gamelake.errors import GamelakeError
-from tools.drill.ground import Ground
+from tools.drill.environment import Ground
 from tools.drill.recoveries import Drill
 
 _STEPS_BEFORE = 5

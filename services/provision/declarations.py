@@ -1,0 +1,294 @@
+"""Reads a declared state from YAML into its frozen type, with errors that point at file and line."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from gamelake.contracts.located_yaml import LocatedDocument, load_located
+from gamelake.errors import ContractError
+
+Declared = TypeVar("Declared", bound=msgspec.Struct)
+# The place of a value in its document, and what is wrong with it.
+Problem = tuple[str, str]
+
+
+def load_declaration(path: Path, kind: type[Declared]) -> tuple[Declared, LocatedDocument]:
+    """Read a file as `kind`; the document tells the lines of what is found wrong later.
+
+    Raises:
+        ContractError: the file can't be read, a key is unknown or a value is impossible; names file and line.
+    """
+    document = load_located(path)
+    try:
+        return msgspec.convert(document.value, kind), document
+    except msgspec.ValidationError as error:
+        raise ContractError(document.describe(error)) from error
+
+
+def refuse_first(problems: list[Problem], document: LocatedDocument) -> None:
+    """Do nothing when there is no problem.
+
+    Raises:
+        ContractError: there is one; names file and line of the first.
+    """
+    for place, problem in problems:
+        raise ContractError(f"{document.path}:{document.line_of(place)}: {problem}")
+
+
+def repeated(names: list[str], place: str) -> list[Problem]:
+    """A problem for each name that stands twice; `place` has `{index}` for the number of the entry."""
+    return [
+        (place.format(index=index), f"'{name}' is listed twice; remove one entry")
+        for index, name in enumerate(names)
+        if name in names[:index]
+    ]
+
+
+RETENTION = "retention.ms"
+_MILLISECONDS_AN_HOUR = 3_600_000
+
+TopicName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+UserName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,47}$")]
+GroupPrefix = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+
+
+class Reader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A user that may read, and how the names of its consumer groups begin."""
+
+    user: UserName
+    groups: GroupPrefix
+
+
+class TopicSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One topic; `config` has further settings of Kafka's, what is in neither is the broker's default."""
+
+    name: TopicName
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+    retention_hours: Annotated[int, msgspec.Meta(ge=1, le=87_600)]
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+    config: dict[str, str | int | bool] = {}
+    writers: tuple[UserName, ...] = ()
+    readers: tuple[Reader, ...] = ()
+    observers: tuple[UserName, ...] = ()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """All of Kafka's settings that are not the broker's default, as Kafka writes them."""
+        texts = {
+            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self.config.items()
+        }
+        return {RETENTION: str(self.retention_hours * _MILLISECONDS_AN_HOUR), **texts}
+
+
+class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole of the file."""
+
+    topics: Annotated[tuple[TopicSpec, ...], msgspec.Meta(min_length=1)]
+
+
+def load_topics(path: Path) -> DeclaredTopics:
+    """Read and check the file.
+
+    Raises:
+        ContractError: a key is unknown or a value is impossible; names file and line.
+    """
+    declared, document = load_declaration(path, DeclaredTopics)
+    refuse_first(repeated([topic.name for topic in declared.topics], "$.topics[{index}].name"), document)
+    refuse_first(_retention_said_twice(declared), document)
+    return declared
+
+
+def _retention_said_twice(declared: DeclaredTopics) -> list[Problem]:
+    return [
+        (f"$.topics[{index}].config.{RETENTION}", f"{RETENTION} is what retention_hours says; remove it from config")
+        for index, topic in enumerate(declared.topics)
+        if RETENTION in topic.config
+    ]
+
+
+POLICIES = "policies"
+
+BucketName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,47}$")]
+
+
+class TellsOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whom a bucket tells of new objects: a target that the store was started with, and of which objects."""
+
+    target: Annotated[str, msgspec.Meta(pattern=r"^[A-Z][A-Z0-9]{0,31}$")]
+    prefix: str = ""
+
+
+class BucketSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One bucket, which keeps no old versions: Delta has its own, and what VACUUM deletes must be gone.
+
+    Its objects go by themselves after `expires_days`, if that is said.
+    """
+
+    name: BucketName
+    expires_days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
+    tells: TellsOf | None = None
+
+
+class UserSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One user: its key is the secret `object-store-<name>`, its rights are `policies/<policy>.json` and no others."""
+
+    name: Name
+    policy: Name
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    buckets: Annotated[tuple[BucketSpec, ...], msgspec.Meta(min_length=1)]
+    users: tuple[UserSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a user may do, as the store's own policy language says it."""
+
+    name: str
+    text: str
+
+    def says_the_same_as(self, text: str) -> bool:
+        """Whether two policies differ in order and spelling only."""
+        return _without_order(json.loads(self.text)) == _without_order(json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredBuckets:
+    """The whole of the file and of the policies that it names."""
+
+    buckets: tuple[BucketSpec, ...]
+    users: tuple[UserSpec, ...]
+    policies: tuple[Policy, ...]
+
+
+def load_buckets(path: Path) -> DeclaredBuckets:
+    """Read and check the file and its policies.
+
+    Raises:
+        ContractError: a key is unknown, a value is impossible or a policy is not there; names file and line.
+    """
+    declared, document = load_declaration(path, _File)
+    refuse_first(repeated([bucket.name for bucket in declared.buckets], "$.buckets[{index}].name"), document)
+    refuse_first(repeated([user.name for user in declared.users], "$.users[{index}].name"), document)
+    policies = {user.policy: _policy(document, index, user) for index, user in enumerate(declared.users)}
+    return DeclaredBuckets(declared.buckets, declared.users, tuple(policies.values()))
+
+
+def _policy(document: LocatedDocument, index: int, user: UserSpec) -> Policy:
+    file = document.path.parent / POLICIES / f"{user.policy}.json"
+    try:
+        text = file.read_text(encoding="utf-8")
+        parsed = json.loads(text)
+    except OSError as error:
+        line = document.line_of(f"$.users[{index}].policy")
+        raise ContractError(f"{document.path}:{line}: there is no {POLICIES}/{file.name}; write it") from error
+    except json.JSONDecodeError as error:
+        raise ContractError(f"{file}:{error.lineno}: {error.msg}") from error
+    if not isinstance(parsed, dict) or not parsed.get("Statement"):
+        raise ContractError(f"{file}:1: a policy is an object with at least one Statement")
+    return Policy(user.policy, text)
+
+
+def _without_order(value: object) -> object:
+    """One action is as good as a list of one, and lists are sets."""
+    if isinstance(value, dict):
+        as_lists = {"Action", "Resource"}
+        return {
+            key: _without_order([item] if key in as_lists and isinstance(item, str) else item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return sorted((_without_order(item) for item in value), key=repr)
+    return value
+
+
+# Lower case and no dash: the name needs no quotes in SQL. PostgreSQL cuts off what is longer.
+DatabaseName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+# The server's own, which no role but the superuser may own.
+_TAKEN = frozenset({"postgres", "template0", "template1"})
+
+
+class Right(StrEnum):
+    """What an owner may do to the server, beside what is in its database."""
+
+    EMPTY_LOG = "empty_log"
+
+
+class DatabaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One database and the role that owns it; its password is the secret `postgres-<name>`."""
+
+    name: DatabaseName
+    may: tuple[Right, ...] = ()
+
+
+class DeclaredDatabases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole of the file."""
+
+    databases: Annotated[tuple[DatabaseSpec, ...], msgspec.Meta(min_length=1)]
+
+
+def load_databases(path: Path) -> DeclaredDatabases:
+    """Read and check the file.
+
+    Raises:
+        ContractError: a key is unknown or a value is impossible; names file and line.
+    """
+    declared, document = load_declaration(path, DeclaredDatabases)
+    names = [database.name for database in declared.databases]
+    refuse_first(repeated(names, "$.databases[{index}].name"), document)
+    taken = [
+        (f"$.databases[{index}].name", f"'{name}' is PostgreSQL's own; take another name")
+        for index, name in enumerate(names)
+        if name in _TAKEN
+    ]
+    refuse_first(taken, document)
+    return declared
+
+
+SubjectName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+
+
+class Compatibility(StrEnum):
+    """What a new version of a schema is held against; the registry's own words.
+
+    Source: Confluent, "Schema Evolution and Compatibility".
+    """
+
+    NONE = "NONE"
+    BACKWARD = "BACKWARD"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD = "FORWARD"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL = "FULL"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+
+class SubjectSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One subject; it may be there or not yet."""
+
+    name: SubjectName
+    compatibility: Compatibility
+
+
+class DeclaredSubjects(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole of the file; `others` is for subjects that it does not name."""
+
+    others: Compatibility
+    subjects: tuple[SubjectSpec, ...] = ()
+
+
+def load_subjects(path: Path) -> DeclaredSubjects:
+    """Read and check the file.
+
+    Raises:
+        ContractError: a key is unknown or a value is impossible; names file and line.
+    """
+    declared, document = load_declaration(path, DeclaredSubjects)
+    refuse_first(repeated([subject.name for subject in declared.subjects], "$.subjects[{index}].name"), document)
+    return declared
