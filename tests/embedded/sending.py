@@ -98,9 +98,10 @@ class Sender:
 
 
 def an_event(source: str, event_id: str, game_name: str, **fields: object) -> Message:
-    """A plausible event that happens now."""
+    """A plausible event that happens now, or at the datetime `event_time`."""
+    happened = fields.pop("event_time", datetime.now(UTC))
     event = event_class(source)(event_id=event_id, event_name="level_completed", game_name=game_name, **fields)
-    event.event_time.FromDatetime(datetime.now(UTC))  # type: ignore[attr-defined]
+    event.event_time.FromDatetime(happened)  # type: ignore[attr-defined]
     # Where rules are in force, an event of nobody is quarantined.
     if "gamer_id" in event.DESCRIPTOR.fields_by_name and "gamer_id" not in fields:
         event.gamer_id = NOBODY_IN_PARTICULAR  # type: ignore[attr-defined]

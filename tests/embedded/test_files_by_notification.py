@@ -6,6 +6,7 @@ import signal
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 import zstandard
@@ -141,8 +142,11 @@ def test_events_that_come_both_ways_at_once_are_taken_once(
     reading = lakehouse.start(job="ingest_files")
     with lakehouse.ingesting():
         for number in range(12):
-            ids = sender.send_events(200, "Archery")
-            landing.deliver(f"{number}.json", "\n".join(json.dumps(an_event(each, "Archery")) for each in ids).encode())
+            # One time in both forms: files are compared with those parts of silver that have events of their times.
+            now = datetime.now(UTC)
+            ids = sender.send_events(200, "Archery", event_time=now)
+            copies = (json.dumps(an_event(each, "Archery", event_time=now.isoformat())) for each in ids)
+            landing.deliver(f"{number}.json", "\n".join(copies).encode())
             every += ids
         lakehouse.await_rows(SILVER_EVENTS, every)
         eventually(lambda: lakehouse.rows(BRONZE_FILES, "object").num_rows == 12, timeout=180)
