@@ -33,23 +33,32 @@ NOW = datetime(2026, 1, 9, 6, tzinfo=UTC)
 Found = Mapping[str, Sequence[Outcome]]
 
 
-def _days() -> Mapping[str, Events]:
-    """The day of each game: one is clean, of the others each is damaged in its own way."""
+def _damaged_days() -> Mapping[str, Events]:
+    """The day of each game whose events are damaged, each in its own way."""
     days = {game: change(events(game, DAY)) for game, change in IN_BOTH_TABLES.items()}
-    days |= {game: change(events(game, DAY)) for game, (_, change) in OTHER_DAMAGE.items()}
-    return days | {game: events(game, DAY) for game in (CLEAN, LOST, ADDED)}
+    return days | {game: change(events(game, DAY)) for game, (_, change) in OTHER_DAMAGE.items()}
+
+
+def _good_days() -> Mapping[str, Events]:
+    """The day of a clean game, and of two whose tables will have lost and added an event."""
+    return {game: events(game, DAY) for game in (CLEAN, LOST, ADDED)}
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A lakehouse of many games."""
     store = Store(Location(uri=tmp_path_factory.mktemp("lakehouse").as_uri()))
+    _write_games(store, {**_damaged_days(), **_good_days()})
+    return store
+
+
+def _write_games(store: Store, days: Mapping[str, Events]) -> None:
+    """Each game's own table, and the one that they share, which lacks an event of LOST and has one of ADDED twice."""
     shared: Events = []
-    for game, day in _days().items():
+    for game, day in days.items():
         _write(store, game_table(game), week(game) + day)
         shared += {LOST: day[1:], ADDED: [*day, day[0]]}.get(game, day)
     _write(store, SILVER_EVENTS, shared)
-    return store
 
 
 def _write(store: Store, table: str, rows: Events) -> None:
@@ -176,7 +185,9 @@ def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: 
     )
 
 
-def test_an_hour_of_a_game_that_its_two_tables_count_differently_is_named(spark: SparkSession, store: Store) -> None:
+def test_an_hour_of_a_game_that_its_two_tables_count_differently_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(Location(uri=tmp_path.as_uri()))
+    _write_games(store, _good_days())
     (hop,) = HourHops(store, spark, DAY, sleep=lambda _: None).hops()
 
     first = events(ADDED, DAY)[0]
