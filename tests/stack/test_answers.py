@@ -1,6 +1,5 @@
 """What the stack makes of events: gold tables that follow silver, read in Trino by an analyst, through a kill."""
 
-import csv
 import uuid
 
 import pytest
@@ -9,6 +8,7 @@ from deltalake import DeltaTable
 from tests.eventually import eventually
 from tests.stack.game import Game, an_event
 from tests.stack.platform import Stack
+from tests.stack.trino_users import ANALYST
 
 GAME = "merge_garden"
 TITLE = "Merge Garden"
@@ -21,13 +21,6 @@ def game(stack: Stack) -> Game:
     stack.await_health("ingest")
     stack.await_health("answers")
     return Game.of(GAME)
-
-
-def by_an_analyst(stack: Stack, statement: str) -> list[dict[str, str]]:
-    """Trino's answer to somebody who may read silver and gold."""
-    asked = ("exec", "--no-TTY", "trino", "trino", "--user", "analyst", "--catalog", "delta")
-    answer = stack.compose(*asked, "--output-format", "CSV_HEADER", f"--execute={statement}")
-    return list(csv.DictReader(answer.splitlines()))
 
 
 def pseudonym(stack: Stack, event: dict[str, object]) -> str:
@@ -47,11 +40,11 @@ def pseudonym(stack: Stack, event: dict[str, object]) -> str:
     return rows()[0]
 
 
-def is_known(stack: Stack, table: str) -> bool:
+def is_known(table: str) -> bool:
     """Whether Trino has the table."""
     schema, name = table.split("/")
     names = f"SELECT 1 AS one FROM information_schema.tables WHERE table_schema = '{schema}' AND table_name = '{name}'"  # noqa: S608 # our names
-    return bool(by_an_analyst(stack, names))
+    return bool(ANALYST.ask(names))
 
 
 def test_gold_has_each_players_events_once_though_its_job_is_killed_in_between(stack: Stack, game: Game) -> None:
@@ -60,14 +53,14 @@ def test_gold_has_each_players_events_once_though_its_job_is_killed_in_between(s
     game.post([first, an_event(gamer_id=player)])
     name = pseudonym(stack, first)
     counted = f"SELECT session_count, event_count FROM {PLAYERS.replace('/', '.')} WHERE gamer_id = '{name}'"  # noqa: S608 # a pseudonym
-    eventually(lambda: is_known(stack, PLAYERS), timeout=180)
-    eventually(lambda: by_an_analyst(stack, counted) == [{"session_count": "1", "event_count": "2"}], timeout=180)
+    eventually(lambda: is_known(PLAYERS), timeout=180)
+    eventually(lambda: ANALYST.records(counted) == [{"session_count": 1, "event_count": 2}], timeout=180)
 
     stack.crash("answers")
     game.post([an_event(gamer_id=player, event_name="session_start") for _ in range(3)])
 
     stack.await_health("answers")
-    eventually(lambda: by_an_analyst(stack, counted) == [{"session_count": "4", "event_count": "5"}], timeout=180)
+    eventually(lambda: ANALYST.records(counted) == [{"session_count": 4, "event_count": 5}], timeout=180)
 
 
 def test_the_key_figures_count_each_event_once_though_their_query_is_killed_in_between(
@@ -76,10 +69,10 @@ def test_the_key_figures_count_each_event_once_though_their_query_is_killed_in_b
     counted = f"SELECT sum(arrived) AS events FROM gold.kpi_late WHERE game_name = '{TITLE}'"  # noqa: S608 # our names
     there = f"SELECT count(*) AS events FROM silver.events WHERE game_name = '{TITLE}'"  # noqa: S608 # our names
     game.post([an_event() for _ in range(3)])
-    eventually(lambda: is_known(stack, "gold/kpi_late"), timeout=180)
+    eventually(lambda: is_known("gold/kpi_late"), timeout=180)
 
     stack.crash("answers")
     game.post([an_event() for _ in range(4)])
 
     stack.await_health("answers")
-    eventually(lambda: by_an_analyst(stack, counted) == by_an_analyst(stack, there), timeout=180)
+    eventually(lambda: ANALYST.ask(counted) == ANALYST.ask(there), timeout=180)

@@ -1,6 +1,5 @@
 """From a game's request to Trino's answer on the whole stack, and what breaks on the way (rows 1, 39 of the matrix)."""
 
-import csv
 import json
 import threading
 import time
@@ -13,6 +12,7 @@ from services.sdk import Credentials
 from tests.eventually import eventually
 from tests.stack.game import Game, an_event
 from tests.stack.platform import Stack
+from tests.stack.trino_users import ENGINEER
 
 GAME, TABLE = "kart_rumble", "silver/kart_rumble_events"
 EVENTS_PER_REQUEST = 50
@@ -41,17 +41,6 @@ def personal(mark: str) -> dict[str, object]:
     }
 
 
-def ask_trino(stack: Stack, statement: str) -> str:
-    """The answer to an engineer, who may see everything."""
-    asked = ("exec", "--no-TTY", "trino", "trino", "--user", "engineer", "--catalog", "delta")
-    return stack.compose(*asked, "--output-format", "CSV_HEADER", f"--execute={statement}")
-
-
-def rows_of(answer: str) -> list[dict[str, str]]:
-    """The rows of an answer."""
-    return list(csv.DictReader(answer.splitlines()))
-
-
 def test_an_event_by_http_is_a_row_in_trino_with_a_pseudonym_and_nothing_personal(stack: Stack, game: Game) -> None:
     mark = uuid.uuid4().hex
     first, second = (an_event(**personal(mark)) for _ in range(2))
@@ -63,19 +52,19 @@ def test_an_event_by_http_is_a_row_in_trino_with_a_pseudonym_and_nothing_persona
     eventually(lambda: game.acknowledged <= stack.event_ids(TABLE).keys(), timeout=120)
     schema, table = TABLE.split("/")
     named = f"SELECT * FROM information_schema.tables WHERE table_schema = '{schema}' AND table_name = '{table}'"  # noqa: S608 # our names
-    eventually(lambda: rows_of(ask_trino(stack, named)) != [], timeout=120)
+    eventually(lambda: ENGINEER.records(named) != [], timeout=120)
     ids = ", ".join(f"'{event_id}'" for event_id in game.acknowledged)
     statement = f"SELECT * FROM {TABLE.replace('/', '.')} WHERE event_id IN ({ids})"  # noqa: S608 # ids of our own
-    eventually(lambda: len(rows_of(ask_trino(stack, statement))) == 3, timeout=60)
-    told = ask_trino(stack, statement)
-    names = {row["event_id"]: row["gamer_id"] for row in rows_of(told)}
+    eventually(lambda: len(ENGINEER.records(statement)) == 3, timeout=60)
+    rows = ENGINEER.records(statement)
+    names = {row["event_id"]: row["gamer_id"] for row in rows}
     one, same, other = (names[str(event["event_id"])] for event in (first, second, stranger))
     assert one == same != other
     assert all(len(name) == 32 for name in names.values())
-    assert mark not in told
+    assert mark not in str(rows)
     assert mark not in stack.compose("logs", "--no-color", "ingest", "ingest-events", "postgres", "kafka")
-    for row in rows_of(told):
-        (value,) = bronze_values(stack, int(row["kafka_partition"]), int(row["kafka_offset"]))
+    for row in rows:
+        (value,) = bronze_values(stack, row["kafka_partition"], row["kafka_offset"])
         assert mark.encode() not in value
 
 

@@ -36,18 +36,32 @@ class User:
     name: str
 
     def ask(self, sql: str) -> list[list[Any]]:
-        """The rows of an answer.
+        """The rows of a result.
 
         Raises:
             TrinoQueryError: Trino refuses, or can't.
         """
+        return self._result(sql)[1]
+
+    def records(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a result, each by the names of its columns.
+
+        Raises:
+            TrinoQueryError: Trino refuses, or can't.
+        """
+        names, rows = self._result(sql)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _result(self, sql: str) -> tuple[list[str], list[list[Any]]]:
+        """The names of a result's columns, and its rows."""
         connection = connect(  # type: ignore[no-untyped-call] # it takes anything
             host="127.0.0.1", port=PORT, http_scheme="http", user=self.name, catalog="delta", source="gamelake-tests"
         )
         try:
             cursor = connection.cursor()
             cursor.execute(sql)
-            return [list(row) for row in cursor.fetchall()]
+            rows = [list(row) for row in cursor.fetchall()]
+            return [column[0] for column in cursor.description or ()], rows
         finally:
             connection.close()
 
