@@ -18,7 +18,7 @@ from gamelake.lake.store import Store
 from gamelake.lake.tables import CommitOutcome, open_table
 from tests.unit.lake.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
 
-_WRITERS, _COMMITS = 8, 25
+_WRITERS, _COMMITS = 8, 12
 
 
 class CountingStore(Store):
