@@ -1,4 +1,4 @@
-# Each target makes what it needs, once: stamps under build/ remember what was made from which file.
+# Each target builds its prerequisites once; stamp files under build/ record what was built from which input.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -12,10 +12,10 @@ export GAMELAKE_LAKEHOUSE ?= file://$(CURDIR)/build/demo/lakehouse
 python := .venv/bin/python
 stamps := build/stamps
 prerequisites := compose/prerequisites.sh
-# A test's JVMs live for seconds: what the second compiler would do for them comes too late, and takes a third of the time.
+# A test's JVM lives for seconds: the C2 compiler would not pay off, and takes a third of the time.
 for_seconds := export JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 &&
 with_java := export JAVA_HOME && JAVA_HOME="$$($(prerequisites) java)" &&
-# Maven 3.8 on a new JDK warns about its own libraries at every start; an old JDK does not know the option, hence the first.
+# Maven 3.8 on a new JDK warns about its own libraries at every start. An old JDK does not know the second option, hence the first.
 maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
 maven := $(prerequisites) maven >/dev/null && $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" mvn --quiet --batch-mode package --file
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
@@ -36,43 +36,43 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-upkeep bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
+.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
 
 ##@ Start here
 
 help: ## Print this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(environment) $(jars) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
 	@:
 
-demo: setup ## Simulate players, ingest, check: EVENTS=1000000 GAMES=30 RATE=<events per second, empty for as fast as it goes>
+demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=1000000 GAMES=30 RATE=<events per second; empty: no limit>
 	@$(with_java) $(python) -m tools.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
 
-lineage: $(environment) ## Draw where each table comes from, as one page (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
+lineage: $(environment) ## Draw the lineage of all tables as one HTML page (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
 	@$(python) -m tools.lineage
 
-# The tables of make demo have nobody who keeps gold up; those of a stack have.
-notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run both notebooks and keep what they gave under build/notebooks: N=<analyst, engineer>
+# No process refreshes the gold tables of make demo; in the stack the service `serving` does.
+notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run both notebooks and keep their output under build/notebooks: N=<analyst, engineer>
 	@$(with_java) $(python) -m notebooks $(N)
 
-gold: setup ## Bring the gold tables up to date, once (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
+gold: setup ## Refresh the gold tables once (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
 	@$(with_java) GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark PYSPARK_PYTHON=$(python) \
 	  $(python) -m jobs.gold --once >/dev/null
 
-verify: setup ## Prove that every record is accounted for (GAMELAKE_LAKEHOUSE=<URI>, the demo's by default)
+verify: setup ## Reconcile records in with rows, duplicates and dead letters (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
 	@$(with_java) $(python) -m jobs.verify
 
-# The tables of make demo are a day old tomorrow only: of those the newest day is taken.
+# The default day is yesterday, which the tables of make demo don't have yet: there, the newest day is validated.
 day := $(or $(DAY),$(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),newest))
-quality: setup ## Validate a day by Great Expectations: DAY=<YYYY-MM-DD, newest> G="<games, all>" DOCS=<folder, build/data-docs> HOLD=1: hold gold back
+quality: setup ## Validate a day with Great Expectations: DAY=<YYYY-MM-DD, newest> G="<games, all>" DOCS=<folder, build/data-docs> HOLD=1: hold gold where it fails
 	@$(with_java) GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_RULES=quality/rules GAMELAKE_SPARK_JARS=build/jars/spark \
 	  PYSPARK_PYTHON=$(python) $(python) -m jobs.validate $(G) $(if $(day),--day $(day)) $(if $(DOCS),--docs '$(DOCS)') \
 	  $(if $(HOLD),--hold); found=$$?; $(python) -m tools.demo.redraw && exit $$found
 
-bench: setup ## Measure the figures that the README states
+bench: setup ## Run the benchmarks whose figures the README states
 	@$(with_java) $(python) -m benchmarks
 	@$(with_java) $(python) -m benchmarks.gateway
 	@$(with_java) $(python) -m benchmarks.gold
@@ -80,47 +80,47 @@ bench: setup ## Measure the figures that the README states
 	@$(python) -m benchmarks.questions.packed
 	@$(python) -m benchmarks.soak --pause 0.05
 
-bench-gateway: setup ## Measure the gateway alone, beside FastAPI and aiokafka (some 5 minutes)
+bench-gateway: setup ## Benchmark the gateway against FastAPI and aiokafka (about 5 minutes)
 	@$(with_java) $(python) -m benchmarks.gateway
 
-bench-gold: setup ## Measure gold alone, beside Spark's MERGE (some 5 minutes)
+bench-gold: setup ## Benchmark the gold tables against Spark's MERGE (about 5 minutes)
 	@$(with_java) $(python) -m benchmarks.gold
 
-bench-upkeep: setup ## Measure upkeep alone: packing beside OPTIMIZE, what questions gain, 10,000 batches (some 30 minutes)
+bench-maintenance: setup ## Benchmark maintenance: compaction against OPTIMIZE, its effect on queries, 10,000 batches (about 30 minutes)
 	@$(with_java) $(python) -m benchmarks.compaction
 	@$(python) -m benchmarks.questions.packed
 	@$(python) -m benchmarks.soak --pause 0.05
 
 ##@ The stack (needs a Docker engine with compose)
 
-bench-questions: setup ## Measure the worked questions in Trino on the running stack, over 50,000,000 events (some 15 minutes)
+bench-questions: setup ## Benchmark the queries of sql/questions in Trino on the running stack, over 50,000,000 events (about 15 minutes)
 	@$(python) -m benchmarks.questions
 
-bench-stack: setup ## Measure the running stack: what it sustains, how soon Trino returns an event
+bench-stack: setup ## Benchmark the running stack: sustained rate, and time from event to Trino
 	@$(python) -m benchmarks.stack
 
-doctor: ## Check the machine, and the lakehouse if there is one, and say the remedy of whatever is not well
+doctor: ## Check the machine, and the lakehouse if there is one, and print a remedy for each problem
 	@compose/doctor.sh; machine=$$?; compose/checkup.sh && exit $$machine
 
 images: ## Build the stack's images
 	@compose/images.sh
 
-up: ## Bring the whole stack up: WORKERS=<Spark workers, 1>
+up: ## Start the whole stack: WORKERS=<Spark workers, 1>
 	@compose/up.sh
 
-up-minimal: ## Bring the stack up without its observability
+up-minimal: ## Start the stack without serving, maintenance and observability
 	@compose/up.sh --minimal
 
-ps: ## List the stack's services and how they are
+ps: ## List the stack's services and their status
 	@$(stack) ps --all --format 'table {{.Service}}\t{{.Status}}\t{{.Ports}}'
 
 logs: ## Follow the logs: S=<service, empty for all>
 	@$(stack) logs --follow --tail 100 $(S)
 
-# As it was typed: SQL has dollars and quotes of its own.
+# The value is passed on unexpanded: SQL has its own dollars and quotes.
 sql: export QUERY := $(value Q)
 ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
-sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Ask Trino: Q="<statement>" or F=<file>, neither for its command line; USER_NAME=<analyst, engineer>; ENGINE=<duckdb, spark>: the demo's tables
+sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer>; ENGINE=<duckdb, spark>: the demo's tables
 ifneq ($(filter duckdb spark,$(ENGINE)),)
 	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of $(AS_OF)) \
 	  $(if $(F),--file '$(F)',$(if $(Q),"$$QUERY"))
@@ -128,7 +128,7 @@ else
 	@$(stack) exec $(if $(Q)$(F),--no-TTY) trino trino --user $(or $(USER_NAME),analyst) --catalog delta \
 	  $(if $(F)$(Q),--output-format ALIGNED --execute="$(if $(F),$$(cat '$(F)'),$$QUERY)") \
 	  || { [ -n "$$($(stack) ps --quiet --status running trino)" ] || \
-	  echo "Trino does not run: make up starts it, and ENGINE=duckdb asks the tables of make demo without it." >&2; exit 1; }
+	  echo "Trino does not run. Start it with make up, or query the tables of make demo without it: ENGINE=duckdb." >&2; exit 1; }
 endif
 
 smoke: ## Send one event through the gateway and wait until Trino returns it
@@ -138,15 +138,15 @@ demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<even
 	@$(stack) run --rm --no-deps tools python -m tools.simulator $(players_to_$(or $(TARGET),http)) \
 	  --events $(EVENTS) --games $(GAMES) --rate $(or $(RATE),5000)
 
-drill: setup ## Break the running stack on purpose, put it right, and time it: D=<lost-checkpoint, ...; all if empty>
+drill: setup ## Run recovery drills on the running stack: inject a fault, repair it, time it: D=<lost-checkpoint, ...; all if empty>
 	@$(python) -m tools.drill $(D)
 
-quality-stack: ## Validate a day of the running stack by Great Expectations: DAY=, G=, HOLD=1 as for quality; Data Docs in build/data-docs
+quality-stack: ## Validate a day of the running stack with Great Expectations: DAY=, G=, HOLD=1 as for quality; Data Docs in build/data-docs
 	@mkdir -p build/data-docs && chmod 0777 build/data-docs
 	@$(stack) run --rm --no-deps --volume '$(CURDIR)/build/data-docs:/var/lib/data-docs' maintenance \
 	  python -m jobs.validate $(G) $(if $(DAY),--day $(DAY)) --docs /var/lib/data-docs $(if $(HOLD),--hold)
 
-quality-daily: ## Have the running stack validate each day that is over, hold gold back where that fails, and show Data Docs
+quality-daily: ## Let the running stack validate each day after it ends, hold gold where that fails, and serve Data Docs
 	@$(stack) up --detach --wait --no-deps quality data-docs
 	@compose/urls.sh | grep 'Data Docs'
 
@@ -155,13 +155,13 @@ down: ## Stop the stack; its data stays
 
 ##@ Check a change
 
-lint: $(environment) ## Check style, types and who imports whom
+lint: $(environment) ## Check style, types and import contracts
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 
-format: $(environment) ## Rewrite the code in the house's format
+format: $(environment) ## Format the code
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 
@@ -186,28 +186,28 @@ test-long: setup ## Run all tests that need no Docker, for hours: more kills, lo
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) tests/stack/run.sh
 
-##@ Keep house
+##@ Maintain
 
-backup: setup ## Save what the tables don't hold, of the running stack or the demo: DEST=<folder, build/backups> KEEP=<so many, 8>
+backup: setup ## Back up what is not in the tables, of the running stack or the demo: DEST=<folder, build/backups> KEEP=<how many, 8>
 	@$(with_java) compose/backup.sh make $(if $(DEST),--to '$(DEST)') $(if $(KEEP),--keep $(KEEP))
 
-restore-backup: setup ## Put a backup into an empty platform, after asking: B=<its folder> (YES=1: without, DRY_RUN=1: only check it)
+restore-backup: setup ## Restore a backup into an empty platform, after asking: B=<its folder> (YES=1: don't ask, DRY_RUN=1: only check it)
 	@$(with_java) compose/backup.sh restore '$(B)' $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run) $(foreach part,$(INTO),--into $(part))
 
-lock: $(environment) ## Bring the two lock files (a desk's, the images') in line with pyproject.toml
+lock: $(environment) ## Update the two lock files (development, images) from pyproject.toml
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
 	@$(compile) --extra quality --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
 
-clean: ## Remove tables, streams' state, logs and the stack's data, after asking (YES=1: without, DRY_RUN=1: only say what)
+clean: ## Remove tables, stream state, logs and the stack's data, after asking (YES=1: don't ask, DRY_RUN=1: only list them)
 	@compose/clean.sh
 
 distclean: ## Remove everything that make made
 	@rm -rf build .venv gamelake.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-# What the targets above are made of
+# Prerequisites of the targets above
 
-# Nothing but the two files below may make an environment stale: editing the code must not reinstall it.
+# The environment depends on these two files only: editing the code must not reinstall it.
 $(environment): requirements.lock pyproject.toml
 	@echo "Making .venv from requirements.lock"
 	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear .venv
