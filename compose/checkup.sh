@@ -12,14 +12,14 @@ runs() { # SERVICE
     --filter "label=com.docker.compose.service=$1" 2>/dev/null)" ]
 }
 
-# Upkeep may ask Kafka how the topic is set; the tools, which are there without it, may not.
-as_whom() {
-  if runs upkeep; then echo upkeep; else echo tools; fi
+# The Kafka user of maintenance-scheduler may read the topic's settings; that of tools may not.
+service() {
+  if runs maintenance-scheduler; then echo maintenance-scheduler; else echo tools; fi
 }
 
 if runs object-store; then
   echo "The stack's lakehouse:"
-  exec compose/stack.sh run --rm --no-deps --no-TTY --env GAMELAKE_GAMES_FILE=contracts/games.yaml "$(as_whom)" \
+  exec compose/stack.sh run --rm --no-deps --no-TTY --env GAMELAKE_GAMES_FILE=contracts/games.yaml "$(service)" \
     python -m jobs.doctor
 elif [ -x "$python" ] && [ -d "${lakehouse#file://}/_gamelake/streams" ]; then
   echo "The lakehouse in ${lakehouse#file://}:"

@@ -26,7 +26,7 @@ official=(--file compose.official.yaml)
 if [ "${1:-}" = "--minimal" ]; then
   shift
 else
-  files+=(--file compose.answers.yaml --file compose.observability.yaml --file compose.quality.yaml)
+  files+=(--file compose.serving.yaml --file compose.observability.yaml --file compose.quality.yaml)
   ! has_grafana || files+=(--file compose.grafana.yaml)
   official+=(--file compose.official.observability.yaml)
 fi

@@ -3,7 +3,7 @@
 Which round runs when stands in contracts/schedule.yaml. One round runs at a time, as a program of its own, over all
 processes that have the same lakehouse; one that was missed is made up for once, one that failed is tried again. What
 ran when is kept in the lakehouse. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark. SIGTERM ends it
-after the round that runs, or with that round after GAMELAKE_UPKEEP_GRACE_SECONDS.
+after the round that runs, or with that round after GAMELAKE_MAINTENANCE_GRACE_SECONDS.
 """
 
 import argparse

@@ -58,7 +58,7 @@ class FilesSettings:
             prefix=env.optional("GAMELAKE_LANDING_PREFIX", ""),
             limits=FileLimits(
                 stored_bytes=env.whole("GAMELAKE_FILE_MAX_MIB", 256, 1, 1024) * MIB,
-                unpacked_bytes=env.whole("GAMELAKE_FILE_MAX_UNPACKED_MIB", 1024, 1, 2047) * MIB,
+                unpacked_bytes=env.whole("GAMELAKE_FILE_MAX_DECOMPRESSED_MIB", 1024, 1, 2047) * MIB,
             ),
             overwritten=_overwritten(env.optional("GAMELAKE_FILES_OVERWRITTEN", Overwritten.READ)),
             events_stream=env.optional("GAMELAKE_STREAM", "ingest_events"),

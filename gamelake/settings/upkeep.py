@@ -52,8 +52,8 @@ class UpkeepSettings:
             telemetry=telemetry_options(env),
             topic=_topic(env),
             compact_here_bytes=compact_here_bytes(env),
-            measure_interval=timedelta(seconds=env.number("GAMELAKE_UPKEEP_MEASURE_SECONDS", 300, 0, 3_600)),
-            grace=timedelta(seconds=env.number("GAMELAKE_UPKEEP_GRACE_SECONDS", 45, 0, 3_600)),
+            measure_interval=timedelta(seconds=env.number("GAMELAKE_MAINTENANCE_MEASURE_SECONDS", 300, 0, 3_600)),
+            grace=timedelta(seconds=env.number("GAMELAKE_MAINTENANCE_GRACE_SECONDS", 45, 0, 3_600)),
         )
 
 

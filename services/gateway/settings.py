@@ -73,7 +73,7 @@ class IngestServiceSettings:
             body=BodyLimits(
                 size=read.whole("INGEST_MAX_BODY_BYTES", _MIB, 1024, 64 * _MIB),
                 on_their_way=read.whole("INGEST_MAX_RECEIVING_BYTES", 32 * _MIB, _MIB, 4096 * _MIB),
-                unpacked=read.whole("INGEST_MAX_UNPACKED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
+                unpacked=read.whole("INGEST_MAX_DECOMPRESSED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
                 events=read.whole("INGEST_MAX_EVENTS", 5000, 1, 100_000),
                 patience=timedelta(seconds=read.number("INGEST_BODY_SECONDS", 10, 0.1, 300)),
             ),

@@ -19,7 +19,7 @@ PLAYERS = f"gold/{GAME}_player_agg"
 def game(stack: Stack) -> Game:
     """A game of the contract, on a stack that makes answers."""
     stack.await_health("ingest")
-    stack.await_health("answers")
+    stack.await_health("serving")
     return Game.of(GAME)
 
 
@@ -56,10 +56,10 @@ def test_gold_has_each_players_events_once_though_its_job_is_killed_in_between(s
     eventually(lambda: is_known(PLAYERS), timeout=180)
     eventually(lambda: ANALYST.records(counted) == [{"session_count": 1, "event_count": 2}], timeout=180)
 
-    stack.crash("answers")
+    stack.crash("serving")
     game.post([an_event(gamer_id=player, event_name="session_start") for _ in range(3)])
 
-    stack.await_health("answers")
+    stack.await_health("serving")
     eventually(lambda: ANALYST.records(counted) == [{"session_count": 4, "event_count": 5}], timeout=180)
 
 
@@ -71,8 +71,8 @@ def test_the_key_figures_count_each_event_once_though_their_query_is_killed_in_b
     game.post([an_event() for _ in range(3)])
     eventually(lambda: is_known("gold/kpi_late"), timeout=180)
 
-    stack.crash("answers")
+    stack.crash("serving")
     game.post([an_event() for _ in range(4)])
 
-    stack.await_health("answers")
+    stack.await_health("serving")
     eventually(lambda: ANALYST.ask(counted) == ANALYST.ask(there), timeout=180)

@@ -168,6 +168,8 @@ def test_what_was_lost_on_the_way_is_found_by_the_one_listing(stack: Stack, fold
     finally:
         store.set_bucket_notification(BUCKET, told)
 
-    stack.compose("exec", "--no-TTY", "upkeep", "python", "-m", "jobs.reconcile_files", "--older-than-minutes", "0")
+    stack.compose(
+        "exec", "--no-TTY", "maintenance-scheduler", "python", "-m", "jobs.reconcile_files", "--older-than-minutes", "0"
+    )
 
     await_once(stack, ids)

@@ -105,5 +105,5 @@ def nowhere(stack: Stack, *people: Person) -> bool:
         for mark in marks:
             look = f"grep --recursive --files-with-matches --text --fixed-strings {mark} {folder} || true"
             assert stack.compose("exec", "--no-TTY", service, "sh", "-c", look) == "", service
-    logs = stack.compose("logs", "--no-color", "ingest", "ingest-events", "answers", "postgres")
+    logs = stack.compose("logs", "--no-color", "ingest", "ingest-events", "serving", "postgres")
     return not scanner.scan.findings and not any(mark in logs for mark in marks)

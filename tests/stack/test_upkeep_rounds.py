@@ -59,11 +59,11 @@ def ids_in(stack: Stack, table: str) -> list[str]:
 
 
 def test_a_round_that_is_asked_for_packs_on_the_object_store_and_prometheus_sees_it(stack: Stack, crumbs: str) -> None:
-    stack.await_health("upkeep")
+    stack.await_health("maintenance-scheduler")
     asked_at = datetime.now(UTC).timestamp()
     before = ids_in(stack, crumbs)
 
-    printed = stack.compose("exec", "--no-TTY", "upkeep", "python", "-m", "jobs.upkeep", "--once", ROUND)
+    printed = stack.compose("exec", "--no-TTY", "maintenance-scheduler", "python", "-m", "jobs.upkeep", "--once", ROUND)
 
     [told] = json.loads(printed)
     assert (told["round"], told["outcome"]) == (ROUND, "ok")
@@ -78,7 +78,7 @@ def test_a_round_that_is_asked_for_packs_on_the_object_store_and_prometheus_sees
 
 
 def test_the_job_knows_what_kafka_keeps_and_that_it_fits(stack: Stack) -> None:
-    stack.await_health("upkeep")
+    stack.await_health("maintenance-scheduler")
     prometheus = Prometheus.of_the_stack()
 
     eventually(

@@ -73,14 +73,14 @@ def _lose_kafkas_disk(_: Ground) -> None:
 
 def _begin_on_a_new_disk(_: Ground) -> None:
     # They have nothing to read, and lose nothing however they end.
-    compose("kill", "ingest-events", "answers")
+    compose("kill", "ingest-events", "serving")
     compose("up", "--detach", "--no-deps", "kafka")
     compose("up", "--no-deps", "create-topics")
     run_job("ingest-events", "rebuild_checkpoint", "--new-topic")
     notifications = ("--env", "GAMELAKE_STREAM=ingest_files", "--env", "GAMELAKE_TOPIC=files.notifications")
     run_job("ingest-events", "rebuild_checkpoint", "--new-topic", options=notifications)
-    run_job("answers", "rebuild_checkpoint", "--new-topic", options=("--env", "GAMELAKE_STREAM=live_ops"))
-    compose("start", "ingest-events", "answers")
+    run_job("serving", "rebuild_checkpoint", "--new-topic", options=("--env", "GAMELAKE_STREAM=live_ops"))
+    compose("start", "ingest-events", "serving")
 
 
 def _delete_a_gold_table(ground: Ground) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 COMPOSE = Path(__file__).parents[3] / "compose"
 MIB = 1024 * 1024
 CORE = "compose.yaml"
-ANSWERS = "compose.answers.yaml"
+ANSWERS = "compose.serving.yaml"
 OBSERVABILITY = "compose.observability.yaml"
 QUALITY = "compose.quality.yaml"
 GRAFANA = "compose.grafana.yaml"

@@ -17,7 +17,7 @@ case "$1" in
 esac
 """
 SMALL = ["compose.yaml"]
-USUAL = [*SMALL, "compose.answers.yaml", "compose.observability.yaml", "compose.quality.yaml"]
+USUAL = [*SMALL, "compose.serving.yaml", "compose.observability.yaml", "compose.quality.yaml"]
 
 
 @dataclass(frozen=True, slots=True)

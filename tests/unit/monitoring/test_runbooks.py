@@ -18,7 +18,7 @@ HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):(?!=)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
 SERVICES = {
     name
-    for file in ("compose.yaml", "compose.answers.yaml", "compose.observability.yaml")
+    for file in ("compose.yaml", "compose.serving.yaml", "compose.observability.yaml")
     for name in yaml.safe_load((REPOSITORY / "compose" / file).read_text())["services"]
 }
 # Of docker compose: what is followed by names of services only, and what by one name and its command.
