@@ -116,7 +116,7 @@ def test_a_default_and_bounds_of_the_key_figures_are_the_pages(row: list[str]) -
             _kpi_settings(**{name: str(beyond)})
 
 
-@pytest.mark.parametrize("row", [row for row in _section("Upkeep") if row[2]], ids=lambda row: row[0])
+@pytest.mark.parametrize("row", [row for row in _section("Maintenance") if row[2]], ids=lambda row: row[0])
 def test_a_default_and_bounds_of_upkeep_are_the_pages(row: list[str]) -> None:
     name, _, _, default, least, most = row
     name = name.strip("`")
