@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.report import write_report
 from benchmarks.results import save, save_part
 from benchmarks.suite import NAMES, Request, run
-from gamelake.errors import GamelakeError
+from gamelake.model.errors import GamelakeError
 from tools.embedded.java import spark_environment
 from tools.embedded.service import REPOSITORY
 

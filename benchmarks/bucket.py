@@ -12,8 +12,8 @@ import obstore
 from minio import Minio
 from obstore.store import ObjectStore as Objects
 
-from gamelake.files.saying import Change
-from gamelake.lake.store import Location, open_objects
+from gamelake.storage.store import Location, open_objects
+from gamelake.streaming.files.changes import Change
 from tools import stack
 
 FOLDER = "files"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json
-from gamelake.silver.events import COMMON_SCHEMA, EVENT_DATE, UNIQUE_COLUMNS
+from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE, UNIQUE_COLUMNS
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json
 
 TABLES = 32
 _THREADS = 8

@@ -22,16 +22,16 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from benchmarks.traffic import CONTRACTS
-from gamelake.contracts.games import load_games
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json
-from gamelake.maintenance.compaction_round import CompactionRound, Round, attempt
-from gamelake.naming import game_table
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.maintenance.compaction_run import CompactionRound, Round, attempt
+from gamelake.model.games import load_games
+from gamelake.model.naming import game_table
 from gamelake.session import own_session
-from gamelake.silver.events import COMMON_SCHEMA
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json
 from tools.embedded.java import spark_environment
 from tools.embedded.service import REPOSITORY
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
-from gamelake.errors import GamelakeError
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
+from gamelake.model.errors import GamelakeError
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
 from tests.stack.fault_proxy import FaultProxy
 from tests.stack.object_store import ObjectStore
 from tests.stack.race import Writer, race

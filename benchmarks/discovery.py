@@ -28,15 +28,15 @@ from benchmarks.bucket import FOLDER, Bucket, own_bucket
 from benchmarks.chart import Bar, bar_chart
 from benchmarks.steady import steady_bed
 from benchmarks.way import RecordsMissingError, Workload
-from gamelake.fanout.source import Topic
-from gamelake.fanout.window import DedupLimits, DedupWindow
-from gamelake.files.choosing import Chooser, Overwritten
-from gamelake.files.deciding import remembered
-from gamelake.files.saying import Change, tell
 from gamelake.kafka import KafkaAccess
-from gamelake.lake.manifest import BatchManifest, EventsFile
-from gamelake.lake.store import Location, Store
 from gamelake.session import spark_session
+from gamelake.storage.manifests import BatchManifest, EventsFile
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
+from gamelake.streaming.files.changes import Change, tell
+from gamelake.streaming.files.chooser import Chooser, Overwritten
+from gamelake.streaming.files.decider import remembered
+from gamelake.streaming.kafka_source import Topic
 from tools import stack
 from tools.embedded.kafka import create_topic
 

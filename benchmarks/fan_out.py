@@ -17,16 +17,16 @@ from benchmarks.spark_dedup import start_deduplicated
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import write_contract, write_rules
 from benchmarks.way import Outcome, Way, Workload, check_records, job_settings
-from gamelake.fanout.batch import BatchSummary, OpenStream
-from gamelake.fanout.query import Mode, fan_out, prepare, run_until, start
-from gamelake.fanout.window import DedupLimits
-from gamelake.lake.manifest import BatchManifest
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.naming import SILVER_EVENTS, game_of
+from gamelake.model.naming import SILVER_EVENTS, game_of
+from gamelake.storage.manifests import BatchManifest
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.batch import BatchSummary, OpenStream
+from gamelake.streaming.dedup_window import DedupLimits
+from gamelake.streaming.runner import Mode, fan_out, prepare, run_until, start
 
 NO_DEDUP = DedupLimits(window=timedelta(0))
-_BATCH_LOG = "gamelake.fanout.batch"
+_BATCH_LOG = "gamelake.streaming.batch"
 
 
 class BatchLog(logging.Handler):

@@ -22,10 +22,10 @@ from benchmarks.fan_out import batch_of
 from benchmarks.steady import log_of, steady_bed
 from benchmarks.traffic import CONTRACTS
 from benchmarks.way import RecordsMissingError, Workload, job_variables
-from gamelake.contracts.games import load_games
-from gamelake.fanout.batch import BatchSummary
-from gamelake.files.saying import Change, tell
-from gamelake.wire.event_schemas import load_schemas, register
+from gamelake.model.games import load_games
+from gamelake.schemas.event_schemas import load_schemas, register
+from gamelake.streaming.batch import BatchSummary
+from gamelake.streaming.files.changes import Change, tell
 from services.notifier.folder import Folder
 from tools.embedded.kafka import create_topic
 from tools.embedded.process import ChildProcess, Program

@@ -17,10 +17,10 @@ from benchmarks.steady import FIRST_EVENTS, log_of, running_jobs, simulate, wait
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import PARTITIONS
 from benchmarks.way import Workload, location_of
-from gamelake.fanout.batch import BatchSummary
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.store import Store
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.store import Store
+from gamelake.streaming.batch import BatchSummary
 from tools.embedded.kafka import create_topic
 
 RATE = 20_000

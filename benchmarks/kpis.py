@@ -27,7 +27,7 @@ from benchmarks.steady import (
     wait_for,
 )
 from benchmarks.way import RecordsMissingError, Workload, location_of
-from gamelake.errors import GamelakeError
+from gamelake.model.errors import GamelakeError
 from tools.embedded import ServiceError
 from tools.embedded.java import spark_environment
 from tools.embedded.process import ChildProcess

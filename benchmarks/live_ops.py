@@ -23,12 +23,12 @@ from google.protobuf.message_factory import GetMessageClass
 from benchmarks.steady import FIRST_EVENTS, running_jobs, simulate, steady_bed, wait_for
 from benchmarks.traffic import PARTITIONS
 from benchmarks.way import RecordsMissingError, Workload, location_of
-from gamelake.errors import GamelakeError
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.store import Store
-from gamelake.live_ops.query import PLAYER_STATE_PROTO
-from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
-from gamelake.wire.framing import HEADER_BYTES
+from gamelake.model.errors import GamelakeError
+from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
+from gamelake.schemas.framing import HEADER_BYTES
+from gamelake.serving.live_ops.query import PLAYER_STATE_PROTO
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.store import Store
 from tools.embedded import ServiceError
 from tools.embedded.java import spark_environment
 from tools.embedded.kafka import create_topic

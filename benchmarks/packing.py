@@ -17,11 +17,11 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.compaction import Sizes, fill, names_of
-from gamelake.lake.appends import entry_path
-from gamelake.lake.store import Location, Store
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.pacing import paced
+from gamelake.maintenance.compaction_run import paced
+from gamelake.storage.appends import entry_path
+from gamelake.storage.store import Location, Store
 from tools.embedded.service import REPOSITORY
 
 _SIZES = Sizes(tables=8, files=500, rows=100)

@@ -12,11 +12,11 @@ from google.protobuf.message_factory import GetMessageClass
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import PARTITIONS, write_contract
 from benchmarks.way import Outcome, Workload, check_records, location_of
-from gamelake.contracts.games import load_games
-from gamelake.lake.columns import MICROSECONDS_UTC
-from gamelake.silver.events import EVENT_DATE
-from gamelake.wire.compiler import compile_sources, message_at
-from gamelake.wire.registry import Registry
+from gamelake.layers.silver import EVENT_DATE
+from gamelake.model.games import load_games
+from gamelake.schemas.compiler import compile_sources, message_at
+from gamelake.schemas.registry import Registry
+from gamelake.storage.columns import MICROSECONDS_UTC
 
 TABLES = 30
 # So few, because it is slow; its rate is stated for this many and never carried over to more.

@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.commits import SmallFiles
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.file_entries import live_files
-from gamelake.lake.listing import appended_tables
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables, open_table
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.tidying import Tidying
+from gamelake.maintenance.log_cleanup import Tidying
 from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.listing import appended_tables
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables, open_table
 
 _COMMIT_THREADS = 8
 _PAGE = resource.getpagesize()

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.way import Workload
-from gamelake.lake.store import Location
 from gamelake.session import spark_session
+from gamelake.storage.store import Location
 
 # The fan-out's default.
 MAX_OFFSETS_PER_TRIGGER = 1_000_000

@@ -5,8 +5,8 @@ from pyspark.sql import DataFrame
 from benchmarks.spark import MAX_OFFSETS_PER_TRIGGER, kafka_records, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.way import Outcome, Workload, check_records
-from gamelake.fanout.source import Topic
 from gamelake.kafka import KafkaAccess
+from gamelake.streaming.kafka_source import Topic
 
 
 def read_into_nowhere(workload: Workload) -> Outcome:

@@ -7,14 +7,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from gamelake.fanout.batch import FanOut, OpenStream
-from gamelake.fanout.plan import DedupPlan
-from gamelake.fanout.query import Mode
-from gamelake.lake.store import Location, Store
-from gamelake.settings import IngestSettings
-from gamelake.wire.decoder import Decoder
-from gamelake.wire.registry import Registry
-from gamelake.wire.schemas import SchemaCache, SchemaWait
+from gamelake.schemas.decoder import Decoder
+from gamelake.schemas.registry import Registry
+from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.plan import DedupPlan
+from gamelake.streaming.runner import Mode
+from gamelake.streaming.settings import IngestSettings
 
 _WINDOW = "10 minutes"
 _RECORD = "key binary, value binary, partition int, offset long, timestamp timestamp, headers string"

@@ -15,11 +15,11 @@ from benchmarks.stopwatch import Stopwatch
 from benchmarks.textbook_rows import GAME_TABLE, DecodeTask, decoded_columns
 from benchmarks.traffic import write_contract
 from benchmarks.way import Outcome, Workload, check_records, location_of
-from gamelake.bronze.records import BRONZE_PARTITION
-from gamelake.contracts.games import load_games
-from gamelake.lake.store import Location
-from gamelake.naming import BRONZE_EVENTS, SILVER_EVENTS
-from gamelake.silver.events import COMMON_SCHEMA, EVENT_DATE
+from gamelake.layers.bronze import BRONZE_PARTITION
+from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
+from gamelake.model.games import load_games
+from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS
+from gamelake.storage.store import Location
 
 TABLES = 30
 # All games in one table: what a single append can do that need not tell them apart.

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.traffic import CONTRACTS, VERSIONS
-from gamelake.contracts.games import GamesContract
-from gamelake.lake.evolution import merged
-from gamelake.lake.store import Location, Store
-from gamelake.silver.events import EVENT_DATE, conform
-from gamelake.silver.routing import Router
-from gamelake.wire.decoder import DecodedGroup, Decoder, MessageDecoder
-from gamelake.wire.event_schemas import load_schemas
-from gamelake.wire.registry import Registry
-from gamelake.wire.schemas import SchemaCache, SchemaWait
+from gamelake.layers.routing import Router
+from gamelake.layers.silver import EVENT_DATE, conform
+from gamelake.model.games import GamesContract
+from gamelake.schemas.decoder import DecodedGroup, Decoder, MessageDecoder
+from gamelake.schemas.event_schemas import load_schemas
+from gamelake.schemas.registry import Registry
+from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
+from gamelake.storage.columns import merged
+from gamelake.storage.store import Location, Store
 
 GAME_TABLE = "game_table"
 

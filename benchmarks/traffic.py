@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from gamelake.kafka import KafkaAccess
-from gamelake.wire.event_schemas import load_schemas, register
+from gamelake.schemas.event_schemas import load_schemas, register
 from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
 from tools.simulator.encoding import Encoder

@@ -18,19 +18,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.errors import GamelakeError
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.datafile import write_rows
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json
-from gamelake.naming import SILVER_EVENTS, game_table
+from gamelake.model.errors import GamelakeError
+from gamelake.model.naming import SILVER_EVENTS, game_table
 from gamelake.quality.checking import check_rules
 from gamelake.quality.rules import load_rules
 from gamelake.quality.suites.day import LakehouseDay
-from gamelake.quality.suites.docs_site import build_docs
-from gamelake.quality.suites.running import Validations
+from gamelake.quality.suites.results import build_docs
+from gamelake.quality.suites.validations import Validations
 from gamelake.session import own_session
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.data_files import write_rows
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json
 from tools.embedded.java import spark_environment
 
 _DAY = date(2026, 1, 8)

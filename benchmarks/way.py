@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.results import BatchTimes, Lap
-from gamelake.lake.store import Location
-from gamelake.settings import IngestSettings
+from gamelake.storage.store import Location
+from gamelake.streaming.settings import IngestSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

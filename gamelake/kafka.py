@@ -1,11 +1,14 @@
 """How to reach Kafka: its addresses and, where it wants to know who comes, a user name and a password."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from gamelake import credentials
-from gamelake.credentials import Credentials
+from gamelake.model import credentials
+from gamelake.model.credentials import Credentials
+from gamelake.model.environment import Environment
 
 _PROTOCOL, _MECHANISM = "SASL_PLAINTEXT", "PLAIN"
 
@@ -70,3 +73,26 @@ def _jaas(credentials: Credentials) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSettings:
+    """How to reach Kafka, for who needs no more."""
+
+    access: KafkaAccess
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        return cls(access=kafka_access(Environment(variables)))
+
+
+def kafka_access(env: Environment) -> KafkaAccess:
+    """Kafka's addresses, and the name to go by if it asks for one."""
+    return KafkaAccess.of(
+        env.required("GAMELAKE_BOOTSTRAP_SERVERS"), env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
+    )

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from threading import Event
 from typing import NoReturn
 
-from gamelake.errors import DataLossError, GamelakeError, StartupError, TransientError
+from gamelake.model.errors import DataLossError, GamelakeError, StartupError, TransientError
 
 OK, FAILED = 0, 1
 # Documented in docs/operations.md: a supervisor restarts after 1 and 4, and leaves 2 and 3 to a person.

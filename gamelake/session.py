@@ -10,8 +10,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from gamelake.errors import SettingsError
-from gamelake.lake.store import Location
+from gamelake.model.errors import SettingsError
+from gamelake.storage.store import Location
 
 # What a job that is to start Spark is given: it asks once it has seen that it may start.
 Sessions = Callable[[], AbstractContextManager[SparkSession]]

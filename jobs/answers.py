@@ -10,8 +10,8 @@ import argparse
 from functools import partial
 
 from gamelake.program import OK, run, stop_event, together
+from gamelake.serving.settings import AnswersSettings
 from gamelake.session import SharedSpark
-from gamelake.settings.answers import AnswersSettings
 from jobs import gold, kpis, live_ops
 
 

@@ -14,19 +14,19 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import QuestionError
-from gamelake.lake.listing import table_names
-from gamelake.lake.store import Location, Store
+from gamelake.model.errors import QuestionError
+from gamelake.model.games import load_games
 from gamelake.program import OK, run
+from gamelake.serving.sql import duckdb as duckdb_answers
+from gamelake.serving.sql.dialects import Engine, translated
+from gamelake.serving.sql.output import Form, written
+from gamelake.serving.sql.questions import as_of, load_question, load_questions
+from gamelake.serving.sql.relations import Reads, Relations
+from gamelake.serving.sql.views import load_views
 from gamelake.session import spark_session
-from gamelake.settings import TableSettings
-from gamelake.sql import duckdb_answers
-from gamelake.sql.dialects import Engine, translated
-from gamelake.sql.forms import Form, written
-from gamelake.sql.questions import as_of, load_question, load_questions
-from gamelake.sql.relations import Reads, Relations
-from gamelake.sql.views import load_views
+from gamelake.storage.listing import table_names
+from gamelake.storage.settings import TableSettings
+from gamelake.storage.store import Location, Store
 
 SQL = Path(__file__).parents[1] / "sql"
 

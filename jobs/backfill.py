@@ -11,20 +11,20 @@ from datetime import date
 
 import msgspec
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import SettingsError
-from gamelake.lake.listing import games_of
-from gamelake.lake.store import Store
-from gamelake.naming import BRONZE_EVENTS, SILVER_EVENTS, game_table
+from gamelake.model.errors import SettingsError
+from gamelake.model.games import load_games
+from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_table
 from gamelake.program import OK, moment, run
-from gamelake.replay.by_spark import BySpark
-from gamelake.replay.landing import Asked
-from gamelake.replay.opening import opened, replayer
-from gamelake.replay.rewriting import Rewriter
-from gamelake.replay.selection import Selection
-from gamelake.replay.task import Days
+from gamelake.recovery.backfill import Rewriter
+from gamelake.recovery.replay.execution import BySpark
+from gamelake.recovery.replay.opening import opened, replayer
+from gamelake.recovery.replay.replayer import Asked
+from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.settings import ReplaySettings
+from gamelake.recovery.replay.task import Days
 from gamelake.session import own_session
-from gamelake.settings.replay import ReplaySettings
+from gamelake.storage.listing import games_of
+from gamelake.storage.store import Store
 
 
 def main() -> int:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 
+from gamelake.privacy.settings import VaultSettings
+from gamelake.privacy.vault.backup import back_up, export_erasures
+from gamelake.privacy.vault.opening import open_vault
+from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import OK, run
-from gamelake.settings import VaultSettings
-from gamelake.vault.backup import back_up, export_erasures
-from gamelake.vault.opening import open_vault
-from gamelake.vault.secrecy import VaultKeys
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from threading import Event
 
 from gamelake.program import OK, again_and_again, run, stop_event, together
 from gamelake.session import SharedSpark
-from gamelake.settings.both_ways_in import BothWaysInSettings
+from gamelake.streaming.files.settings import BothWaysInSettings
 from jobs import ingest_events, ingest_files
 
 _LOOK_SECONDS = 0.5

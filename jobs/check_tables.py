@@ -9,14 +9,14 @@ from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
-from gamelake.contracts.games import load_games
-from gamelake.lake.listing import games_of
-from gamelake.lake.store import Store
+from gamelake.layers.comments import EventComments
+from gamelake.model.games import load_games
 from gamelake.program import FAILED, OK, run
-from gamelake.quality.tables.checks import GameChecks
-from gamelake.quality.tables.findings import Status, keep
-from gamelake.settings import TableSettings
-from gamelake.silver.comments import EventComments
+from gamelake.quality.check_findings import Status, keep
+from gamelake.quality.table_checks import GameChecks
+from gamelake.storage.listing import games_of
+from gamelake.storage.settings import TableSettings
+from gamelake.storage.store import Store
 
 
 def main() -> int:

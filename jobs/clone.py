@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from gamelake.errors import SettingsError
-from gamelake.lake.store import Store
-from gamelake.maintenance.clones import Clones, Kind
-from gamelake.maintenance.cloning import Cloning, Moment, cloneable, default_kind, tables_of
+from gamelake.model.errors import SettingsError
 from gamelake.program import OK, moment, run
-from gamelake.settings import LakehouseSettings
+from gamelake.recovery.cloning import Cloning, Moment, cloneable, default_kind, tables_of
+from gamelake.storage.clones import Clones, Kind
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Store
 
 
 def main() -> int:

@@ -17,12 +17,8 @@ from functools import partial
 import msgspec
 from pyspark.sql import SparkSession
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import SettingsError
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.store import Store
 from gamelake.maintenance.compaction import Compacted
-from gamelake.maintenance.compaction_round import (
+from gamelake.maintenance.compaction_run import (
     CompactionRound,
     Due,
     NotCompacted,
@@ -32,12 +28,16 @@ from gamelake.maintenance.compaction_round import (
     attempt,
     left_by,
     outlook,
+    outlooks_here,
     packed_here,
 )
-from gamelake.maintenance.waiting_files import outlooks_here
+from gamelake.model.errors import SettingsError
+from gamelake.model.games import load_games
 from gamelake.program import FAILED, OK, run
 from gamelake.session import own_session
-from gamelake.settings.tables import TableSettings
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.settings import TableSettings
+from gamelake.storage.store import Store
 
 log = logging.getLogger("compact")
 

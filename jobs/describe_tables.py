@@ -8,18 +8,17 @@ import argparse
 import logging
 from functools import partial
 
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.gold.rounds import GoldTables
-from gamelake.kpis import definitions
-from gamelake.kpis.comments import kpi_comments
-from gamelake.lake.comments import CommentsOf
-from gamelake.lake.describing import describe
-from gamelake.lake.listing import table_paths
-from gamelake.lake.store import Store
-from gamelake.lake.tables import open_table
+from gamelake.layers.comments import EventComments
+from gamelake.model.games import GamesContract, load_games
 from gamelake.program import OK, run
-from gamelake.settings import TableSettings
-from gamelake.silver.comments import EventComments
+from gamelake.serving.gold.runner import GoldTables
+from gamelake.serving.kpis import definitions
+from gamelake.serving.kpis.day_tables import kpi_comments
+from gamelake.storage.comments import CommentsOf
+from gamelake.storage.listing import table_paths
+from gamelake.storage.settings import TableSettings
+from gamelake.storage.store import Store
+from gamelake.storage.tables import describe, open_table
 
 log = logging.getLogger("describe_tables")
 

@@ -13,23 +13,29 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from confluent_kafka import KafkaException
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import CheckpointError, GamelakeError, StoreError
-from gamelake.fanout.stream import Stream
 from gamelake.kafka import KafkaAccess
-from gamelake.lake.generations import Generations
-from gamelake.lake.listing import appended_tables, table_paths
-from gamelake.lake.store import Store
-from gamelake.maintenance.backup_records import BackupRecords
-from gamelake.maintenance.findings import Finding, any_failed, passed, warned
-from gamelake.maintenance.kept_by_kafka import topic_retention
-from gamelake.maintenance.lease_health import examine_leases
-from gamelake.maintenance.retention_health import examine_backups, examine_retentions, shortest_log
-from gamelake.maintenance.stream_health import StreamState, examine_stream, waiting_and_lost
-from gamelake.maintenance.table_health import examine_tables
+from gamelake.model.errors import CheckpointError, GamelakeError, StoreError
+from gamelake.model.games import load_games
+from gamelake.observability.health import (
+    Finding,
+    StreamState,
+    any_failed,
+    examine_leases,
+    examine_stream,
+    examine_tables,
+    passed,
+    waiting_and_lost,
+    warned,
+)
+from gamelake.observability.metrics.topic_window import TopicWindow
+from gamelake.observability.retention_health import examine_backups, examine_retentions, shortest_log, topic_retention
+from gamelake.observability.settings import DoctorSettings
 from gamelake.program import FAILED, OK, run
-from gamelake.settings.doctor import DoctorSettings
-from gamelake.telemetry.topic_window import TopicWindow
+from gamelake.recovery.backup_records import BackupRecords
+from gamelake.storage.generations import Generations
+from gamelake.storage.listing import appended_tables, table_paths
+from gamelake.storage.store import Store
+from gamelake.streaming.stream import Stream
 
 
 def main() -> int:

@@ -16,18 +16,17 @@ import msgspec
 from deltalake import DeltaTable
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.errors import SettingsError
-from gamelake.lake.store import Store
-from gamelake.maintenance.exports import rows_of
-from gamelake.maintenance.personal_data import personal_data
-from gamelake.maintenance.persons import NobodyError, Person, Persons
-from gamelake.maintenance.player_rows import PlayerTable
-from gamelake.naming import game_table
+from gamelake.model.errors import SettingsError
+from gamelake.model.naming import game_table
+from gamelake.privacy.export import personal_data, rows_of
+from gamelake.privacy.persons import NobodyError, Person, Persons
+from gamelake.privacy.settings import PersonSettings
+from gamelake.privacy.vault.opening import open_vault
+from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import OK, run
-from gamelake.settings import PersonSettings
-from gamelake.vault.opening import open_vault
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.wire.event_schemas import newest_submitted
+from gamelake.schemas.event_schemas import newest_submitted
+from gamelake.storage.player_rows import PlayerTable
+from gamelake.storage.store import Store
 
 
 def main() -> int:

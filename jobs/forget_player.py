@@ -11,21 +11,20 @@ from datetime import timedelta
 
 import msgspec
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import SettingsError
-from gamelake.failpoints import Failpoints
-from gamelake.lake.store import Store
-from gamelake.lineage.erasure import flow_of
-from gamelake.lineage.options import LineageOptions
-from gamelake.lineage.telling import telling
-from gamelake.maintenance.erasure import Forgetting
-from gamelake.maintenance.erasure_records import ErasureDone, ErasureRecords, ErasureRequest, Reach
-from gamelake.maintenance.outlook import Outlook, outlook
-from gamelake.maintenance.persons import NobodyError, Person, Persons
+from gamelake.model.errors import SettingsError
+from gamelake.model.failpoints import Failpoints
+from gamelake.model.games import load_games
+from gamelake.model.options import LineageOptions
+from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.job_flows import flow_of
+from gamelake.privacy.erasure import Forgetting, Outlook, outlook
+from gamelake.privacy.erasure_records import ErasureDone, ErasureRecords, ErasureRequest, Reach
+from gamelake.privacy.persons import NobodyError, Person, Persons
+from gamelake.privacy.settings import PersonSettings
+from gamelake.privacy.vault.opening import open_vault
+from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import FAILED, OK, run, stop_event
-from gamelake.settings import PersonSettings
-from gamelake.vault.opening import open_vault
-from gamelake.vault.secrecy import VaultKeys
+from gamelake.storage.store import Store
 
 _LEAST_GRACE_SECONDS = 60
 

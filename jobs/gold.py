@@ -13,21 +13,19 @@ from threading import Event
 import msgspec
 from pyspark.sql import SparkSession
 
-from gamelake.contracts.games import load_games
-from gamelake.gold.keeping import Keeper, Result, Several
-from gamelake.gold.refresh import GoldRefresh
-from gamelake.gold.rounds import Failed, GoldTables, attempt
-from gamelake.lake.store import Store
-from gamelake.lineage.flow import Kind
-from gamelake.lineage.gold import GoldLineage
-from gamelake.lineage.telling import telling
+from gamelake.model.games import load_games
+from gamelake.model.options import TelemetryOptions
+from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.flow import Kind
+from gamelake.observability.lineage.gold import GoldLineage
+from gamelake.observability.metrics import gold as telemetry
+from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
 from gamelake.program import FAILED, OK, run, stop_event
+from gamelake.serving.gold.refresh import GoldRefresh
+from gamelake.serving.gold.runner import Failed, GoldTables, Keeper, Result, Several, attempt
+from gamelake.serving.gold.settings import GoldSettings
 from gamelake.session import Sessions, own_session
-from gamelake.settings import GoldSettings
-from gamelake.telemetry import gold as telemetry
-from gamelake.telemetry.heartbeat import Heartbeat
-from gamelake.telemetry.options import TelemetryOptions
-from gamelake.telemetry.serving import registry_of_process, served
+from gamelake.storage.store import Store
 
 _TASKS_PER_CORE = 8
 

@@ -7,26 +7,24 @@ import argparse
 from functools import partial
 from threading import Event
 
-from gamelake.contracts.games import load_games
-from gamelake.fanout.batch import OpenStream
-from gamelake.fanout.observer import Several
-from gamelake.fanout.quality_keeping import keeping_quality
-from gamelake.fanout.query import Mode, fan_out, prepare, run_until, start
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.lineage.flow import Kind, Topic
-from gamelake.lineage.ingest import IngestLineage, WayIn, from_kafka
-from gamelake.lineage.schemas import RegisteredVersions
-from gamelake.lineage.telling import Tells, telling
+from gamelake.layers.comments import EventComments
+from gamelake.model.games import load_games
+from gamelake.observability.lineage.emitter import Tells, telling
+from gamelake.observability.lineage.flow import Kind, Topic
+from gamelake.observability.lineage.ingest import IngestLineage, RegisteredVersions, WayIn, from_kafka
+from gamelake.observability.metrics.listener import ProgressListener
+from gamelake.observability.metrics.stream import Observed
+from gamelake.observability.metrics.watch import observing
 from gamelake.program import OK, run, stop_event
 from gamelake.quality.daily import QualityTable
+from gamelake.schemas.registry import Registry
 from gamelake.session import Sessions, own_session
-from gamelake.settings import IngestSettings
-from gamelake.silver.comments import EventComments
-from gamelake.telemetry.listener import ProgressListener
-from gamelake.telemetry.observing import observing
-from gamelake.telemetry.stream import Observed
-from gamelake.wire.registry import Registry
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.batch import OpenStream
+from gamelake.streaming.observers import Several, keeping_quality
+from gamelake.streaming.runner import Mode, fan_out, prepare, run_until, start
+from gamelake.streaming.settings import IngestSettings
 
 _REMEMBERED_BATCHES = 20
 

@@ -7,27 +7,25 @@ import argparse
 from functools import partial
 from threading import Event
 
-from gamelake.contracts.games import load_games
-from gamelake.fanout.observer import Several
-from gamelake.fanout.quality_keeping import keeping_quality
-from gamelake.fanout.query import Mode, prepare, run_until, start
-from gamelake.files.opening import file_fan_out
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.lineage.flow import Files, Topic
-from gamelake.lineage.ingest import from_files
-from gamelake.lineage.schemas import RegisteredVersions
-from gamelake.lineage.telling import telling
+from gamelake.layers.comments import EventComments
+from gamelake.model.games import load_games
+from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.flow import Files, Topic
+from gamelake.observability.lineage.ingest import RegisteredVersions, from_files
+from gamelake.observability.metrics.endpoint import registry_of_process
+from gamelake.observability.metrics.files import FilesTelemetry
+from gamelake.observability.metrics.listener import ProgressListener
+from gamelake.observability.metrics.watch import observing
 from gamelake.program import OK, run, stop_event
 from gamelake.quality.daily import QualityTable
+from gamelake.schemas.registry import Registry
 from gamelake.session import Sessions, own_session
-from gamelake.settings.files import FilesSettings
-from gamelake.silver.comments import EventComments
-from gamelake.telemetry.files import FilesTelemetry
-from gamelake.telemetry.listener import ProgressListener
-from gamelake.telemetry.observing import observing
-from gamelake.telemetry.serving import registry_of_process
-from gamelake.wire.registry import Registry
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.files.decider import file_fan_out
+from gamelake.streaming.files.settings import FilesSettings
+from gamelake.streaming.observers import Several, keeping_quality
+from gamelake.streaming.runner import Mode, prepare, run_until, start
 from jobs.ingest_events import lineage_of, observed_query
 
 

@@ -14,11 +14,18 @@ from threading import Event
 
 from pyspark.sql import SparkSession
 
-from gamelake.kpis.batch import KpiBatches
-from gamelake.kpis.errors import SourceRevisedError
-from gamelake.kpis.generations import Generation
-from gamelake.kpis.lineage import flows
-from gamelake.kpis.query import (
+from gamelake.model.options import TelemetryOptions
+from gamelake.observability.kpis import Told
+from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.flow import Kind
+from gamelake.observability.lineage.job_flows import flows
+from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
+from gamelake.observability.metrics.kpis import KpiTelemetry
+from gamelake.observability.metrics.listener import ProgressListener
+from gamelake.program import OK, run, stop_event
+from gamelake.serving.kpis.batch import KpiBatches
+from gamelake.serving.kpis.generations import Generation, SourceRevisedError
+from gamelake.serving.kpis.query import (
     QUERY,
     Beginning,
     Mode,
@@ -29,21 +36,11 @@ from gamelake.kpis.query import (
     start,
     wait_for_source,
 )
-from gamelake.kpis.source import SourceLog
-from gamelake.kpis.told import Told
-from gamelake.lake.leases import Lease
-from gamelake.lake.selftest import require_put_if_absent
-from gamelake.lake.store import Store
-from gamelake.lineage.flow import Kind
-from gamelake.lineage.telling import telling
-from gamelake.program import OK, run, stop_event
+from gamelake.serving.kpis.settings import KpiSettings
+from gamelake.serving.kpis.source import SourceLog
 from gamelake.session import Sessions, own_session
-from gamelake.settings import KpiSettings
-from gamelake.telemetry.heartbeat import Heartbeat
-from gamelake.telemetry.kpis import KpiTelemetry
-from gamelake.telemetry.listener import ProgressListener
-from gamelake.telemetry.options import TelemetryOptions
-from gamelake.telemetry.serving import registry_of_process, served
+from gamelake.storage.leases import Lease
+from gamelake.storage.store import Store, require_put_if_absent
 
 log = logging.getLogger(QUERY)
 

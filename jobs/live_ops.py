@@ -7,26 +7,26 @@ import argparse
 from functools import partial
 from threading import Event
 
-from gamelake.contracts.games import load_games
-from gamelake.fanout.batch import OpenStream
-from gamelake.fanout.query import Mode, prepare, run_until, start
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.lineage.flow import Kind
-from gamelake.lineage.telling import telling
-from gamelake.live_ops.detector import Detector
-from gamelake.live_ops.lineage import flow
-from gamelake.live_ops.query import live_ops
-from gamelake.live_ops.told import Told
+from gamelake.layers.comments import EventComments
+from gamelake.model.games import load_games
+from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.flow import Kind
+from gamelake.observability.lineage.job_flows import flow
+from gamelake.observability.live_ops import Told
+from gamelake.observability.metrics.endpoint import registry_of_process
+from gamelake.observability.metrics.listener import ProgressListener
+from gamelake.observability.metrics.live_ops import LiveOpsTelemetry
+from gamelake.observability.metrics.stream import Observed
+from gamelake.observability.metrics.watch import observing
 from gamelake.program import OK, run, stop_event
+from gamelake.serving.live_ops.detector import Detector
+from gamelake.serving.live_ops.query import live_ops
+from gamelake.serving.live_ops.settings import LiveOpsSettings
 from gamelake.session import Sessions, own_session
-from gamelake.settings.live_ops import LiveOpsSettings
-from gamelake.silver.comments import EventComments
-from gamelake.telemetry.listener import ProgressListener
-from gamelake.telemetry.live_ops import LiveOpsTelemetry
-from gamelake.telemetry.observing import observing
-from gamelake.telemetry.serving import registry_of_process
-from gamelake.telemetry.stream import Observed
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.batch import OpenStream
+from gamelake.streaming.runner import Mode, prepare, run_until, start
 
 
 def main() -> int:

@@ -9,10 +9,10 @@ import sys
 
 import msgspec
 
-from gamelake.lake.store import Store
-from gamelake.maintenance.mending import LogMending, Mended
 from gamelake.program import FAILED, OK, run
-from gamelake.settings import LakehouseSettings
+from gamelake.recovery.log_repair import LogMending, Mended
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Store
 
 
 def main() -> int:

@@ -12,13 +12,14 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from gamelake.errors import SettingsError
-from gamelake.lake.store import Store
-from gamelake.maintenance.needles import Needles
-from gamelake.maintenance.scan import Scanner
-from gamelake.maintenance.scanned_topics import scan_topics
+from gamelake.kafka import KafkaSettings
+from gamelake.model.errors import SettingsError
+from gamelake.privacy.scan import Scanner
+from gamelake.privacy.scanned_topics import scan_topics
+from gamelake.privacy.search_terms import Needles
 from gamelake.program import FAILED, OK, run
-from gamelake.settings import KafkaSettings, LakehouseSettings
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Store
 
 _INCOMPLETE = 2
 

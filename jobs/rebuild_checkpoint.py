@@ -5,13 +5,13 @@ Stop the ingest job first. Settings come from GAMELAKE_* variables (docs/setting
 
 import argparse
 
-from gamelake.fanout.query import finish_last_batch
-from gamelake.fanout.source import Topic
-from gamelake.fanout.stream import Stream
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
 from gamelake.program import OK, run
-from gamelake.settings import IngestSettings
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.kafka_source import Topic
+from gamelake.streaming.runner import finish_last_batch
+from gamelake.streaming.settings import IngestSettings
+from gamelake.streaming.stream import Stream
 
 
 def main() -> int:

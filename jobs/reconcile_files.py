@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from confluent_kafka import Producer
 
-from gamelake.files.landing import Landing
-from gamelake.files.reconciling import unnamed
-from gamelake.files.saying import tell
 from gamelake.program import OK, run
-from gamelake.settings.files import FilesSettings
+from gamelake.streaming.files.changes import tell
+from gamelake.streaming.files.landing import Landing
+from gamelake.streaming.files.reconciliation import unnamed
+from gamelake.streaming.files.settings import FilesSettings
 
 
 def main() -> int:

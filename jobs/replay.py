@@ -7,15 +7,15 @@ stay. The streams go on meanwhile. Prints one JSON document. Settings come from 
 
 import argparse
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.lake.listing import has_log
-from gamelake.lake.store import Store
-from gamelake.naming import DEAD_LETTERS, QUARANTINE
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.model.naming import DEAD_LETTERS, QUARANTINE
 from gamelake.program import run
-from gamelake.replay.landing import Asked, Replayed
-from gamelake.replay.opening import replayer
-from gamelake.replay.selection import Selection
-from gamelake.settings.replay import ReplaySettings
+from gamelake.recovery.replay.opening import replayer
+from gamelake.recovery.replay.replayer import Asked, Replayed
+from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.settings import ReplaySettings
+from gamelake.storage.listing import has_log
+from gamelake.storage.store import Store
 from jobs.backfill import add_period, printed
 
 _SOURCES = {"dead_letters": DEAD_LETTERS, "quarantine": QUARANTINE}

@@ -13,21 +13,19 @@ from contextlib import ExitStack
 
 import msgspec
 
-from gamelake.errors import SettingsError
-from gamelake.lake.listing import appended_tables, games_of
-from gamelake.lake.rewrites import revision_of, upkeep_of
-from gamelake.lake.store import Store
-from gamelake.maintenance.restoring import Restored, TableRestore
-from gamelake.maintenance.restoring_games import GameRestore, names_in
-from gamelake.maintenance.table_history import NONE_YET, TableHistory
-from gamelake.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of, game_table
+from gamelake.model.errors import SettingsError
+from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of, game_table
 from gamelake.program import FAILED, OK, moment, run
-from gamelake.replay.batches import offsets_of, streams_in
-from gamelake.replay.landing import Asked, Replayed
-from gamelake.replay.opening import replayer
-from gamelake.replay.selection import Selection
-from gamelake.settings import LakehouseSettings
-from gamelake.settings.replay import ReplaySettings
+from gamelake.recovery.replay.opening import replayer
+from gamelake.recovery.replay.replayer import Asked, Replayed
+from gamelake.recovery.replay.selection import Selection, offsets_of, streams_in
+from gamelake.recovery.replay.settings import ReplaySettings
+from gamelake.recovery.restore import GameRestore, Restored, TableRestore, names_in
+from gamelake.recovery.table_history import NONE_YET, TableHistory
+from gamelake.storage.listing import appended_tables, games_of
+from gamelake.storage.rewrites import revision_of, upkeep_of
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Store
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import msgspec
 
-from gamelake.lake.store import Store
-from gamelake.maintenance.erasure_records import ErasureRecords
+from gamelake.privacy.erasure_records import ErasureRecords
+from gamelake.privacy.settings import VaultSettings
+from gamelake.privacy.vault.backup import Contents, Restored, check_backup, erasures_in, restore
+from gamelake.privacy.vault.opening import open_vault
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.vault import Erasure
 from gamelake.program import FAILED, OK, run
-from gamelake.settings import LakehouseSettings, VaultSettings
-from gamelake.vault.backup import Contents, Restored, check_backup, erasures_in, restore
-from gamelake.vault.opening import open_vault
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.vault import Erasure
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ import logging
 
 import msgspec
 
+from gamelake.privacy.settings import VaultSettings
+from gamelake.privacy.vault.opening import open_vault
+from gamelake.privacy.vault.rotation import Rotation, rewrap_all
+from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import FAILED, OK, run
-from gamelake.settings import VaultSettings
-from gamelake.vault.opening import open_vault
-from gamelake.vault.rotation import Rotation, rewrap_all
-from gamelake.vault.secrecy import VaultKeys
 
 log = logging.getLogger(__name__)
 

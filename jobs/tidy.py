@@ -16,19 +16,19 @@ from itertools import pairwise
 
 import msgspec
 
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.errors import SettingsError
-from gamelake.gold.refresh import GoldRefresh
-from gamelake.gold.rounds import GoldTables
-from gamelake.gold.table import GoldTable
-from gamelake.kpis.generations import Generations
-from gamelake.kpis.source import needed_from
-from gamelake.lake.listing import own_tables
-from gamelake.lake.store import Store
-from gamelake.maintenance.tidying import Plan, Tidied, Tidying
-from gamelake.naming import SILVER_EVENTS
+from gamelake.maintenance.log_cleanup import Plan, Tidied, Tidying
+from gamelake.model.errors import SettingsError
+from gamelake.model.games import GamesContract, load_games
+from gamelake.model.naming import SILVER_EVENTS
 from gamelake.program import FAILED, OK, run
-from gamelake.settings import TableSettings
+from gamelake.serving.gold.refresh import GoldRefresh
+from gamelake.serving.gold.runner import GoldTables
+from gamelake.serving.gold.table import GoldTable
+from gamelake.serving.kpis.generations import Generations
+from gamelake.serving.kpis.source import needed_from
+from gamelake.storage.listing import own_tables
+from gamelake.storage.settings import TableSettings
+from gamelake.storage.store import Store
 
 log = logging.getLogger("tidy")
 

@@ -18,21 +18,19 @@ from threading import Event
 
 import msgspec
 
-from gamelake.contracts.games import load_games
-from gamelake.contracts.schedule import ScheduledRound, load_schedule
-from gamelake.errors import ContractError, SettingsError
-from gamelake.lake.selftest import require_put_if_absent
-from gamelake.lake.store import Store
-from gamelake.maintenance.kept_by_kafka import topic_retention
+from gamelake.maintenance.program_runs import Outcome, Programs
 from gamelake.maintenance.retentions import Span, applicable, fits, promised
-from gamelake.maintenance.round_runs import Outcome, Programs
 from gamelake.maintenance.scheduler import Planned, Scheduler
+from gamelake.maintenance.settings import UpkeepSettings
+from gamelake.model.errors import ContractError, SettingsError
+from gamelake.model.games import load_games
+from gamelake.model.schedule import ScheduledRound, load_schedule
+from gamelake.observability.metrics.best_effort import Repeating
+from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
+from gamelake.observability.metrics.maintenance import RoundFigures, TableFigures, UpkeepMetric, UpkeepTelemetry
+from gamelake.observability.retention_health import topic_retention
 from gamelake.program import FAILED, OK, run, stop_event
-from gamelake.settings.upkeep import UpkeepSettings
-from gamelake.telemetry.heartbeat import Heartbeat
-from gamelake.telemetry.repeating import Repeating
-from gamelake.telemetry.serving import registry_of_process, served
-from gamelake.telemetry.upkeep import RoundFigures, TableFigures, UpkeepMetric, UpkeepTelemetry
+from gamelake.storage.store import Store, require_put_if_absent
 
 log = logging.getLogger("upkeep")
 

@@ -14,18 +14,17 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.errors import SettingsError
-from gamelake.kpis.generations import Generations
-from gamelake.kpis.source import needed_since
-from gamelake.lake.listing import table_paths
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.store import Store
-from gamelake.maintenance.readers import Reader, require_kept
-from gamelake.maintenance.vacuum import Superfluous, TableVacuum, Vacuumed
-from gamelake.naming import SILVER_EVENTS
+from gamelake.maintenance.vacuum import Reader, Superfluous, TableVacuum, Vacuumed, require_kept
+from gamelake.model.errors import SettingsError
+from gamelake.model.games import GamesContract, load_games
+from gamelake.model.naming import SILVER_EVENTS
 from gamelake.program import FAILED, OK, run
-from gamelake.settings import TableSettings
+from gamelake.serving.kpis.generations import Generations
+from gamelake.serving.kpis.source import needed_since
+from gamelake.storage.listing import table_paths
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.settings import TableSettings
+from gamelake.storage.store import Store
 
 log = logging.getLogger("vacuum")
 

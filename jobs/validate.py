@@ -15,26 +15,25 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import StoreError
-from gamelake.fanout.ruling import Ruling
-from gamelake.lake.holds import release
-from gamelake.lake.store import Store
+from gamelake.layers.comments import EventComments
+from gamelake.model.errors import StoreError
+from gamelake.model.games import load_games
+from gamelake.observability.hop_accounts import accounts, batches_since
 from gamelake.program import FAILED, OK, moment, run
 from gamelake.quality.checking import UNRULED, CheckedRules
 from gamelake.quality.rules import load_rules
+from gamelake.quality.settings import ValidationSettings
 from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
-from gamelake.quality.suites.docs_site import build_docs
-from gamelake.quality.suites.holding import Holding
+from gamelake.quality.suites.holds import Holding
 from gamelake.quality.suites.hops import Hop, TableHops, hops_of_accounts, judge_hops
-from gamelake.quality.suites.hours import HourHops
-from gamelake.quality.suites.results import keep
-from gamelake.quality.suites.running import Outcome, Validations
-from gamelake.quality.suites.told import as_text, in_short
+from gamelake.quality.suites.hour_hops import HourHops
+from gamelake.quality.suites.results import build_docs, keep
+from gamelake.quality.suites.summary import as_text, in_short
+from gamelake.quality.suites.validations import Outcome, Validations
 from gamelake.session import own_session
-from gamelake.settings import ValidationSettings
-from gamelake.silver.comments import EventComments
-from gamelake.validation.accounts import accounts, batches_since
+from gamelake.storage.holds import release
+from gamelake.storage.store import Store
+from gamelake.streaming.rules import Ruling
 
 log = logging.getLogger(__name__)
 

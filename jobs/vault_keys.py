@@ -7,10 +7,10 @@ nobody can read them.
 
 import argparse
 
+from gamelake.privacy.settings import VaultKeysSettings, VaultSettings
+from gamelake.privacy.vault.key_file import add_key, make_key_file, remove_key
+from gamelake.privacy.vault.opening import open_vault
 from gamelake.program import OK, run
-from gamelake.settings import VaultKeysSettings, VaultSettings
-from gamelake.vault.key_file import add_key, make_key_file, remove_key
-from gamelake.vault.opening import open_vault
 
 
 def main() -> int:

@@ -7,11 +7,11 @@ Reads GAMELAKE_LAKEHOUSE (and the S3 settings of docs/settings.md). Exits with 0
 import argparse
 import json
 
-from gamelake.errors import StoreError
-from gamelake.lake.store import Store
-from gamelake.maintenance.books import Books, balance, streams_of
+from gamelake.model.errors import StoreError
 from gamelake.program import FAILED, OK, run
-from gamelake.settings import LakehouseSettings
+from gamelake.storage.reconciliation import Books, balance, streams_of
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Store
 
 
 def main() -> int:

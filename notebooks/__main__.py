@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gamelake.errors import GamelakeError
+from gamelake.model.errors import GamelakeError
 from notebooks.running import run
 from notebooks.settings import REPOSITORY, NotebookSettings
 from tools.embedded.java import spark_environment

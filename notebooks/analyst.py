@@ -7,13 +7,13 @@ from typing import Protocol
 import pandas as pd
 from trino.dbapi import connect
 
-from gamelake.contracts.games import load_games
-from gamelake.lake.listing import table_names
-from gamelake.lake.store import Location, Store
-from gamelake.sql import duckdb_answers
-from gamelake.sql.questions import load_questions
-from gamelake.sql.relations import Relations
-from gamelake.sql.views import load_views
+from gamelake.model.games import load_games
+from gamelake.serving.sql import duckdb as duckdb_answers
+from gamelake.serving.sql.questions import load_questions
+from gamelake.serving.sql.relations import Relations
+from gamelake.serving.sql.views import load_views
+from gamelake.storage.listing import table_names
+from gamelake.storage.store import Location, Store
 from notebooks.settings import REPOSITORY, NotebookSettings, TrinoPlace
 
 _QUESTIONS = REPOSITORY / "sql" / "questions"

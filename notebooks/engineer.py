@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
-from gamelake.errors import SettingsError
-from gamelake.lake.file_entries import live_files
-from gamelake.lake.listing import table_paths
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import open_table
-from gamelake.lineage.graph import Graph
-from gamelake.lineage.history import recorded
+from gamelake.model.errors import SettingsError
+from gamelake.observability.lineage.graph import Graph
+from gamelake.observability.lineage.recorded import recorded
 from gamelake.session import spark_session
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.listing import table_paths
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import open_table
 from notebooks.settings import NotebookSettings
 
 

@@ -7,7 +7,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
-from gamelake.errors import GamelakeError
+from gamelake.model.errors import GamelakeError
 from notebooks.settings import REPOSITORY
 
 _CELL_SECONDS = 300

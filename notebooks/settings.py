@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from gamelake.errors import SettingsError
-from gamelake.lake.store import Location
-from gamelake.settings import Environment, LakehouseSettings
+from gamelake.model.environment import Environment
+from gamelake.model.errors import SettingsError
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Location
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

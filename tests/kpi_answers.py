@@ -5,7 +5,7 @@ from datetime import datetime
 
 import duckdb
 
-from gamelake.gold.engine import without_zones
+from gamelake.storage.sql_engine import without_zones
 from tests.silver_events import Event, as_rows
 
 Rows = list[tuple[object, ...]]

@@ -9,13 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json
-from gamelake.naming import SILVER_EVENTS
-from gamelake.silver.events import COMMON_SCHEMA
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json
 
 _SCHEMA = COMMON_SCHEMA.append(pa.field("event_date", pa.date32()))
 BEGINNING = datetime(2026, 6, 1, tzinfo=UTC)

@@ -6,19 +6,19 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.store import Location
-from gamelake.lake.tables import open_table
 from gamelake.maintenance.bins import Rule
-from gamelake.maintenance.clones import Kind
-from gamelake.maintenance.cloning import Cloning
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People, PlayerTable
-from gamelake.maintenance.restoring import TableRestore
-from gamelake.maintenance.table_history import TableHistory
 from gamelake.maintenance.vacuum import TableVacuum
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.recovery.cloning import Cloning
+from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.table_history import TableHistory
+from gamelake.storage.clones import Kind
+from gamelake.storage.player_rows import People, PlayerTable
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.store import Location
+from gamelake.storage.tables import open_table
 from tests.silver_events import Event, Silver, some_events
 
 COLUMNS = ("event_time", "game_name", "event_name", "gamer_id", "platform", "amount")

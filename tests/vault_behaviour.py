@@ -9,10 +9,18 @@ from pathlib import Path
 
 import msgspec
 
-from gamelake.vault.backup import Contents, Restored, back_up, check_backup, erasures_in, export_erasures, restore
-from gamelake.vault.rotation import Rotation, rewrap_all
-from gamelake.vault.secrecy import PlayerKey, VaultKeys
-from gamelake.vault.vault import Erasure, Rewrapping, SealedData, StoredPlayer, Vault
+from gamelake.privacy.vault.backup import (
+    Contents,
+    Restored,
+    back_up,
+    check_backup,
+    erasures_in,
+    export_erasures,
+    restore,
+)
+from gamelake.privacy.vault.rotation import Rotation, rewrap_all
+from gamelake.privacy.vault.secrecy import PlayerKey, VaultKeys
+from gamelake.privacy.vault.vault import Erasure, Rewrapping, SealedData, StoredPlayer, Vault
 from tests.vault_keys import key_file
 
 GAME = "archery_duel"

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from gamelake.errors import GamelakeError
 from gamelake.kafka import KafkaAccess, read_credentials
-from gamelake.lake.store import Location
-from gamelake.settings import LakehouseSettings
+from gamelake.model.errors import GamelakeError
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Location
 from tools.embedded.ports import HOST
 from tools.embedded.service import REPOSITORY
 

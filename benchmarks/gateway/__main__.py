@@ -12,7 +12,7 @@ from benchmarks.gateway.bodies import JSON, PROTOBUF
 from benchmarks.gateway.results import GatewayResults, save
 from benchmarks.gateway.services import leave_a_core
 from benchmarks.machine import cpu_model, short_commit
-from gamelake.errors import GamelakeError
+from gamelake.model.errors import GamelakeError
 from tools.embedded import ServiceError
 from tools.embedded.service import REPOSITORY
 

@@ -18,12 +18,12 @@ from fastapi import FastAPI, HTTPException, Request
 from google.protobuf.message_factory import GetMessageClass
 
 from benchmarks.gateway.peer_models import Batch, Event
-from gamelake.contracts.games import load_games
-from gamelake.vault.opening import open_vault
-from gamelake.vault.secrecy import PlayerKey, VaultKeys
-from gamelake.vault.vault import SealedData, StoredPlayer, Vault
-from gamelake.wire.event_schemas import load_schemas, register
-from gamelake.wire.framing import frame_header
+from gamelake.model.games import load_games
+from gamelake.privacy.vault.opening import open_vault
+from gamelake.privacy.vault.secrecy import PlayerKey, VaultKeys
+from gamelake.privacy.vault.vault import SealedData, StoredPlayer, Vault
+from gamelake.schemas.event_schemas import load_schemas, register
+from gamelake.schemas.framing import frame_header
 from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, GameKey, read_keys
 from services.gateway.settings import IngestServiceSettings
 

@@ -17,7 +17,7 @@ from benchmarks.gateway.client import Answers, Crowd
 from benchmarks.gateway.results import OURS, PEER, Load, Memory
 from benchmarks.gateway.services import MeasuredGateway, PeerGateway
 from benchmarks.stopwatch import Stopwatch
-from gamelake.wire.event_schemas import load_schema
+from gamelake.schemas.event_schemas import load_schema
 from tools.embedded import EmbeddedServices
 from tools.embedded.gateway import Backing
 from tools.embedded.kafka import create_topic

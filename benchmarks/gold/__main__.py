@@ -11,10 +11,10 @@ from pathlib import Path
 from benchmarks.gold import report, suite
 from benchmarks.gold.results import GoldResults, Race, Refreshes, save
 from benchmarks.machine import cpu_model, short_commit
-from gamelake.contracts.games import load_games
-from gamelake.errors import GamelakeError
-from gamelake.lake.store import Location
+from gamelake.model.errors import GamelakeError
+from gamelake.model.games import load_games
 from gamelake.session import spark_session
+from gamelake.storage.store import Location
 from tools.embedded.java import spark_environment
 from tools.embedded.service import REPOSITORY
 

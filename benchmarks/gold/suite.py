@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from benchmarks.gold import spark_merge
 from benchmarks.gold.results import Race, Refreshes
 from benchmarks.gold.silver import Silver
-from gamelake.contracts.aggregates import AggregateSpec
-from gamelake.gold.definition import define
-from gamelake.gold.refresh import GoldRefresh, Outcome, Refreshed
-from gamelake.gold.rounds import attempt
-from gamelake.lake.store import Location
+from gamelake.model.aggregates import AggregateSpec
+from gamelake.serving.gold.definition import define
+from gamelake.serving.gold.refresh import GoldRefresh, Outcome, Refreshed
+from gamelake.serving.gold.runner import attempt
+from gamelake.storage.store import Location
 
 HISTORY, PLAYERS = "history", "players"
 _DAY = "2026-11-{:02d}"

@@ -18,14 +18,14 @@ from benchmarks.questions.asking import Trino
 from benchmarks.questions.play import Players, days_until
 from benchmarks.questions.results import Asked, QuestionResults, save
 from benchmarks.questions.tables import Writer
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.errors import GamelakeError
-from gamelake.lake.listing import table_names
-from gamelake.lake.store import Location, Store
-from gamelake.settings import LakehouseSettings
-from gamelake.sql.questions import load_questions
-from gamelake.sql.relations import Relations
-from gamelake.sql.views import load_views
+from gamelake.model.errors import GamelakeError
+from gamelake.model.games import GamesContract, load_games
+from gamelake.serving.sql.questions import load_questions
+from gamelake.serving.sql.relations import Relations
+from gamelake.serving.sql.views import load_views
+from gamelake.storage.listing import table_names
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Location, Store
 from tools.embedded.service import REPOSITORY
 from tools.stack import ports
 

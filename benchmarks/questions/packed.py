@@ -20,15 +20,15 @@ from deltalake import DeltaTable
 
 from benchmarks.questions.play import Players, days_until
 from benchmarks.questions.tables import ONE_TITLE, Writer
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.lake.listing import appended_tables, table_names
-from gamelake.lake.store import Location, Store
-from gamelake.maintenance.compaction_round import CompactionRound, Round
-from gamelake.naming import SILVER_EVENTS
-from gamelake.sql.duckdb_answers import answer
-from gamelake.sql.questions import Question, as_of, load_questions
-from gamelake.sql.relations import Relations
-from gamelake.sql.views import load_views
+from gamelake.maintenance.compaction_run import CompactionRound, Round
+from gamelake.model.games import GamesContract, load_games
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.sql.duckdb import answer
+from gamelake.serving.sql.questions import Question, as_of, load_questions
+from gamelake.serving.sql.relations import Relations
+from gamelake.serving.sql.views import load_views
+from gamelake.storage.listing import appended_tables, table_names
+from gamelake.storage.store import Location, Store
 from tools.embedded.service import REPOSITORY
 
 _SQL = REPOSITORY / "sql"

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.silver.events import COMMON_SCHEMA
+from gamelake.layers.silver import COMMON_SCHEMA
 from tools.simulator.text import fixed_width_text, hex_digits, uuid_text
 
 Ints = npt.NDArray[np.int64]

@@ -8,21 +8,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.questions.play import Day
-from gamelake.bronze.records import BRONZE_SCHEMA
-from gamelake.contracts.aggregates import AggregateSpec, Over, Refresh
-from gamelake.contracts.games import GamesContract
-from gamelake.dead_letters.letters import dead_letter_schema
-from gamelake.gold.definition import PARTITION, define
-from gamelake.gold.engine import engine
-from gamelake.gold.runs import split
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.columns import as_delta
-from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json
-from gamelake.naming import DEAD_LETTERS, SILVER_EVENTS, game_table
-from gamelake.silver.events import EVENT_DATE, UNIQUE_COLUMNS
+from gamelake.layers.bronze import BRONZE_SCHEMA
+from gamelake.layers.dead_letters import dead_letter_schema
+from gamelake.layers.silver import EVENT_DATE, UNIQUE_COLUMNS
+from gamelake.model.aggregates import AggregateSpec, Over, Refresh
+from gamelake.model.games import GamesContract
+from gamelake.model.naming import DEAD_LETTERS, SILVER_EVENTS, game_table
+from gamelake.serving.gold.definition import PARTITION, define
+from gamelake.serving.gold.runs import split
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.columns import as_delta
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.sql_engine import engine
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json
 
 # The game that has questions of its own.
 ONE_GAME, ONE_TITLE = "kart_rumble", "Kart Rumble"

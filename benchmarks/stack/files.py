@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.files import content
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.store import Location, Store, open_objects
-from gamelake.lake.tables import open_table
-from gamelake.naming import BRONZE_FILES
+from gamelake.model.naming import BRONZE_FILES
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.store import Location, Store, open_objects
+from gamelake.storage.tables import open_table
 from tools.stack import lakehouse
 
 _STREAM, _BUCKET = "ingest_files", "s3://landing"

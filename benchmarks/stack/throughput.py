@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.stack.desk import STREAM, Ends, cpu_seconds, start_simulator
 from benchmarks.stack.results import Sample, Throughput
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.store import Store
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.store import Store
 from tools.stack import lakehouse
 
 _SECONDS_BETWEEN_LOOKS = 10

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from gamelake.lake.file_entries import FileEntry
+from gamelake.storage.delta_log import FileEntry
 
 # A file of so much of the size aimed at is good; packing it again would write much and gain little.
 _GOOD_SHARE = 0.75

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from gamelake.contracts.upkeep import UpkeepPolicy
+from gamelake.model.games import UpkeepPolicy
 
 FOR_EVER = timedelta.max
 _IN_HOURS_BELOW = 2

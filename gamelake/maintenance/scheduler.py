@@ -3,20 +3,52 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from threading import Event
 from typing import Protocol
 
 import msgspec
 from obstore.exceptions import BaseError
 
-from gamelake.contracts.schedule import ScheduledRound
-from gamelake.errors import LeaseHeldError, TransientError
-from gamelake.lake.leases import Lease, Pace
-from gamelake.lake.store import Store
-from gamelake.maintenance.due_times import due_at
-from gamelake.maintenance.round_records import RoundRecord, RoundRecords
-from gamelake.maintenance.round_runs import Outcome, Run
+from gamelake.maintenance.program_runs import Outcome, Run
+from gamelake.maintenance.run_records import RoundRecord, RoundRecords
+from gamelake.model.errors import LeaseHeldError, TransientError
+from gamelake.model.schedule import ScheduledRound
+from gamelake.storage.leases import Lease, Pace
+from gamelake.storage.store import Store
+
+FIRST_RETRY = timedelta(minutes=15)
+_LONGEST_RETRY = timedelta(hours=6)
+_DOUBLINGS = 5
+
+
+def due_at(scheduled: ScheduledRound, record: RoundRecord, seed: str) -> datetime:
+    """The moment from which on it should run: its next turn, or sooner if the last run failed.
+
+    Turns that were missed are one: the moment is in the past, and a run brings it into the future.
+    """
+    regular = next_turn(scheduled, record.begun_at or record.known_since, seed)
+    if not record.failures:
+        return regular
+    pause = min(FIRST_RETRY * (1 << min(record.failures - 1, _DOUBLINGS)), _LONGEST_RETRY)
+    return min(regular, record.last_moment + pause)
+
+
+def next_turn(scheduled: ScheduledRound, moment: datetime, seed: str) -> datetime:
+    """The first turn that is later than a moment, jitter and all."""
+    # A turn's jitter may have carried it past the moment.
+    turn = scheduled.cadence.after(moment - scheduled.jitter)
+    while turn + jitter_of(scheduled, turn, seed) <= moment:
+        turn += scheduled.cadence.period
+    return turn + jitter_of(scheduled, turn, seed)
+
+
+def jitter_of(scheduled: ScheduledRound, turn: datetime, seed: str) -> timedelta:
+    """How much later a turn begins: the same whoever asks and however often."""
+    drawn = sha256(f"{seed}/{scheduled.name}/{turn.isoformat()}".encode()).digest()
+    return scheduled.jitter * (int.from_bytes(drawn[:4]) / 2**32)
+
 
 log = logging.getLogger(__name__)
 

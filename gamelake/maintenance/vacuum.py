@@ -5,21 +5,48 @@ or if a batch has decided on it that is not committed yet.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" (tombstones) and "Delta Log Entries".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import unquote
 
 import msgspec
 
-from gamelake.lake.file_entries import live_files
-from gamelake.lake.listing import LOG_FOLDER
-from gamelake.lake.log import TableLog
-from gamelake.lake.manifest import Manifests
-from gamelake.lake.replays import ReplayManifests
-from gamelake.lake.store import Store, StoredObject
-from gamelake.lake.tables import open_table
-from gamelake.maintenance.clones import Clones
+from gamelake.model.errors import StartupError
+from gamelake.storage.clones import Clones
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.listing import LOG_FOLDER
+from gamelake.storage.manifests import Manifests
+from gamelake.storage.replay_manifests import ReplayManifests
+from gamelake.storage.store import Store, StoredObject
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import open_table
+
+
+class RetentionError(StartupError):
+    """A retention would take files away that somebody still needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody who reads versions of a table that were the newest at some moment since then."""
+
+    name: str
+    since: datetime
+
+
+def require_kept(table: str, since: datetime, readers: Iterable[Reader]) -> None:
+    """See that a retention leaves everybody what they need.
+
+    Raises:
+        RetentionError: it does not; names who, and what to do.
+    """
+    for reader in readers:
+        if reader.since < since:
+            raise RetentionError(
+                f"{table}: {reader.name} needs its versions since {reader.since:%Y-%m-%d %H:%M}, and the retention "
+                f"keeps those since {since:%Y-%m-%d %H:%M}. Keep more, or say --force {table} if nobody does"
+            )
 
 
 class Vacuumed(msgspec.Struct, frozen=True, kw_only=True):

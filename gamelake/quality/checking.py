@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
 from gamelake.quality.engine import ROWS, engine, without_zones
 from gamelake.quality.rules import NO_RULES, Rule, RuleSet
 

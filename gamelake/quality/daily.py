@@ -13,18 +13,18 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from gamelake.errors import TransientError
-from gamelake.lake.appends import CHECKPOINT_EVERY, BatchTransaction, schema_of
-from gamelake.lake.comments import CommentsOf, no_comments
-from gamelake.lake.datafile import DataFile, write_rows
-from gamelake.lake.datasets import dataset
-from gamelake.lake.file_entries import FileEntry, live_files
-from gamelake.lake.manifest import BatchManifest, Manifests, TableFiles
-from gamelake.lake.replacements import Replacement
-from gamelake.lake.store import Store
-from gamelake.lake.tables import delta_schema_json, open_table
-from gamelake.naming import QUALITY, rules_path
+from gamelake.model.errors import TransientError
+from gamelake.model.naming import QUALITY, rules_path
 from gamelake.quality.rules import RuleSet, Severity
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, schema_of
+from gamelake.storage.comments import CommentsOf, no_comments
+from gamelake.storage.data_files import DataFile, write_rows
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import FileEntry, live_files
+from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
+from gamelake.storage.rewrites import Replacement
+from gamelake.storage.store import Store
+from gamelake.storage.tables import delta_schema_json, open_table
 
 SCHEMA = pa.schema(
     [

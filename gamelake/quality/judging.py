@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.errors import BrokenRuleError
-from gamelake.lake.manifest import Judged, RuleCount
-from gamelake.naming import game_of
+from gamelake.model.errors import BrokenRuleError
+from gamelake.model.naming import game_of
 from gamelake.quality.checking import CheckedRules
-from gamelake.quality.evaluation import Broken, Evaluator
-from gamelake.quality.rows_by_game import Flags
+from gamelake.quality.evaluation import Broken, Evaluator, Flags
 from gamelake.quality.rules import Rule, Severity
+from gamelake.storage.manifests import Judged, RuleCount
 
 Ints = npt.NDArray[np.int64]
 

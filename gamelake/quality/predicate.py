@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
 from gamelake.quality.engine import engine
 
 # A node of DuckDB's own syntax tree, or a part of one.

@@ -6,9 +6,9 @@ gains columns, or two games that give one name two types, can't make a row fit f
 
 import pyarrow as pa
 
-from gamelake.lake.columns import MICROSECONDS_UTC
 from gamelake.quality.engine import ROWS, engine, without_zones
 from gamelake.quality.judging import Offenders, weightiest
+from gamelake.storage.columns import MICROSECONDS_UTC
 
 # Long values last: statistics are kept for the first columns.
 _VERDICT = ("rule", "fingerprint", "severity", "broken", "game")

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from gamelake.contracts.games import SnakeName
-from gamelake.contracts.located_yaml import LocatedDocument, load_located
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
+from gamelake.model.games import SnakeName
+from gamelake.model.located_yaml import LocatedDocument, load_located
 from gamelake.quality.predicate import parse
 
 Text = Annotated[str, msgspec.Meta(min_length=1, pattern=r"\S")]

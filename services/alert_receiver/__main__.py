@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from services.alert_receiver.server import Receiver
 from services.alert_receiver.settings import ReceiverSettings
 

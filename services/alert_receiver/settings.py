@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 
 DEFAULT_PORT = 9094
 _HIGHEST_PORT = 65535

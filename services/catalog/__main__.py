@@ -8,9 +8,9 @@ from threading import Event, Thread
 
 from prometheus_client import CollectorRegistry, start_http_server
 
-from gamelake.errors import SettingsError
-from gamelake.lake.store import Store
+from gamelake.model.errors import SettingsError
 from gamelake.program import FAILED, OK, run, stop_event
+from gamelake.storage.store import Store
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations
 from services.catalog.runs import Pace, Rounds, Steps

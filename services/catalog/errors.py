@@ -6,7 +6,7 @@ GamelakeError
                                                      UnreadableLogError
 """
 
-from gamelake.errors import GamelakeError, TransientError
+from gamelake.model.errors import GamelakeError, TransientError
 
 
 class StoreSilentError(TransientError):

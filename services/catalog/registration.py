@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import msgspec
 
-from gamelake.lake.store import Location, Store
+from gamelake.storage.store import Location, Store
 from services.catalog.errors import RegistrationRefusedError, TableError
 from services.catalog.tables import Table
 from services.catalog.trino import TrinoCatalog

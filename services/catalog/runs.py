@@ -9,7 +9,7 @@ from threading import Event
 
 from obstore.exceptions import BaseError
 
-from gamelake.errors import TransientError
+from gamelake.model.errors import TransientError
 from services.catalog.errors import StoreSilentError, TableError
 from services.catalog.metrics import CatalogMetrics, RoundOutcome
 from services.catalog.registration import Registrar

@@ -15,9 +15,9 @@ from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
 
-from gamelake.lake.appends import entry_path
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import open_table
+from gamelake.storage.appends import entry_path
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import open_table
 from services.catalog.errors import TableError, UnreadableLogError
 from services.catalog.tables import Table
 

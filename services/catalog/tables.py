@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gamelake.lake.listing import has_log
-from gamelake.lake.store import Store
-from gamelake.naming import Layer
+from gamelake.model.naming import Layer
+from gamelake.storage.listing import has_log
+from gamelake.storage.store import Store
 
 # Trino folds names to lower case, and a name reaches its SQL.
 _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")

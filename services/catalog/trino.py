@@ -6,8 +6,8 @@ from requests.exceptions import RequestException
 from trino.dbapi import connect
 from trino.exceptions import Error, HttpError, TrinoQueryError, TrinoUserError
 
-from gamelake.naming import Layer
-from gamelake.sql.views import View
+from gamelake.model.naming import Layer
+from gamelake.serving.sql.views import View
 from services.catalog.errors import RegistrationRefusedError, TrinoSilentError, ViewRefusedError
 from services.catalog.settings import TrinoSettings
 from services.catalog.tables import Table

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import StartupError
-from gamelake.lake.store import Store
-from gamelake.sql.views import View, load_views
+from gamelake.model.errors import StartupError
+from gamelake.model.games import load_games
+from gamelake.serving.sql.views import View, load_views
+from gamelake.storage.store import Store
 from services.catalog.errors import TableError, ViewRefusedError
 from services.catalog.tables import Table
 from services.catalog.trino import TrinoViews

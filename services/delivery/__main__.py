@@ -6,8 +6,8 @@ enough. Settings come from GAMELAKE_* variables (docs/settings.md). SIGTERM ends
 
 import argparse
 
-from gamelake.lake.store import Store
 from gamelake.program import OK, run, stop_event
+from gamelake.storage.store import Store
 from services.delivery.copier import Copying
 from services.delivery.settings import DeliverySettings
 

@@ -13,10 +13,10 @@ from threading import Event
 import zstandard
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from gamelake.errors import KafkaUnavailableError
-from gamelake.lake.store import Store
-from gamelake.telemetry.heartbeat import Heartbeat
-from gamelake.wire.framing import HEADER_BYTES, MAGIC
+from gamelake.model.errors import KafkaUnavailableError
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.schemas.framing import HEADER_BYTES, MAGIC
+from gamelake.storage.store import Store
 from services.delivery.settings import DeliverySettings
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from gamelake.kafka import KafkaAccess
-from gamelake.lake.store import Location
-from gamelake.settings import Environment, KafkaSettings
-from gamelake.settings.files import landing
+from gamelake.kafka import KafkaAccess, KafkaSettings
+from gamelake.model.environment import Environment
+from gamelake.storage.store import Location
+from gamelake.streaming.files.settings import landing
 
 MIB = 2**20
 

@@ -5,8 +5,8 @@ import os
 import sys
 import tempfile
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import StartupError
+from gamelake.model.errors import StartupError
+from gamelake.model.games import load_games
 from services.gateway.authentication import read_keys
 from services.gateway.settings import IngestServiceSettings
 

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from gamelake.vault.vault import VaultUnavailableError
+from gamelake.privacy.vault.vault import VaultUnavailableError
 from services.gateway import metrics
 from services.gateway.authentication import Keyring
 from services.gateway.events_endpoint import EventsEndpoint

@@ -16,9 +16,9 @@ from typing import Annotated, Self
 
 import msgspec
 
-from gamelake.contracts.games import GamesContract, SnakeName
-from gamelake.errors import SettingsError
-from gamelake.watched_file import WatchedFile
+from gamelake.model.credentials import WatchedFile
+from gamelake.model.errors import SettingsError
+from gamelake.model.games import GamesContract, SnakeName
 from services.gateway.errors import UnknownSenderError
 
 # 128 bits, in whatever alphabet.

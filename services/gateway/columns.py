@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor
 from ptars import HandlerPool, PtarsConfig
 
-from gamelake.wire.framing import Flags, Ints, frame_header
+from gamelake.schemas.framing import Flags, Ints, frame_header
 from services.gateway.personal.fields import FieldPath
 
 # Nanoseconds, so that a time is what it was when it is written again.

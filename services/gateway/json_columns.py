@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from gamelake.wire.framing import Flags, Ints
+from gamelake.schemas.framing import Flags, Ints
 from services.gateway.columns import Read, handler_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

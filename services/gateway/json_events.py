@@ -14,7 +14,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.wire.json_types import UnsupportedFieldError, struct_of
+from gamelake.schemas.json_types import UnsupportedFieldError, struct_of
 from services.gateway.columns import Read
 from services.gateway.errors import Reason, RejectedError, TooLargeError, UnreadableBodyError
 from services.gateway.json_columns import JsonColumns

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from gamelake.contracts.games import EventTimeLimits, GameSpec
-from gamelake.wire.framing import Flags, frame_header
+from gamelake.model.games import EventTimeLimits, GameSpec
+from gamelake.schemas.framing import Flags, frame_header
 from services.gateway.columns import LakeColumns, Read, may_not_pass
 from services.gateway.errors import Reason, Rejection
 from services.gateway.kafka_producer import LARGEST_VALUE_BYTES, Record

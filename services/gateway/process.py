@@ -8,10 +8,10 @@ from datetime import timedelta
 
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.contracts.games import load_games
-from gamelake.vault.keyring import VaultKeyring
-from gamelake.vault.opening import open_vault
-from gamelake.wire.event_schemas import load_schema, load_schemas, register
+from gamelake.model.games import load_games
+from gamelake.privacy.vault.keyring import VaultKeyring
+from gamelake.privacy.vault.opening import open_vault
+from gamelake.schemas.event_schemas import load_schema, load_schemas, register
 from services.gateway import metrics
 from services.gateway.app import App
 from services.gateway.authentication import Authenticator, Keyring

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from gamelake.kafka import KafkaAccess
-from gamelake.settings import Environment, VaultSettings
+from gamelake.model.environment import Environment
+from gamelake.privacy.settings import VaultSettings
 from services.gateway.kafka_producer import Limits
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from google.protobuf.message import Message
 
-from gamelake.maintenance.personal_data import personal_data
-from gamelake.vault.keyring import VaultKeyring
-from gamelake.vault.vault import StoredPlayer, Vault
+from gamelake.privacy.export import personal_data
+from gamelake.privacy.vault.keyring import VaultKeyring
+from gamelake.privacy.vault.vault import StoredPlayer, Vault
 from services.gateway import metrics
 from services.gateway.authentication import Authenticator, Claim, GameKey, Role
 from services.gateway.errors import NoSuchPlayerError, NotAllowedError, RefusedError

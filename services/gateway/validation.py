@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from gamelake.contracts.games import EventTimeLimits, GamesContract, GameSpec
+from gamelake.model.games import EventTimeLimits, GamesContract, GameSpec
 from services.gateway.columns import Read
 from services.gateway.errors import Reason, RejectedError, Rejection, UnsupportedTypeError
 from services.gateway.json_events import JsonEvents

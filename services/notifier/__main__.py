@@ -9,8 +9,8 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from gamelake.files.saying import tell
 from gamelake.program import OK, run, stop_event
+from gamelake.streaming.files.changes import tell
 from services.notifier.folder import Folder
 
 log = logging.getLogger("services.notifier")

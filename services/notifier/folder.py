@@ -10,8 +10,8 @@ from obstore.store import LocalStore
 from watchfiles import Change as Happened
 from watchfiles import watch
 
-from gamelake.files.landing import is_partial
-from gamelake.files.saying import Change
+from gamelake.streaming.files.changes import Change
+from gamelake.streaming.files.landing import is_partial
 
 
 class Folder:

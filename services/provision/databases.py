@@ -6,8 +6,8 @@ that is in it, and gets into no other.
 
 from pathlib import Path
 
-from gamelake.credentials import Credentials, read_credentials
-from gamelake.errors import SettingsError
+from gamelake.model.credentials import Credentials, read_credentials
+from gamelake.model.errors import SettingsError
 from gamelake.program import OK, run
 from services.provision.declarations import DeclaredDatabases, Right, load_databases
 from services.provision.postgres import Postgres

@@ -8,8 +8,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from gamelake.contracts.located_yaml import LocatedDocument, load_located
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
+from gamelake.model.located_yaml import LocatedDocument, load_located
 
 Declared = TypeVar("Declared", bound=msgspec.Struct)
 # The place of a value in its document, and what is wrong with it.

@@ -20,8 +20,8 @@ from minio.versioningconfig import SUSPENDED, VersioningConfig
 from urllib3 import PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 
-from gamelake.errors import SettingsError
-from gamelake.lake.credentials import shared_credentials
+from gamelake.model.errors import SettingsError
+from gamelake.storage.store import shared_credentials
 from services.provision.declarations import Policy, TellsOf
 from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
 

@@ -9,7 +9,7 @@ from psycopg import Connection, OperationalError, connect
 from psycopg import Error as PostgresError
 from psycopg.sql import SQL, Identifier, Literal
 
-from gamelake.credentials import Credentials
+from gamelake.model.credentials import Credentials
 from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
 
 SUPERUSER = "postgres"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from gamelake.errors import StartupError, TransientError
+from gamelake.model.errors import StartupError, TransientError
 
 
 class ServiceSilentError(TransientError):

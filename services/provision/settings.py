@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from gamelake.errors import SettingsError
 from gamelake.kafka import KafkaAccess, read_credentials
-from gamelake.settings import Environment
+from gamelake.model.environment import Environment
+from gamelake.model.errors import SettingsError
 
 COMPOSE = Path(__file__).parents[2] / "compose"
 SECRETS = Path("/run/secrets")

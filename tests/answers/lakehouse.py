@@ -6,13 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from gamelake.bronze.records import BRONZE_SCHEMA
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.dead_letters.letters import dead_letter_schema
-from gamelake.gold.rounds import Failed, GoldTables, attempt
-from gamelake.lake.columns import MICROSECONDS_UTC
-from gamelake.lake.store import Location, Store
-from gamelake.silver.events import COMMON_SCHEMA, EVENT_DATE
+from gamelake.layers.bronze import BRONZE_SCHEMA
+from gamelake.layers.dead_letters import dead_letter_schema
+from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
+from gamelake.model.games import GamesContract, load_games
+from gamelake.serving.gold.runner import Failed, GoldTables, attempt
+from gamelake.storage.columns import MICROSECONDS_UTC
+from gamelake.storage.store import Location, Store
 from tests.answers.figures import FIGURES
 from tests.answers.of_one_game import DEAD_LETTERS
 from tests.answers.play import GAMES, Event

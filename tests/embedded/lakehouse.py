@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from gamelake.failpoints import Failpoint
-from gamelake.lake.store import Location, Store
-from gamelake.maintenance.books import Books, balance
+from gamelake.model.failpoints import Failpoint
+from gamelake.storage.reconciliation import Books, balance
+from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 from tools.embedded.java import spark_environment
 

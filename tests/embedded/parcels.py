@@ -11,7 +11,7 @@ import zstandard
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
-from gamelake.wire.event_schemas import load_schema
+from gamelake.schemas.event_schemas import load_schema
 from tools.embedded.service import REPOSITORY
 
 Change = Callable[[bytes], st.SearchStrategy[bytes]]

@@ -4,8 +4,8 @@ import re
 import uuid
 from pathlib import Path
 
-from gamelake.credentials import Credentials
 from gamelake.kafka import KafkaAccess
+from gamelake.model.credentials import Credentials
 from tools.embedded.java import find_java_home
 from tools.embedded.kafka import JARS
 from tools.embedded.ports import HOST, accepts_connections, free_port

@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
+from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 
 NOBODY_IN_PARTICULAR = "a" * 32
 PROTO = Path(__file__).parents[2] / "contracts" / "proto"

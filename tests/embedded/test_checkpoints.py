@@ -7,7 +7,7 @@ from pathlib import Path
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # the stubs lack it
 
-from gamelake.failpoints import Failpoint
+from gamelake.model.failpoints import Failpoint
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 from tools.embedded.kafka import create_topic, delete_topic

@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.lakehouse import ROOT, Lakehouse
 from tests.eventually import eventually

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import pytest
 import zstandard
 
-from gamelake.failpoints import Failpoint
-from gamelake.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.model.failpoints import Failpoint
+from gamelake.model.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.landing import Landing, an_event, events
 from tests.embedded.sending import Sender

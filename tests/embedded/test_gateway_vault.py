@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.vault.access import VaultAccess
-from gamelake.vault.key_file import read_key_file
-from gamelake.vault.postgres_vault import PostgresVault
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.vault import StoredPlayer, Vault
+from gamelake.privacy.vault.access import VaultAccess
+from gamelake.privacy.vault.key_file import read_key_file
+from gamelake.privacy.vault.postgres_vault import PostgresVault
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.vault import StoredPlayer, Vault
 from tests.embedded.gateway import Gateway, body_of, events
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry

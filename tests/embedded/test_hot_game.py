@@ -5,9 +5,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from statistics import quantiles
 
-from gamelake.lake.appends import entry_path
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.store import Store
+from gamelake.storage.appends import entry_path
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.store import Store
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 

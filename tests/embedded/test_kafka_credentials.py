@@ -9,8 +9,8 @@ from typing import NoReturn
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from gamelake.errors import KafkaUnavailableError
-from gamelake.maintenance.kept_by_kafka import topic_retention
+from gamelake.model.errors import KafkaUnavailableError
+from gamelake.observability.retention_health import topic_retention
 from services.provision.declarations import load_topics
 from services.provision.kafka import Kafka
 from services.provision.provisioning import Changes, wait_for

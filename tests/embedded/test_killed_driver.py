@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from gamelake.failpoints import Failpoint
+from gamelake.model.failpoints import Failpoint
 from tests.embedded.lakehouse import GAMES, Lakehouse
 from tests.embedded.sending import Sender
 

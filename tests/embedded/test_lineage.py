@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from deltalake import DeltaTable
 
-from gamelake.lineage.history import recorded
+from gamelake.observability.lineage.recorded import recorded
 from notebooks.running import run
 from notebooks.settings import REPOSITORY
 from tests.embedded.lakehouse import Lakehouse

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gamelake.failpoints import Failpoint
-from gamelake.maintenance.books import balance
-from gamelake.maintenance.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.model.failpoints import Failpoint
+from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.storage.reconciliation import balance
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.live_ops import (
     Play,

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import pytest
 
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from tests.embedded.gateway import Gateway, body_of, events
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.service import REPOSITORY

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from gamelake.credentials import Credentials
-from gamelake.vault.access import VaultAccess
-from gamelake.vault.postgres_vault import PostgresVault
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.vault import SealedData, Vault, VaultRefusedError, VaultUnavailableError
+from gamelake.model.credentials import Credentials
+from gamelake.privacy.vault.access import VaultAccess
+from gamelake.privacy.vault.postgres_vault import PostgresVault
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.vault import SealedData, Vault, VaultRefusedError, VaultUnavailableError
 from tests.vault_behaviour import OpenVault, VaultBehaviour, rows
 from tests.vault_keys import key_file
 from tools.embedded.postgres import EmbeddedPostgres

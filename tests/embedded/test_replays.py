@@ -4,8 +4,8 @@ import json
 import signal
 from collections import Counter
 
-from gamelake.failpoints import Failpoint
-from gamelake.naming import DEAD_LETTERS, REPLAYED, SILVER_EVENTS
+from gamelake.model.failpoints import Failpoint
+from gamelake.model.naming import DEAD_LETTERS, REPLAYED, SILVER_EVENTS
 from tests.embedded.lakehouse import GAMES, Lakehouse
 from tests.embedded.sending import Sender
 

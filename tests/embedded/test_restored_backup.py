@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.lakehouse import Lakehouse
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry

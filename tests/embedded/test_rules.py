@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gamelake.failpoints import Failpoint
-from gamelake.naming import BRONZE_EVENTS, QUALITY, QUARANTINE, RELEASED, SILVER_EVENTS
+from gamelake.model.failpoints import Failpoint
+from gamelake.model.naming import BRONZE_EVENTS, QUALITY, QUARANTINE, RELEASED, SILVER_EVENTS
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 from tests.eventually import eventually

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import load_games
+from gamelake.model.games import load_games
 from services.sdk import Backoff, BatchLimits, BufferLimits, Client, Credentials, HttpTransport, Options, Outcome
 from tests.embedded.topic_records import ids_in, records_in
 from tests.eventually import eventually

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.lake.manifest import BatchManifest, Manifests
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.storage.manifests import BatchManifest, Manifests
 from tests.embedded.lakehouse import Job, Lakehouse
 from tests.embedded.sending import Sender
 from tests.eventually import eventually

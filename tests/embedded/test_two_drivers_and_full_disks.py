@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from gamelake.lake.manifest import Manifests
+from gamelake.storage.manifests import Manifests
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 from tests.embedded.small_disk import NoSmallDiskError, SmallDisk

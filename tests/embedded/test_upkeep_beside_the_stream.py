@@ -12,19 +12,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
-from gamelake.contracts.games import load_games
-from gamelake.gold.refresh import Refreshed
-from gamelake.gold.rounds import GoldTables, attempt
-from gamelake.lake.appends import schema_of
-from gamelake.lake.datasets import dataset
-from gamelake.lake.file_entries import live_files
-from gamelake.lake.listing import appended_tables, table_paths
-from gamelake.lake.manifest import Manifests
-from gamelake.lake.store import Store
-from gamelake.lake.tables import open_table
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.model.games import load_games
+from gamelake.serving.gold.refresh import Refreshed
+from gamelake.serving.gold.runner import GoldTables, attempt
+from gamelake.storage.appends import schema_of
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.listing import appended_tables, table_paths
+from gamelake.storage.manifests import Manifests
+from gamelake.storage.store import Store
+from gamelake.storage.tables import open_table
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender, an_event, contract_text, framed
 from tests.eventually import eventually

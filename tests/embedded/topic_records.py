@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, TopicPartition
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.wire.event_schemas import load_schemas
-from gamelake.wire.framing import HEADER_BYTES
+from gamelake.schemas.event_schemas import load_schemas
+from gamelake.schemas.framing import HEADER_BYTES
 from tools.embedded import EmbeddedKafka
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"

@@ -8,8 +8,8 @@ from typing import NoReturn
 import pytest
 from pyspark.sql import SparkSession
 
-from gamelake.lake.store import Location
 from gamelake.session import spark_session
+from gamelake.storage.store import Location
 from tools.embedded.java import spark_environment
 from tools.embedded.process import ServiceMissingError
 

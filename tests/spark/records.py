@@ -9,16 +9,16 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import DataFrame, SparkSession
 
-from gamelake.contracts.games import GamesContract, GameSpec, UnlistedGames
-from gamelake.fanout.decision import Decider, Decision, Parallelism
-from gamelake.fanout.offsets import PlannedOffsets
-from gamelake.fanout.plan import TaskPlan
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.quality.watched import RulesInForce
-from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
-from gamelake.wire.schemas import schema_path
+from gamelake.model.games import GamesContract, GameSpec, UnlistedGames
+from gamelake.quality.rules_in_force import RulesInForce
+from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
+from gamelake.schemas.schema_cache import schema_path
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.decision import Decider, Decision, Parallelism
+from gamelake.streaming.kafka_source import PlannedOffsets
+from gamelake.streaming.plan import TaskPlan
 
 PROTO = Path(__file__).parents[2] / "contracts" / "proto" / "v1" / "game_event.proto"
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

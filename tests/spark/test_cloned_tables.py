@@ -4,11 +4,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.maintenance.clones import Clones, Kind
-from gamelake.maintenance.cloning import Cloning
-from gamelake.maintenance.player_rows import People
+from gamelake.recovery.cloning import Cloning
+from gamelake.storage.clones import Clones, Kind
+from gamelake.storage.player_rows import People
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables
 from tests.unit.maintenance.people import SILVER, append, players_in
 
 ANNA, BEN = "a" * 32, "b" * 32

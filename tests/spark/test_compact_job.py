@@ -14,9 +14,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.contracts.games import load_games
-from gamelake.maintenance import compaction_round
-from gamelake.maintenance.compaction_round import CompactionRound, Round
+from gamelake.maintenance import compaction_run as compaction_round
+from gamelake.maintenance.compaction_run import CompactionRound, Round
+from gamelake.model.games import load_games
 from jobs.compact import packed
 from tests.silver_events import Event, Silver
 from tests.spark.conftest import JARS

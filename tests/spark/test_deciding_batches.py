@@ -7,11 +7,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.errors import OffsetGapError, SplitPartitionError
-from gamelake.fanout.offsets import PlannedOffsets
-from gamelake.fanout.window import DedupLimits, DedupWindow
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
+from gamelake.model.errors import OffsetGapError, SplitPartitionError
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
+from gamelake.streaming.kafka_source import PlannedOffsets
 from tests.spark.records import KnownSchemas, Record, as_frame, commit, planned
 
 

@@ -7,10 +7,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from gamelake.contracts.games import load_games
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.silver.comments import EventComments
+from gamelake.layers.comments import EventComments
+from gamelake.model.games import load_games
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
 from tests.spark.records import KnownSchemas, Record, as_frame, commit, planned
 
 CONTRACT = load_games(Path("contracts/games.yaml"))

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.lake.tables import DeltaTables
+from gamelake.storage.tables import DeltaTables
 from tests.spark.records import KnownSchemas, Record, as_frame, commit, planned
 
 TABLES = ("bronze/events", "silver/events", "silver/archery_events", "silver/bingo_events", "dead_letters/events")

@@ -9,10 +9,10 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j h
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gamelake.lake.tables import DeltaTables
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People
-from gamelake.maintenance.purge import plan_purge
+from gamelake.privacy.erasure import plan_purge
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.storage.player_rows import People
+from gamelake.storage.tables import DeltaTables
 from tests.unit.maintenance.people import SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32

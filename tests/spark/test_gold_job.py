@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.lake.store import Location
+from gamelake.storage.store import Location
 from tests.eventually import eventually
 from tests.spark.conftest import JARS
 from tests.unit.gold.histories import DAILY, PLAYERS, append, gold, recomputed, silver

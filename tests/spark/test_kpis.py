@@ -16,20 +16,20 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.failpoints import Failpoints
-from gamelake.kpis.definitions import ExactUpTo
-from gamelake.kpis.errors import SourceChangedError
-from gamelake.kpis.query import Beginning, Mode, batches, driver_lease, prepare, run_until, start
-from gamelake.lake.comments import Comments
-from gamelake.lake.describing import describe
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.tables import open_table
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People, player_tables
-from gamelake.maintenance.restoring import TableRestore
-from gamelake.maintenance.table_history import TableHistory
-from gamelake.naming import SILVER_EVENTS
-from gamelake.settings import KpiSettings, LakehouseSettings
+from gamelake.model.failpoints import Failpoints
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.table_history import TableHistory
+from gamelake.serving.kpis.definitions import ExactUpTo
+from gamelake.serving.kpis.generations import SourceChangedError
+from gamelake.serving.kpis.query import Beginning, Mode, batches, driver_lease, prepare, run_until, start
+from gamelake.serving.kpis.settings import KpiSettings
+from gamelake.storage.comments import Comments
+from gamelake.storage.player_rows import People, player_tables
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.tables import describe, open_table
 from jobs.kpis import keep_up
 from tests.eventually import eventually
 from tests.kpi_answers import Rows, answers, in_order

@@ -8,10 +8,10 @@ from threading import Event
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.tables import CommitOutcome, DeltaTables
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.tables import CommitOutcome, DeltaTables
 from tests.eventually import eventually
 from tests.unit.maintenance.people import SILVER, an_entry, players_in, store_in
 

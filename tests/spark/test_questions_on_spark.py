@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from gamelake.lake.listing import table_names
-from gamelake.lake.store import Location, Store
-from gamelake.sql.questions import as_of, load_questions
-from gamelake.sql.relations import Relations
-from gamelake.sql.views import load_views
+from gamelake.serving.sql.questions import as_of, load_questions
+from gamelake.serving.sql.relations import Relations
+from gamelake.serving.sql.views import load_views
+from gamelake.storage.listing import table_names
+from gamelake.storage.store import Location, Store
 from jobs.ask import answer_of_spark
 from tests.answers.answers import ANSWERS, plain
 from tests.answers.lakehouse import ROOT, contract, make_lakehouse

@@ -8,18 +8,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from gamelake.contracts.games import GamesContract, UnlistedGames
-from gamelake.failpoints import Failpoints
-from gamelake.fanout.plan import TaskPlan
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, SILVER_EVENTS
-from gamelake.replay.by_spark import BySpark
-from gamelake.replay.here import Here
-from gamelake.replay.landing import Asked, Replayed, Replayer
-from gamelake.replay.rewriting import RewriteError, Rewriter, Rewritten
-from gamelake.replay.selection import Selection
-from gamelake.replay.task import Days
+from gamelake.model.failpoints import Failpoints
+from gamelake.model.games import GamesContract, UnlistedGames
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, SILVER_EVENTS
+from gamelake.recovery.backfill import RewriteError, Rewriter, Rewritten
+from gamelake.recovery.replay.execution import BySpark, Here
+from gamelake.recovery.replay.replayer import Asked, Replayed, Replayer
+from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.task import Days
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.plan import TaskPlan
 from tests.spark.records import CONTRACT, KnownSchemas, Record, as_frame, commit, planned
 
 ARCHERY = "silver/archery_events"

@@ -9,23 +9,22 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.contracts.games import GamesContract, UnlistedGames
-from gamelake.errors import BrokenRuleError
-from gamelake.failpoints import Failpoints
-from gamelake.fanout.decision import Decision
-from gamelake.fanout.plan import TaskPlan
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People, player_tables
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.model.errors import BrokenRuleError
+from gamelake.model.failpoints import Failpoints
+from gamelake.model.games import GamesContract, UnlistedGames
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS
+from gamelake.privacy.row_eraser import RowEraser
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.rules import load_rules
-from gamelake.replay.by_spark import BySpark
-from gamelake.replay.here import Here
-from gamelake.replay.landing import Asked, Replayed, Replayer
-from gamelake.replay.selection import Selection
-from gamelake.silver.events import COMMON_SCHEMA
+from gamelake.recovery.replay.execution import BySpark, Here
+from gamelake.recovery.replay.replayer import Asked, Replayed, Replayer
+from gamelake.recovery.replay.selection import Selection
+from gamelake.storage.player_rows import People, player_tables
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.decision import Decision
+from gamelake.streaming.plan import TaskPlan
 from tests.spark.records import CONTRACT, KnownSchemas, Record, as_frame, commit, planned
 from tests.unit.quality.ruling import a_rule, written
 

@@ -6,9 +6,9 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from gamelake.lake.log import TableLog
-from gamelake.maintenance.books import balance
-from gamelake.maintenance.tidying import Tidying
+from gamelake.maintenance.log_cleanup import Tidying
+from gamelake.storage.reconciliation import balance
+from gamelake.storage.table_log import TableLog
 from tests.unit.maintenance.people import SILVER
 from tests.unit.maintenance.stream_history import TABLES, StreamHistory
 

@@ -7,11 +7,11 @@ import pytest
 from deltalake import QueryBuilder
 from pyspark.sql import SparkSession
 
-from gamelake.lake.store import Location
-from gamelake.lake.tables import open_table
-from gamelake.naming import SILVER_EVENTS
-from gamelake.sql.duckdb_answers import answer
-from gamelake.sql.relations import Reads
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.sql.duckdb import answer
+from gamelake.serving.sql.relations import Reads
+from gamelake.storage.store import Location
+from gamelake.storage.tables import open_table
 from tests.upkept import CLONE, COLUMNS, Row, Upkept, as_read, new_upkept, rows
 
 ASKED = ", ".join(COLUMNS)

@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from gamelake.lake.holds import holds
-from gamelake.lake.store import Location, Store
-from gamelake.naming import SILVER_EVENTS, VALIDATIONS, game_table
+from gamelake.model.naming import SILVER_EVENTS, VALIDATIONS, game_table
+from gamelake.storage.holds import holds
+from gamelake.storage.store import Location, Store
 from tests.spark.conftest import JARS
 from tests.spark.planted import DAY, SCHEMA, events, week
 

@@ -9,20 +9,18 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from gamelake.lake.holds import holds
-from gamelake.lake.store import Location, Store
-from gamelake.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS, VALIDATIONS, game_table
+from gamelake.model.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS, VALIDATIONS, game_table
+from gamelake.quality.check_findings import Status
 from gamelake.quality.checking import check_rules
 from gamelake.quality.rules import load_rules
-from gamelake.quality.suites.books import Accounts, Stretch, Taken
 from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
-from gamelake.quality.suites.docs_site import build_docs
-from gamelake.quality.suites.holding import Holding
-from gamelake.quality.suites.hops import Hop, TableHops, hops_of_accounts, judge_hops
-from gamelake.quality.suites.hours import HourHops
-from gamelake.quality.suites.results import keep
-from gamelake.quality.suites.running import Outcome, Validations
-from gamelake.quality.tables.findings import Status
+from gamelake.quality.suites.holds import Holding
+from gamelake.quality.suites.hops import Accounts, Hop, Stretch, TableHops, Taken, hops_of_accounts, judge_hops
+from gamelake.quality.suites.hour_hops import HourHops
+from gamelake.quality.suites.results import build_docs, keep
+from gamelake.quality.suites.validations import Outcome, Validations
+from gamelake.storage.holds import holds
+from gamelake.storage.store import Location, Store
 from tests.spark.planted import DAY, IN_BOTH_TABLES, OTHER_DAMAGE, SCHEMA, Events, events, week
 
 pytestmark = pytest.mark.spark

@@ -10,10 +10,10 @@ from minio import Minio
 from pyspark.sql import SparkSession
 from urllib3.exceptions import HTTPError
 
-from gamelake.errors import SettingsError
 from gamelake.kafka import KafkaAccess, read_credentials
-from gamelake.lake.credentials import shared_credentials
+from gamelake.model.errors import SettingsError
 from gamelake.session import spark_session
+from gamelake.storage.store import shared_credentials
 from tests.embedded import conftest as embedded
 from tests.embedded.sending import Sender
 from tests.stack.fault_proxy import FaultProxy

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gamelake.contracts.games import load_games
+from gamelake.model.games import load_games
 from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
 from tests.eventually import SHORTEST_PAUSE_SECONDS

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 from minio import Minio
 
-from gamelake.lake.credentials import shared_credentials
-from gamelake.lake.store import Location
-from gamelake.settings import LakehouseSettings
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Location, shared_credentials
 
 ROOT = Path(__file__).parents[2]
 REGION = "us-east-1"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from gamelake.lake.store import Location, Store
-from gamelake.maintenance.books import Books, balance
+from gamelake.storage.reconciliation import Books, balance
+from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 from tools import stack as running
 

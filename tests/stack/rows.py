@@ -5,10 +5,10 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
-from gamelake.lake.manifest import BatchManifest, TableFiles
-from gamelake.lake.store import Store
-from gamelake.lake.tables import delta_schema_json
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.manifests import BatchManifest, TableFiles
+from gamelake.storage.store import Store
+from gamelake.storage.tables import delta_schema_json
 
 SCHEMA = pa.schema([pa.field("writer", pa.string()), pa.field("number", pa.int64())])
 _NONE: Mapping[str, pa.Array] = MappingProxyType({})

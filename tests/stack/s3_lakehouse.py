@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from gamelake.lake.store import Location, Store
+from gamelake.storage.store import Location, Store
 from tests.embedded.lakehouse import Lakehouse
 from tests.stack.object_store import ObjectStore
 

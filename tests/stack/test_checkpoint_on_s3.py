@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gamelake.lake.store import Store
+from gamelake.storage.store import Store
 from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.process_table import descendants_of, still_running

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables
 from tests.stack.fault_proxy import FaultProxy
 from tests.stack.object_store import ObjectStore
 from tests.stack.race import Writer, race

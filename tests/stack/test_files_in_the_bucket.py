@@ -12,7 +12,7 @@ import zstandard
 from deltalake import DeltaTable
 from minio import Minio
 
-from gamelake.naming import BRONZE_FILES, DEAD_LETTERS
+from gamelake.model.naming import BRONZE_FILES, DEAD_LETTERS
 from tests.embedded.landing import events
 from tests.embedded.sending import Sender
 from tests.eventually import eventually

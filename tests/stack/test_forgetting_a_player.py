@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.lake.store import Store
-from gamelake.maintenance.needles import Needles
-from gamelake.maintenance.scan import Scanner
+from gamelake.privacy.scan import Scanner
+from gamelake.privacy.search_terms import Needles
+from gamelake.storage.store import Store
 from tests.eventually import eventually
 from tests.stack.game import Game, an_event
 from tests.stack.platform import Stack

@@ -5,8 +5,8 @@ import subprocess
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from gamelake.credentials import read_credentials
 from gamelake.kafka import KafkaAccess
+from gamelake.model.credentials import read_credentials
 from tests.stack.conftest import BOOTSTRAP_SERVERS
 from tests.stack.platform import ROOT, SECRETS, Stack
 

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from gamelake.lake.credentials import shared_credentials
-from gamelake.lake.store import Store
-from gamelake.lineage.history import recorded
+from gamelake.observability.lineage.recorded import recorded
+from gamelake.storage.store import Store, shared_credentials
 from tests.stack.platform import SECRETS, Stack
 from tests.stack.trino_users import ANALYST, COMMITTED_SECONDS, ENGINEER, await_answer, fill
 from tools.lineage.page import as_page

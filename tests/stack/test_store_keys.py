@@ -11,7 +11,7 @@ from minio.credentials import StaticProvider  # type: ignore[attr-defined] # it 
 from minio.error import MinioAdminException, S3Error
 from minio.minioadmin import MinioAdmin
 
-from gamelake.lake.credentials import shared_credentials
+from gamelake.storage.store import shared_credentials
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import SECRETS, Stack
 

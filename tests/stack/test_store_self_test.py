@@ -2,9 +2,8 @@
 
 import pytest
 
-from gamelake.errors import StoreError
-from gamelake.lake.selftest import PROBE, require_put_if_absent
-from gamelake.lake.store import Store
+from gamelake.model.errors import StoreError
+from gamelake.storage.store import PROBE, Store, require_put_if_absent
 from tests.stack.lying_store import lying_store
 from tests.stack.object_store import ObjectStore
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gamelake.lake.store import Location, Store
+from gamelake.storage.store import Location, Store
 from services.catalog.errors import TableError
 from services.catalog.registration import Registrar, Registrations
 from services.catalog.settings import TrinoSettings

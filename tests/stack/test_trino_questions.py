@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from gamelake.lake.listing import table_names
-from gamelake.lake.store import Location, Store
-from gamelake.silver.events import COMMON_SCHEMA, EVENT_DATE
-from gamelake.sql.questions import Question, as_of, load_questions
-from gamelake.sql.relations import Relations
-from gamelake.sql.views import load_views
+from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
+from gamelake.serving.sql.questions import Question, as_of, load_questions
+from gamelake.serving.sql.relations import Relations
+from gamelake.serving.sql.views import load_views
+from gamelake.storage.listing import table_names
+from gamelake.storage.store import Location, Store
 from tests.answers.answers import ANSWERS, plain
 from tests.answers.lakehouse import contract, make_lakehouse
 from tests.answers.play import TODAY

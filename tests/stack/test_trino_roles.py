@@ -11,8 +11,7 @@ from minio import Minio
 from minio.deleteobjects import DeleteObject
 from minio.error import S3Error
 
-from gamelake.lake.credentials import shared_credentials
-from gamelake.lake.store import Store
+from gamelake.storage.store import Store, shared_credentials
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import SECRETS, Stack
 from tests.stack.trino_users import ANALYST, CATALOG, ENGINEER, PORT, User, await_answer, fill, new_table, rows_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gamelake.sql.views import load_views
+from gamelake.serving.sql.views import load_views
 from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack
 from tests.stack.trino_users import ANALYST, ENGINEER, User, await_answer, fill

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json, open_table
-from gamelake.silver.events import COMMON_SCHEMA
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
 from tests.eventually import eventually
 from tests.stack.platform import Stack
 from tests.stack.prometheus import Prometheus

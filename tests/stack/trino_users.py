@@ -15,7 +15,7 @@ from trino.dbapi import connect
 from trino.exceptions import TrinoQueryError
 
 from gamelake.kafka import KafkaAccess, read_credentials
-from gamelake.lake.store import Location, Store
+from gamelake.storage.store import Location, Store
 from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.stack.conftest import BOOTSTRAP_SERVERS, REGISTRY_URL

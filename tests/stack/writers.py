@@ -20,11 +20,11 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 from pyspark.sql import SparkSession
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables
 from gamelake.session import spark_session
-from gamelake.settings import LakehouseSettings
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables
 from tests.stack.rows import SCHEMA, entry_of, write_row
 
 JARS = Path(__file__).parents[2] / "build/jars/spark"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pytest_socket import disable_socket, enable_socket
 
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from tests.vault_keys import key_file
 
 

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
-from gamelake.telemetry.files import FilesMetric
-from gamelake.telemetry.gold import GoldMetric
-from gamelake.telemetry.kpis import KpiMetric
-from gamelake.telemetry.live_ops import LiveOpsMetric
-from gamelake.telemetry.metrics import Metric
-from gamelake.telemetry.upkeep import UpkeepMetric
+from gamelake.observability.metrics.files import FilesMetric
+from gamelake.observability.metrics.gold import GoldMetric
+from gamelake.observability.metrics.instruments import Metric
+from gamelake.observability.metrics.kpis import KpiMetric
+from gamelake.observability.metrics.live_ops import LiveOpsMetric
+from gamelake.observability.metrics.maintenance import UpkeepMetric
 from services.gateway import metrics as gateway
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 from google.protobuf.descriptor import Descriptor
 
-from gamelake.wire.event_schemas import newest_submitted
+from gamelake.schemas.event_schemas import newest_submitted
 from services.gateway.personal.fields import personal_fields
 
 _PAGE = Path("docs/privacy.md").read_text(encoding="utf-8")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import load_games
-from gamelake.fanout.window import DedupLimits
 from gamelake.maintenance.retentions import Span, applicable, contradictions
-from gamelake.settings import KpiSettings
+from gamelake.model.games import load_games
+from gamelake.serving.kpis.settings import KpiSettings
+from gamelake.streaming.dedup_window import DedupLimits
 from services.provision.declarations import TopicSpec, load_topics
 
 _PAGE = Path("docs/operations.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from services.alert_receiver.settings import ReceiverSettings
 from services.catalog.settings import CatalogSettings
 from services.delivery.settings import DeliverySettings

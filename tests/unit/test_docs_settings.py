@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.errors import SettingsError
-from gamelake.settings import IngestSettings, KpiSettings
-from gamelake.settings.live_ops import LiveOpsSettings
-from gamelake.settings.upkeep import UpkeepSettings
+from gamelake.maintenance.settings import UpkeepSettings
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.model.errors import SettingsError
+from gamelake.serving.kpis.settings import KpiSettings
+from gamelake.serving.live_ops.settings import LiveOpsSettings
+from gamelake.streaming.settings import IngestSettings
 from tests.unit.test_settings import REQUIRED
 
-_CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path("gamelake/settings").glob("*.py")))
+_CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path("gamelake").rglob("*.py")))
 _PAGE = Path("docs/settings.md").read_text(encoding="utf-8")
 _LETTERS = Path("docs/dead-letters.md").read_text(encoding="utf-8")
 

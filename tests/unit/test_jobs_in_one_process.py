@@ -5,10 +5,10 @@ from threading import Event
 
 import pytest
 
-from gamelake.errors import DataLossError, TransientError
+from gamelake.model.errors import DataLossError, TransientError
 from gamelake.program import again_and_again, together
-from gamelake.settings.answers import AnswersSettings
-from gamelake.settings.both_ways_in import BothWaysInSettings
+from gamelake.serving.settings import AnswersSettings
+from gamelake.streaming.files.settings import BothWaysInSettings
 
 VARIABLES = {
     "GAMELAKE_LAKEHOUSE": "file:///lake",

@@ -7,7 +7,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from notebooks.__main__ import NAMES
 from notebooks.settings import REPOSITORY, NotebookSettings, TrinoPlace
 

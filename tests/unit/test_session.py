@@ -1,7 +1,7 @@
 """What Spark is told of an object store: where it is and how to commit to it, and never a key."""
 
-from gamelake.lake.store import Location
 from gamelake.session import object_store
+from gamelake.storage.store import Location
 
 KEYS = {"AWS_ACCESS_KEY_ID": "hidden", "AWS_SECRET_ACCESS_KEY": "hidden too", "AWS_SESSION_TOKEN": "hidden as well"}
 

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.credentials import Credentials
-from gamelake.errors import SettingsError
-from gamelake.failpoints import Failpoint, Kill
-from gamelake.settings import IngestSettings, LakehouseSettings, VaultSettings
-from gamelake.telemetry.options import TelemetryOptions
+from gamelake.model.credentials import Credentials
+from gamelake.model.errors import SettingsError
+from gamelake.model.failpoints import Failpoint, Kill
+from gamelake.model.options import TelemetryOptions
+from gamelake.privacy.settings import VaultSettings
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.streaming.settings import IngestSettings
 
 REQUIRED = {
     "GAMELAKE_LAKEHOUSE": "file:///srv/lakehouse/",

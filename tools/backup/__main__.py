@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from gamelake.contracts.games import load_games
+from gamelake.model.games import load_games
 from gamelake.program import FAILED, OK, run
 from tools.backup.archive import check
 from tools.backup.backup_restore import STATE, make, put_back, require_empty

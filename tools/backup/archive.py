@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from gamelake.errors import BackupError
+from gamelake.model.errors import BackupError
 
 _LIST = "backup.json"
 _NAME = "%Y-%m-%dT%H-%M-%SZ"

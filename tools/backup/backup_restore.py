@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from gamelake.errors import BackupError
-from gamelake.lake.store import Store
-from gamelake.maintenance.backup_records import BackupRecord, BackupRecords
-from gamelake.maintenance.recollecting import Recollected, recollect
-from gamelake.maintenance.state_copy import PutBack, StateCopy
+from gamelake.model.errors import BackupError
+from gamelake.recovery.backup_records import BackupRecord, BackupRecords
+from gamelake.recovery.recollection import Recollected, recollect
+from gamelake.recovery.state_copy import PutBack, StateCopy
+from gamelake.storage.store import Store
 from tools.backup.archive import Contents, NewBackup, check, prune, whole_backups
 from tools.backup.platform import Platform
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx2
 import msgspec
 
-from gamelake.errors import BackupError
 from gamelake.kafka import KafkaAccess
+from gamelake.model.errors import BackupError
 from services.provision.declarations import TopicSpec
 from services.provision.kafka import Kafka
 from services.provision.provisioning import ServiceRefusedError, ServiceSilentError

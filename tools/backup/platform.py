@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from gamelake.lake.store import Location
-from gamelake.settings import Environment, LakehouseSettings
-from gamelake.settings.kafka import kafka_access
+from gamelake.kafka import kafka_access
+from gamelake.model.environment import Environment
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Location
 from tools import stack
 from tools.backup.parts import RegistryPart, StackVaultPart, TopicsPart, VaultPart
 from tools.demo.options import Places

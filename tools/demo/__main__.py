@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from gamelake.errors import GamelakeError
+from gamelake.model.errors import GamelakeError
 from tools.demo.evaluation import summarise
 from tools.demo.options import Options, Places, parse
 from tools.demo.redraw import draw

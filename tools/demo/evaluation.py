@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Store
-from gamelake.maintenance.books import Books, balance
-from gamelake.vault.sqlite_vault import SqliteVault
+from gamelake.model.games import GamesContract, load_games
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.reconciliation import Books, balance
+from gamelake.storage.store import Store
 from tools.demo.figures import Asked, BatchFigures, GameFigures, GatewayFigures, Summary, Times, Totals, Verdict
 from tools.demo.freshness import Delays, Freshness, delays_of
 from tools.demo.key_figures import key_figures

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gamelake.lake.manifest import BatchManifest
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.storage.manifests import BatchManifest
 
 _BINS = 40
 _COLUMNS = ("game_name", "ingest_time")

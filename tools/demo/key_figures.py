@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gamelake.gold.engine import Engine, engine, without_zones
-from gamelake.lake.datasets import dataset
-from gamelake.lake.file_entries import FileEntry
-from gamelake.lake.manifest import BatchManifest, TableFiles
-from gamelake.lake.store import Location
-from gamelake.naming import SILVER_EVENTS
-from gamelake.silver.events import COMMON_SCHEMA
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.manifests import BatchManifest, TableFiles
+from gamelake.storage.sql_engine import Engine, engine, without_zones
+from gamelake.storage.store import Location
 
 _THREADS, _BINS = 2, 40
 _COLUMNS = ("event_time", "event_name", "game_name", "gamer_id", "session_id", "amount", "ingest_time")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from gamelake.errors import GamelakeError
-from gamelake.lake.store import Location
+from gamelake.model.errors import GamelakeError
+from gamelake.storage.store import Location
 from tools.embedded.service import REPOSITORY
 
 DIRECTORY = REPOSITORY / "build" / "demo"

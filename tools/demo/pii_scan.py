@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gamelake.lake.manifest import BatchManifest
+from gamelake.storage.manifests import BatchManifest
 
 # An expression of many texts is dear to make ready, so that it should read much each time.
 _BYTES_AT_ONCE = 32 * 2**20

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the stubs do
     OffsetSpec,
 )
 
-from gamelake.lake.store import Store
+from gamelake.storage.store import Store
 from tools.demo.figures import Sample
 from tools.demo.screen import Status
 

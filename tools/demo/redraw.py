@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gamelake.errors import GamelakeError
+from gamelake.model.errors import GamelakeError
 from tools.demo.figures import Summary
 from tools.demo.options import DIRECTORY, Places
 from tools.demo.report import as_page

@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from xml.etree import ElementTree as ET
 
-from gamelake.quality.tables.findings import Bounds
+from gamelake.quality.check_findings import Bounds
 from tools.demo import charts
 from tools.demo.figures import GameFigures, GatewayFigures, Summary, Totals
 from tools.demo.key_figures import GameKeyFigures

@@ -9,10 +9,10 @@ from datetime import timedelta
 
 from confluent_kafka import KafkaException
 
-from gamelake.contracts.games import load_games
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.store import Store
-from gamelake.maintenance.books import Books, balance, streams_of
+from gamelake.model.games import load_games
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.reconciliation import Books, balance, streams_of
+from gamelake.storage.store import Store
 from tools.demo import programs
 from tools.demo.figures import Sample
 from tools.demo.options import DemoError, Options, Places

@@ -8,9 +8,9 @@ from datetime import date, datetime
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from gamelake.lake.store import Location
-from gamelake.naming import VALIDATIONS
-from gamelake.quality.tables.findings import Status
+from gamelake.model.naming import VALIDATIONS
+from gamelake.quality.check_findings import Status
+from gamelake.storage.store import Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

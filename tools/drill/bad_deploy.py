@@ -6,8 +6,8 @@ from threading import Event
 
 import msgspec
 
-from gamelake.contracts.games import load_games
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.games import load_games
+from gamelake.model.naming import SILVER_EVENTS
 from tools.drill.environment import Ground
 from tools.embedded.service import REPOSITORY
 

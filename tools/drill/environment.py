@@ -14,12 +14,12 @@ from threading import Event, Thread
 from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import GamelakeError
-from gamelake.lake.store import Store
-from gamelake.lake.tables import open_table
-from gamelake.maintenance.books import balance
-from gamelake.naming import SILVER_EVENTS, game_table
+from gamelake.model.errors import GamelakeError
+from gamelake.model.games import load_games
+from gamelake.model.naming import SILVER_EVENTS, game_table
+from gamelake.storage.reconciliation import balance
+from gamelake.storage.store import Store
+from gamelake.storage.tables import open_table
 from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, UnreachableError
 from tools.embedded.service import REPOSITORY

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gamelake.lake.appends import entry_path
-from gamelake.lake.generations import Generations
-from gamelake.lake.tables import open_table
+from gamelake.storage.appends import entry_path
+from gamelake.storage.generations import Generations
+from gamelake.storage.tables import open_table
 from tools.drill import bad_deploy
 from tools.drill.environment import STREAM, DrillError, Ground
 from tools.stack import COMPOSE, compose, containers, run, run_job

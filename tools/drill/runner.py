@@ -7,7 +7,7 @@ from threading import Event
 
 import msgspec
 
-from gamelake.errors import GamelakeError
+from gamelake.model.errors import GamelakeError
 from tools.drill.environment import Ground
 from tools.drill.recoveries import Drill
 

@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from gamelake.contracts.games import load_games
+from gamelake.model.games import load_games
 from tools.embedded.gateway import Backing, EmbeddedGateway
 from tools.embedded.kafka import create_topic
 from tools.embedded.kafka_with_registry import EmbeddedServices

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from gamelake.credentials import Credentials
+from gamelake.model.credentials import Credentials
 from tools.embedded.ports import HOST, accepts_connections, free_port
 from tools.embedded.process import Program, ServiceError, ServiceMissingError
 from tools.embedded.service import EmbeddedService

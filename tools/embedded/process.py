@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from gamelake.errors import StartupError
+from gamelake.model.errors import StartupError
 
 TAIL_LINES = 20
 TAIL_BYTES = 16_384

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gamelake.errors import GamelakeError
-from gamelake.lake.store import Store
-from gamelake.lineage.history import recorded, recorded_in
-from gamelake.settings import LakehouseSettings
+from gamelake.model.errors import GamelakeError
+from gamelake.observability.lineage.recorded import recorded, recorded_in
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Store
 from tools.lineage.page import as_page
 
 OK, FAILED = 0, 1

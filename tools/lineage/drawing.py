@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
-from gamelake.lineage.graph import Graph, Node, NodeKind, job_id
+from gamelake.observability.lineage.graph import Graph, Node, NodeKind, job_id
 from tools.lineage.layout import CARD_WIDTH, ROW_HEIGHT, TITLE_HEIGHT, Layout, Spot, View, arrange, cards_of
 
 _LETTERS = 28

@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import pairwise
 from statistics import fmean
 
-from gamelake.lineage.graph import Graph
+from gamelake.observability.lineage.graph import Graph
 
 _SWEEPS = 3
 CARD_WIDTH, COLUMN_GAP = 196, 60

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from gamelake.lineage.graph import Graph, Node, NodeKind
-from gamelake.lineage.recorded import Dataset, Derived, OriginColumn, RecordedEvent
+from gamelake.observability.lineage.graph import Graph, Node, NodeKind
+from gamelake.observability.lineage.recorded import Dataset, Derived, OriginColumn, RecordedEvent
 from tools.lineage.drawing import picture, shown
 from tools.lineage.layout import View
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from tools.simulator.incidents import Incident
 from tools.simulator.spec import Shares
 

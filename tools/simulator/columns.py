@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
 from tools.simulator import reference_data
 from tools.simulator.defects import Fate
 from tools.simulator.event_arrays import EVENT_NAMES, Happening, Moments

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.wire.framing import HEADER_BYTES, frame_header
+from gamelake.schemas.framing import HEADER_BYTES, frame_header
 from tools.simulator.spec import Shares
 
 _HOUR_US = 3600 * 1_000_000

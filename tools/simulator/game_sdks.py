@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from gamelake.errors import SettingsError, TransientError
+from gamelake.model.errors import SettingsError, TransientError
 from services.sdk import (
     BatchLimits,
     BufferFullError,

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import numpy as np
 
-from gamelake.contracts.games import GameSpec
-from gamelake.errors import SettingsError
-from gamelake.wire.event_schemas import load_schemas
+from gamelake.model.errors import SettingsError
+from gamelake.model.games import GameSpec
+from gamelake.schemas.event_schemas import load_schemas
 from services.sdk import Credentials
 from tools.simulator.cli import HttpTarget, Options
 from tools.simulator.defects import spoil_message

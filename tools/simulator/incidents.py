@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from tools.simulator import reference_data
 from tools.simulator.event_arrays import Happening, Moments
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from gamelake.errors import TransientError
 from gamelake.kafka import KafkaAccess
-from gamelake.wire.event_schemas import load_schemas, register
+from gamelake.model.errors import TransientError
+from gamelake.schemas.event_schemas import load_schemas, register
 from tools.simulator.cli import KafkaTarget, Options
 from tools.simulator.encoding import Encoder
 from tools.simulator.ledger import Bookkeeper, Ledger

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from tools.simulator.incidents import Incident
 from tools.simulator.players import ANONYMOUS, Naming
 

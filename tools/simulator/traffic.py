@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from tools.simulator.columns import Scene, Titles
 from tools.simulator.defects import Fate, spoil_record
 from tools.simulator.event_arrays import Moments

@@ -9,10 +9,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from obstore.exceptions import BaseError as ObjectStoreError
 
-from gamelake.lake.appends import entry_path
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.store import Store
-from gamelake.naming import DEAD_LETTERS
+from gamelake.model.naming import DEAD_LETTERS
+from gamelake.storage.appends import entry_path
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.store import Store
 from tools.smoke.journey import NotYetError, Step, StepFailedError
 from tools.smoke.settings import SmokeSettings
 

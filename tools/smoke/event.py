@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 
-from gamelake.contracts.games import GameSpec, load_games
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
+from gamelake.model.games import GameSpec, load_games
 from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
 from tools.smoke.journey import NEXT_COMMANDS, NotYetError, Step, StepFailedError

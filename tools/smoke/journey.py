@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
-from gamelake.errors import GamelakeError, TransientError
+from gamelake.model.errors import GamelakeError, TransientError
 
 
 class StepFailedError(GamelakeError):

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from gamelake.contracts.games import GameSpec
-from gamelake.lake.store import Store
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.games import GameSpec
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.storage.store import Store
 from tools.smoke.commits import (
     Batches,
     BatchFinder,

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from gamelake.errors import SettingsError
 from gamelake.kafka import KafkaAccess
-from gamelake.lake.store import Location
-from gamelake.settings import Environment, LakehouseSettings
+from gamelake.model.environment import Environment
+from gamelake.model.errors import SettingsError
+from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.store import Location
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 STREAM = "ingest_events"

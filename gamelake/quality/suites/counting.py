@@ -10,14 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import DoubleType, StructField, StructType
 
-from gamelake.lake.appends import schema_of
-from gamelake.lake.datasets import dataset
-from gamelake.lake.file_entries import FileEntry, live_files
-from gamelake.lake.store import Location
-from gamelake.naming import game_table
+from gamelake.model.naming import game_table
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
 from gamelake.quality.evaluation import Broken, Evaluator
+from gamelake.storage.appends import schema_of
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import FileEntry, live_files
+from gamelake.storage.store import Location
 
 # Of each rule so many rows are named by their record's coordinates.
 _NAMED = 3
@@ -110,3 +112,27 @@ def _coordinates(rows: pa.RecordBatch, broken: Broken, count: int) -> Sequence[s
     places = pa.array(np.flatnonzero(broken.rows)[:count])
     partitions, offsets = (rows.column(name).take(places).to_pylist() for name in _COORDINATES)
     return [f"{partition}:{offset}" for partition, offset in zip(partitions, offsets, strict=True)]
+
+
+_MOST_TASKS = 2_000
+
+
+def counts_of(spark: SparkSession, count: CountBroken) -> list[Row]:
+    """The counts of all games' files, each made in a task."""
+    tasks = count.tasks()
+    if not len(tasks):
+        return []
+    spread = spark.createDataFrame(tasks).repartition(min(len(tasks), _MOST_TASKS))
+    return spread.mapInArrow(count, _ddl(count)).collect()
+
+
+def figures(spark: SparkSession, observed: Mapping[str, float]) -> DataFrame:
+    """Figures by name as one row."""
+    columns = StructType([StructField(name, DoubleType()) for name in observed])
+    return spark.createDataFrame([tuple(float(value) for value in observed.values())], columns)
+
+
+def _ddl(count: CountBroken) -> str:
+    rules = [f"`{rule.name}` bigint" for rule in count.checked.rules.rules]
+    said = [f"`{name}` map<string, string>" for name in (SAMPLES, UNJUDGED)]
+    return ", ".join([f"`{GAME}` string", f"`{ROWS}` bigint", *rules, *said])

@@ -3,6 +3,8 @@
 The sums are those of manifests and logs; where single records are looked for, tables are joined by coordinates.
 """
 
+import sys
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -10,14 +12,77 @@ from datetime import date
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from gamelake.lake.listing import has_log
-from gamelake.lake.store import Store
-from gamelake.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
-from gamelake.quality.suites.books import Accounts, Taken, unexplained_of
-from gamelake.quality.suites.expected import Expected, Suite, SuiteName, Weight
-from gamelake.quality.suites.frames import figures
-from gamelake.quality.suites.running import Outcome, Validations
-from gamelake.quality.tables.findings import Bounds
+from gamelake.model.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
+from gamelake.quality.check_findings import Bounds
+from gamelake.quality.suites.counting import figures
+from gamelake.quality.suites.expectations import Expected, Suite, SuiteName, Weight
+from gamelake.quality.suites.validations import Outcome, Validations
+from gamelake.storage.listing import has_log
+from gamelake.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """What manifests and logs say of a whole lakehouse; rows are those of the tables and those that erasures took out.
+
+    Attributes:
+        records: by the offsets that were taken, and in the files.
+        settled: rows of silver, dead letters, duplicates, quarantined and dropped rows together.
+        games_rows: of all games' silver tables.
+        problems: what does not add up, each in a line.
+    """
+
+    records: int
+    settled: int
+    bronze_rows: int
+    games_rows: int
+    shared_rows: int
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Coordinates that follow each other, both ends included."""
+
+    partition: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A batch: which coordinates it took, and how many of them may stand in bronze alone: duplicates, dropped rows."""
+
+    stretches: tuple[Stretch, ...]
+    in_bronze_alone: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unexplained:
+    """Records that nothing tells of: how many, and the coordinates that they are among, sorted."""
+
+    count: int
+    among: list[tuple[int, int]]
+
+
+def unexplained_of(lost: Sequence[tuple[int, int]], batches: Sequence[Taken]) -> Unexplained:
+    """Of coordinates that stand in bronze alone those of batches that told of fewer.
+
+    Which of a batch's records were its duplicates nobody has noted: all of the batch are given. One of a batch that is
+    not known any more is taken for explained.
+    """
+    found: dict[int, list[tuple[int, int]]] = {}
+    ordered = sorted(
+        (part.partition, part.first, part.last, at) for at, of in enumerate(batches) for part in of.stretches
+    )
+    for partition, offset in sorted(lost):
+        place = bisect_right(ordered, (partition, offset, sys.maxsize, 0)) - 1
+        if place >= 0 and ordered[place][0] == partition and offset <= ordered[place][2]:
+            found.setdefault(ordered[place][3], []).append((partition, offset))
+    too_many = {at: len(records) - batches[at].in_bronze_alone for at, records in found.items()}
+    among = sorted(record for at, records in found.items() if too_many[at] > 0 for record in records)
+    return Unexplained(sum(count for count in too_many.values() if count > 0), among)
+
 
 _EQUAL = Bounds(0, 0)
 _NAMED = 3

@@ -1,20 +1,23 @@
 """gold/validations: what each expectation came to in each run, kept for as long as the table."""
 
+import shutil
 import uuid
 from collections.abc import Sequence
 from datetime import date, datetime
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.columns import MICROSECONDS_UTC
-from gamelake.lake.comments import CommentsOf, no_comments
-from gamelake.lake.datafile import write_rows
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json
-from gamelake.naming import VALIDATIONS
-from gamelake.quality.suites.running import Outcome
+from gamelake.model.naming import VALIDATIONS
+from gamelake.quality.suites.validations import Outcome, Validations
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.columns import MICROSECONDS_UTC
+from gamelake.storage.comments import CommentsOf, no_comments
+from gamelake.storage.data_files import write_rows
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json
 
 _DAY = "day"
 _SCHEMA = pa.schema(
@@ -74,3 +77,24 @@ def _row(day: date, at: datetime, outcome: Outcome) -> dict[str, object]:
         "why": expected.why,
         "detail": outcome.detail,
     }
+
+
+_SITE = "gamelake"
+
+
+def build_docs(validations: Validations, folder: Path) -> Path:
+    """Put the site of a run in the place of the one that was there; gives its first page."""
+    folder = folder.resolve()
+    shutil.rmtree(folder / "expectations", ignore_errors=True)
+    shutil.rmtree(folder / "validations", ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Its type does not know that the site can be without advice for beginners.
+    site: Any = {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+    validations.context.add_data_docs_site(_SITE, site)
+    validations.context.build_data_docs([_SITE])
+    return folder / "index.html"

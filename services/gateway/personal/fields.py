@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
 
 _OPTION = "gamelake.submitted.treatment"
 _OPTIONS = "google.protobuf.FieldOptions"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from gamelake.vault.secrecy import PlayerKey
-from gamelake.vault.vault import Erasure, SealedData
+from gamelake.privacy.vault.secrecy import PlayerKey
+from gamelake.privacy.vault.vault import Erasure, SealedData
 from services.gateway.personal.fields import CutOut, Cutter, PersonalFields
 
 # A player has a device or two and one e-mail address; who has more is written to the vault again, which knows it.

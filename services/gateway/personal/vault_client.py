@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from gamelake.vault.keyring import VaultKeyring
-from gamelake.vault.secrecy import PlayerKey, TamperedError, UnknownKeyError
-from gamelake.vault.vault import Erasure, StoredPlayer, Vault, VaultRefusedError, VaultUnavailableError
+from gamelake.privacy.vault.keyring import VaultKeyring
+from gamelake.privacy.vault.secrecy import PlayerKey, TamperedError, UnknownKeyError
+from gamelake.privacy.vault.vault import Erasure, StoredPlayer, Vault, VaultRefusedError, VaultUnavailableError
 from services.gateway import metrics
 from services.gateway.batching import Rounds, TooManyWaitError
 from services.gateway.errors import NotTakenError

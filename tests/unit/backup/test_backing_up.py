@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import BackupError
-from gamelake.fanout.stream import Stream
-from gamelake.lake.manifest import Manifests
-from gamelake.lake.store import Store
-from gamelake.maintenance.backup_records import BackupRecords
-from gamelake.maintenance.books import balance
-from gamelake.maintenance.state_copy import StateCopy
+from gamelake.model.errors import BackupError
+from gamelake.recovery.backup_records import BackupRecords
+from gamelake.recovery.state_copy import StateCopy
+from gamelake.storage.manifests import Manifests
+from gamelake.storage.reconciliation import balance
+from gamelake.storage.store import Store
+from gamelake.streaming.stream import Stream
 from tests.unit.maintenance.people import BRONZE, store_in
 from tests.unit.maintenance.stream_history import STREAM, StreamHistory
 from tools.backup.archive import check, whole_backups

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.bronze.headers import HEADERS, parse_headers
+from gamelake.layers.bronze import HEADERS, parse_headers
 from tests.unit.properties import examples
 
 Headers = list[tuple[str | None, bytes | None]] | None

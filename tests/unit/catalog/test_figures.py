@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.lake.store import Location
-from gamelake.naming import Layer
+from gamelake.model.naming import Layer
+from gamelake.storage.store import Location
 from services.catalog.errors import TableError, UnreadableLogError
 from services.catalog.table_statistics import LogReader, Measuring
 from services.catalog.tables import Table

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.lake.store import Location, Store
-from gamelake.naming import Layer
-from gamelake.sql.views import View, load_views
+from gamelake.model.naming import Layer
+from gamelake.serving.sql.views import View, load_views
+from gamelake.storage.store import Location, Store
 from services.catalog.errors import TrinoSilentError, ViewRefusedError
 from services.catalog.settings import TrinoSettings
 from services.catalog.tables import Table

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gamelake.lake.store import Location, Store
-from gamelake.naming import Layer
+from gamelake.model.naming import Layer
+from gamelake.storage.store import Location, Store
 from services.catalog.errors import RegistrationRefusedError, StoreSilentError, TrinoSilentError
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import load_games
+from gamelake.model.games import load_games
 from services.gateway.authentication import Role, read_keys
 from tests.unit.compose.configured import COMPOSE
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import load_games
-from gamelake.credentials import read_credentials
-from gamelake.lake.credentials import shared_credentials
-from gamelake.vault.secrecy import VaultKeys
+from gamelake.model.credentials import read_credentials
+from gamelake.model.games import load_games
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.storage.store import shared_credentials
 from services.gateway.authentication import read_keys
 from tests.unit.compose.configured import COMPOSE
 

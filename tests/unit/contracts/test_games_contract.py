@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import PartitionColumn, UnlistedGames, load_games, parse_size
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
+from gamelake.model.games import PartitionColumn, UnlistedGames, load_games, parse_size
 
 _GOOD = """\
 games:

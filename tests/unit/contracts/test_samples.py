@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import load_games
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.model.games import load_games
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
 from tests.unit.fanout.tasks import Json, Lakehouse, Outcome, Record, framed, game_event_schema, schema_id
 
 _SAMPLES = sorted(Path("contracts/samples").glob("*.json"))

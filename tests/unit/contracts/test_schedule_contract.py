@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.contracts.cadence import parse_cadence
-from gamelake.contracts.schedule import Schedule, load_schedule
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
+from gamelake.model.schedule import Schedule, load_schedule, parse_cadence
 from tests.unit.properties import examples
 
 OURS = Path("contracts/schedule.yaml")

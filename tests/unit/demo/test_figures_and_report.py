@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gamelake.lake.datafile import DataFile
-from gamelake.lake.manifest import BatchManifest, TableFiles
+from gamelake.storage.data_files import DataFile
+from gamelake.storage.manifests import BatchManifest, TableFiles
 from tests.unit.demo.builders import a_summary
 from tools.demo import charts
 from tools.demo.evaluation import problems_at

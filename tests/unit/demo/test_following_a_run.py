@@ -11,7 +11,7 @@ from tools.demo.options import parse
 from tools.demo.progress import JobLog, batch_of, resident_bytes
 from tools.demo.screen import Screen, Status
 
-PREFIX = "2026-11-21 10:41:01,858 INFO gamelake.fanout.batch batch "
+PREFIX = "2026-11-21 10:41:01,858 INFO gamelake.streaming.batch batch "
 SAYS = (
     '{"batch":3,"records":199998,"dead_letters":{"bad_framing":109,"unroutable":191},"tables":33,"files":279,'
     '"bytes":28872721,"decide_seconds":7.629,"commit_seconds":0.107,"committed_at":"2026-11-21T10:41:01.858264+00:00"}'
@@ -42,7 +42,7 @@ def test_a_batch_is_read_from_its_line() -> None:
     "line",
     [
         "26/11/21 10:41:01 WARN ProcessingTimeExecutor: Current batch is falling behind.",
-        "2026-11-21 10:41:01,858 WARNING gamelake.fanout.batch batch 3 was decided before: finishing its commits",
+        "2026-11-21 10:41:01,858 WARNING gamelake.streaming.batch batch 3 was decided before: finishing its commits",
         "",
     ],
 )

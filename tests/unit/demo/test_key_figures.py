@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.lake.manifest import BatchManifest
+from gamelake.storage.manifests import BatchManifest
 from tests.silver_events import BEGINNING, Event, Silver
 from tools.demo.key_figures import GameKeyFigures, key_figures
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from gamelake.lake.store import Location
+from gamelake.storage.store import Location
 from tests.unit.demo.builders import a_summary
 from tools.demo.figures import Summary
 from tools.demo.options import DemoError, Places

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.maintenance.books import Books, TableBooks
+from gamelake.storage.reconciliation import Books, TableBooks
 from tests.unit.demo.builders import TABLES, a_ledger, an_http_ledger, ledgers
 from tools.demo.verification import Gains, Ledgers, allowing_repeats, differences, expected, gained
 from tools.simulator.defects import Spoiling

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gamelake.contracts.games import load_games
+from gamelake.model.games import load_games
 from tools.drill.__main__ import main
 from tools.drill.bad_deploy import swapped
 from tools.drill.environment import Ground

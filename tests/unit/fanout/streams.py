@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from gamelake.fanout.stream import Stream
-from gamelake.lake.generations import Generation
-from gamelake.lake.manifest import BatchManifest, OffsetRange
-from gamelake.lake.store import Location, Store
+from gamelake.storage.generations import Generation
+from gamelake.storage.manifests import BatchManifest, OffsetRange
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.stream import Stream
 
 TOPIC, TOPIC_ID, NEW_TOPIC_ID = "events", "topic-1", "topic-2"
 

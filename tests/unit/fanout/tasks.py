@@ -14,15 +14,14 @@ from google.protobuf import json_format
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.bronze.records import RECORD_SCHEMA
-from gamelake.contracts.games import GamesContract, GameSpec
-from gamelake.fanout.plan import TaskPlan
-from gamelake.fanout.report import TaskReport, WrittenFile, unpack
-from gamelake.fanout.task import FanOutTask
-from gamelake.lake.store import Location, Store
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
-from gamelake.wire.compiler import compile_sources, message_at
-from gamelake.wire.schemas import schema_path
+from gamelake.layers.bronze import RECORD_SCHEMA
+from gamelake.model.games import GamesContract, GameSpec
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.schemas.compiler import compile_sources, message_at
+from gamelake.schemas.schema_cache import schema_path
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.plan import TaskPlan, TaskReport, WrittenFile, unpack
+from gamelake.streaming.task import FanOutTask
 
 # One JSON object: an event, or a row as read back.
 Json: TypeAlias = dict[str, Any]

@@ -6,13 +6,12 @@ from threading import Event, Thread
 import pyarrow as pa
 import pytest
 
-from gamelake.fanout.beside import FilesBeside, Sibling, settling
-from gamelake.fanout.elsewhere import EVENTS_OF_FILES
-from gamelake.lake.datafile import DataFile, encode_parquet
-from gamelake.lake.generations import Generation, Generations
-from gamelake.lake.manifest import BatchManifest, EventsFile, EventsSection, Manifests, TableFiles
-from gamelake.lake.store import Location, Store
-from gamelake.naming import SILVER_EVENTS, events_folder
+from gamelake.model.naming import SILVER_EVENTS, events_folder
+from gamelake.storage.data_files import DataFile, encode_parquet
+from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, TableFiles
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.cross_source import EVENTS_OF_FILES, FilesBeside, Sibling, settling
 
 STREAM = "ingest_files"
 

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.errors import SplitPartitionError, StoreError
-from gamelake.fanout.decision import check_one_task_per_partition
-from gamelake.fanout.plan import ChunkLimits, DedupPlan
-from gamelake.fanout.report import TaskReport
-from gamelake.fanout.window import DedupLimits, DedupWindow
-from gamelake.lake.manifest import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
-from gamelake.naming import BRONZE_EVENTS, SILVER_EVENTS, events_folder
+from gamelake.model.errors import SplitPartitionError, StoreError
+from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, events_folder
+from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
+from gamelake.streaming.decision import check_one_task_per_partition
+from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
+from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskReport
 from tests.unit.fanout.tasks import (
     KART_TABLE,
     NOON,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from gamelake.naming import DEAD_LETTERS
+from gamelake.model.naming import DEAD_LETTERS
 from tests.unit.fanout.tasks import (
     KART_TABLE,
     YETI_TABLE,

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import BrokenRuleError
-from gamelake.fanout.plan import DedupPlan
-from gamelake.lake.manifest import Judged
-from gamelake.naming import BRONZE_EVENTS, QUARANTINE, SILVER_EVENTS
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.model.errors import BrokenRuleError
+from gamelake.model.naming import BRONZE_EVENTS, QUARANTINE, SILVER_EVENTS
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.judging import require_unbroken, together
 from gamelake.quality.rules import load_rules
-from gamelake.silver.events import COMMON_SCHEMA
+from gamelake.storage.manifests import Judged
+from gamelake.streaming.plan import DedupPlan
 from tests.unit.fanout.tasks import KART_TABLE, YETI_TABLE, Lakehouse, Outcome, a_record, an_event, numbered
 from tests.unit.quality.ruling import a_rule, written
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from gamelake.errors import CheckpointError, DeadLetterFloodError, OffsetGapError
-from gamelake.fanout.flood import FloodBreaker, FloodLimit
-from gamelake.fanout.offsets import PlannedOffsets, check_same_offsets, taken_offsets
-from gamelake.fanout.report import joined_offsets
-from gamelake.lake.manifest import BatchManifest, OffsetRange
+from gamelake.model.errors import CheckpointError, DeadLetterFloodError, OffsetGapError
+from gamelake.storage.manifests import BatchManifest, OffsetRange
+from gamelake.streaming.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.kafka_source import PlannedOffsets, check_same_offsets, taken_offsets
+from gamelake.streaming.plan import joined_offsets
 
 
 def _taken(partition: int, first: int, last: int, records: int | None = None) -> OffsetRange:

@@ -6,14 +6,14 @@ from typing import Any, cast
 import pytest
 from msgspec import structs
 
-from gamelake.errors import AnotherDriverError, CheckpointError, TopicRecreatedError
-from gamelake.failpoints import Failpoints
-from gamelake.fanout.batch import FanOut, OpenStream
-from gamelake.fanout.checkpoint import Checkpoint
-from gamelake.fanout.stream import Stream
-from gamelake.lake.generations import Generation
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
+from gamelake.model.errors import AnotherDriverError, CheckpointError, TopicRecreatedError
+from gamelake.model.failpoints import Failpoints
+from gamelake.storage.generations import Generation
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.checkpoint import Checkpoint
+from gamelake.streaming.stream import Stream
 from tests.unit.fanout.streams import (
     NEW_TOPIC_ID,
     TOPIC,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.contracts.games import EventTimeLimits, GamesContract, GameSpec, PartitionColumn, UnlistedGames
-from gamelake.fanout.plan import ChunkLimits
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.model.games import EventTimeLimits, GamesContract, GameSpec, PartitionColumn, UnlistedGames
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.streaming.plan import ChunkLimits
 from tests.unit.fanout.tasks import (
     KART,
     KART_TABLE,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from gamelake.files.formats.events import Framer
-from gamelake.wire.decoder import MessageDecoder
-from gamelake.wire.event_schemas import load_schema
-from gamelake.wire.framing import HEADER_BYTES, frame_header
+from gamelake.schemas.decoder import MessageDecoder
+from gamelake.schemas.event_schemas import load_schema
+from gamelake.schemas.framing import HEADER_BYTES, frame_header
+from gamelake.streaming.files.formats.events import Framer
 
 SCHEMA_ID = 7
 MESSAGE = load_schema(Path(__file__).parents[3] / "contracts/proto/v3", 3).message

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.fanout.plan import DedupPlan
-from gamelake.files.choosing import Chooser, Chosen, Overwritten
-from gamelake.files.saying import Change, value_of
-from gamelake.lake.store import Location, Store
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.files.changes import Change, value_of
+from gamelake.streaming.files.chooser import Chooser, Chosen, Overwritten
+from gamelake.streaming.plan import DedupPlan
 from tests.unit.properties import examples
 
 MOMENT = datetime(2026, 11, 22, 10, tzinfo=UTC)

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.fanout.report import TaskReport
-from gamelake.files.deciding import claims_of_others
-from gamelake.files.task import FilesReport
-from gamelake.lake.manifest import EventsFile
-from gamelake.lake.store import Location, Store
-from gamelake.silver.known_events import Events
+from gamelake.layers.known_events import Events
+from gamelake.storage.manifests import EventsFile
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.files.decider import claims_of_others
+from gamelake.streaming.files.task import FilesReport
+from gamelake.streaming.plan import TaskReport
 from tests.unit.properties import examples
 
 

@@ -13,10 +13,10 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.files.formats import delimited, parquet
-from gamelake.files.formats.events import UnreadableFileError
-from gamelake.files.formats.json_lines import JsonLines
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.streaming.files.formats import delimited, parquet
+from gamelake.streaming.files.formats.events import UnreadableFileError
+from gamelake.streaming.files.formats.json_lines import JsonLines
 from tests.unit.files.contract import DECODER, FRAMER, MESSAGE, SCHEMA_ID, WHOLE, decoded, line, plain
 from tests.unit.properties import examples
 

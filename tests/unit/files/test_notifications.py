@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.files.notifications import Happening, NotificationError, ObjectName, notices
-from gamelake.files.saying import Change, value_of
+from gamelake.streaming.files.changes import Change, value_of
+from gamelake.streaming.files.notifications import Happening, NotificationError, ObjectName, notices
 from tests.unit.properties import examples
 
 KEY = "2026/11/22/a b+ü%.json"

@@ -7,11 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.bronze.headers import parse_headers
-from gamelake.files.coordinates import MOST_EVENTS, Place, notification_of, placed
-from gamelake.files.notifications import ObjectName
-from gamelake.files.parcels import parcels
-from gamelake.files.plan import NamedObject
+from gamelake.layers.bronze import parse_headers
+from gamelake.streaming.files.coordinates import MOST_EVENTS, Place, notification_of, placed
+from gamelake.streaming.files.notifications import ObjectName
+from gamelake.streaming.files.plan import NamedObject, parcels
 from tests.unit.properties import examples
 
 MIB = 2**20

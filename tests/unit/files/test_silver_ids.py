@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import StoreError
-from gamelake.files import silver_ids
-from gamelake.files.silver_ids import SilverIds
-from gamelake.lake.file_entries import FileEntry
-from gamelake.lake.store import Location, Store
-from gamelake.naming import SILVER_EVENTS
-from gamelake.silver.identity import Identities
-from gamelake.silver.known_events import ANY_TIME, Events
-from gamelake.silver.routing import Router
+from gamelake.layers.identity import Identities
+from gamelake.layers.known_events import ANY_TIME, Events
+from gamelake.layers.routing import Router
+from gamelake.model.errors import StoreError
+from gamelake.model.games import load_games
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.files import silver_ids
+from gamelake.streaming.files.silver_ids import SilverIds
 
 GAMES = load_games(Path("contracts/games.yaml"))
 GAME = GAMES.games[0]

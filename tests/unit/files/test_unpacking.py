@@ -8,9 +8,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.files.formats.choosing import Format, format_of
-from gamelake.files.formats.events import UnreadableFileError
-from gamelake.files.unpacking import TooLargeFileError, unpacked
+from gamelake.streaming.files.fetching import TooLargeFileError, unpacked
+from gamelake.streaming.files.formats.events import UnreadableFileError
+from gamelake.streaming.files.reading import Format, format_of
 from tests.unit.properties import examples
 
 LIMIT = 10**6

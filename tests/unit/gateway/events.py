@@ -8,8 +8,8 @@ from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor
 
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.wire.event_schemas import EventSchema, load_schema, load_schemas
+from gamelake.model.games import GamesContract, load_games
+from gamelake.schemas.event_schemas import EventSchema, load_schema, load_schemas
 from services.gateway.validation import Admission
 
 CONTRACTS = Path(__file__).parents[3] / "contracts"

@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.wire.framing import frame_header
+from gamelake.schemas.framing import frame_header
 from services.gateway.errors import Reason, TooLargeError, UnreadableBodyError, UnsupportedTypeError
 from services.gateway.preparation import Encoder
 from services.gateway.validation import JSON, PROTOBUF, Admitted

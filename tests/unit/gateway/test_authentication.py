@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from services.gateway.authentication import Authenticator, Claim, Keyring, read_keys, sign
 from services.gateway.errors import TooLargeError, TooManyEventsError, UnknownSenderError, UnreadableBodyError
 from services.gateway.limits import RateLimits

@@ -15,8 +15,8 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.vault.secrecy import PlayerKey
-from gamelake.wire.framing import HEADER_BYTES
+from gamelake.privacy.vault.secrecy import PlayerKey
+from gamelake.schemas.framing import HEADER_BYTES
 from services.gateway.columns import LakeColumns
 from services.gateway.errors import Reason, RefusedError
 from services.gateway.personal.fields import personal_fields

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from google.protobuf.descriptor import Descriptor
 
-from gamelake.wire.event_schemas import load_schema
+from gamelake.schemas.event_schemas import load_schema
 from services.gateway.errors import Reason
 from tools.embedded.service import REPOSITORY
 

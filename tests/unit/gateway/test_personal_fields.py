@@ -3,8 +3,8 @@
 import pytest
 from google.protobuf.descriptor import Descriptor
 
-from gamelake.errors import ContractError
-from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
+from gamelake.model.errors import ContractError
+from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 from services.gateway.personal.fields import personal_fields
 from tests.unit.gateway.events import schema, submitted
 

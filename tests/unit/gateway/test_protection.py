@@ -8,10 +8,10 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.vault.keyring import VaultKeyring
-from gamelake.vault.secrecy import PlayerKey, VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
-from gamelake.vault.vault import SealedData, StoredPlayer, Vault, VaultUnavailableError
+from gamelake.privacy.vault.keyring import VaultKeyring
+from gamelake.privacy.vault.secrecy import PlayerKey, VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
+from gamelake.privacy.vault.vault import SealedData, StoredPlayer, Vault, VaultUnavailableError
 from services.gateway.personal.fields import personal_fields
 from services.gateway.personal.pseudonymization import Belonging, Player, Players, Protection
 from services.gateway.personal.vault_client import Guard, Safekeeping

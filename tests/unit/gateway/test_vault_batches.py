@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.vault.keyring import VaultKeyring
-from gamelake.vault.secrecy import PlayerKey, TamperedError, VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
-from gamelake.vault.vault import Rewrapping, SealedData, StoredPlayer, VaultRefusedError
+from gamelake.privacy.vault.keyring import VaultKeyring
+from gamelake.privacy.vault.secrecy import PlayerKey, TamperedError, VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
+from gamelake.privacy.vault.vault import Rewrapping, SealedData, StoredPlayer, VaultRefusedError
 from services.gateway.batching import Rounds, TooManyWaitError
 from services.gateway.personal.pseudonymization import Belonging, Player
 from services.gateway.personal.vault_client import Safekeeping

@@ -7,11 +7,11 @@ from typing import TypeAlias
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.contracts.aggregates import AggregateSpec, Refresh
-from gamelake.gold.definition import define
-from gamelake.gold.engine import engine
-from gamelake.gold.refresh import GoldRefresh, Outcome
-from gamelake.lake.store import Location
+from gamelake.model.aggregates import AggregateSpec, Refresh
+from gamelake.serving.gold.definition import define
+from gamelake.serving.gold.refresh import GoldRefresh, Outcome
+from gamelake.storage.sql_engine import engine
+from gamelake.storage.store import Location
 
 SILVER = "silver/archery_duel_events"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.contracts.aggregates import AggregateSpec, Over
-from gamelake.contracts.games import load_games
-from gamelake.gold.definition import define
-from gamelake.gold.engine import engine
-from gamelake.gold.refresh import Outcome, Refreshed
-from gamelake.gold.rounds import GoldTables, attempt
-from gamelake.lake.store import Location, Store
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.aggregates import AggregateSpec, Over
+from gamelake.model.games import load_games
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.gold.definition import define
+from gamelake.serving.gold.refresh import Outcome, Refreshed
+from gamelake.serving.gold.runner import GoldTables, attempt
+from gamelake.storage.sql_engine import engine
+from gamelake.storage.store import Location, Store
 from tests.answers.figures import FIGURES
 from tests.answers.lakehouse import SILVER_SCHEMA, row_of
 from tests.answers.play import Event

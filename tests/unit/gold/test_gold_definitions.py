@@ -2,9 +2,9 @@
 
 import pytest
 
-from gamelake.contracts.aggregates import AggregateSpec, Refresh
-from gamelake.errors import ContractError
-from gamelake.gold.definition import define
+from gamelake.model.aggregates import AggregateSpec, Refresh
+from gamelake.model.errors import ContractError
+from gamelake.serving.gold.definition import define
 
 
 def spec(sql: str, refresh: Refresh = Refresh.MERGE, by: str = "gamer_id") -> AggregateSpec:

@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from gamelake.contracts.aggregates import AggregateSpec
-from gamelake.gold.table import GoldWriter
-from gamelake.lake.store import Location
+from gamelake.model.aggregates import AggregateSpec
+from gamelake.serving.gold.table import GoldWriter
+from gamelake.storage.store import Location
 from tests.unit.gold.histories import DAILY, PLAYERS, Event, append, gold, gold_handle, recomputed, refresh, silver
 from tests.unit.properties import examples
 

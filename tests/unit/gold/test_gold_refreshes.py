@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.contracts.aggregates import AggregateSpec, Refresh
-from gamelake.errors import ContractError
-from gamelake.gold.refresh import Outcome
-from gamelake.lake.store import Location
+from gamelake.model.aggregates import AggregateSpec, Refresh
+from gamelake.model.errors import ContractError
+from gamelake.serving.gold.refresh import Outcome
+from gamelake.storage.store import Location
 from tests.unit.gold.histories import DAILY, append, gold, recomputed, refresh, silver
 
 GOLD = "gold/archery_duel_player_agg"

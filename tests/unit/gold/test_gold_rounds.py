@@ -7,12 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gamelake.contracts.games import GamesContract, GameSpec
-from gamelake.gold.keeping import Keeper
-from gamelake.gold.refresh import GoldRefresh, Outcome, Refreshed
-from gamelake.gold.rounds import Failed, GoldTables, Schedule, attempt, summary
-from gamelake.lake.holds import Hold, hold_back, release
-from gamelake.lake.store import Location, Store
+from gamelake.model.games import GamesContract, GameSpec
+from gamelake.serving.gold.refresh import GoldRefresh, Outcome, Refreshed
+from gamelake.serving.gold.runner import Failed, GoldTables, Keeper, Schedule, attempt, summary
+from gamelake.storage.holds import Hold, hold_back, release
+from gamelake.storage.store import Location, Store
 from tests.unit.gold.histories import DAILY, PLAYERS, append
 
 CONTRACT = GamesContract(games=(GameSpec(name="archery_duel", match=("Archery Duel",)),), aggregates=(PLAYERS, DAILY))

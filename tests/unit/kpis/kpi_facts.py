@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
-from gamelake.gold.engine import without_zones
+from gamelake.storage.sql_engine import without_zones
 from tests.silver_events import Event, as_rows
 
 _FACTS = """

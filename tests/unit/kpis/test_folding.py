@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.errors import StartupError
-from gamelake.kpis import definitions as kpi
-from gamelake.kpis.day_tables import AnotherWriterError, DayTable
-from gamelake.kpis.definitions import ExactUpTo, KpiTable
-from gamelake.kpis.errors import KpiTableError
-from gamelake.kpis.fold import fold
-from gamelake.lake.comments import uncommented
-from gamelake.lake.store import Location, Store
+from gamelake.model.errors import StartupError
+from gamelake.serving.kpis import definitions as kpi
+from gamelake.serving.kpis.aggregation import fold
+from gamelake.serving.kpis.day_tables import AnotherWriterError, DayTable
+from gamelake.serving.kpis.definitions import ExactUpTo, KpiTable
+from gamelake.serving.kpis.generations import KpiTableError
+from gamelake.storage.comments import uncommented
+from gamelake.storage.store import Location, Store
 from tests.kpi_answers import Rows, answers, in_order
 from tests.silver_events import BEGINNING, Event, some_events
 from tests.unit.kpis.kpi_facts import facts_of

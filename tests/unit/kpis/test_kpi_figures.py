@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gamelake.kpis import definitions as kpi
-from gamelake.kpis.day_tables import DayTable
-from gamelake.kpis.definitions import ExactUpTo
-from gamelake.kpis.fold import fold
-from gamelake.kpis.told import Told
-from gamelake.lake.store import Location, Store
-from gamelake.telemetry.heartbeat import Heartbeat
-from gamelake.telemetry.kpis import KpiTelemetry
-from gamelake.telemetry.stream import Progress
+from gamelake.observability.kpis import Told
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.observability.metrics.kpis import KpiTelemetry
+from gamelake.observability.metrics.stream import Progress
+from gamelake.serving.kpis import definitions as kpi
+from gamelake.serving.kpis.aggregation import fold
+from gamelake.serving.kpis.day_tables import DayTable
+from gamelake.serving.kpis.definitions import ExactUpTo
+from gamelake.storage.store import Location, Store
 from tests.silver_events import BEGINNING, Event
 from tests.unit.kpis.kpi_facts import facts_of
 

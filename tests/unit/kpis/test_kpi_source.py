@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.errors import DataLossError
-from gamelake.kpis.errors import SourceChangedError, SourceRevisedError
-from gamelake.kpis.generations import Generation, Generations
-from gamelake.kpis.source import SourceLog
-from gamelake.lake.appends import entry_path
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.errors import DataLossError
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.kpis.generations import Generation, Generations, SourceChangedError, SourceRevisedError
+from gamelake.serving.kpis.source import SourceLog
+from gamelake.storage.appends import entry_path
 from tests.silver_events import BEGINNING, Event, Silver
 
 

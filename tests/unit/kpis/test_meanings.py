@@ -1,9 +1,8 @@
 """Every column of every KPI table says what it means, and no meaning is of a column that is gone."""
 
-from gamelake.kpis.definitions import ALL
-from gamelake.kpis.meanings import MEANINGS
-from gamelake.lake.comments import uncommented
-from gamelake.lake.tables import delta_schema_json
+from gamelake.serving.kpis.definitions import ALL, MEANINGS
+from gamelake.storage.comments import uncommented
+from gamelake.storage.tables import delta_schema_json
 
 
 def test_every_column_of_a_kpi_table_has_a_comment() -> None:

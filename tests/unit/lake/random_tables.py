@@ -3,7 +3,7 @@
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from gamelake.lake.columns import MICROSECONDS_UTC, UINT64_AS_DECIMAL
+from gamelake.storage.columns import MICROSECONDS_UTC, UINT64_AS_DECIMAL
 
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 _CHARACTERS = st.characters(codec="utf-8")

@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import CheckpointError, StoreError, TopicRecreatedError
-from gamelake.fanout.stream import Stream
-from gamelake.gold.refresh import Refreshed
-from gamelake.gold.rounds import GoldTables, attempt
-from gamelake.lake.appends import BatchTransaction, entry_path
-from gamelake.lake.generations import Generation, Generations
-from gamelake.lake.manifest import Manifests
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import CommitOutcome, DeltaTables, open_table
 from gamelake.maintenance.bins import Rule
-from gamelake.maintenance.books import balance
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.restoring import TableRestore
-from gamelake.maintenance.table_history import TableHistory
 from gamelake.maintenance.vacuum import TableVacuum
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.errors import CheckpointError, StoreError, TopicRecreatedError
+from gamelake.model.games import load_games
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.table_history import TableHistory
+from gamelake.serving.gold.refresh import Refreshed
+from gamelake.serving.gold.runner import GoldTables, attempt
+from gamelake.storage.appends import BatchTransaction, entry_path
+from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.manifests import Manifests
+from gamelake.storage.reconciliation import balance
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
+from gamelake.streaming.stream import Stream
 
 TESTS = Path(__file__).parents[2]
 STREAM, TOPIC = "ingest_events", "events"

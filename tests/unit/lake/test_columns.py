@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import Schema
 
-from gamelake.lake.columns import MICROSECONDS_UTC, UINT64_AS_DECIMAL, as_delta, delta_type
+from gamelake.storage.columns import MICROSECONDS_UTC, UINT64_AS_DECIMAL, as_delta, delta_type
 
 
 @pytest.mark.parametrize(

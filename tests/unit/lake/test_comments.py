@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.lake.comments import Comments, commented, uncommented
-from gamelake.lake.describing import describe
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import delta_schema_json, open_table
+from gamelake.storage.comments import Comments, commented, uncommented
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import delta_schema_json, describe, open_table
 
 SCHEMA = pa.schema(
     [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import SettingsError
-from gamelake.lake.credentials import shared_credentials
+from gamelake.model.errors import SettingsError
+from gamelake.storage.store import shared_credentials
 
 _FILE = """\
 [default]

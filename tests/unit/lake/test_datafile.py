@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
-from gamelake.lake.columns import MICROSECONDS_UTC
-from gamelake.lake.datafile import encode_parquet, new_file_name
+from gamelake.storage.columns import MICROSECONDS_UTC
+from gamelake.storage.data_files import encode_parquet, new_file_name
 from tests.unit.lake.random_tables import tables
 from tests.unit.properties import examples
 

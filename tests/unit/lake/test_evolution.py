@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.errors import IncompatibleSchemaError
-from gamelake.lake.evolution import merged
+from gamelake.model.errors import IncompatibleSchemaError
+from gamelake.storage.columns import merged
 from tests.unit.properties import examples
 
 _TABLE = pa.schema(

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.lake.holds import Hold, hold_back, holds, release
-from gamelake.lake.store import Location, Store
-from gamelake.naming import hold_path
+from gamelake.model.naming import hold_path
+from gamelake.storage.holds import Hold, hold_back, holds, release
+from gamelake.storage.store import Location, Store
 
 NOW = datetime(2026, 1, 9, 6, tzinfo=UTC)
 HOLD = Hold(game="chess", by="ann", since=NOW, day=date(2026, 1, 8), why="ids stand twice")

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import LeaseHeldError, LeaseLostError
-from gamelake.lake.leases import Lease, Pace
-from gamelake.lake.processes import has_ended, mark_of
-from gamelake.lake.store import Location, Store
+from gamelake.model.errors import LeaseHeldError, LeaseLostError
+from gamelake.storage.leases import Lease, Pace, has_ended, mark_of
+from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 
 QUICK = Pace(renew=0.05, patience=0.5, look=0.05)
@@ -73,7 +72,9 @@ def test_the_lease_of_a_process_that_was_killed_is_taken_over(store: Store) -> N
 
 def test_a_holder_of_this_machine_that_was_killed_is_not_waited_for(store: Store) -> None:
     program = (
-        "import sys, time; from gamelake.lake.leases import Lease; from gamelake.lake.store import Location, Store\n"
+        "import sys, time\n"
+        "from gamelake.storage.leases import Lease\n"
+        "from gamelake.storage.store import Location, Store\n"
         f"with Lease(Store(Location(uri={store.location.uri!r})), {FOLDER!r}, 'upkeep of chess'):\n"
         "    print('held', flush=True)\n"
         "    time.sleep(600)"

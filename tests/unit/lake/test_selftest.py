@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from gamelake.lake.selftest import PROBE, require_put_if_absent
-from gamelake.lake.store import Location, Store
+from gamelake.storage.store import PROBE, Location, Store, require_put_if_absent
 
 
 def test_a_store_that_keeps_what_it_has_is_trusted_as_often_as_it_is_asked(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import SettingsError
-from gamelake.lake.datafile import DataFile
-from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange, TableFiles
-from gamelake.lake.store import Location, Store
+from gamelake.model.errors import SettingsError
+from gamelake.storage.data_files import DataFile
+from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
+from gamelake.storage.store import Location, Store
 from tests.unit.lake.appends import a_location
 
 

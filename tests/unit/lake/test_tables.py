@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from msgspec import structs
 
-from gamelake.errors import ContractError, IncompatibleSchemaError
-from gamelake.lake.appends import BatchTransaction, TableHead, schema_of
-from gamelake.lake.store import Store
-from gamelake.lake.tables import CommitOutcome, open_table
+from gamelake.model.errors import ContractError, IncompatibleSchemaError
+from gamelake.storage.appends import BatchTransaction, TableHead, schema_of
+from gamelake.storage.store import Store
+from gamelake.storage.tables import CommitOutcome, open_table
 from tests.unit.lake.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
 
 _WRITERS, _COMMITS = 8, 12

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gamelake.contracts.aggregates import AggregateSpec, Refresh
-from gamelake.gold.definition import define
-from gamelake.gold.refresh import GoldRefresh
-from gamelake.lake.store import Location
-from gamelake.lineage.flow import Flow, Kind, Place, SchemaVersion, Table, Topic, tables
-from gamelake.lineage.gold import flow_of
-from gamelake.lineage.options import LineageOptions
-from gamelake.lineage.telling import telling
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
+from gamelake.model.aggregates import AggregateSpec, Refresh
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
+from gamelake.model.options import LineageOptions
+from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.flow import Flow, Kind, Place, SchemaVersion, Table, Topic, tables
+from gamelake.observability.lineage.gold import flow_of
+from gamelake.serving.gold.definition import define
+from gamelake.serving.gold.refresh import GoldRefresh
+from gamelake.storage.store import Location
 from tests.unit.lineage.tables import lake, make_table
 
 PLAYERS = AggregateSpec(

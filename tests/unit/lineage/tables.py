@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.lake.store import Location
-from gamelake.naming import LINEAGE_EVENTS
+from gamelake.model.naming import LINEAGE_EVENTS
+from gamelake.storage.store import Location
 
 
 def lake(folder: Path) -> Location:

@@ -3,19 +3,18 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gamelake.contracts.aggregates import AggregateSpec, Refresh
-from gamelake.errors import RegistryUnavailableError
-from gamelake.gold.definition import define
-from gamelake.gold.refresh import GoldRefresh, Outcome, Refreshed
-from gamelake.gold.rounds import Failed
-from gamelake.lake.manifest import BatchManifest, TableFiles
-from gamelake.lineage import erasure
-from gamelake.lineage.flow import Files, Flow, Influence, Kind, Place, SchemaVersion, Table, Topic
-from gamelake.lineage.gold import GoldLineage, derived_columns, flow_of
-from gamelake.lineage.ingest import IngestLineage, from_files, from_kafka
-from gamelake.lineage.options import LineageOptions
-from gamelake.lineage.schemas import RegisteredVersions
-from gamelake.maintenance.erasure_records import ErasedTable, ErasureDone
+from gamelake.model.aggregates import AggregateSpec, Refresh
+from gamelake.model.errors import RegistryUnavailableError
+from gamelake.model.options import LineageOptions
+from gamelake.observability.lineage import job_flows as erasure
+from gamelake.observability.lineage.flow import Files, Flow, Influence, Kind, Place, SchemaVersion, Table, Topic
+from gamelake.observability.lineage.gold import GoldLineage, derived_columns, flow_of
+from gamelake.observability.lineage.ingest import IngestLineage, RegisteredVersions, from_files, from_kafka
+from gamelake.privacy.erasure_records import ErasedTable, ErasureDone
+from gamelake.serving.gold.definition import define
+from gamelake.serving.gold.refresh import GoldRefresh, Outcome, Refreshed
+from gamelake.serving.gold.runner import Failed
+from gamelake.storage.manifests import BatchManifest, TableFiles
 from tests.unit.lineage.tables import lake
 
 SPEC = AggregateSpec(

@@ -1,11 +1,10 @@
 """What the streaming queries tell: the KPI tables by their SQL, live operations by its topics and tables."""
 
-from gamelake.kpis.definitions import ALL
-from gamelake.kpis.lineage import flows
-from gamelake.lineage.flow import Kind, Place, Table, Topic
-from gamelake.live_ops.lineage import flow
-from gamelake.naming import SILVER_EVENTS
-from gamelake.settings.live_ops import LiveOpsSettings
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.observability.lineage.flow import Kind, Place, Table, Topic
+from gamelake.observability.lineage.job_flows import flow, flows
+from gamelake.serving.kpis.definitions import ALL
+from gamelake.serving.live_ops.settings import LiveOpsSettings
 from tests.unit.test_settings import REQUIRED
 
 

@@ -7,11 +7,11 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from gamelake.lake.store import Location, Store
-from gamelake.lineage.graph import Graph
-from gamelake.lineage.history import recorded, recorded_in
-from gamelake.lineage.options import LineageOptions
-from gamelake.lineage.telling import telling
+from gamelake.model.options import LineageOptions
+from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.graph import Graph
+from gamelake.observability.lineage.recorded import recorded, recorded_in
+from gamelake.storage.store import Location, Store
 from tests.unit.lineage.platform import told_lakehouse
 from tests.unit.lineage.tables import events, lake
 from tests.unit.lineage.test_telling_lineage import flow

@@ -12,15 +12,15 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from obstore.exceptions import BaseError
 
-from gamelake.errors import ContractError, GamelakeError
-from gamelake.lake.store import Location, Store
-from gamelake.lineage import telling as telling_module
-from gamelake.lineage.datasets import Datasets
-from gamelake.lineage.flow import Files, Flow, Kind, Place, Table, Topic, tables
-from gamelake.lineage.options import LineageOptions
-from gamelake.lineage.table import EventRow, EventTable
-from gamelake.lineage.telling import Telling, Untold, telling
-from gamelake.naming import LINEAGE_EVENTS
+from gamelake.model.errors import ContractError, GamelakeError
+from gamelake.model.naming import LINEAGE_EVENTS
+from gamelake.model.options import LineageOptions
+from gamelake.observability.lineage import emitter as telling_module
+from gamelake.observability.lineage.datasets import Datasets
+from gamelake.observability.lineage.delta_transport import EventRow, EventTable
+from gamelake.observability.lineage.emitter import Telling, Untold, telling
+from gamelake.observability.lineage.flow import Files, Flow, Kind, Place, Table, Topic, tables
+from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 from tests.unit.lineage.tables import events, lake, make_table, types
 

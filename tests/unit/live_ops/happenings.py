@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from gamelake.live_ops.hour import LastHour, events_of, purchases
-from gamelake.live_ops.players import HAPPENINGS_SCHEMA, HOUR, Changes, advanced, in_order
-from gamelake.live_ops.runs import PlayerRuns
+from gamelake.serving.live_ops.hour import LastHour, events_of, purchases
+from gamelake.serving.live_ops.memory import PlayerRuns
+from gamelake.serving.live_ops.players import HAPPENINGS_SCHEMA, HOUR, Changes, advanced, in_order
 
 MINUTE = HOUR // 60
 

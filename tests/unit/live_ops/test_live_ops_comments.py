@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from gamelake.contracts.games import load_games
-from gamelake.live_ops.player_table import PLAYER_STATE, ROW_SCHEMA
-from gamelake.live_ops.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
+from gamelake.model.games import load_games
+from gamelake.serving.live_ops.player_table import PLAYER_STATE, ROW_SCHEMA
+from gamelake.serving.live_ops.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
 
 TABLES = [
     (PLAYER_STATE, ROW_SCHEMA, "bucket"),

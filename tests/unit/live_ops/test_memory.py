@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gamelake.errors import StoreError
-from gamelake.lake.store import Location, Store
-from gamelake.live_ops import memory
-from gamelake.live_ops.hour import PURCHASES_SCHEMA
-from gamelake.live_ops.memory import Share
-from gamelake.live_ops.plan import Base, StatePlan
-from gamelake.live_ops.player_table import PlayerTable, as_rows, as_states, write_bucket
-from gamelake.live_ops.players import STATE_SCHEMA, Keys, blank, share_of
-from gamelake.live_ops.state_files import file_prefix, write_change
-from gamelake.live_ops.updating import keys_of_players
-from gamelake.naming import state_folder
-from gamelake.silver.identity import Identities
+from gamelake.layers.identity import Identities
+from gamelake.model.errors import StoreError
+from gamelake.model.naming import state_folder
+from gamelake.serving.live_ops import memory
+from gamelake.serving.live_ops.hour import PURCHASES_SCHEMA
+from gamelake.serving.live_ops.memory import Share
+from gamelake.serving.live_ops.plan import Base, StatePlan
+from gamelake.serving.live_ops.player_table import PlayerTable, as_rows, as_states, write_bucket
+from gamelake.serving.live_ops.players import STATE_SCHEMA, Keys, blank, share_of
+from gamelake.serving.live_ops.state_files import file_prefix, write_change
+from gamelake.serving.live_ops.updating import keys_of_players
+from gamelake.storage.store import Location, Store
 
 FOLDER, SEED = state_folder("live_ops"), "seed"
 PLAYERS = [("kart_rumble", f"g{number}") for number in range(200)]

@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.live_ops.players import HOUR, STATE_SCHEMA, blank, share_of
-from gamelake.live_ops.runs import PlayerRuns
+from gamelake.serving.live_ops.memory import PlayerRuns
+from gamelake.serving.live_ops.players import HOUR, STATE_SCHEMA, blank, share_of
 from tests.unit.live_ops.happenings import MINUTE, Happening, Players, numbered
 from tests.unit.properties import examples
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 
-from gamelake.live_ops.counts import Count, Hour
-from gamelake.live_ops.detector import Detector
-from gamelake.live_ops.sensitivity import Sensitivity
-from gamelake.live_ops.signals import Signal, SignalKind, fewer_by_chance, more_by_chance
+from gamelake.serving.live_ops.counts import Count, Hour
+from gamelake.serving.live_ops.detector import Detector
+from gamelake.serving.live_ops.signals import Sensitivity, Signal, SignalKind, fewer_by_chance, more_by_chance
 
 GAMES = ("archery", "bingo", "castle", "dragon", "empire")
 WARM = 90

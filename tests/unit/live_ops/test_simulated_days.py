@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 
-from gamelake.live_ops.detector import Detector
-from gamelake.live_ops.signals import Signal, SignalKind
+from gamelake.serving.live_ops.detector import Detector
+from gamelake.serving.live_ops.signals import Signal, SignalKind
 from tests.unit.live_ops.traffic import Said, clock, judged, minutes
 
 EVENTS = 3_000_000

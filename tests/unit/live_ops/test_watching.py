@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.live_ops.counts import COUNTS_SCHEMA, MOST_VERSIONS, OTHER_VERSIONS, Count, limited
-from gamelake.live_ops.detector import Detector
-from gamelake.live_ops.packing import pack_table, unpack_table
-from gamelake.live_ops.signals import SignalKind
-from gamelake.live_ops.watch_tables import additions, recall
-from gamelake.live_ops.watching import Watching
+from gamelake.serving.live_ops.counts import COUNTS_SCHEMA, MOST_VERSIONS, OTHER_VERSIONS, Count, limited
+from gamelake.serving.live_ops.detector import Detector
+from gamelake.serving.live_ops.signals import SignalKind
+from gamelake.serving.live_ops.state_files import pack_table, unpack_table
+from gamelake.serving.live_ops.watch_tables import additions, recall
+from gamelake.serving.live_ops.watching import Watching
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables
 
 MINUTE = 60_000_000
 START = 29_400_000

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.contracts.games import load_games
-from gamelake.live_ops.counts import Count
-from gamelake.live_ops.detector import Detector
-from gamelake.live_ops.signals import Signal
+from gamelake.model.games import load_games
+from gamelake.serving.live_ops.counts import Count
+from gamelake.serving.live_ops.detector import Detector
+from gamelake.serving.live_ops.signals import Signal
 from tools.simulator import reference_data
 from tools.simulator.columns import Scene
 from tools.simulator.defects import Fate

@@ -11,13 +11,13 @@ from typing import Any
 
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.failpoints import Failpoint
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.vault.secrecy import PlayerKey, VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
-from gamelake.vault.vault import SealedData, StoredPlayer
-from gamelake.wire.event_schemas import load_schema
+from gamelake.model.failpoints import Failpoint
+from gamelake.privacy.vault.secrecy import PlayerKey, VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
+from gamelake.privacy.vault.vault import SealedData, StoredPlayer
+from gamelake.schemas.event_schemas import load_schema
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
 from tests.unit.maintenance.people import BRONZE, SILVER, append, store_in
 from tests.vault_keys import key_file
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json, open_table
-from gamelake.maintenance.player_rows import PlayerTable
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.player_rows import PlayerTable
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
 
 SILVER, BRONZE = PlayerTable("silver/kart_rumble_events", "gamer_id"), PlayerTable("bronze/events", "key")
 DAYS = {"silver": "event_date", "bronze": "ingest_date"}

@@ -2,12 +2,12 @@
 
 import pyarrow as pa
 
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.columns import delta_field
-from gamelake.lake.datafile import DataFile, encode_parquet, new_file_name
-from gamelake.lake.manifest import TableFiles
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables, delta_schema_json
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.columns import delta_field
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json
 from tests.unit.maintenance.people import SILVER
 
 DAY = "2026-01-01"

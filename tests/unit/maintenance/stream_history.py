@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gamelake.lake.appends import CHECKPOINT_EVERY, BatchTransaction
-from gamelake.lake.generations import Generation, Generations
-from gamelake.lake.manifest import BatchManifest, EventsFile, Manifests, OffsetRange
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.maintenance.player_rows import PlayerTable
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction
+from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests, OffsetRange
+from gamelake.storage.player_rows import PlayerTable
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
 from tests.unit.maintenance.people import BRONZE, SILVER, entry_of, rows_of, store_in
 
 STREAM = "ingest_events"

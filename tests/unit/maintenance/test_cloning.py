@@ -13,20 +13,20 @@ import pyarrow as pa
 import pytest
 from deltalake import QueryBuilder
 
-from gamelake.lake.appends import schema_of
-from gamelake.lake.datasets import dataset
-from gamelake.lake.file_entries import live_files
-from gamelake.lake.listing import appended_tables, own_tables, table_names
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables, open_table
 from gamelake.maintenance.bins import Rule
-from gamelake.maintenance.books import balance
-from gamelake.maintenance.clones import Clone, CloneError, Clones, Kind
-from gamelake.maintenance.cloning import Cloning, tables_of
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People, player_tables
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.recovery.cloning import Cloning, tables_of
+from gamelake.storage.appends import schema_of
+from gamelake.storage.clones import Clone, CloneError, Clones, Kind
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.listing import appended_tables, own_tables, table_names
+from gamelake.storage.player_rows import People, player_tables
+from gamelake.storage.reconciliation import balance
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables, open_table
 from tests.unit.maintenance.desk import GAME, Desk
 from tests.unit.maintenance.people import SILVER, append, players_in, store_in
 

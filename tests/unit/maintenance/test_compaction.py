@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.errors import LeaseLostError
-from gamelake.lake.appends import entry_path
-from gamelake.lake.leases import Pace
-from gamelake.lake.log import TableLog
-from gamelake.lake.rewrites import commit_behind, upkeep_of
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables, open_table
 from gamelake.maintenance import compaction
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People
+from gamelake.model.errors import LeaseLostError
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.storage.appends import entry_path
+from gamelake.storage.leases import Pace
+from gamelake.storage.player_rows import People
+from gamelake.storage.rewrites import commit_behind, upkeep_of
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import DeltaTables, open_table
 from tests.unit.maintenance.people import BRONZE, SILVER, append, players_in, store_in
 from tests.unit.maintenance.rows import append_rows
 

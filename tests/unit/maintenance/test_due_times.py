@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.contracts.schedule import ScheduledRound
-from gamelake.maintenance.due_times import FIRST_RETRY, due_at, jitter_of, next_turn
-from gamelake.maintenance.round_records import Done, RoundRecord
+from gamelake.maintenance.run_records import Done, RoundRecord
+from gamelake.maintenance.scheduler import FIRST_RETRY, due_at, jitter_of, next_turn
+from gamelake.model.schedule import ScheduledRound
 from tests.unit.properties import examples
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)

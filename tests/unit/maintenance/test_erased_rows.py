@@ -12,13 +12,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from gamelake.lake.appends import entry_path
-from gamelake.lake.log import TableLog
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables, open_table
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People, PlayerTable, count_rows, player_tables
-from gamelake.maintenance.purge import plan_purge
+from gamelake.privacy.erasure import plan_purge
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.storage.appends import entry_path
+from gamelake.storage.player_rows import People, PlayerTable, count_rows, player_tables
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import DeltaTables, open_table
 from tests.unit.maintenance.people import BRONZE, SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32

@@ -10,17 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.upkeep import UpkeepPolicy
-from gamelake.lake.generations import Generation, Generations
-from gamelake.lake.leases import Lease, Pace
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
-from gamelake.maintenance.backup_records import BackupRecord, BackupRecords
-from gamelake.maintenance.findings import Finding, Verdict
-from gamelake.maintenance.lease_health import examine_leases
-from gamelake.maintenance.retention_health import examine_backups, examine_retentions, shortest_log
-from gamelake.maintenance.stream_health import StreamState, examine_stream, waiting_and_lost
-from gamelake.maintenance.table_health import examine_tables
+from gamelake.model.games import UpkeepPolicy
+from gamelake.observability.health import (
+    Finding,
+    StreamState,
+    Verdict,
+    examine_leases,
+    examine_stream,
+    examine_tables,
+    waiting_and_lost,
+)
+from gamelake.observability.retention_health import examine_backups, examine_retentions, shortest_log
+from gamelake.recovery.backup_records import BackupRecord, BackupRecords
+from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.leases import Lease, Pace
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
 from tests.unit.maintenance.people import BRONZE, SILVER, append, store_in
 
 REPOSITORY = Path(__file__).parents[3]

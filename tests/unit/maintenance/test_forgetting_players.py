@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.failpoints import Failpoint
-from gamelake.lake.log import TableLog
-from gamelake.lake.tables import DeltaTables
-from gamelake.maintenance.erasure_records import ErasureRecords, Reach
+from gamelake.model.failpoints import Failpoint
+from gamelake.privacy.erasure_records import ErasureRecords, Reach
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import DeltaTables
 from tests.unit.maintenance.desk import GAME, Desk
 from tests.unit.maintenance.people import BRONZE, SILVER, append, players_in
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.lake.appends import BatchTransaction, entry_path
-from gamelake.lake.generations import Generation, Generations
-from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.mending import LogMending, MendError
+from gamelake.recovery.log_repair import LogMending, MendError
+from gamelake.storage.appends import BatchTransaction, entry_path
+from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
 from tests.unit.maintenance.people import SILVER, an_entry, players_in, store_in
 
 REPOSITORY = Path(__file__).parents[3]

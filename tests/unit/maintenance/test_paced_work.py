@@ -3,7 +3,7 @@
 import time
 from functools import partial
 
-from gamelake.maintenance.pacing import paced
+from gamelake.maintenance.compaction_run import paced
 
 
 def test_after_each_piece_others_have_the_cores_for_so_many_times_as_long() -> None:

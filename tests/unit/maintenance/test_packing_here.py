@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import load_games
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables, open_table
-from gamelake.maintenance import compaction_round
+from gamelake.maintenance import compaction_run as compaction_round
 from gamelake.maintenance.compaction import Compacted
-from gamelake.maintenance.compaction_round import (
+from gamelake.maintenance.compaction_run import (
     CompactionRound,
     NotCompacted,
     Place,
@@ -20,9 +17,12 @@ from gamelake.maintenance.compaction_round import (
     are_few,
     left_by,
     outlook,
+    outlooks_here,
     packed_here,
 )
-from gamelake.maintenance.waiting_files import outlooks_here
+from gamelake.model.games import load_games
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables, open_table
 from tests.unit.maintenance.people import SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32

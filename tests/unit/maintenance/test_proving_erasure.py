@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gamelake.errors import SettingsError
-from gamelake.maintenance.needles import Form, Hit, Needles
-from gamelake.maintenance.scan import Scan, Scanner
-from gamelake.maintenance.unpacked import UnreadableError, unpacked
+from gamelake.model.errors import SettingsError
+from gamelake.privacy.scan import Scan, Scanner
+from gamelake.privacy.scan_formats import UnreadableError, unpacked
+from gamelake.privacy.search_terms import Form, Hit, Needles
 from tests.unit.maintenance.desk import Desk
 
 SECRET = "anna+archer@example.org"  # noqa: S105 # nobody gets in with it

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import BackupError
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.manifest import BatchManifest, Manifests
-from gamelake.lake.tables import DeltaTables
-from gamelake.maintenance.books import balance
-from gamelake.maintenance.recollecting import Recollected, recollect
+from gamelake.model.errors import BackupError
+from gamelake.recovery.recollection import Recollected, recollect
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.reconciliation import balance
+from gamelake.storage.tables import DeltaTables
 from tests.unit.maintenance.stream_history import STREAM, StreamHistory
 
 

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.errors import TransientError
-from gamelake.lake.appends import BatchTransaction
-from gamelake.lake.log import TableLog
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.store import Store
-from gamelake.lake.tables import CommitOutcome, DeltaTables, open_table
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People
-from gamelake.maintenance.restoring import Restored, TableRestore
-from gamelake.maintenance.table_history import RestoreError, TableHistory
 from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.model.errors import TransientError
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.recovery.restore import Restored, TableRestore
+from gamelake.recovery.table_history import RestoreError, TableHistory
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.player_rows import People
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
 from tests.unit.maintenance.people import BRONZE, SILVER, an_entry, append, players_in, store_in
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32

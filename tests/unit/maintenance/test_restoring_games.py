@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.lake.log import TableLog
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.tables import open_table
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.restoring import Restored, TableRestore
-from gamelake.maintenance.restoring_games import GameRestore, names_in
-from gamelake.maintenance.table_history import TableHistory
-from gamelake.naming import SILVER_EVENTS
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.recovery.restore import GameRestore, Restored, TableRestore, names_in
+from gamelake.recovery.table_history import TableHistory
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import open_table
 from tests.silver_events import BEGINNING, Event, Silver
 
 ARCHERY, BINGO = "Archery", "Bingo"

@@ -9,12 +9,12 @@ from threading import Event
 
 import pytest
 
-from gamelake.contracts.schedule import ScheduledRound
-from gamelake.lake.store import Store
-from gamelake.maintenance import round_runs
-from gamelake.maintenance.round_records import Done, RoundRecords
-from gamelake.maintenance.round_runs import Outcome, Programs, Run, done_by
+from gamelake.maintenance import program_runs as round_runs
+from gamelake.maintenance.program_runs import Outcome, Programs, Run, done_by
+from gamelake.maintenance.run_records import Done, RoundRecords
 from gamelake.maintenance.scheduler import Scheduler
+from gamelake.model.schedule import ScheduledRound
+from gamelake.storage.store import Store
 from tests.unit.maintenance.people import store_in
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from gamelake.lake.appends import schema_of
-from gamelake.lake.datafile import encode_parquet
-from gamelake.lake.datasets import dataset
-from gamelake.lake.file_entries import live_files
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables, open_table
-from gamelake.maintenance import small_files
-from gamelake.maintenance.small_files import rows_of
+from gamelake.maintenance import compaction as small_files
+from gamelake.maintenance.compaction import rows_of
+from gamelake.storage.appends import schema_of
+from gamelake.storage.data_files import encode_parquet
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables, open_table
 from tests.unit.lake.random_tables import tables
 from tests.unit.maintenance.people import SILVER, store_in
 from tests.unit.maintenance.rows import append_rows

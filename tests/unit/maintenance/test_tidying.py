@@ -10,25 +10,25 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.fanout.stream import Stream
-from gamelake.lake.appends import BatchTransaction, entry_path
-from gamelake.lake.leases import Lease, Pace
-from gamelake.lake.log import TableLog
-from gamelake.lake.manifest import Manifests, OffsetRange
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.statements import TopicOffsets, stream_statement, table_statement
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
 from gamelake.maintenance.bins import Rule
-from gamelake.maintenance.books import Books, balance
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.folding import joined
-from gamelake.maintenance.player_rows import People
-from gamelake.maintenance.restoring import TableRestore
-from gamelake.maintenance.table_history import RestoreError, TableHistory
-from gamelake.maintenance.tidying import Plan, Tidied, Tidying
+from gamelake.maintenance.log_cleanup import Plan, Tidied, Tidying
+from gamelake.maintenance.manifest_compaction import joined
 from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.table_history import RestoreError, TableHistory
+from gamelake.storage.appends import BatchTransaction, entry_path
+from gamelake.storage.leases import Lease, Pace
+from gamelake.storage.manifest_checkpoints import TopicOffsets, stream_statement, table_statement
+from gamelake.storage.manifests import Manifests, OffsetRange
+from gamelake.storage.player_rows import People
+from gamelake.storage.reconciliation import Books, balance
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.stream import Stream
 from tests.unit.maintenance.people import BRONZE, SILVER, players_in
 from tests.unit.maintenance.stream_history import ALL_GAMES, STREAM, TABLES, StreamHistory
 

@@ -18,24 +18,24 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gamelake.failpoints import Failpoints
-from gamelake.lake.appends import BatchTransaction, entry_path, schema_of
-from gamelake.lake.datasets import dataset
-from gamelake.lake.file_entries import live_files
-from gamelake.lake.log import TableLog
-from gamelake.lake.replays import ReplayManifest
-from gamelake.lake.rewrites import upkeep_of
-from gamelake.lake.tables import CommitOutcome, DeltaTables, open_table
 from gamelake.maintenance.bins import Rule
-from gamelake.maintenance.clones import CloneError, Clones, Kind
-from gamelake.maintenance.cloning import Cloning
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.erased_rows import RowEraser
-from gamelake.maintenance.player_rows import People
-from gamelake.maintenance.restoring import TableRestore
-from gamelake.maintenance.table_history import RestoreError, TableHistory
 from gamelake.maintenance.vacuum import TableVacuum
-from gamelake.replay.runs import replaying
+from gamelake.model.failpoints import Failpoints
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.recovery.cloning import Cloning
+from gamelake.recovery.replay.runs import replaying
+from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.table_history import RestoreError, TableHistory
+from gamelake.storage.appends import BatchTransaction, entry_path, schema_of
+from gamelake.storage.clones import CloneError, Clones, Kind
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.player_rows import People
+from gamelake.storage.replay_manifests import ReplayManifest
+from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
 from tests.unit.maintenance.people import SILVER, an_entry, append, store_in
 from tests.unit.properties import examples
 

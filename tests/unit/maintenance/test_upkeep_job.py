@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.maintenance.round_records import RoundRecord, RoundRecords
+from gamelake.maintenance.run_records import RoundRecord, RoundRecords
 from tests.eventually import eventually
 from tests.silver_events import Event, Silver
 

@@ -13,15 +13,15 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from gamelake.kpis.generations import Generations
-from gamelake.kpis.source import SourceLog
-from gamelake.lake.manifest import BatchManifest, Manifests, TableFiles
-from gamelake.lake.replays import ReplayManifest, ReplayManifests
-from gamelake.lake.store import Store
-from gamelake.lake.tables import DeltaTables
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
+from gamelake.serving.kpis.generations import Generations
+from gamelake.serving.kpis.source import SourceLog
+from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
+from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables
 from tests.silver_events import BEGINNING, Event, Silver
 from tests.unit.maintenance.people import SILVER, an_entry, append, players_in, store_in
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
 from services.alert_receiver.server import Journal
 from services.alert_receiver.settings import ReceiverSettings

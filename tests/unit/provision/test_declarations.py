@@ -10,7 +10,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do
     ResourceType,
 )
 
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
 from services.provision.access_rules import AccessRule, declared_rules
 from services.provision.declarations import (
     Compatibility,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from services.provision.object_store import read_key
 from services.provision.provisioning import Changes, ServiceRefusedError, ServiceSilentError, wait_for
 from services.provision.settings import BucketsSettings, SubjectsSettings, TopicsSettings

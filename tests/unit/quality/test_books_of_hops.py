@@ -1,6 +1,6 @@
 """What stands in bronze alone is explained by what batches have told of, and else it is named."""
 
-from gamelake.quality.suites.books import Stretch, Taken, unexplained_of
+from gamelake.quality.suites.hops import Stretch, Taken, unexplained_of
 
 TAKEN = [
     Taken((Stretch(0, 0, 99), Stretch(1, 0, 49)), in_bronze_alone=1),

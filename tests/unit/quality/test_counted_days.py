@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from gamelake.lake.store import Location
-from gamelake.lake.tables import open_table
-from gamelake.naming import game_table
+from gamelake.model.naming import game_table
 from gamelake.quality.suites.counting import GAME, ROWS, SAMPLES, UNJUDGED, CountBroken, GameTable
+from gamelake.storage.store import Location
+from gamelake.storage.tables import open_table
 from tests.unit.quality.ruling import a_rule, checked
 
 DAY = date(2026, 1, 8)

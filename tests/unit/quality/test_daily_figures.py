@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.lake.manifest import BatchManifest, Judged, Manifests, OffsetRange, RuleCount
-from gamelake.lake.store import Location, Store
-from gamelake.naming import QUALITY
+from gamelake.model.naming import QUALITY
 from gamelake.quality.daily import QualityTable, keep_rules
 from gamelake.quality.rules import RuleSet
+from gamelake.storage.manifests import BatchManifest, Judged, Manifests, OffsetRange, RuleCount
+from gamelake.storage.store import Location, Store
 from tests.unit.quality.ruling import a_rule, loaded
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import ContractError
-from gamelake.fanout.known_columns import known_columns
-from gamelake.lake.store import Location, Store
+from gamelake.model.errors import ContractError
+from gamelake.model.games import load_games
 from gamelake.quality.checking import check_rules
 from gamelake.quality.rules import Severity, load_rules
+from gamelake.storage.store import Location, Store
+from gamelake.streaming.rules import known_columns
 from tests.unit.quality.ruling import a_rule, checked, loaded, written
 
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.contracts.games import load_games
-from gamelake.gold.refresh import Refreshed
-from gamelake.gold.rounds import GoldTables, attempt
-from gamelake.lake.store import Location, Store
-from gamelake.naming import SILVER_EVENTS, TABLE_CHECKS, game_table
-from gamelake.quality.tables.checks import GameChecks, stability
-from gamelake.quality.tables.findings import Finding, Status, keep
+from gamelake.model.games import load_games
+from gamelake.model.naming import SILVER_EVENTS, TABLE_CHECKS, game_table
+from gamelake.quality.check_findings import Finding, Status, keep
+from gamelake.quality.table_checks import GameChecks, stability
+from gamelake.serving.gold.refresh import Refreshed
+from gamelake.serving.gold.runner import GoldTables, attempt
+from gamelake.storage.store import Location, Store
 
 DAY = date(2026, 1, 8)
 GAMES_FILE = Path("contracts/games.yaml")

@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.rules import RuleSet
-from gamelake.quality.watched import WatchedRules
+from gamelake.quality.rules_in_force import WatchedRules
 from tests.unit.quality.ruling import COLUMNS, GAMES, a_rule, written
 
 
@@ -60,7 +60,7 @@ def test_a_rule_on_a_column_that_is_yet_to_come_is_taken_when_a_schema_has_it(
 
     schemas.columns = pa.schema([*COLUMNS, pa.field("stars", pa.int64())])
     assert _names(watched) == ["paid"]
-    monkeypatch.setattr("gamelake.quality.watched._TRY_AGAIN_SECONDS", 0)
+    monkeypatch.setattr("gamelake.quality.rules_in_force._TRY_AGAIN_SECONDS", 0)
     assert _names(watched) == ["later"]
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.silver.identity import Identities
-from gamelake.silver.known_events import Events, KnownEvents, repeated
+from gamelake.layers.identity import Identities
+from gamelake.layers.known_events import Events, KnownEvents, repeated
 from tests.unit.properties import examples
 
 WINDOW = 600

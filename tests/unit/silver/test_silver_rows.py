@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from gamelake.errors import IncompatibleSchemaError
-from gamelake.silver.events import COMMON_SCHEMA, common_columns, conform
+from gamelake.layers.silver import COMMON_SCHEMA, common_columns, conform
+from gamelake.model.errors import IncompatibleSchemaError
 
 _MOMENT = pa.timestamp("us", "UTC")
 

@@ -6,21 +6,21 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from gamelake.bronze.records import BRONZE_PARTITION, BRONZE_SCHEMA
-from gamelake.contracts.aggregates import Over
-from gamelake.contracts.games import GamesContract, load_games
-from gamelake.dead_letters.letters import dead_letter_schema
-from gamelake.gold.comments import aggregate_comments
-from gamelake.lake.columns import delta_field
-from gamelake.lake.comments import commented, uncommented
-from gamelake.lake.store import Location, Store
-from gamelake.lake.tables import delta_schema_json
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
-from gamelake.silver.comments import EventComments
-from gamelake.silver.events import COMMON_SCHEMA, EVENT_DATE, conform
-from gamelake.wire.compiler import ROOT_FILE, compile_sources, message_at
-from gamelake.wire.decoder import MessageDecoder
-from gamelake.wire.schemas import schema_path
+from gamelake.layers.bronze import BRONZE_PARTITION, BRONZE_SCHEMA
+from gamelake.layers.comments import EventComments
+from gamelake.layers.dead_letters import dead_letter_schema
+from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE, conform
+from gamelake.model.aggregates import Over
+from gamelake.model.games import GamesContract, load_games
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
+from gamelake.schemas.decoder import MessageDecoder
+from gamelake.schemas.schema_cache import schema_path
+from gamelake.serving.gold.runner import aggregate_comments
+from gamelake.storage.columns import delta_field
+from gamelake.storage.comments import commented, uncommented
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import delta_schema_json
 
 VERSIONS = sorted(Path("contracts/proto").glob("v*"))
 CONTRACT = load_games(Path("contracts/games.yaml"))

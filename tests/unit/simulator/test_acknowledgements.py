@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from services.sdk import Credentials, Form, Outcome, Parcel, Refusal, Rejection
 from tools.simulator.cli import HttpTarget, parse
 from tools.simulator.game_sdks import Acknowledgements, GameBooks, read_credentials

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time
 import numpy as np
 import pytest
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from tests.unit.simulator.builders import GAMES, Sent, a_run, events
 from tools.simulator.incidents import Incident, IncidentKind
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from gamelake.errors import ContractError
-from gamelake.wire.event_schemas import load_schemas
+from gamelake.model.errors import ContractError
+from gamelake.schemas.event_schemas import load_schemas
 from tools.simulator.cli import parse
 from tools.simulator.pacing import Pacer, ProgressLine, events_per_step
 from tools.simulator.spec import Shares

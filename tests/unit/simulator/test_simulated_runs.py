@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from gamelake.errors import SettingsError
-from gamelake.wire.framing import frame_header
+from gamelake.model.errors import SettingsError
+from gamelake.schemas.framing import frame_header
 from tests.unit.simulator.builders import (
     FIRST_SCHEMA_ID,
     NOW_US,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
 from tests.unit.simulator.builders import FIRST_SCHEMA_ID, GAMES, NOW_US, Event, a_spec, decode, encoders, good_events
 from tools.simulator.columns import Scene, Titles, record_batch
 from tools.simulator.event_arrays import EVENT_NAMES

@@ -8,8 +8,8 @@ import pytest
 from google.protobuf.message import DecodeError
 from ptars import HandlerPool
 
-from gamelake.errors import SettingsError
-from gamelake.wire.framing import HEADER_BYTES
+from gamelake.model.errors import SettingsError
+from gamelake.schemas.framing import HEADER_BYTES
 from tests.unit.simulator.builders import (
     FIRST_SCHEMA_ID,
     GAMES,

@@ -8,12 +8,12 @@ from threading import Event
 
 import pytest
 
-from gamelake.contracts.games import load_games
-from gamelake.errors import SettingsError
-from gamelake.lake.appends import BatchTransaction, append_entry, entry_path
-from gamelake.lake.datafile import DataFile
-from gamelake.lake.manifest import BatchManifest, Manifests, OffsetRange, TableFiles
-from gamelake.lake.store import Location, Store
+from gamelake.model.errors import SettingsError
+from gamelake.model.games import load_games
+from gamelake.storage.appends import BatchTransaction, append_entry, entry_path
+from gamelake.storage.data_files import DataFile
+from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
+from gamelake.storage.store import Location, Store
 from tools.smoke.cli import Form, parse
 from tools.smoke.commits import BatchFinder, CommitFinder, Span, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, betrayals

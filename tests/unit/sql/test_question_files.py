@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import QuestionError
-from gamelake.sql.questions import load_question, load_questions
-from gamelake.sql.views import load_views
+from gamelake.model.errors import QuestionError
+from gamelake.serving.sql.questions import load_question, load_questions
+from gamelake.serving.sql.views import load_views
 
 SQL = Path(__file__).parents[3] / "sql"
 HEAD = "-- How many?\n-- Grain: one row per day.\n-- Asked by: analyst.\n"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gamelake.lake.listing import table_names
-from gamelake.lake.store import Location, Store
-from gamelake.sql.duckdb_answers import answer
-from gamelake.sql.questions import as_of, load_questions
-from gamelake.sql.relations import Relations
-from gamelake.sql.views import load_views
+from gamelake.serving.sql.duckdb import answer
+from gamelake.serving.sql.questions import as_of, load_questions
+from gamelake.serving.sql.relations import Relations
+from gamelake.serving.sql.views import load_views
+from gamelake.storage.listing import table_names
+from gamelake.storage.store import Location, Store
 from tests.answers.answers import ANSWERS, plain
 from tests.answers.lakehouse import ROOT, contract, make_lakehouse
 from tests.answers.play import TODAY

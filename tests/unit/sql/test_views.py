@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.contracts.games import GameSpec
-from gamelake.errors import QuestionError
-from gamelake.sql.dialects import Engine, names_in, translated
-from gamelake.sql.relations import Relations
-from gamelake.sql.views import View, load_views
+from gamelake.model.errors import QuestionError
+from gamelake.model.games import GameSpec
+from gamelake.serving.sql.dialects import Engine, names_in, translated
+from gamelake.serving.sql.relations import Relations
+from gamelake.serving.sql.views import View, load_views
 
 SQL = Path(__file__).parents[3] / "sql"
 CHESS, POOL = GameSpec(name="chess", match=("Chess",)), GameSpec(name="pool", match=("Pirate's Pool", "Pool"))

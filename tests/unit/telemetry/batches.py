@@ -6,9 +6,9 @@ from functools import partial
 
 import msgspec
 
-from gamelake.lake.datafile import DataFile
-from gamelake.lake.manifest import BatchManifest, Judged, OffsetRange, RuleCount, TableFiles
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
+from gamelake.storage.data_files import DataFile
+from gamelake.storage.manifests import BatchManifest, Judged, OffsetRange, RuleCount, TableFiles
 
 
 def moment(seconds: float) -> str:

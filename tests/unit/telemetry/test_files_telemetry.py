@@ -4,8 +4,8 @@ import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gamelake.lake.manifest import FilesTaken
-from gamelake.telemetry.files import FilesTelemetry
+from gamelake.observability.metrics.files import FilesTelemetry
+from gamelake.storage.manifests import FilesTaken
 from tests.scraping import Scraped, declared_names
 from tests.unit.telemetry.batches import batch
 

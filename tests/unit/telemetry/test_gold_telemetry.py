@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gamelake.telemetry.gold import FAILED, HELD, GoldTelemetry, Look
-from gamelake.telemetry.heartbeat import Heartbeat
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.observability.metrics.gold import FAILED, HELD, GoldTelemetry, Look
 
 TABLE = "gold/archery_player_agg"
 

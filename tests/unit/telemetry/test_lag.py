@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from gamelake.telemetry.lag import Lag, Look, Oldest, Span
+from gamelake.observability.metrics.lag import Lag, Look, Oldest, Span
 
 NOON = 1_800_000_000.0
 

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from gamelake.telemetry.live_ops import Judged, LiveOpsTelemetry
+from gamelake.observability.metrics.live_ops import Judged, LiveOpsTelemetry
 
 GAME = {"query": "live_ops", "game": "archery_duel"}
 

@@ -3,9 +3,9 @@
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gamelake.lake.manifest import Judged
-from gamelake.telemetry.metrics import Instruments
-from gamelake.telemetry.quality import QualityFigures
+from gamelake.observability.metrics.instruments import Instruments
+from gamelake.observability.metrics.stream import QualityFigures
+from gamelake.storage.manifests import Judged
 from tests.scraping import Scraped
 from tests.unit.telemetry.batches import judged
 

@@ -8,12 +8,11 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.lake.manifest import BatchManifest
-from gamelake.telemetry.games import Games
-from gamelake.telemetry.heartbeat import Heartbeat
-from gamelake.telemetry.lag import Look, Span
-from gamelake.telemetry.stream import Observed, Progress, StreamTelemetry
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.observability.metrics.lag import Look, Span
+from gamelake.observability.metrics.stream import Games, Observed, Progress, StreamTelemetry
+from gamelake.storage.manifests import BatchManifest
 from tests.scraping import Scraped, declared_names
 from tests.unit.telemetry.batches import batch, judged
 

@@ -9,9 +9,9 @@ from threading import Event
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gamelake.telemetry.heartbeat import Heartbeat
-from gamelake.telemetry.repeating import Repeating
-from gamelake.telemetry.upkeep import RoundFigures, TableFigures, UpkeepMetric, UpkeepTelemetry
+from gamelake.observability.metrics.best_effort import Repeating
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.observability.metrics.maintenance import RoundFigures, TableFigures, UpkeepMetric, UpkeepTelemetry
 from tests.eventually import eventually
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)

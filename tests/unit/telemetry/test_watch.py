@@ -3,8 +3,8 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from gamelake.telemetry.lag import Lag, Oldest, Span
-from gamelake.telemetry.watch import Watch
+from gamelake.observability.metrics.lag import Lag, Oldest, Span
+from gamelake.observability.metrics.watch import Watch
 from tests.eventually import eventually
 
 

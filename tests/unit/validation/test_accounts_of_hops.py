@@ -3,10 +3,10 @@
 from datetime import date
 from pathlib import Path
 
-from gamelake.lake.manifest import BatchManifest, FilesTaken, Judged, Manifests, OffsetRange
-from gamelake.lake.store import Location, Store
-from gamelake.quality.suites.books import Stretch, Taken
-from gamelake.validation.accounts import batches_since
+from gamelake.observability.hop_accounts import batches_since
+from gamelake.quality.suites.hops import Stretch, Taken
+from gamelake.storage.manifests import BatchManifest, FilesTaken, Judged, Manifests, OffsetRange
+from gamelake.storage.store import Location, Store
 
 DAY = date(2026, 1, 8)
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import BackupError
-from gamelake.vault.backup import Restored, back_up, check_backup, restore
-from gamelake.vault.key_file import make_key_file, remove_key
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
+from gamelake.model.errors import BackupError
+from gamelake.privacy.vault.backup import Restored, back_up, check_backup, restore
+from gamelake.privacy.vault.key_file import make_key_file, remove_key
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from tests.vault_behaviour import a_player, sealed
 from tests.vault_keys import key_file
 

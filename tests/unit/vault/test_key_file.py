@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import SettingsError
-from gamelake.vault import key_file
-from gamelake.vault.key_file import add_key, make_key_file, read_key_file, remove_key
-from gamelake.vault.keyring import VaultKeyring
+from gamelake.model.errors import SettingsError
+from gamelake.privacy.vault import key_file
+from gamelake.privacy.vault.key_file import add_key, make_key_file, read_key_file, remove_key
+from gamelake.privacy.vault.keyring import VaultKeyring
 from tests import vault_keys
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gamelake.errors import SettingsError
-from gamelake.vault.secrecy import PlayerKey, TamperedError, VaultKeys
+from gamelake.model.errors import SettingsError
+from gamelake.privacy.vault.secrecy import PlayerKey, TamperedError, VaultKeys
 from tests.vault_behaviour import GAME, a_player
 from tests.vault_keys import key_file
 

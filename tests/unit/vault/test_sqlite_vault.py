@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.vault.sqlite_vault import SqliteVault
-from gamelake.vault.vault import Vault, VaultUnavailableError
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
+from gamelake.privacy.vault.vault import Vault, VaultUnavailableError
 from tests.vault_behaviour import OpenVault, VaultBehaviour, rows
 
 

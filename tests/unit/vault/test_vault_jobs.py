@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.errors import BackupError, SettingsError
-from gamelake.lake.store import Location, Store
-from gamelake.maintenance.erasure_records import ErasureRecords, ErasureRequest, Reach
-from gamelake.vault.secrecy import VaultKeys
-from gamelake.vault.sqlite_vault import SqliteVault
+from gamelake.model.errors import BackupError, SettingsError
+from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.sqlite_vault import SqliteVault
+from gamelake.storage.store import Location, Store
 from jobs import backup_vault, restore_vault, rotate_vault_keys, vault_keys
 from tests.vault_behaviour import GAME, a_player
 
@@ -41,7 +41,7 @@ def test_a_key_is_made_and_replaced_and_the_old_one_goes_once_nobody_needs_it(
     vault.add([player])
 
     with pytest.MonkeyPatch.context() as later:
-        later.setattr("gamelake.vault.key_file._new_id", lambda: "20300101T000000Z")
+        later.setattr("gamelake.privacy.vault.key_file._new_id", lambda: "20300101T000000Z")
         second = run(vault_keys.main, "add").strip()
     with pytest.raises(SettingsError, match="wraps the keys of 1 players"):
         run(vault_keys.main, "remove", first)

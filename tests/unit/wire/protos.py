@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.errors import RegistryUnavailableError, UnknownSchemaError
-from gamelake.lake.store import Location, Store
-from gamelake.wire.compiler import compile_sources, message_at
-from gamelake.wire.decoder import Decoder, MessageDecoder
-from gamelake.wire.registry import SchemaSource
-from gamelake.wire.schemas import SchemaCache, SchemaWait
+from gamelake.model.errors import RegistryUnavailableError, UnknownSchemaError
+from gamelake.schemas.compiler import compile_sources, message_at
+from gamelake.schemas.decoder import Decoder, MessageDecoder
+from gamelake.schemas.registry import SchemaSource
+from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
+from gamelake.storage.store import Location, Store
 
 # Its class is made while the tests run, so its fields are unknown to the type checker.
 AnyMessage: TypeAlias = Any

@@ -6,10 +6,10 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.wire.compiler import message_at
-from gamelake.wire.decoder import Decoder
-from gamelake.wire.registry import SchemaSource
-from gamelake.wire.schemas import MissingSchema, SchemaCache
+from gamelake.schemas.compiler import message_at
+from gamelake.schemas.decoder import Decoder
+from gamelake.schemas.registry import SchemaSource
+from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
 from tests.unit.properties import examples
 from tests.unit.wire.expected_columns import expected_columns, same
 from tests.unit.wire.protos import NO_WAIT, AnyMessage, FakeRegistry, a_store, frame, google_file

@@ -9,8 +9,8 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.wire.compiler import compile_sources, message_at
-from gamelake.wire.framing import MessageType, Unframed, unframe
+from gamelake.schemas.compiler import compile_sources, message_at
+from gamelake.schemas.framing import MessageType, Unframed, unframe
 from tests.unit.properties import examples
 from tests.unit.wire.protos import AnyMessage, frame, varint
 

@@ -10,8 +10,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from gamelake.wire.compiler import compile_sources, message_at
-from gamelake.wire.decoder import MessageDecoder
+from gamelake.schemas.compiler import compile_sources, message_at
+from gamelake.schemas.decoder import MessageDecoder
 from tests.unit.wire.protos import google_file, varint
 
 _TEXT = """

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.errors import RegistryUnavailableError, UnknownSchemaError
-from gamelake.wire.registry import SchemaSource
-from gamelake.wire.schemas import MissingSchema, SchemaCache, SchemaWait, schema_path
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.model.errors import RegistryUnavailableError, UnknownSchemaError
+from gamelake.schemas.registry import SchemaSource
+from gamelake.schemas.schema_cache import MissingSchema, SchemaCache, SchemaWait, schema_path
 from tests.unit.wire.protos import NO_WAIT, FakeRegistry, a_store, schema
 
 _TEXT = schema('syntax = "proto3"; message Event { int32 number = 1; }')

@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.errors import SchemaError
-from gamelake.lake.datafile import encode_parquet
-from gamelake.wire.compiler import compile_sources
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.model.errors import SchemaError
+from gamelake.schemas.compiler import compile_sources
+from gamelake.storage.data_files import encode_parquet
 from tests.unit.wire.protos import a_decoder, decoder_of, frame, message_class
 
 _PROTO2 = """

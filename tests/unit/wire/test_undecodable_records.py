@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.wire.decoder import Decoder, MessageDecoder
-from gamelake.wire.framing import MessageType
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.schemas.decoder import Decoder, MessageDecoder
+from gamelake.schemas.framing import MessageType
 from tests.unit.properties import examples
 from tests.unit.wire.protos import a_decoder, decoder_of, frame, message_class
 

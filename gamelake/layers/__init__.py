@@ -1,0 +1,1 @@
+"""The table layers: bronze, silver and dead letters; columns, routing, event identity."""

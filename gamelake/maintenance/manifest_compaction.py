@@ -1,0 +1,200 @@
+"""Folds the oldest entries of logs, and the oldest manifests, into statements: what they came to, checked once more.
+
+A manifest is folded if each of its files stands once in its table's statement, under its own transaction. What does not
+add up is never folded, so that the books go on telling of it.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from gamelake.model.naming import events_folder
+from gamelake.storage.manifest_checkpoints import (
+    LoggedFile,
+    StreamStatement,
+    TableStatement,
+    TopicOffsets,
+    digest_of,
+    stream_statement,
+    table_statement,
+)
+from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
+from gamelake.storage.reconciliation import batch_problems, without_folded
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog, entries_after
+
+
+@dataclass(frozen=True, slots=True)
+class TableFold:
+    """The log of one table up to a version, and the files that were live at an earlier one that was asked for."""
+
+    statement: TableStatement
+    live_at: dict[int, frozenset[str]]
+
+
+def fold_table(
+    store: Store, table: str, before: datetime, folded: Iterable[StreamStatement], look_at: Iterable[int]
+) -> TableFold | None:
+    """A table as of the last version that was committed before a moment; None if nothing is older, or it has none.
+
+    Files of batches that are `folded` are not kept apart any longer; of the versions `look_at` the live files are told.
+    """
+    former, wanted = table_statement(store, table), set(look_at)
+    log = TableLog.of(former) if former else TableLog()
+    version, at = (former.version, former.at) if former else (-1, 0)
+    live_at = {version: frozenset(log.live)} if version in wanted else {}
+    content = b""
+    for following, entry in entries_after(store, table, version):
+        if following != version + 1:
+            break
+        actions = [json.loads(line) for line in entry.splitlines()]
+        committed = _committed_at(actions, at)
+        if committed >= before.timestamp() * 1000:
+            break
+        version, at, content = following, committed, entry
+        log.take(version, actions)
+        if version in wanted:
+            live_at[version] = frozenset(log.live)
+    if former is None and version < 0:
+        return None
+    log.folded = version
+    digest = digest_of(content) if content else former.entry if former else ""
+    statement = TableStatement(
+        table=table,
+        version=version,
+        at=at,
+        entry=digest,
+        adds=tuple(log.adds.values()),
+        live=tuple(log.live[path] for path in log.adds),
+        appended=tuple(without_folded(log, folded)),
+        removed=log.removed,
+        erasures=tuple(log.erasures),
+    )
+    return TableFold(statement, live_at)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFold:
+    """The manifests of one stream that may be folded, by the statements of the tables."""
+
+    store: Store
+    stream: str
+    appended: dict[str, dict[str, list[LoggedFile]]]
+
+    @classmethod
+    def of(cls, store: Store, stream: str, tables: Iterable[TableStatement]) -> "StreamFold":
+        """Look at what the tables' statements have."""
+        appended: dict[str, dict[str, list[LoggedFile]]] = {}
+        for statement in tables:
+            files = appended.setdefault(statement.table, {})
+            for file in statement.appended:
+                files.setdefault(file.path, []).append(file)
+        return cls(store, stream, appended)
+
+    def fold(self, before: datetime, keep: int) -> StreamStatement | None:
+        """What the oldest batches came to; None if none may be folded now.
+
+        Args:
+            before: batches that were decided since then stay.
+            keep: so many of the newest stay, however old they are.
+        """
+        former = stream_statement(self.store, self.stream)
+        manifests = list(self._foldable(former, before, keep))
+        return _added(former, manifests) if manifests else None
+
+    def _foldable(self, former: StreamStatement | None, before: datetime, keep: int) -> Iterator[BatchManifest]:
+        manifests = Manifests(self.store, self.stream)
+        ids = manifests.batches()[:-keep]
+        # Of batches whose events are still remembered the window wants the manifests.
+        remembered = [_batch_of(path) for path in self.store.paths(events_folder(self.stream))]
+        for manifest in manifests.those([each for each in ids if former is None or each > former.through]):
+            if manifest.batch_id >= min(remembered, default=manifest.batch_id + 1):
+                return
+            if datetime.fromisoformat(manifest.written_at) >= before or not self._adds_up(manifest):
+                return
+            yield manifest
+
+    def _adds_up(self, manifest: BatchManifest) -> bool:
+        if any(entry.table not in self.appended for entry in manifest.tables) or any(batch_problems(manifest)):
+            # A stream that keeps a state writes no records into the layers: it has no tables, and nothing to balance.
+            return not manifest.tables
+        transaction = f"{manifest.app_id}/{manifest.batch_id}"
+        for entry in manifest.tables:
+            for file in entry.files:
+                found = self.appended[entry.table].get(file.path, [])
+                if [(each.transaction, each.rows) for each in found] != [(transaction, file.rows)]:
+                    return False
+        return True
+
+
+def _added(former: StreamStatement | None, manifests: Sequence[BatchManifest]) -> StreamStatement:
+    """A statement with more batches, which follow on those that it has."""
+    dead, again = Counter(former.dead_letters if former else {}), Counter(former.duplicates if former else {})
+    quarantined, dropped = Counter(former.quarantined if former else {}), Counter(former.dropped if former else {})
+    for manifest in manifests:
+        dead.update(manifest.dead_letters)
+        again.update(manifest.duplicates)
+        quarantined.update(manifest.judged.quarantined)
+        dropped.update(manifest.judged.dropped)
+    offsets = [*(former.offsets if former else ()), *(each for one in manifests for each in _taken(one))]
+    return StreamStatement(
+        stream=manifests[-1].stream,
+        through=manifests[-1].batch_id,
+        batches=(former.batches if former else 0) + len(manifests),
+        records=(former.records if former else 0) + sum(each.records for each in manifests),
+        silver_rows=(former.silver_rows if former else 0) + sum(each.silver_rows for each in manifests),
+        dead_letters=dict(dead),
+        duplicates=dict(again),
+        quarantined=dict(quarantined),
+        dropped=dict(dropped),
+        offsets=joined(offsets),
+        applications={**(former.applications if former else {}), **{each.app_id: each.batch_id for each in manifests}},
+    )
+
+
+def _taken(manifest: BatchManifest) -> Iterator[TopicOffsets]:
+    return (TopicOffsets(topic=manifest.topic, topic_id=manifest.topic_id, taken=each) for each in manifest.offsets)
+
+
+def joined(offsets: Iterable[TopicOffsets]) -> tuple[TopicOffsets, ...]:
+    """Offsets with those that follow on each other as one; what overlaps, or leaves a gap, stays apart."""
+    result: list[TopicOffsets] = []
+    for each in sorted(offsets, key=lambda one: (one.topic, one.topic_id, one.taken.partition, one.taken.first)):
+        last = result[-1] if result else None
+        if last is not None and _follows(last, each):
+            before = last.taken
+            longer = OffsetRange(
+                partition=before.partition,
+                first=before.first,
+                last=each.taken.last,
+                records=before.records + each.taken.records,
+            )
+            result[-1] = msgspec.structs.replace(last, taken=longer)
+        else:
+            result.append(each)
+    return tuple(result)
+
+
+def _follows(before: TopicOffsets, after: TopicOffsets) -> bool:
+    same = (before.topic, before.topic_id, before.taken.partition) == (
+        after.topic,
+        after.topic_id,
+        after.taken.partition,
+    )
+    return same and after.taken.first == before.taken.last + 1
+
+
+def _committed_at(actions: list[dict[str, object]], default: int) -> int:
+    for action in actions:
+        info = action.get("commitInfo")
+        if isinstance(info, dict):
+            return int(info.get("timestamp", default))
+    return default
+
+
+def _batch_of(path: str) -> int:
+    return int(path.rsplit("/", 1)[-1].partition("-")[0])

@@ -1,0 +1,57 @@
+"""Variables as they are read: by name, with bounds, and with errors that say which one is wrong and how."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from gamelake.model.errors import SettingsError
+from gamelake.model.failpoints import Kill
+
+
+class Environment:
+    """Variables by name, with errors that say which one is wrong and how."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+
+    def required(self, name: str) -> str:
+        """A variable that has no sensible default."""
+        value = self._variables.get(name, "")
+        if not value:
+            raise SettingsError(f"{name} is not set; docs/settings.md says what it is for")
+        return value
+
+    def optional(self, name: str, default: str) -> str:
+        """A variable that may be left out."""
+        return self._variables.get(name) or default
+
+    def path(self, name: str) -> Path | None:
+        """A file or folder that may be left out."""
+        value = self.optional(name, "")
+        return Path(value) if value else None
+
+    def number(self, name: str, default: float, least: float, most: float) -> float:
+        """A number within bounds."""
+        text = self.optional(name, str(default))
+        try:
+            value = float(text)
+        except ValueError as error:
+            raise SettingsError(f"{name} is '{text}', which is no number") from error
+        if not least <= value <= most:
+            raise SettingsError(f"{name} is {text}; it must be from {least:g} to {most:g}")
+        return value
+
+    def whole(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number within bounds."""
+        value = self.number(name, default, least, most)
+        if value != int(value):
+            raise SettingsError(f"{name} is {value}; it must be a whole number")
+        return int(value)
+
+
+def kill(env: Environment) -> Kill | None:
+    """The step at which a test wants the process to die."""
+    text = env.optional("GAMELAKE_FAILPOINT", "")
+    try:
+        return Kill.parse(text) if text else None
+    except ValueError as error:
+        raise SettingsError(f"GAMELAKE_FAILPOINT is '{text}': {error}") from error

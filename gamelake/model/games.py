@@ -1,0 +1,203 @@
+"""The metadata of the demux: which games there are and which table each one's events land in."""
+
+import re
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from gamelake.model.aggregates import AggregateSpec
+from gamelake.model.errors import ContractError
+from gamelake.model.located_yaml import load_located
+from gamelake.model.naming import game_table
+
+
+class TableDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a table holds, and what its columns mean; a column inside another one by its dotted path."""
+
+    description: str = ""
+    columns: dict[str, str] = {}
+
+
+ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+
+
+class UpkeepPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What compaction and vacuum do.
+
+    Attributes:
+        hot_files: so many small files a partition may have while its day lasts.
+        cluster_by: columns by which rows lie in a packed file; those that questions filter by.
+        retention_days: versions of a table are kept for so long.
+        restore_window_days: a table must be restorable to any moment so long ago.
+        longest_query_hours: no reader holds a version for longer.
+        backup_every_hours: `make backup` is run so often, by whoever runs the platform.
+        backups_kept: so many of its backups are kept, the newest.
+    """
+
+    hot_files: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 24
+    cluster_by: tuple[ColumnName, ...] = ("event_name", "event_time")
+    retention_days: Annotated[float, msgspec.Meta(gt=0, le=3_650)] = 14
+    restore_window_days: Annotated[float, msgspec.Meta(gt=0, le=3_650)] = 7
+    longest_query_hours: Annotated[float, msgspec.Meta(gt=0, le=8_760)] = 6
+    backup_every_hours: Annotated[float, msgspec.Meta(gt=0, le=8_760)] = 24
+    backups_kept: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 8
+
+    @property
+    def retention(self) -> timedelta:
+        """How long versions are kept."""
+        return timedelta(days=self.retention_days)
+
+    @property
+    def least_retention(self) -> timedelta:
+        """What a retention must not be shorter than, whatever streams are behind."""
+        return max(timedelta(days=self.restore_window_days), timedelta(hours=self.longest_query_hours))
+
+    @property
+    def backup_interval(self) -> timedelta:
+        """From one backup to the next."""
+        return timedelta(hours=self.backup_every_hours)
+
+    @property
+    def backups_reach(self) -> timedelta:
+        """How far back there always is a backup, once so many were made."""
+        return (self.backups_kept - 1) * self.backup_interval
+
+
+_BYTES_PER_UNIT = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SMALLEST_FILE, _LARGEST_FILE = 2**20, 2**30
+
+SnakeName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+SizeText = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,5} ?(KiB|MiB|GiB)$")]
+
+
+class UnlistedGames(StrEnum):
+    """What a game gets that no entry matches."""
+
+    OWN_TABLE = "own_table"
+    DEAD_LETTERS = "dead_letters"
+
+
+class PartitionColumn(StrEnum):
+    """Columns that a silver table may be partitioned by: few values, present in every event."""
+
+    EVENT_DATE = "event_date"
+    EVENT_NAME = "event_name"
+    PLATFORM = "platform"
+
+
+class GameSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One game: the values of `game_name` that are its, and how its table is laid out."""
+
+    name: SnakeName
+    match: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    partition_by: Annotated[tuple[PartitionColumn, ...], msgspec.Meta(min_length=1)] = (PartitionColumn.EVENT_DATE,)
+    target_file_size: SizeText = "128 MiB"
+
+    @property
+    def game_name(self) -> str:
+        """The name that the game's own events carry first of all."""
+        return self.match[0]
+
+    @property
+    def table(self) -> str:
+        """The game's silver table, relative to the lakehouse."""
+        return game_table(self.name)
+
+    @property
+    def target_file_bytes(self) -> int:
+        """Size that compaction aims at, in bytes."""
+        return parse_size(self.target_file_size)
+
+
+class EventTimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How far an event's time may be from the time that Kafka took it in."""
+
+    max_age_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] = 400
+    max_ahead_hours: Annotated[int, msgspec.Meta(ge=1, le=8_760)] = 48
+
+    @property
+    def max_age(self) -> timedelta:
+        """Older events are implausible."""
+        return timedelta(days=self.max_age_days)
+
+    @property
+    def max_ahead(self) -> timedelta:
+        """Events further in the future are implausible."""
+        return timedelta(hours=self.max_ahead_hours)
+
+
+class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole of `contracts/games.yaml`."""
+
+    games: Annotated[tuple[GameSpec, ...], msgspec.Meta(min_length=1)]
+    unlisted_games: UnlistedGames = UnlistedGames.DEAD_LETTERS
+    max_unlisted_tables: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 50
+    event_time: EventTimeLimits = EventTimeLimits()
+    aggregates: tuple[AggregateSpec, ...] = ()
+    tables: dict[str, TableDescription] = {}
+    upkeep: UpkeepPolicy = UpkeepPolicy()
+
+
+def parse_size(text: str) -> int:
+    """Read "128 MiB" as bytes."""
+    number, unit = re.fullmatch(r"(\d+) ?(\w+)", text).groups()  # type: ignore[union-attr] # the contract's pattern matched
+    return int(number) * _BYTES_PER_UNIT[unit]
+
+
+def load_games(path: Path) -> GamesContract:
+    """Read and check the games contract.
+
+    Raises:
+        ContractError: a key is unknown, a value is impossible or two games claim the same thing; names file and line.
+    """
+    document = load_located(path)
+    try:
+        contract = msgspec.convert(document.value, GamesContract)
+    except msgspec.ValidationError as error:
+        raise ContractError(document.describe(error)) from error
+    for place, problem in _impossible(contract):
+        raise ContractError(f"{path}:{document.line_of(place)}: {problem}")
+    return contract
+
+
+def _impossible(contract: GamesContract) -> list[tuple[str, str]]:
+    """What types alone can't say: (place, problem) for each."""
+    problems: list[tuple[str, str]] = []
+    names: set[str] = set()
+    matches: dict[str, str] = {}
+    if contract.upkeep.retention < contract.upkeep.least_retention:
+        problems.append(("$.upkeep.retention_days", "is shorter than what a restore or a query may ask for; keep more"))
+    for index, game in enumerate(contract.games):
+        place = f"$.games[{index}]"
+        if game.name in names:
+            problems.append((f"{place}.name", f"the game '{game.name}' is listed twice; remove one entry"))
+        names.add(game.name)
+        for value in game.match:
+            if value in matches:
+                problems.append(
+                    (
+                        f"{place}.match",
+                        f"'{value}' is claimed by both '{matches[value]}' and '{game.name}'; keep it in one",
+                    )
+                )
+            matches[value] = game.name
+        problems.extend((f"{place}.{key}", problem) for key, problem in _layout_problems(game))
+    return problems
+
+
+def _layout_problems(game: GameSpec) -> list[tuple[str, str]]:
+    problems: list[tuple[str, str]] = []
+    if any(not value.strip() for value in game.match):
+        problems.append(("match", f"'{game.name}' matches an empty game_name; name the game"))
+    if game.partition_by[0] is not PartitionColumn.EVENT_DATE:
+        problems.append(("partition_by", f"'{game.name}' must be partitioned by event_date first"))
+    if len(set(game.partition_by)) != len(game.partition_by):
+        problems.append(("partition_by", f"'{game.name}' names a partition column twice"))
+    if not _SMALLEST_FILE <= game.target_file_bytes <= _LARGEST_FILE:
+        problems.append(
+            ("target_file_size", f"'{game.name}' wants files of {game.target_file_size}; choose 1 MiB to 1 GiB")
+        )
+    return problems

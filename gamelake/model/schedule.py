@@ -1,0 +1,126 @@
+"""Which round of upkeep runs when, as `contracts/schedule.yaml` says it."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from gamelake.model.errors import ContractError
+from gamelake.model.located_yaml import load_located
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The epoch was a Thursday.
+_DAYS_OF_THE_EPOCH = ("thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday")
+_FORMS = "say 'daily at 01:15', 'weekly on sunday at 02:30', 'every 6 hours' or 'every 30 minutes'; times are UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """Moments at equal distances: one of them, and the distance."""
+
+    one: datetime
+    period: timedelta
+
+    def after(self, moment: datetime) -> datetime:
+        """The first of the moments that is later than this one."""
+        return self.one + ((moment - self.one) // self.period + 1) * self.period
+
+
+def parse_cadence(text: str) -> Cadence:
+    """Read what a person wrote.
+
+    Raises:
+        ValueError: it is none of the forms; says which there are.
+    """
+    words = " ".join(text.lower().split())
+    if found := re.fullmatch(r"daily at ([01]\d|2[0-3]):([0-5]\d)", words):
+        return Cadence(_EPOCH + _time(found[1], found[2]), timedelta(days=1))
+    if found := re.fullmatch(rf"weekly on ({'|'.join(_DAYS_OF_THE_EPOCH)}) at ([01]\d|2[0-3]):([0-5]\d)", words):
+        day = timedelta(days=_DAYS_OF_THE_EPOCH.index(found[1]))
+        return Cadence(_EPOCH + day + _time(found[2], found[3]), timedelta(weeks=1))
+    if found := re.fullmatch(r"every ([1-9]\d{0,3}) (minutes|hours)", words):
+        return Cadence(_EPOCH, timedelta(**{found[2]: int(found[1])}))
+    raise ValueError(f"'{text}' says no time; {_FORMS}")
+
+
+def _time(hour: str, minute: str) -> timedelta:
+    return timedelta(hours=int(hour), minutes=int(minute))
+
+
+RoundName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+JobName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+
+
+class ScheduledRound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One program and when it runs."""
+
+    name: RoundName
+    when: str
+    job: JobName
+    arguments: tuple[str, ...] = ()
+    jitter_minutes: Annotated[int, msgspec.Meta(ge=0, le=1_440)] = 0
+    at_most_hours: Annotated[float, msgspec.Meta(gt=0, le=168)] = 6
+
+    @property
+    def cadence(self) -> Cadence:
+        """When it runs, but for the jitter."""
+        return parse_cadence(self.when)
+
+    @property
+    def jitter(self) -> timedelta:
+        """How much later than that it begins at most."""
+        return timedelta(minutes=self.jitter_minutes)
+
+    @property
+    def at_most(self) -> timedelta:
+        """How long it may take."""
+        return timedelta(hours=self.at_most_hours)
+
+    @property
+    def command(self) -> str:
+        """What a person would type instead."""
+        return " ".join(("python -m", f"jobs.{self.job}", *self.arguments))
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole of `contracts/schedule.yaml`."""
+
+    rounds: Annotated[tuple[ScheduledRound, ...], msgspec.Meta(min_length=1)]
+
+
+def load_schedule(path: Path) -> Schedule:
+    """Read and check the schedule.
+
+    Raises:
+        ContractError: a key is unknown, a time is none, or two rounds have one name; names file and line.
+    """
+    document = load_located(path)
+    try:
+        schedule = msgspec.convert(document.value, Schedule)
+    except msgspec.ValidationError as error:
+        raise ContractError(document.describe(error)) from error
+    for place, problem in _impossible(schedule):
+        raise ContractError(f"{path}:{document.line_of(place)}: {problem}")
+    return schedule
+
+
+def _impossible(schedule: Schedule) -> list[tuple[str, str]]:
+    """What types alone can't say: (place, problem) for each."""
+    problems: list[tuple[str, str]] = []
+    names: set[str] = set()
+    for index, each in enumerate(schedule.rounds):
+        place = f"$.rounds[{index}]"
+        if each.name in names:
+            problems.append((f"{place}.name", f"the round '{each.name}' is listed twice; give one another name"))
+        names.add(each.name)
+        try:
+            period = each.cadence.period
+        except ValueError as error:
+            problems.append((f"{place}.when", str(error)))
+            continue
+        if each.jitter >= period:
+            problems.append((f"{place}.jitter_minutes", f"'{each.name}' would skip a turn; keep it below {period}"))
+    return problems

@@ -1,0 +1,1 @@
+"""Metrics, lineage, health checks: what observes the others."""

@@ -1,0 +1,246 @@
+"""Is each table readable, is its log without holes, and are the files there that its newest version names?
+
+No data is read: the log is replayed, and the table's folder listed.
+Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Checkpoints".
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+import msgspec
+from deltalake.exceptions import DeltaError
+
+from gamelake.model.errors import GamelakeError
+from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.listing import LOG_FOLDER
+from gamelake.storage.store import Store, StoredObject
+from gamelake.storage.tables import open_table
+
+
+class Verdict(StrEnum):
+    """Whether a need is met; also the first word of its line."""
+
+    PASS = "PASS"  # noqa: S105 # no password
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One need, what was found of it, and the remedy (empty where none is wanted)."""
+
+    verdict: Verdict
+    need: str
+    found: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """The line that a person reads."""
+        return f"{self.verdict} {self.need}: {self.found}{'; ' if self.remedy else ''}{self.remedy}"
+
+
+def passed(need: str, found: str) -> Finding:
+    """A need that is met."""
+    return Finding(verdict=Verdict.PASS, need=need, found=found)
+
+
+def warned(need: str, found: str, remedy: str) -> Finding:
+    """A need that is met narrowly, or of which nothing can be said."""
+    return Finding(verdict=Verdict.WARN, need=need, found=found, remedy=remedy)
+
+
+def failed(need: str, found: str, remedy: str) -> Finding:
+    """A need that is not met."""
+    return Finding(verdict=Verdict.FAIL, need=need, found=found, remedy=remedy)
+
+
+def any_failed(findings: Iterable[Finding]) -> bool:
+    """Whether one of them is more than a warning."""
+    return any(finding.verdict is Verdict.FAIL for finding in findings)
+
+
+_LEASES = "leases"
+_FOLDERS = ("_gamelake/leases", "_gamelake/kpis/driver", "_gamelake/upkeep/lease")
+# Five times what a holder may be kept from giving a sign.
+_SILENT = timedelta(minutes=1)
+
+
+def examine_leases(store: Store, now: datetime) -> list[Finding]:
+    """One line for all that is well, one for each holder that was killed or hangs."""
+    held = silent = 0
+    findings = []
+    for folder, newest in _newest_claims(store).items():
+        kinds = {each.path.rsplit(".", 1)[-1] for each in newest}
+        if "end" in kinds:
+            continue
+        held += 1
+        age = now - max(each.written_at for each in newest)
+        if age > _SILENT:
+            silent += 1
+            remedy = "nothing need be done: whoever needs it next takes it over"
+            told = f"{folder.removeprefix('_gamelake/')} is held, and its holder has given no sign for {age}"
+            findings.append(warned(_LEASES, told.partition(".")[0], remedy))
+    return [passed(_LEASES, f"{held - silent} are held, and their holders are alive"), *findings]
+
+
+def _newest_claims(store: Store) -> dict[str, list[StoredObject]]:
+    """What there is of the newest claim of each lease."""
+    claims: defaultdict[str, defaultdict[str, list[StoredObject]]] = defaultdict(lambda: defaultdict(list))
+    for found in (each for folder in _FOLDERS for each in store.objects(folder)):
+        folder, name = found.path.rsplit("/", 1)
+        claims[folder][name.partition(".")[0]].append(found)
+    return {folder: numbers[max(numbers)] for folder, numbers in sorted(claims.items())}
+
+
+_STREAMS = "streams"
+# Longer than a batch takes, its pause, and a restart.
+_STANDS_STILL = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamState:
+    """What is known of a stream; what Kafka did not tell is None.
+
+    Attributes:
+        trouble: what is wrong with its checkpoint, and the remedy; empty if nothing.
+        waiting: records that Kafka holds beyond its last batch.
+        lost: records that Kafka no longer holds, and that it has yet to read.
+        same_topic: whether the topic is the one that it counts in.
+    """
+
+    name: str
+    batches: int
+    last_batch_at: datetime | None
+    trouble: str = ""
+    waiting: int | None = None
+    lost: int = 0
+    same_topic: bool = True
+
+
+def waiting_and_lost(positions: Mapping[int, int], held: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
+    """Records beyond a stream's positions, and those before that are gone, by what Kafka holds (first, end)."""
+    waiting = sum(max(end - max(positions.get(each, first), first), 0) for each, (first, end) in held.items())
+    lost = sum(max(first - positions[each], 0) for each, (first, _) in held.items() if each in positions)
+    return waiting, lost
+
+
+def examine_stream(state: StreamState, now: datetime) -> Iterator[Finding]:
+    """One stream."""
+    rebuild = "python -m jobs.rebuild_checkpoint"
+    if state.trouble:
+        yield failed(_STREAMS, f"{state.name}: {state.trouble}", "")
+    if not state.same_topic:
+        yield failed(_STREAMS, f"{state.name}: its topic was deleted and made again", f"{rebuild} --new-topic")
+    if state.lost:
+        yield failed(
+            _STREAMS, f"{state.name}: Kafka no longer holds {state.lost:,} records that it has yet to read",
+            f"{rebuild} --skip-lost gives them up, on record",
+        )  # fmt: skip
+    if state.last_batch_at is None:
+        yield warned(_STREAMS, f"{state.name}: no batch yet", "send it something: make smoke, make demo-stack")
+        return
+    age = now - state.last_batch_at
+    told = f"{state.name}: batch {state.batches - 1:,}, {_told(age)} ago"
+    if state.waiting is None:
+        yield passed(_STREAMS, told)
+    elif state.waiting and age > _STANDS_STILL:
+        remedy = "read its log: make logs S=ingest-events"
+        yield failed(_STREAMS, f"{told}, and {state.waiting:,} records wait", remedy)
+    else:
+        yield passed(_STREAMS, f"{told}; {state.waiting:,} records wait")
+
+
+def _told(age: timedelta) -> str:
+    seconds = age.total_seconds()
+    return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 3_600:.1f} h"  # noqa: PLR2004 # what reads well
+
+
+_AT_ONCE = 8
+_ENTRY = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
+_TABLES = "tables"
+_NAMED = 3
+_CORRUPTED = "docs/operations.md, heading 'Drills', says how a damaged log is mended"
+_DELETED = (
+    "look who deletes beside jobs/vacuum.py; docs/operations.md, heading 'Drills', says how a table is made again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableLooks:
+    """What a look at one table found: how many live files it has, or what is wrong with it."""
+
+    table: str
+    files: int = 0
+    trouble: str = ""
+    remedy: str = ""
+
+
+def examine_tables(store: Store, tables: Sequence[str]) -> list[Finding]:
+    """All tables; one line for those that are well, one for each other."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        looks = list(pool.map(lambda table: look_at(store, table), tables))
+    bad = [look for look in looks if look.trouble]
+    files = sum(look.files for look in looks)
+    well = passed(_TABLES, f"{len(looks) - len(bad)} are readable and whole, {files:,} files")
+    return [well, *(failed(_TABLES, f"{look.table}: {look.trouble}", look.remedy) for look in bad)]
+
+
+def look_at(store: Store, table: str) -> TableLooks:
+    """One table: its log, then the files that the newest version names."""
+    objects = store.paths(table)
+    names = [path.rsplit("/", 1)[-1] for path in objects if path.startswith(f"{table}/{LOG_FOLDER}/")]
+    entries, checkpoint = _numbers(_ENTRY, names), max(_numbers(_CHECKPOINT, names), default=-1)
+    read = [version for version in entries if version > checkpoint]
+    trouble = _hole(checkpoint, read) or _damage(store, table, read)
+    if trouble:
+        return TableLooks(table, trouble=trouble, remedy=_CORRUPTED)
+    try:
+        live = live_files(open_table(store.location, table))
+    except (DeltaError, GamelakeError, ValueError) as error:
+        return TableLooks(table, trouble=f"it can't be opened ({str(error).splitlines()[0]})", remedy=_CORRUPTED)
+    there = set(objects)
+    # A clone names files of other tables, by their whole addresses.
+    own = [file.place for file in live if ":" not in file.place.split("/", 1)[0]]
+    gone = sorted(place for place in own if f"{table}/{place}" not in there)
+    if gone and _is_replaced(store, table, gone):
+        gone = []
+    told = f"{len(gone)} of its files are gone, such as {', '.join(gone[:_NAMED])}" if gone else ""
+    return TableLooks(table, len(live), told, _DELETED)
+
+
+def _is_replaced(store: Store, table: str, gone: Sequence[str]) -> bool:
+    """Whether a file was there all the time: listed before it came, or deleted after it was no longer needed."""
+    there = set(store.paths(table))
+    live = {file.place for file in live_files(open_table(store.location, table))}
+    return all(f"{table}/{place}" in there or place not in live for place in gone)
+
+
+def _numbers(pattern: re.Pattern[str], names: Sequence[str]) -> list[int]:
+    return sorted(int(match[1]) for name in names if (match := pattern.fullmatch(name)))
+
+
+def _hole(checkpoint: int, entries: Sequence[int]) -> str:
+    """What the log lacks since the newest checkpoint, or since the beginning."""
+    missing = [before + 1 for before, after in pairwise([checkpoint, *entries]) if after != before + 1]
+    return f"its log lacks version {missing[0]}" if missing else ""
+
+
+def _damage(store: Store, table: str, entries: Sequence[int]) -> str:
+    """The first of some entries that is not what an entry is."""
+    for version in entries:
+        content = store.get(entry_path(table, version)) or b""
+        try:
+            actions = [json.loads(line) for line in content.splitlines()]
+        except ValueError:
+            return f"the entry of version {version} is damaged"
+        if not actions:
+            return f"the entry of version {version} is empty"
+    return ""

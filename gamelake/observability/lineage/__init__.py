@@ -1,0 +1,1 @@
+"""OpenLineage events of jobs and queries, and the graph that they give."""

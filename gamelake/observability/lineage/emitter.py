@@ -1,0 +1,211 @@
+"""What a job calls to tell of its lineage: nothing that goes wrong here, or takes long, reaches the job."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Condition, Thread
+from typing import Protocol, Self
+
+from openlineage.client.client import OpenLineageClient
+from openlineage.client.event_v2 import RunState
+
+from gamelake.model.errors import GamelakeError
+from gamelake.model.options import LineageOptions
+from gamelake.observability.lineage.datasets import Datasets
+from gamelake.observability.lineage.delta_transport import EventTable, open_client
+from gamelake.observability.lineage.events import EventMaker, Runs
+from gamelake.observability.lineage.flow import Flow, SchemaVersions, Table, nothing_known
+from gamelake.storage.store import Location, Store
+
+
+@dataclass(frozen=True, slots=True)
+class EventSender:
+    """Sends events through OpenLineage's client; those of one call are one commit of the table."""
+
+    client: OpenLineageClient
+    table: EventTable
+    maker: EventMaker
+
+    @classmethod
+    def of(cls, options: LineageOptions, program: str, location: Location, schemas: SchemaVersions) -> Self:
+        """A sender for the runs of a program that has just started."""
+        runs = Runs.of(program)
+        table = EventTable(Store(location), runs.id(program))
+        return cls(open_client(table, options.file), table, EventMaker(runs, Datasets(location, schemas)))
+
+    def started(self, flows: Sequence[Flow]) -> None:
+        """Send the first event of each job."""
+        self._send(flows, RunState.START)
+
+    def running(self, flows: Sequence[Flow]) -> None:
+        """Send how each job stands now."""
+        self._send(flows, RunState.RUNNING)
+
+    def ended(self, flows: Sequence[Flow], error: str) -> None:
+        """Send the last event of each job; `error` is empty if all went well."""
+        self._send(flows, RunState.FAIL if error else RunState.COMPLETE, error)
+
+    def lacks(self, flow: Flow) -> frozenset[str]:
+        """The tables of a flow that are not there yet."""
+        places = (*flow.inputs, *flow.outputs)
+        tables = [place.what.path for place in places if isinstance(place.what, Table)]
+        return frozenset(path for path in tables if not self.maker.datasets.has(path))
+
+    def _send(self, flows: Sequence[Flow], state: RunState, error: str = "") -> None:
+        maker = replace(self.maker, datasets=self.maker.datasets.now())
+        for flow in flows:
+            self.client.emit(maker.event(flow, state, error))
+        self.table.flush()
+
+
+log = logging.getLogger(__name__)
+
+# A table that a query will make is looked for so often until it is there.
+_LOOK_AGAIN_SECONDS = 10.0
+_TRY_AGAIN_SECONDS = 60.0
+# A job's end waits so long for its last events, whatever the object store does.
+_PATIENCE_SECONDS = 30.0
+
+
+class Tells(Protocol):
+    """Is told what a job reads and writes."""
+
+    def tell(self, *flows: Flow) -> None:
+        """Take in the flows; one of a job that was told of before takes its place. Quick, and never raises."""
+
+
+class Untold:
+    """Nobody wants to know."""
+
+    def tell(self, *flows: Flow) -> None:
+        """Do nothing."""
+
+
+class Sender(Protocol):
+    """What turns flows into events; each of its methods may take long, and may raise."""
+
+    def started(self, flows: Sequence[Flow]) -> None:
+        """Send the first event of each job."""
+
+    def running(self, flows: Sequence[Flow]) -> None:
+        """Send how each job stands now."""
+
+    def ended(self, flows: Sequence[Flow], error: str) -> None:
+        """Send the last event of each job; `error` is empty if all went well."""
+
+    def lacks(self, flow: Flow) -> frozenset[str]:
+        """The tables of a flow that are not there yet."""
+
+
+class Telling:
+    """Keeps what was told, and has a thread of its own send it: at once when it is new, and every so often."""
+
+    def __init__(self, open_sender: Callable[[], Sender], every_seconds: float) -> None:
+        self._open_sender = open_sender
+        self._every = every_seconds
+        self._changed = Condition()
+        self._flows: dict[str, Flow] = {}
+        self._new: set[str] = set()
+        self._started: set[str] = set()
+        self._lacking: dict[str, frozenset[str]] = {}
+        self._due = time.monotonic() + every_seconds
+        self._error: str | None = None
+        self._fails = False
+        self._thread = Thread(target=self._run, name="lineage", daemon=True)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def tell(self, *flows: Flow) -> None:
+        """See `Tells`."""
+        with self._changed:
+            news = {flow.job: flow for flow in flows if self._flows.get(flow.job) != flow}
+            self._flows |= news
+            self._new |= news.keys()
+            self._changed.notify()
+
+    def end(self, error: str) -> None:
+        """Send the last events, and wait for that, but not for ever."""
+        with self._changed:
+            self._error = error
+            self._changed.notify()
+        self._thread.join(_PATIENCE_SECONDS)
+        if self._thread.is_alive():
+            log.warning("the last lineage events were not sent within %d seconds", _PATIENCE_SECONDS)
+
+    def _run(self) -> None:
+        sender: Sender | None = None
+        while self._error is None or self._new:
+            new, flows, is_due = self._wait()
+            try:
+                sender = sender or self._open_sender()
+                self._send(sender, set(flows) if is_due else new, flows)
+                self._fails = False
+            except Exception:
+                self._failed()
+        if sender is not None:
+            self._send_last(sender)
+
+    def _failed(self) -> None:
+        """Try again before long; an outage is worth one stack in the log, not one a minute."""
+        log.warning("lineage could not be told; the job goes on, and it is tried again", exc_info=not self._fails)
+        self._fails = True
+        self._due = min(self._due, time.monotonic() + _TRY_AGAIN_SECONDS)
+
+    def _wait(self) -> tuple[set[str], dict[str, Flow], bool]:
+        """Wait for news or for the time; gives the new jobs, all flows, and whether it is time for all of them."""
+        with self._changed:
+            pause = max(0.0, self._due - time.monotonic())
+            if any(self._lacking.values()):
+                pause = min(pause, _LOOK_AGAIN_SECONDS)
+            self._changed.wait_for(lambda: self._new or self._error is not None, timeout=pause)
+            new, self._new = self._new, set()
+            is_due = time.monotonic() >= self._due
+            if is_due:
+                self._due = time.monotonic() + self._every
+            return new, dict(self._flows), is_due
+
+    def _send(self, sender: Sender, jobs: set[str], flows: dict[str, Flow]) -> None:
+        jobs = jobs | {job for job, lacking in self._lacking.items() if lacking and lacking != sender.lacks(flows[job])}
+        self._lacking |= {job: sender.lacks(flows[job]) for job in jobs}
+        first = jobs - self._started
+        self._started |= first
+        if first:
+            sender.started([flows[job] for job in sorted(first)])
+        if others := jobs - first:
+            sender.running([flows[job] for job in sorted(others)])
+
+    def _send_last(self, sender: Sender) -> None:
+        try:
+            sender.ended([self._flows[job] for job in sorted(self._started)], self._error or "")
+        except Exception:
+            log.exception("the last lineage events are lost; the job ends as it would")
+
+
+@contextmanager
+def telling(
+    options: LineageOptions, program: str, location: Location, schemas: SchemaVersions = nothing_known
+) -> Iterator[Tells]:
+    """Tell of the lineage of a program of `jobs/` until the end of the block, and of how that ended."""
+    if not options.are_wanted:
+        yield Untold()
+        return
+
+    def open_sender() -> Sender:
+        # OpenLineage's client takes half a second to load, which no job's start should wait for.
+        from gamelake.observability.lineage.emitter import EventSender  # noqa: PLC0415
+
+        return EventSender.of(options, program, location, schemas)
+
+    told = Telling(open_sender, options.every.total_seconds())
+    told.start()
+    try:
+        yield told
+    except BaseException as error:
+        # Texts of errors that are not ours may have anything in them.
+        told.end(f"{type(error).__name__}: {error}" if isinstance(error, GamelakeError) else type(error).__name__)
+        raise
+    told.end("")

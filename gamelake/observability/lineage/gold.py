@@ -1,0 +1,87 @@
+"""What the gold tables tell of their lineage: each is a job of its own, and its SQL says which columns make which."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+
+from gamelake.observability.lineage.emitter import Tells
+from gamelake.observability.lineage.flow import ColumnOrigin, DerivedColumn, Flow, Influence, Kind, Place, Table, tables
+from gamelake.observability.metrics.best_effort import harmless
+from gamelake.serving.gold.definition import Definition
+from gamelake.serving.gold.refresh import GoldRefresh, Outcome, Refreshed
+
+_DIALECT = "duckdb"
+_NOTHING_NEW = frozenset({Outcome.NO_SOURCE, Outcome.HELD})
+
+
+@dataclass(slots=True)
+class GoldLineage:
+    """Is told of rounds, as `gamelake.serving.gold.runner` says; each flow is made once."""
+
+    tells: Tells
+    kind: Kind
+    _flows: dict[tuple[str, str], Flow] = field(default_factory=dict)
+    _there: dict[str, Flow] = field(default_factory=dict)
+
+    @harmless
+    def looked_at(self, refresh: GoldRefresh, result: object) -> None:
+        """A table that is up to date has its lineage told at the end of the round."""
+        if isinstance(result, Refreshed) and result.outcome not in _NOTHING_NEW:
+            key = (refresh.table, refresh.definition.fingerprint)
+            if key not in self._flows:
+                self._flows[key] = flow_of(refresh, self.kind)
+            self._there[refresh.table] = self._flows[key]
+
+    def round_done(self, seconds: float) -> None:
+        """Tell of all tables that are there."""
+        self.tells.tell(*self._there.values())
+
+    def is_well(self) -> None:
+        """Do nothing."""
+
+
+def flow_of(refresh: GoldRefresh, kind: Kind) -> Flow:
+    """The lineage of one gold table."""
+    definition, source = refresh.definition, refresh.source
+    spec = definition.spec
+    return Flow(
+        job=refresh.table.replace("/", "."),
+        description=f"Keeps {refresh.table} equal to the aggregate '{spec.name}' of {source}, every {spec.every}.",
+        kind=kind,
+        sql=sqlglot.parse_one(definition.over(source.replace("/", ".")), dialect=_DIALECT).sql(_DIALECT, pretty=True),
+        inputs=tables(source),
+        outputs=(
+            Place(
+                what=Table(refresh.table),
+                columns=tuple(derived_columns(definition, source)),
+                row_origins=tuple(ColumnOrigin(source, key, Influence.GROUP_BY) for key in definition.keys),
+            ),
+        ),
+    )
+
+
+def derived_columns(definition: Definition, source: str) -> Iterator[DerivedColumn]:
+    """Each column of an aggregate, with the columns of its source that bear on it."""
+    for key in definition.keys:
+        yield DerivedColumn(key, key, (ColumnOrigin(source, key, Influence.IDENTITY),))
+    for name, sql in definition.columns.items():
+        tree = sqlglot.parse_one(sql, dialect=_DIALECT)
+        conditions = [
+            condition for filtered in tree.find_all(exp.Filter) for condition in _columns(filtered.expression)
+        ]
+        inside = [column for filtered in tree.find_all(exp.Filter) for column in _columns(filtered.this)]
+        values = inside if tree.find(exp.Filter) else _columns(tree)
+        yield DerivedColumn(
+            name,
+            sql,
+            (
+                *(ColumnOrigin(source, column, Influence.AGGREGATION) for column in dict.fromkeys(values)),
+                *(ColumnOrigin(source, column, Influence.FILTER) for column in dict.fromkeys(conditions)),
+            ),
+        )
+
+
+def _columns(tree: exp.Expr) -> Sequence[str]:
+    return [column.name for column in tree.find_all(exp.Column)]

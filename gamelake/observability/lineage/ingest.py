@@ -1,0 +1,117 @@
+"""What the fan-out's queries tell of their lineage: a topic, and files, in; every table that a batch reaches out."""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gamelake.model.errors import GamelakeError
+from gamelake.model.naming import BRONZE_EVENTS
+from gamelake.observability.lineage.emitter import Tells
+from gamelake.observability.lineage.flow import Files, Flow, Kind, Place, SchemaVersion, Table, Topic
+from gamelake.observability.metrics.best_effort import harmless
+from gamelake.storage.manifests import BatchManifest, TableFiles
+
+
+@dataclass(frozen=True, slots=True)
+class WayIn:
+    """A job that fans events out, and what it reads."""
+
+    name: str
+    description: str
+    reads: tuple[Topic | Files, ...]
+
+
+def from_kafka(topic: Topic) -> WayIn:
+    """The job that reads the topic of events."""
+    description = "Reads the event topic and fans it out into bronze, one silver table per game, and the dead letters."
+    return WayIn("ingest_events", description, (topic,))
+
+
+def from_files(notifications: Topic, landing: Files) -> WayIn:
+    """The job that reads the files that notifications name."""
+    description = "Reads the files that notifications name, into the tables that Kafka's events are in."
+    return WayIn("ingest_files", description, (notifications, landing))
+
+
+@dataclass(slots=True)
+class IngestLineage:
+    """Is told of a query's batches, as `BatchObserver` says, and of the last ones of the run before."""
+
+    tells: Tells
+    job: WayIn
+    query: str
+    kind: Kind
+    _written: dict[str, Place] = field(default_factory=dict)
+
+    def begin(self, recent: Iterable[BatchManifest]) -> None:
+        """Tell of what the stream's last batches wrote."""
+        for manifest in recent:
+            self._take(manifest)
+        self.tells.tell(self._flow())
+
+    @harmless
+    def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
+        """Tell of what is new in the batch: a table, columns, a schema."""
+        if self._take(manifest):
+            self.tells.tell(self._flow())
+
+    def commit_failed(self) -> None:
+        """Do nothing: the batch is tried again."""
+
+    def _take(self, manifest: BatchManifest) -> bool:
+        news = [place for entry in manifest.tables if (place := self._place(entry)) != self._written.get(entry.table)]
+        self._written |= {place.what.path: place for place in news if isinstance(place.what, Table)}
+        return bool(news)
+
+    def _place(self, entry: TableFiles) -> Place:
+        known = self._written.get(entry.table)
+        ids = frozenset(entry.schema_ids) | (known.schema_ids if known else frozenset())
+        return Place(what=Table(entry.table), schema_ids=ids, layout=entry.schema)
+
+    def _flow(self) -> Flow:
+        read = frozenset[int]().union(*(place.schema_ids for place in self._written.values()))
+        bronze = Place(what=Table(BRONZE_EVENTS), schema_ids=read, layout="")
+        outputs = {**self._written, **({BRONZE_EVENTS: bronze} if BRONZE_EVENTS in self._written else {})}
+        return Flow(
+            job=self.job.name,
+            description=self.job.description,
+            kind=self.kind,
+            query=self.query,
+            inputs=tuple(Place(what=each, schema_ids=read) for each in self.job.reads),
+            outputs=tuple(outputs[path] for path in sorted(outputs)),
+        )
+
+
+log = logging.getLogger(__name__)
+
+
+class Versions(Protocol):
+    """What a registry is to the lineage."""
+
+    def versions(self, schema_id: int) -> list[tuple[str, int]]:
+        """The subjects that have a schema, each with its version there."""
+
+
+@dataclass(slots=True)
+class RegisteredVersions:
+    """The versions of one topic's schemas; an id may have several names, of which that of the topic is preferred."""
+
+    registry: Versions
+    topic: str
+    _known: dict[int, SchemaVersion] = field(default_factory=dict)
+
+    def __call__(self, ids: Collection[int]) -> Mapping[int, SchemaVersion]:
+        """The versions by id; a registry that is silent is not waited for, and asked again another time."""
+        try:
+            for each in sorted(set(ids) - self._known.keys()):
+                self._ask(each)
+        except GamelakeError as error:
+            log.info("lineage tells no versions of schemas for now: %s", error)
+        return {each: self._known[each] for each in ids if each in self._known}
+
+    def _ask(self, schema_id: int) -> None:
+        found = [SchemaVersion(*each) for each in self.registry.versions(schema_id)]
+        found.sort(key=lambda each: (each.subject != f"{self.topic}-value", each.subject, each.version))
+        if found:
+            self._known[schema_id] = found[0]

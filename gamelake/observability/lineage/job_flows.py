@@ -1,0 +1,65 @@
+"""What the query of live operations tells of its lineage: one topic in, two topics and three tables out."""
+
+import sqlglot
+from sqlglot import exp
+
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.observability.lineage.flow import Flow, Kind, Place, Topic, tables
+from gamelake.privacy.erasure_records import ErasureDone
+from gamelake.serving.kpis.definitions import ALL, KpiTable
+from gamelake.serving.live_ops.player_table import PLAYER_STATE
+from gamelake.serving.live_ops.settings import LiveOpsSettings
+from gamelake.serving.live_ops.watch_tables import MINUTES, SIGNALS
+
+
+def flow_of(done: ErasureDone) -> Flow | None:
+    """The lineage of an erasure; None if it took no rows out of any table."""
+    changed = [each.table for each in done.tables if each.rows]
+    if not changed:
+        return None
+    return Flow(
+        job="forget_player",
+        description="Takes the rows of people who are to be forgotten out of all tables.",
+        kind=Kind.BATCH,
+        inputs=tables(*changed),
+        outputs=tables(*changed),
+    )
+
+
+# What the stream counts of silver's events, by the names that the tables' SQL has for it.
+_OF_SILVER = frozenset({"hours", "visits", "arrivals"})
+_PATHS = {table.name: table.path for table in ALL}
+
+
+def flows(query: str, kind: Kind) -> list[Flow]:
+    """The lineage of all KPI tables; `query` is the name under which they know its commits."""
+    return [_flow(table, query, kind) for table in ALL]
+
+
+def _flow(table: KpiTable, query: str, kind: Kind) -> Flow:
+    tree = sqlglot.parse_one(table.sql, dialect="duckdb")
+    read = {each.name for each in tree.find_all(exp.Table)}
+    sources = sorted(path for name, path in _PATHS.items() if name in read and name != table.name)
+    return Flow(
+        job=f"kpis.{table.name}",
+        description=f"Keeps {table.path} up to date; a row is {', '.join(table.grain)}.",
+        kind=kind,
+        query=query,
+        sql=tree.sql("duckdb", pretty=True),
+        inputs=tables(*([SILVER_EVENTS] if read & _OF_SILVER else []), *sources),
+        outputs=tables(table.path),
+    )
+
+
+def flow(settings: LiveOpsSettings, query: str, kind: Kind) -> Flow:
+    """The lineage of the whole query; `query` is its id."""
+    servers, reading = settings.reading.kafka.bootstrap_servers, settings.reading
+    published = (Place(what=Topic(servers, name)) for name in (settings.player_topic, settings.signal_topic))
+    return Flow(
+        job="live_ops",
+        description="Keeps each player's state and the signals about games, for those who act on them.",
+        kind=kind,
+        query=query,
+        inputs=(Place(what=Topic(servers, reading.topic)),),
+        outputs=(*published, *tables(PLAYER_STATE, MINUTES, SIGNALS)),
+    )

@@ -1,0 +1,35 @@
+"""Tells the telemetry what was judged."""
+
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from gamelake.observability.metrics.live_ops import Judged, LiveOpsTelemetry
+from gamelake.serving.live_ops.detector import Detector
+from gamelake.serving.live_ops.signals import SignalKind
+from gamelake.serving.live_ops.watching import Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Tells of each batch; what lasts is the detector's to say, also after a start."""
+
+    telemetry: LiveOpsTelemetry
+    detector: Detector
+
+    def judged(self, judgement: Judgement, states: int) -> None:
+        """A batch was judged, and so many states changed."""
+        closed = judgement.closed
+        judged = Judged(
+            states=states,
+            late=judgement.late,
+            until=(pc.max(closed["minute"]).as_py() + 1) * 60.0 if len(closed) else None,
+            signals=self._signals(),
+            # They change with the minutes only, and cost more than the rest.
+            ratios=list(self.detector.ratios()) if len(closed) else [],
+        )
+        self.telemetry.judged(judged)
+
+    def _signals(self) -> dict[tuple[str, str], int]:
+        shown = {(game, kind.value): 0 for game in self.detector.games for kind in SignalKind}
+        return shown | {(signal.game, signal.kind.value): 1 for signal in self.detector.lasting}

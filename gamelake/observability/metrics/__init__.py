@@ -1,0 +1,1 @@
+"""Metrics of the running processes, and the HTTP endpoint that Prometheus reads."""

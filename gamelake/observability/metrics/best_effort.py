@@ -1,0 +1,69 @@
+"""Keeps the telemetry's own failures from whoever it observes."""
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from functools import wraps
+from threading import Event, Thread
+from types import TracebackType
+from typing import ParamSpec, Self
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+_failed: set[str] = set()
+
+
+def harmless(function: Callable[P, None]) -> Callable[P, None]:
+    """Log what the function raises, the first time, and go on: a metric is worth less than the stream."""
+
+    @wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            function(*args, **kwargs)
+        except Exception:
+            if function.__qualname__ not in _failed:
+                _failed.add(function.__qualname__)
+                log.exception(
+                    "telemetry failed in %s; the stream goes on, further failures are silent", function.__name__
+                )
+
+    return guarded
+
+
+_LAST_SECONDS = 5.0
+
+
+class Repeating:
+    """Looks, waits, and looks again until the end of the block; a look that fails is told once, until one goes well."""
+
+    def __init__(self, name: str, look: Callable[[], None], interval: timedelta) -> None:
+        self._name = name
+        self._look = look
+        self._interval = interval
+        self._ended = Event()
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to look."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Look no more; does not wait for a look that hangs, since the thread is a daemon."""
+        self._ended.set()
+        self._thread.join(_LAST_SECONDS)
+
+    def _run(self) -> None:
+        is_told = False
+        while not self._ended.is_set():
+            try:
+                self._look()
+                is_told = False
+            except Exception as error:
+                if not is_told:
+                    log.warning("%s failed: %s; it is tried again", self._name, error, exc_info=True)
+                is_told = True
+            self._ended.wait(self._interval.total_seconds())

@@ -1,0 +1,87 @@
+"""The telemetry of the job that keeps the gold tables up: what its rounds tell goes in, metrics come out."""
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from prometheus_client import CollectorRegistry
+
+from gamelake.observability.metrics.best_effort import harmless
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.observability.metrics.instruments import Definition, Kind
+
+FAILED, HELD = "failed", "held"
+
+
+class GoldMetric(Enum):
+    """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
+
+    REFRESHES = Definition(
+        "gamelake_gold_refreshes_total", Kind.COUNTER, ("outcome",), "Looks at a gold table, by what became of them"
+    )
+    ROWS = Definition(
+        "gamelake_gold_rows_written_total", Kind.COUNTER, ("table",), "Rows that were written to a gold table"
+    )
+    ROUND_SECONDS = Definition("gamelake_gold_run_seconds", Kind.HISTOGRAM, (), "How long a round took")
+    LAST_ROUND = Definition(
+        "gamelake_gold_last_run_timestamp_seconds", Kind.GAUGE, (), "When the job last did, or needed not do, a round"
+    )
+    REFRESHED = Definition(
+        "gamelake_gold_table_refreshed_timestamp_seconds",
+        Kind.GAUGE,
+        ("table",),
+        "When a gold table was last found, or made, equal to silver",
+    )
+    INTERVAL = Definition(
+        "gamelake_gold_table_interval_seconds", Kind.GAUGE, ("table",), "How often a gold table is brought up to date"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What became of one table in a round; `outcome` is FAILED or HELD where it stayed as it was."""
+
+    table: str
+    outcome: str
+    rows: int
+    every: timedelta
+
+
+class GoldTelemetry:
+    """Is told of rounds; none of its methods raises."""
+
+    def __init__(self, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._refreshes = GoldMetric.REFRESHES.value.counter(registry)
+        self._rows = GoldMetric.ROWS.value.counter(registry)
+        self._seconds = GoldMetric.ROUND_SECONDS.value.histogram(registry)
+        self._last_round = GoldMetric.LAST_ROUND.value.gauge(registry)
+        self._refreshed = GoldMetric.REFRESHED.value.gauge(registry)
+        self._interval = GoldMetric.INTERVAL.value.gauge(registry)
+        # A series that is there from the start has a rate at its first failure.
+        self._refreshes.labels(FAILED)
+
+    @harmless
+    def looked_at(self, look: Look) -> None:
+        """A round has come to a table."""
+        self._refreshes.labels(look.outcome).inc()
+        self._interval.labels(look.table).set(look.every.total_seconds())
+        if look.outcome in (FAILED, HELD):
+            # From the start, so that a table that never succeeds is behind too.
+            self._refreshed.labels(look.table)
+            return
+        self._rows.labels(look.table).inc(look.rows)
+        self._refreshed.labels(look.table).set(time.time())
+
+    @harmless
+    def round_done(self, seconds: float) -> None:
+        """All tables that were due have been looked at."""
+        self._seconds.observe(seconds)
+        self.is_well()
+
+    @harmless
+    def is_well(self) -> None:
+        """The job moves, whether anything was due or not."""
+        self._last_round.set(time.time())
+        self._heartbeat.beat()

@@ -1,0 +1,163 @@
+"""The telemetry of the KPI query: what it tells of its batches goes in, its freshness and the newest KPIs come out."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from prometheus_client import CollectorRegistry
+
+from gamelake.observability.metrics.best_effort import harmless
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.observability.metrics.instruments import Definition, Kind
+from gamelake.observability.metrics.stream import Progress
+
+
+class KpiMetric(Enum):
+    """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
+
+    UP = Definition("gamelake_kpis_up", Kind.GAUGE, ("query",), "1 while Spark runs the KPI query")
+    LAST_PROGRESS = Definition(
+        "gamelake_kpis_last_progress_timestamp_seconds",
+        Kind.GAUGE,
+        ("query",),
+        "When the KPI query last started, finished a batch, or told that it waits for events",
+    )
+    SECONDS_BEHIND = Definition(
+        "gamelake_kpis_seconds_behind",
+        Kind.GAUGE,
+        ("query",),
+        "Age of the oldest commit of silver/events that is not in the KPI tables, 0 when there is none",
+    )
+    BATCH_SECONDS = Definition(
+        "gamelake_kpis_batch_seconds", Kind.HISTOGRAM, ("query", "phase"), "How long a part of a batch took"
+    )
+    NEWEST_HOUR = Definition(
+        "gamelake_kpi_newest_hour_timestamp_seconds", Kind.GAUGE, (), "Beginning of the newest hour in the KPI tables"
+    )
+    HOUR_EVENTS = Definition("gamelake_kpi_hour_events", Kind.GAUGE, ("title",), "Events of the newest hour")
+    HOUR_BOOKINGS = Definition(
+        "gamelake_kpi_hour_bookings", Kind.GAUGE, ("title",), "Bookings of the newest hour, in US dollars"
+    )
+    LATE_EVENTS = Definition(
+        "gamelake_kpi_late_events_total", Kind.COUNTER, ("title",), "Events that came after their hour was closed"
+    )
+    DAY_EVENTS = Definition("gamelake_kpi_day_events", Kind.GAUGE, ("title",), "Events of the newest day")
+    DAY_BOOKINGS = Definition(
+        "gamelake_kpi_day_bookings", Kind.GAUGE, ("title",), "Bookings of the newest day, in US dollars"
+    )
+    ACTIVE_PLAYERS = Definition(
+        "gamelake_kpi_active_players",
+        Kind.GAUGE,
+        ("title", "window"),
+        "Players of the last day, week and 30 days",
+    )
+    PLAYERS_ERROR = Definition(
+        "gamelake_kpi_players_error_ratio",
+        Kind.GAUGE,
+        ("title",),
+        "Standard error of counts of players, 0 if exact",
+    )
+    STICKINESS = Definition(
+        "gamelake_kpi_stickiness_ratio", Kind.GAUGE, ("title",), "Players of the newest day among those of 30 days"
+    )
+    PAYERS = Definition("gamelake_kpi_payers", Kind.GAUGE, ("title",), "Paying players of the newest day")
+    CONVERSION = Definition(
+        "gamelake_kpi_conversion_ratio", Kind.GAUGE, ("title",), "Paying players among those of the newest day"
+    )
+    ARPDAU = Definition(
+        "gamelake_kpi_arpdau", Kind.GAUGE, ("title",), "Bookings of the newest day by its players, in US dollars"
+    )
+    SESSIONS = Definition("gamelake_kpi_sessions", Kind.GAUGE, ("title",), "Sessions of the newest day")
+    SESSION_SECONDS = Definition(
+        "gamelake_kpi_session_seconds", Kind.GAUGE, ("title", "quantile"), "Lengths of the newest day's sessions"
+    )
+    NEW_PLAYERS = Definition(
+        "gamelake_kpi_new_players", Kind.GAUGE, ("title",), "Players whose first day is the newest one"
+    )
+    RETENTION = Definition(
+        "gamelake_kpi_retention_ratio",
+        Kind.GAUGE,
+        ("title", "after"),
+        "New players who came back 1, 7 and 30 days later, of the newest cohort whose day that is",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The value of a gauge, by the labels that are its own."""
+
+    metric: KpiMetric
+    labels: tuple[str, ...]
+    value: float | None
+
+
+class KpiTelemetry:
+    """Is told of the KPI query's batches and of its life; none of its methods raises."""
+
+    def __init__(self, query: str, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
+        self._query = query
+        self._heartbeat = heartbeat
+        self._waiting_since: Callable[[], float | None] = lambda: None
+        self._gauges = {each: each.value.gauge(registry) for each in KpiMetric if each.value.kind is Kind.GAUGE}
+        self._seconds = KpiMetric.BATCH_SECONDS.value.histogram(registry)
+        self._late = KpiMetric.LATE_EVENTS.value.counter(registry)
+        for metric in (KpiMetric.UP, KpiMetric.LAST_PROGRESS):
+            self._gauges[metric].labels(query).set(0)
+        self._gauges[KpiMetric.SECONDS_BEHIND].labels(query).set_function(self._seconds_behind)
+
+    def watch(self, waiting_since: Callable[[], float | None]) -> None:
+        """Ask from now on since when something waits, at each scrape."""
+        self._waiting_since = waiting_since
+
+    @harmless
+    def folded(self, late: Mapping[str, int], seconds: float) -> None:
+        """The tables have a batch; `late` are the events that came too late with it, by game."""
+        self._seconds.labels(self._query, "merge").observe(seconds)
+        for game, count in late.items():
+            self._late.labels(game).inc(count)
+
+    @harmless
+    def show(self, figures: Sequence[Figure]) -> None:
+        """These are the newest."""
+        for figure in figures:
+            gauge = self._gauges[figure.metric]
+            shown = gauge.labels(*figure.labels) if figure.labels else gauge
+            shown.set(math.nan if figure.value is None else figure.value)
+
+    @harmless
+    def started(self) -> None:
+        """Spark runs the query."""
+        self._gauges[KpiMetric.UP].labels(self._query).set(1)
+        self._is_well()
+
+    @harmless
+    def progressed(self, progress: Progress) -> None:
+        """A trigger is done."""
+        self._is_well()
+        if progress.had_batch:
+            self._observe(progress.milliseconds)
+
+    @harmless
+    def idled(self) -> None:
+        """The query waits for events."""
+        self._is_well()
+
+    @harmless
+    def terminated(self) -> None:
+        """Spark runs the query no more."""
+        self._gauges[KpiMetric.UP].labels(self._query).set(0)
+
+    def _observe(self, milliseconds: Mapping[str, int]) -> None:
+        for name, phase in (("addBatch", "add_batch"), ("triggerExecution", "trigger_execution")):
+            if name in milliseconds:
+                self._seconds.labels(self._query, phase).observe(milliseconds[name] / 1000)
+
+    def _is_well(self) -> None:
+        self._gauges[KpiMetric.LAST_PROGRESS].labels(self._query).set(time.time())
+        self._heartbeat.beat()
+
+    def _seconds_behind(self) -> float:
+        since = self._waiting_since()
+        return 0.0 if since is None else max(time.time() - since, 0.0)

@@ -1,0 +1,76 @@
+"""The telemetry of live operations: what was judged of the games goes in, signals that last come out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from prometheus_client import CollectorRegistry
+
+from gamelake.observability.metrics.best_effort import harmless
+from gamelake.observability.metrics.instruments import Definition, Kind
+
+
+class LiveOpsMetric(Enum):
+    """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
+
+    SIGNAL_LASTS = Definition(
+        "gamelake_live_ops_signal_active", Kind.GAUGE, ("query", "game", "kind"), "1 while a signal about a game lasts"
+    )
+    OBSERVED = Definition(
+        "gamelake_live_ops_observed_ratio",
+        Kind.GAUGE,
+        ("query", "game", "measure"),
+        "What a game had in the last five minutes that were judged, as a part of what is expected",
+    )
+    JUDGED = Definition(
+        "gamelake_live_ops_evaluated_timestamp_seconds",
+        Kind.GAUGE,
+        ("query",),
+        "End of the newest minute that was judged, by the events' clocks",
+    )
+    STATES = Definition(
+        "gamelake_live_ops_states_total", Kind.COUNTER, ("query",), "States of players that were published"
+    )
+    LATE_EVENTS = Definition(
+        "gamelake_live_ops_late_events_total",
+        Kind.COUNTER,
+        ("query",),
+        "Events that came after their minute was judged",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a batch has changed; `signals` has 1 for each game and kind that has a signal, 0 for the others."""
+
+    states: int
+    late: int
+    until: float | None
+    signals: Mapping[tuple[str, str], int]
+    ratios: Sequence[tuple[str, str, float]]
+
+
+class LiveOpsTelemetry:
+    """Is told of each batch; its method does not raise."""
+
+    def __init__(self, query: str, registry: CollectorRegistry) -> None:
+        self._query = query
+        self._gauges = {each: each.value.gauge(registry) for each in LiveOpsMetric if each.value.kind is Kind.GAUGE}
+        self._counters = {
+            each: each.value.counter(registry) for each in LiveOpsMetric if each.value.kind is Kind.COUNTER
+        }
+        # A series that is there from the start has a rate at its first event.
+        for counter in self._counters.values():
+            counter.labels(query)
+
+    @harmless
+    def judged(self, judged: Judged) -> None:
+        """A batch was judged."""
+        self._counters[LiveOpsMetric.STATES].labels(self._query).inc(judged.states)
+        self._counters[LiveOpsMetric.LATE_EVENTS].labels(self._query).inc(judged.late)
+        if judged.until is not None:
+            self._gauges[LiveOpsMetric.JUDGED].labels(self._query).set(judged.until)
+        for (game, kind), lasts in judged.signals.items():
+            self._gauges[LiveOpsMetric.SIGNAL_LASTS].labels(self._query, game, kind).set(lasts)
+        for game, measure, ratio in judged.ratios:
+            self._gauges[LiveOpsMetric.OBSERVED].labels(self._query, game, measure).set(ratio)

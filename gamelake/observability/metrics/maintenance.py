@@ -1,0 +1,208 @@
+"""The telemetry of the job that runs the rounds of upkeep: what is known of runs, tables and retentions, as metrics."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from prometheus_client import CollectorRegistry
+
+from gamelake.observability.metrics.best_effort import harmless
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.observability.metrics.instruments import Definition, Kind
+
+_OUTCOMES = ("ok", "failed")
+
+
+class UpkeepMetric(Enum):
+    """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
+
+    LAST_SUCCESS = Definition(
+        "gamelake_maintenance_task_last_success_timestamp_seconds",
+        Kind.GAUGE,
+        ("task",),
+        "Last successful run of a task, or when the schedule first listed it",
+    )
+    NEXT = Definition(
+        "gamelake_maintenance_task_next_run_timestamp_seconds",
+        Kind.GAUGE,
+        ("task",),
+        "Next run of a task",
+    )
+    INTERVAL = Definition(
+        "gamelake_maintenance_task_interval_seconds",
+        Kind.GAUGE,
+        ("task",),
+        "Time between two scheduled runs of a task",
+    )
+    SECONDS = Definition(
+        "gamelake_maintenance_task_last_run_seconds",
+        Kind.GAUGE,
+        ("task",),
+        "Duration of the last run of a task",
+    )
+    FAILURES = Definition(
+        "gamelake_maintenance_task_consecutive_failures",
+        Kind.GAUGE,
+        ("task",),
+        "Failed runs of a task since its last success",
+    )
+    RUNS = Definition(
+        "gamelake_maintenance_runs_total",
+        Kind.COUNTER,
+        ("task", "outcome"),
+        "Runs that have ended",
+    )
+    PACKED_FILES = Definition(
+        "gamelake_maintenance_compacted_files_total",
+        Kind.COUNTER,
+        ("task",),
+        "Files that were replaced by fewer, larger ones",
+    )
+    PACKED_BYTES = Definition(
+        "gamelake_maintenance_compacted_bytes_total",
+        Kind.COUNTER,
+        ("task",),
+        "Size of the files that compaction replaced",
+    )
+    FREED_FILES = Definition(
+        "gamelake_maintenance_deleted_files_total",
+        Kind.COUNTER,
+        ("task",),
+        "Files that were deleted",
+    )
+    FREED_BYTES = Definition(
+        "gamelake_maintenance_deleted_bytes_total",
+        Kind.COUNTER,
+        ("task",),
+        "Size of the files that were deleted",
+    )
+    WAITING_FILES = Definition(
+        "gamelake_maintenance_table_pending_files",
+        Kind.GAUGE,
+        ("table",),
+        "Small files that the next daily run compacts",
+    )
+    WAITING_BYTES = Definition(
+        "gamelake_maintenance_table_pending_bytes",
+        Kind.GAUGE,
+        ("table",),
+        "Size of the small files that the next daily run compacts",
+    )
+    LEFT_FILES = Definition(
+        "gamelake_maintenance_table_skipped_files",
+        Kind.GAUGE,
+        ("table",),
+        "Small files that only a run with Spark can compact",
+    )
+    RETENTION = Definition(
+        "gamelake_maintenance_retention_seconds",
+        Kind.GAUGE,
+        ("span",),
+        "How long data is kept, or promised",
+    )
+    FITS = Definition(
+        "gamelake_maintenance_retention_sufficient",
+        Kind.GAUGE,
+        ("longer", "shorter"),
+        "1 where a retention is as long as another that depends on it",
+    )
+    LAST_LOOK = Definition(
+        "gamelake_maintenance_last_measurement_timestamp_seconds",
+        Kind.GAUGE,
+        (),
+        "When all tables were last measured",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundFigures:
+    """What is known of a round; the totals are those of all runs ever, whoever made them."""
+
+    name: str
+    last_success: datetime
+    next_at: datetime
+    interval: timedelta
+    seconds: float
+    failures: int
+    runs: Mapping[str, int]
+    totals: Mapping[UpkeepMetric, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFigures:
+    """What waits in a table."""
+
+    table: str
+    files: int
+    bytes: int
+    left_files: int
+
+
+class UpkeepTelemetry:
+    """Is told what is known; none of its methods raises."""
+
+    def __init__(self, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._gauges = {each: each.value.gauge(registry) for each in UpkeepMetric if each.value.kind is Kind.GAUGE}
+        self._counters = {
+            each: each.value.counter(registry) for each in UpkeepMetric if each.value.kind is Kind.COUNTER
+        }
+        self._counted: dict[tuple[UpkeepMetric, tuple[str, ...]], int] = {}
+
+    @harmless
+    def is_well(self) -> None:
+        """The job moves."""
+        self._heartbeat.beat()
+
+    @harmless
+    def looked(self) -> None:
+        """The tables were looked at."""
+        self._gauges[UpkeepMetric.LAST_LOOK].set(time.time())
+
+    @harmless
+    def rounds(self, figures: Sequence[RoundFigures]) -> None:
+        """These are the rounds."""
+        for each in figures:
+            for metric, value in (
+                (UpkeepMetric.LAST_SUCCESS, each.last_success.timestamp()),
+                (UpkeepMetric.NEXT, each.next_at.timestamp()),
+                (UpkeepMetric.INTERVAL, each.interval.total_seconds()),
+                (UpkeepMetric.SECONDS, each.seconds),
+                (UpkeepMetric.FAILURES, each.failures),
+            ):
+                self._gauges[metric].labels(each.name).set(value)
+            for outcome in _OUTCOMES:
+                self._count(UpkeepMetric.RUNS, each.runs.get(outcome, 0), each.name, outcome)
+            for metric, total in each.totals.items():
+                self._count(metric, total, each.name)
+
+    @harmless
+    def tables(self, figures: Sequence[TableFigures]) -> None:
+        """These are the tables; one that is gone has no figures any more."""
+        gauges = [self._gauges[each] for each in _OF_A_TABLE]
+        for gauge in gauges:
+            gauge.clear()
+        for each in figures:
+            for gauge, value in zip(gauges, (each.files, each.bytes, each.left_files), strict=True):
+                gauge.labels(each.table).set(value)
+
+    @harmless
+    def retentions(self, spans: Mapping[str, timedelta], fits: Mapping[tuple[str, str], bool]) -> None:
+        """What is kept for how long, and whether it fits; `timedelta.max` is for ever."""
+        for span, kept in spans.items():
+            seconds = math.inf if kept == timedelta.max else kept.total_seconds()
+            self._gauges[UpkeepMetric.RETENTION].labels(span).set(seconds)
+        for (longer, shorter), does in fits.items():
+            self._gauges[UpkeepMetric.FITS].labels(longer, shorter).set(does)
+
+    def _count(self, metric: UpkeepMetric, total: int, *labels: str) -> None:
+        """Bring a counter to a total that is kept elsewhere; one that became less begins anew from there."""
+        before = self._counted.get((metric, labels), 0)
+        self._counters[metric].labels(*labels).inc(max(total - before, 0))
+        self._counted[metric, labels] = total
+
+
+_OF_A_TABLE = (UpkeepMetric.WAITING_FILES, UpkeepMetric.WAITING_BYTES, UpkeepMetric.LEFT_FILES)

@@ -1,0 +1,276 @@
+"""The telemetry of one query: what batches and Spark tell of it goes in, metrics and a heartbeat come out."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS, game_of
+from gamelake.observability.metrics.best_effort import harmless
+from gamelake.observability.metrics.endpoint import Heartbeat
+from gamelake.observability.metrics.instruments import Instruments, Metric
+from gamelake.observability.metrics.lag import UNKNOWN, Lag
+from gamelake.storage.manifests import BatchManifest, Judged, TableFiles
+
+_BATCHES = 100
+
+
+class _Greatest(msgspec.Struct, frozen=True):
+    """The greatest values of a file, of which two matter here; absent where the file has none."""
+
+    event_time: Any = None
+    kafka_timestamp: Any = None
+
+
+class _Statistics(msgspec.Struct, frozen=True):
+    """A file's statistics, as Delta has them."""
+
+    maxValues: _Greatest = _Greatest()  # noqa: N815 # Delta's name
+
+
+class Games:
+    """The games by the batches that they were in."""
+
+    def __init__(self) -> None:
+        self._batches: deque[tuple[int, dict[str, int]]] = deque(maxlen=_BATCHES)
+        self.last_event: dict[str, float] = {}
+
+    def count(self, manifest: BatchManifest) -> None:
+        """Take in a batch."""
+        games = {game: entry for entry in manifest.tables if (game := game_of(entry.table))}
+        self._batches.append((manifest.records, {game: entry.rows for game, entry in games.items()}))
+        latest = newest_record(manifest)
+        for game, entry in games.items():
+            event = _greatest(entry, "event_time")
+            if event is not None:
+                # A device's clock may be ahead; nothing happens after Kafka has been told of it.
+                event = event if latest is None else min(event, latest)
+                self.last_event[game] = max(event, self.last_event.get(game, event))
+
+    def share(self, game: str) -> float:
+        """The game's share of the records of the last batches."""
+        batches = list(self._batches)
+        records = sum(batch for batch, _ in batches)
+        return sum(rows.get(game, 0) for _, rows in batches) / records if records else 0.0
+
+
+def newest_record(manifest: BatchManifest) -> float | None:
+    """When Kafka took in the newest record of a batch, None if the batch does not tell."""
+    bronze = next((entry for entry in manifest.tables if entry.table == BRONZE_EVENTS), None)
+    return _greatest(bronze, "kafka_timestamp") if bronze else None
+
+
+def _greatest(entry: TableFiles, column: str) -> float | None:
+    bounds = [getattr(msgspec.json.decode(file.statistics, type=_Statistics).maxValues, column) for file in entry.files]
+    moments = [datetime.fromisoformat(bound).timestamp() for bound in bounds if isinstance(bound, str)]
+    return max(moments, default=None)
+
+
+class QualityFigures:
+    """The figures of one query's rules."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+        self._rules = ""
+        instruments.gauge(Metric.RULES_REFUSED).set(0)
+
+    def count(self, judged: Judged) -> None:
+        """A batch is committed."""
+        self._instruments.gauge(Metric.RULES_REFUSED).set(bool(judged.refused))
+        self._show_rules(judged.rules)
+        counter = self._instruments.counter
+        for game, rows in judged.rows.items():
+            counter(Metric.JUDGED, game).inc(rows)
+        for each in judged.counts:
+            if each.broken:
+                counter(Metric.BROKEN, each.game, each.rule, each.severity).inc(each.broken)
+            if each.unjudged:
+                counter(Metric.UNJUDGED, each.game, each.rule).inc(each.unjudged)
+        for rule, rows in judged.dropped.items():
+            counter(Metric.DROPPED, rule).inc(rows)
+
+    def _show_rules(self, fingerprint: str) -> None:
+        if fingerprint == self._rules:
+            return
+        if self._rules:
+            self._instruments.forget(Metric.RULES_SINCE, self._rules)
+        if fingerprint:
+            self._instruments.gauge(Metric.RULES_SINCE, fingerprint).set(time.time())
+        self._rules = fingerprint
+
+
+_STATISTICS: Mapping[str, Callable[[list[int]], float]] = {
+    "min": min,
+    "avg": lambda values: sum(values) / len(values),
+    "max": max,
+    "sum": sum,
+}
+_LAYERS = {"bronze": BRONZE_EVENTS, "silver": SILVER_EVENTS, "dead_letters": DEAD_LETTERS, "quarantine": QUARANTINE}
+# Spark's names of what it measures; others are its own affair.
+_PHASES = {
+    "latestOffset": "latest_offset",
+    "getBatch": "get_batch",
+    "queryPlanning": "query_planning",
+    "walCommit": "wal_commit",
+    "addBatch": "add_batch",
+    "commitBatch": "commit_batch",
+    "commitOffsets": "commit_offsets",
+    "triggerExecution": "trigger_execution",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A query before it starts: its names, where it goes on, and its last batches."""
+
+    query: str
+    topic: str
+    trigger_seconds: float
+    positions: Mapping[int, int]
+    recent: tuple[BatchManifest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What Spark tells after a trigger: milliseconds by phase, and how many offsets the batch left in the topic."""
+
+    milliseconds: Mapping[str, int]
+    left: int
+
+    @property
+    def had_batch(self) -> bool:
+        """Whether there was anything to do."""
+        return "addBatch" in self.milliseconds
+
+
+class StreamTelemetry:
+    """Is told of a query's batches and of its life; none of its methods raises."""
+
+    def __init__(self, observed: Observed, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
+        self.lag = Lag(observed.positions, observed.trigger_seconds)
+        self.on_commit: Callable[[], None] = lambda: None
+        self._instruments = Instruments(registry, observed.query)
+        self._heartbeat = heartbeat
+        self._games = Games()
+        self._shown_games: set[str] = set()
+        self._quality = QualityFigures(self._instruments)
+        self._show_zeros()
+        self._show_lag(observed.topic)
+        for manifest in observed.recent:
+            self._count_games(manifest)
+
+    def _show_zeros(self) -> None:
+        """A series that is there from the start has a rate at its first event."""
+        for metric in (Metric.UP, Metric.STARTED, Metric.LAST_PROGRESS):
+            self._instruments.gauge(metric).set(0)
+        for metric in (Metric.RECORDS, Metric.COMMIT_FAILURES):
+            self._instruments.counter(metric)
+        for layer in _LAYERS:
+            self._instruments.counter(Metric.ROWS, layer)
+        for reason in DeadLetterReason:
+            self._instruments.counter(Metric.DEAD_LETTERS, reason.value)
+
+    def _show_lag(self, topic: str) -> None:
+        show = self._instruments.gauge
+        for name, over in _STATISTICS.items():
+            show(Metric.OFFSETS_BEHIND, topic, name).set_function(partial(self._behind, over))
+        show(Metric.SECONDS_BEHIND).set_function(lambda: self.lag.seconds_behind(time.time()))
+        show(Metric.CATCH_UP).set_function(lambda: self.lag.catch_up_seconds(time.time()))
+        show(Metric.RETENTION_USED, topic).set_function(self.lag.retention_used)
+        show(Metric.LAST_LOOK).set_function(lambda: self.lag.last_look)
+
+    def _behind(self, over: Callable[[list[int]], float]) -> float:
+        values = list(self.lag.behind().values())
+        return over(values) if values else UNKNOWN
+
+    @harmless
+    def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
+        """Every table has the batch."""
+        self.lag.committed(
+            {each.partition: each.last + 1 for each in manifest.offsets}, decide_seconds + commit_seconds
+        )
+        self.on_commit()
+        self._instruments.histogram(Metric.BATCH_SECONDS, "decide").observe(decide_seconds)
+        self._instruments.histogram(Metric.BATCH_SECONDS, "commit").observe(commit_seconds)
+        self._count_rows(manifest)
+        self._quality.count(manifest.judged)
+        self._count_games(manifest)
+
+    @harmless
+    def commit_failed(self) -> None:
+        """A commit of one table ended in an error."""
+        self._instruments.counter(Metric.COMMIT_FAILURES).inc()
+
+    @harmless
+    def started(self) -> None:
+        """Spark runs the query."""
+        self._instruments.gauge(Metric.UP).set(1)
+        self._instruments.gauge(Metric.STARTED).set(time.time())
+        self._is_well()
+
+    @harmless
+    def progressed(self, progress: Progress) -> None:
+        """A trigger is done."""
+        self._is_well()
+        if progress.had_batch:
+            self.lag.planned(progress.left)
+            for name, phase in _PHASES.items():
+                if name in progress.milliseconds:
+                    seconds = progress.milliseconds[name] / 1000
+                    self._instruments.histogram(Metric.BATCH_SECONDS, phase).observe(seconds)
+
+    @harmless
+    def idled(self) -> None:
+        """The query waits for records."""
+        self._is_well()
+
+    @harmless
+    def terminated(self) -> None:
+        """Spark runs the query no more."""
+        self._instruments.gauge(Metric.UP).set(0)
+
+    def _is_well(self) -> None:
+        self._instruments.gauge(Metric.LAST_PROGRESS).set(time.time())
+        self._heartbeat.beat()
+
+    def _count_rows(self, manifest: BatchManifest) -> None:
+        count = self._instruments.counter
+        count(Metric.RECORDS).inc(manifest.records)
+        for layer, table in _LAYERS.items():
+            count(Metric.ROWS, layer).inc(manifest.rows_in(table))
+        for reason, letters in manifest.dead_letters.items():
+            count(Metric.DEAD_LETTERS, reason).inc(letters)
+        for game, again in manifest.duplicates.items():
+            count(Metric.DUPLICATES, game).inc(again)
+        for entry in manifest.tables:
+            count(Metric.TABLE_ROWS, entry.table).inc(entry.rows)
+            count(Metric.FILES, entry.table).inc(len(entry.files))
+            count(Metric.BYTES, entry.table).inc(sum(file.size for file in entry.files))
+
+    def _count_games(self, manifest: BatchManifest) -> None:
+        self._games.count(manifest)
+        for game, moment in self._games.last_event.items():
+            self._instruments.gauge(Metric.GAME_LAST_EVENT, game).set(moment)
+            if game not in self._shown_games:
+                self._show_game(game)
+
+    def _show_game(self, game: str) -> None:
+        self._shown_games.add(game)
+        self._instruments.counter(Metric.DUPLICATES, game)
+        show = self._instruments.gauge
+        show(Metric.GAME_OFFSETS_BEHIND, game).set_function(lambda: self._game_behind(game))
+        show(Metric.GAME_SECONDS_BEHIND, game).set_function(lambda: self._game_seconds(game))
+
+    def _game_behind(self, game: str) -> float:
+        return self._games.share(game) * self._behind(sum)
+
+    def _game_seconds(self, game: str) -> float:
+        # Not "at least one" but "less than one": what is not known yet is not known for a game either.
+        return 0.0 if self._game_behind(game) < 1 else self.lag.seconds_behind(time.time())

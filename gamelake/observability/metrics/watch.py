@@ -1,0 +1,101 @@
+"""Looks at the topic again and again, in a thread of its own, whatever the query does meanwhile."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Event, Thread
+from types import TracebackType
+from typing import Protocol, Self
+
+from confluent_kafka import KafkaException
+from prometheus_client import CollectorRegistry
+
+from gamelake.kafka import KafkaAccess
+from gamelake.model.options import TelemetryOptions
+from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
+from gamelake.observability.metrics.lag import Lag, Look, Oldest, Span
+from gamelake.observability.metrics.stream import Observed, StreamTelemetry
+from gamelake.observability.metrics.topic_window import TopicWindow
+
+log = logging.getLogger(__name__)
+
+_LOOK_EVERY_SECONDS = 5.0
+_LOOK_AT_MOST_EVERY_SECONDS = 1.0
+
+
+class Window(Protocol):
+    """What a topic can be asked."""
+
+    def spans(self) -> dict[int, Span]:
+        """What Kafka holds of each partition; raises when it does not answer."""
+
+    def oldest(self, starts: dict[int, int]) -> dict[int, Oldest]:
+        """The first record of each partition from an offset on; without those that did not come in time."""
+
+    def close(self) -> None:
+        """Let go of the connections."""
+
+
+class Watch:
+    """Keeps a lag up to date: every few seconds, and soon after a commit."""
+
+    def __init__(self, window: Window, lag: Lag) -> None:
+        self._window = window
+        self._lag = lag
+        self._due = Event()
+        self._ended = Event()
+        self._thread = Thread(target=self._run, name="lag", daemon=True)
+        self._answers = True
+
+    def __enter__(self) -> Self:
+        """Begin to look."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Look no more; does not wait for a Kafka that is silent, since the thread is a daemon."""
+        self._ended.set()
+        self._due.set()
+        self._thread.join(_LOOK_AT_MOST_EVERY_SECONDS)
+
+    def look_soon(self) -> None:
+        """Something was committed."""
+        self._due.set()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._due.clear()
+            self._look()
+            self._ended.wait(_LOOK_AT_MOST_EVERY_SECONDS)
+            self._due.wait(_LOOK_EVERY_SECONDS - _LOOK_AT_MOST_EVERY_SECONDS)
+        self._window.close()
+
+    def _look(self) -> None:
+        try:
+            spans = self._window.spans()
+            self._lag.looked(Look(time.time(), spans, self._window.oldest(self._lag.unread(spans))))
+        except Exception as error:
+            if self._answers:
+                expected = isinstance(error, KafkaException | TimeoutError)
+                log.warning("can't see how far the topic goes: %s", error, exc_info=not expected)
+            self._answers = False
+        else:
+            self._answers = True
+
+
+@contextmanager
+def observing(
+    options: TelemetryOptions, observed: Observed, kafka: KafkaAccess, registry: CollectorRegistry | None = None
+) -> Iterator[StreamTelemetry]:
+    """Serve the metrics of a query, and watch its topic, until the end of the block; others may be in `registry`."""
+    registry = registry or registry_of_process()
+    telemetry = StreamTelemetry(observed, registry, Heartbeat(options.heartbeat_file))
+    with ExitStack() as stack:
+        if options.metrics_port is not None:
+            watch = stack.enter_context(Watch(TopicWindow(kafka, observed.topic), telemetry.lag))
+            telemetry.on_commit = watch.look_soon
+            stack.enter_context(served(registry, options))
+        yield telemetry

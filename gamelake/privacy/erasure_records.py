@@ -1,0 +1,155 @@
+"""The account of erasures under `_gamelake/erasures/`: what was asked for, what was planned, what was done; no names.
+
+Objects are only ever added, so that a run that died is known by the part of its account that is missing.
+"""
+
+import uuid
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import msgspec
+
+from gamelake.privacy.vault.vault import Erasure
+from gamelake.storage.store import Store
+
+_FOLDER = "_gamelake/erasures"
+_REQUESTED, _PURGE, _DONE = ".requested.json", ".purge.json", ".done.json"
+
+
+class Reach(StrEnum):
+    """How far an erasure goes."""
+
+    VAULT = "vault"
+    ROWS = "rows"
+    FILES = "files"
+
+
+class ErasureRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is to be forgotten and how far; `requested_by` is a role, and `game` is empty for a run over all games."""
+
+    run: str
+    requested_at: datetime
+    requested_by: str
+    game: str
+    pseudonyms: tuple[str, ...]
+    reach: Reach
+
+    @classmethod
+    def new(cls, requested_by: str, game: str, pseudonyms: tuple[str, ...], reach: Reach) -> "ErasureRequest":
+        """A request of now."""
+        now = datetime.now(UTC)
+        return cls(
+            run=f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:12]}",
+            requested_at=now,
+            requested_by=requested_by,
+            game=game,
+            pseudonyms=pseudonyms,
+            reach=reach,
+        )
+
+
+class PlannedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of one table that no version needs any more and that hold rows of the people."""
+
+    table: str
+    paths: tuple[str, ...]
+
+
+class PurgePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The files that go, and the moment before which none of them does."""
+
+    run: str
+    not_before: datetime
+    tables: tuple[PlannedFiles, ...]
+
+
+class ErasedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """What an erasure took out of one table: rows, the versions that it made, the files that hold them no more."""
+
+    table: str
+    rows: int
+    versions: tuple[int, ...]
+    files: int
+    purged: tuple[str, ...] = ()
+
+
+class ErasureDone(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done; `forgotten` are the numbers of the vault's erasures, `clones` those that were dropped."""
+
+    run: str
+    finished_at: datetime
+    forgotten: tuple[int, ...]
+    tables: tuple[ErasedTable, ...]
+    clones: tuple[str, ...] = ()
+
+
+class ErasureRecords:
+    """The account of all runs of a lakehouse."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def begin(self, request: ErasureRequest) -> None:
+        """Write down what is asked for, before anything is done."""
+        self._put(f"{request.run}{_REQUESTED}", request)
+
+    def adopt(self, erasures: Iterable[Erasure]) -> None:
+        """Write down the vault's erasures, each once, whoever asked: as far as the vault goes they are done."""
+        there = set(self._store.paths(_FOLDER))
+        for erasure in erasures:
+            run = f"{erasure.erased_at:%Y%m%dT%H%M%SZ}-vault-{erasure.number}"
+            if f"{_FOLDER}/{run}{_DONE}" not in there:
+                self._adopt(erasure, run)
+
+    def _adopt(self, erasure: Erasure, run: str) -> None:
+        self.begin(
+            ErasureRequest(
+                run=run,
+                requested_at=erasure.erased_at,
+                requested_by=erasure.erased_by,
+                game=erasure.game,
+                pseudonyms=(erasure.pseudonym,),
+                reach=Reach.VAULT,
+            )
+        )
+        self.finish(ErasureDone(run=run, finished_at=erasure.erased_at, forgotten=(erasure.number,), tables=()))
+
+    def plan(self, plan: PurgePlan) -> PurgePlan:
+        """Write down what will be deleted; the plan of an earlier attempt stands."""
+        self._put(f"{plan.run}{_PURGE}", plan)
+        standing = self.planned(plan.run)
+        assert standing is not None  # noqa: S101 # it was put, or was there
+        return standing
+
+    def planned(self, run: str) -> PurgePlan | None:
+        """A run's plan."""
+        content = self._store.get(f"{_FOLDER}/{run}{_PURGE}")
+        return None if content is None else msgspec.json.decode(content, type=PurgePlan)
+
+    def finish(self, done: ErasureDone) -> None:
+        """Write down what was done."""
+        self._put(f"{done.run}{_DONE}", done)
+
+    def requests(self) -> list[ErasureRequest]:
+        """All that was ever asked for, oldest first."""
+        return [self._read(path) for path in self._store.paths(_FOLDER) if path.endswith(_REQUESTED)]
+
+    def requested_since(self, known: Collection[str]) -> dict[str, ErasureRequest]:
+        """What was asked for by runs that are not among the known ones."""
+        paths = (path for path in self._store.paths(_FOLDER) if path.endswith(_REQUESTED))
+        runs = {path.rsplit("/", 1)[-1].removesuffix(_REQUESTED): path for path in paths}
+        return {run: self._read(path) for run, path in runs.items() if run not in known}
+
+    def unfinished(self) -> list[ErasureRequest]:
+        """What was asked for and is not done."""
+        paths = self._store.paths(_FOLDER)
+        done = {path.removesuffix(_DONE) for path in paths if path.endswith(_DONE)}
+        asked = [path for path in paths if path.endswith(_REQUESTED)]
+        return [self._read(path) for path in asked if path.removesuffix(_REQUESTED) not in done]
+
+    def _read(self, path: str) -> ErasureRequest:
+        return msgspec.json.decode(self._store.get(path) or b"", type=ErasureRequest)
+
+    def _put(self, name: str, content: msgspec.Struct) -> None:
+        self._store.put_new(f"{_FOLDER}/{name}", msgspec.json.format(msgspec.json.encode(content)))

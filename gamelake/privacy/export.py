@@ -1,0 +1,51 @@
+"""The rows of a person, as the person may have them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.vault import StoredPlayer, Vault
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.player_rows import People, PlayerTable
+from gamelake.storage.store import Store
+from gamelake.storage.tables import open_table
+
+
+def rows_of(store: Store, table: PlayerTable, pseudonym: str) -> Iterator[pa.Table]:
+    """A person's rows of a table, file by file; partition columns with them."""
+    people = People(frozenset([pseudonym]))
+    for file in live_files(open_table(store.location, table.name)):
+        content = store.get(f"{table.name}/{file.place}")
+        rows = pq.ParquetFile(pa.BufferReader(content or b"")).read()
+        rows = rows.filter(people.rows_in(rows[table.column]))
+        if rows.num_rows:
+            for column, value in file.partition.items():
+                rows = rows.append_column(column, pa.repeat(pa.scalar(value, pa.string()), rows.num_rows))
+            yield rows
+
+
+class Export(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's data: each piece is the personal part of one event or of several that had the same."""
+
+    game: str
+    pseudonym: str
+    data: tuple[Mapping[str, Any], ...]
+
+
+def personal_data(vault: Vault, keys: VaultKeys, player: StoredPlayer, event: type[Message]) -> Export:
+    """Open what the vault has of a player; `event` is the submitted event's class.
+
+    Raises:
+        VaultUnavailableError: the vault does not answer.
+        TamperedError: something in it is not what was written.
+    """
+    key = keys.unwrap(player)
+    pieces = [event.FromString(key.open(sealed)) for sealed in vault.data_of(player.pseudonym)]
+    data = tuple(MessageToDict(piece, preserving_proto_field_name=True) for piece in pieces)
+    return Export(game=player.game, pseudonym=player.pseudonym, data=data)

@@ -1,0 +1,132 @@
+"""Takes the rows of people out of tables while a stream appends to them.
+
+delta-rs's own delete is not used: it loses to every append that comes while it works, it cuts the bounds of times to
+milliseconds, so that engines skip files they must read, and it writes the pseudonym into the log for good (0028).
+Source: Delta Transaction Log Protocol, heading "Writer Requirements".
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gamelake.model.errors import TransientError
+from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.storage.appends import TableHead
+from gamelake.storage.columns import without_views
+from gamelake.storage.data_files import DataFile
+from gamelake.storage.delta_log import ENGINE, FileEntry, add_action, live_files, now_milliseconds, remove_action
+from gamelake.storage.leases import Lease
+from gamelake.storage.player_rows import People, PlayerTable, rows_in_file
+from gamelake.storage.rewrites import commit_behind, discard, upkeep_of, write_beside
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import ERASURE_NOTE
+from gamelake.storage.tables import open_table
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A file that held such rows, how many, and the files with its other rows."""
+
+    old: FileEntry
+    erased: int
+    new: Sequence[DataFile]
+
+
+def entry(rewritten: Sequence[Rewritten], run: str) -> list[dict[str, Any]]:
+    """The actions of a run's entry; its files are there already."""
+    now = now_milliseconds()
+    adds = [add_action(file, now) for each in rewritten for file in each.new]
+    info = {
+        "timestamp": now,
+        "operation": "DELETE",
+        # Not who: a predicate would keep the pseudonym in the log.
+        "operationParameters": {"predicate": "[]"},
+        "operationMetrics": {
+            "numRemovedFiles": str(len(rewritten)),
+            "numAddedFiles": str(len(adds)),
+            "numDeletedRows": str(sum(each.erased for each in rewritten)),
+        },
+        "isBlindAppend": False,
+        "engineInfo": ENGINE,
+        ERASURE_NOTE: run,
+    }
+    return [{"commitInfo": info}, *(remove_action(each.old, now) for each in rewritten), *adds]
+
+
+_ATTEMPTS = 100
+_ROWS_AT_ONCE = 2_000_000
+
+
+@dataclass(slots=True)
+class RowEraser:
+    """Takes rows out of one table; what the stream appends meanwhile is looked at too."""
+
+    store: Store
+    table: PlayerTable
+    people: People
+    run: str
+    failpoints: Failpoints = field(default_factory=Failpoints)
+    _clean: set[str] = field(default_factory=set)
+
+    def erase(self) -> None:
+        """Commit as often as it takes until no row of the newest version belongs to the people.
+
+        Raises:
+            TransientError: other writers removed the same files at every attempt, or do upkeep of the table.
+            StoreError: the table has a feature, or a kind of partition column, that is not ours to write.
+        """
+        with upkeep_of(self.store, self.table.name) as lease:
+            self._erase(lease)
+
+    def _erase(self, lease: Lease) -> None:
+        for _ in range(_ATTEMPTS):
+            handle = open_table(self.store.location, self.table.name)
+            head = TableHead.of(handle, self.run)
+            rewritten = list(self._rewritten(live_files(handle)))
+            if not rewritten:
+                return
+            self.failpoints.reach(Failpoint.AFTER_ERASED_FILES)
+            if commit_behind(self.store, self.table.name, head.version, entry(rewritten, self.run), lease):
+                self._clean |= {file.path for each in rewritten for file in each.new}
+                self.failpoints.reach(Failpoint.AFTER_ERASED_TABLE)
+            else:
+                discard(self.store, self.table.name, (file for each in rewritten for file in each.new))
+        raise TransientError(f"{self.table.name}: other writers removed the same files {_ATTEMPTS} times; try again")
+
+    def _rewritten(self, files: Sequence[FileEntry]) -> Iterator[Rewritten]:
+        for file in files:
+            if file.path in self._clean:
+                continue
+            erased = rows_in_file(self.store, self.table, file.place, self.people)
+            if erased:
+                yield Rewritten(
+                    file,
+                    erased,
+                    [write_beside(self.store, self.table.name, file, rows) for rows in self._kept_rows(file)],
+                )
+            else:
+                self._clean.add(file.path)
+
+    def _kept_rows(self, file: FileEntry) -> Iterator[pa.Table]:
+        """The rows of a file that stay, in parts that fit into memory."""
+        content = self.store.get(f"{self.table.name}/{file.place}")
+        parquet = pq.ParquetFile(pa.BufferReader(content or b""))
+        groups: list[int] = []
+        rows = 0
+        for group in range(parquet.num_row_groups):
+            groups.append(group)
+            rows += parquet.metadata.row_group(group).num_rows
+            if rows >= _ROWS_AT_ONCE or group == parquet.num_row_groups - 1:
+                part = _without_views(parquet.read_row_groups(groups))
+                kept = part.filter(pc.invert(self.people.rows_in(part[self.table.column])))
+                if kept.num_rows:
+                    yield kept
+                groups, rows = [], 0
+
+
+def _without_views(rows: pa.Table) -> pa.Table:
+    return rows.cast(pa.schema([field.with_type(without_views(field.type)) for field in rows.schema]))

@@ -1,0 +1,137 @@
+"""Finds any of thousands of texts in bytes, in each form that text takes on disks and wires, in one pass.
+
+Each place of the bytes is looked at once, whatever the number of texts: the 8 bytes there are hashed into two tables of
+the beginnings of all forms, and only what both know is compared.
+"""
+
+import base64
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from gamelake.model.errors import SettingsError
+
+SHORTEST = 6  # bytes; shorter texts stand anywhere by chance
+_WINDOW = 8
+_TABLE_BITS = 22
+_BLOCK = 1 << 20
+_MULTIPLIERS = (np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(0xC2B2_AE3D_27D4_EB4F))
+# How many characters of base64 say something of what stands before the text, by how many bytes that is.
+_BEFORE = (0, 2, 3)
+_Words = npt.NDArray[np.uint64]
+_Flags = npt.NDArray[np.bool_]
+
+
+class Form(StrEnum):
+    """What a text is written as."""
+
+    UTF_8 = "utf-8"
+    UTF_16 = "utf-16"
+    HEXADECIMAL = "hexadecimal"
+    BASE64 = "base64"
+    JSON = "json escapes"
+    PERCENT = "percent-encoding"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A text that was found: its number, from 1, and the form."""
+
+    needle: int
+    form: Form
+
+
+class Needles:
+    """Texts to look for, in all their forms."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Prepare the search.
+
+        Raises:
+            SettingsError: there is none, or one is too short; says which by its number.
+        """
+        if not texts:
+            raise SettingsError("there is nothing to look for")
+        for number, text in enumerate(texts, 1):
+            if len(text.encode()) < SHORTEST:
+                raise SettingsError(f"needle {number} has under {SHORTEST} bytes, and would be found anywhere")
+        self.count = len(texts)
+        self._patterns: dict[bytes, Hit] = {}
+        for number, text in enumerate(texts, 1):
+            for form, pattern in _forms(text):
+                self._patterns.setdefault(pattern, Hit(number, form))
+        self.longest = max(map(len, self._patterns))
+        width = min(_WINDOW, *map(len, self._patterns))
+        self._mask = np.uint64((1 << (8 * width)) - 1)
+        self._lengths: defaultdict[int, set[int]] = defaultdict(set)
+        for pattern in self._patterns:
+            self._lengths[int.from_bytes(pattern[:width], "little")].add(len(pattern))
+        starts = np.fromiter(self._lengths, np.uint64)
+        self._tables = [_table(starts, multiplier) for multiplier in _MULTIPLIERS]
+
+    def in_bytes(self, data: bytes) -> set[Hit]:
+        """The texts that stand in some bytes."""
+        padded = data + bytes(_WINDOW)
+        found: set[Hit] = set()
+        for start in range(0, len(data), _BLOCK):
+            count = min(_BLOCK, len(data) - start)
+            for place, window in self._candidates(padded, start, count):
+                for length in self._lengths.get(window, ()):
+                    hit = self._patterns.get(data[place : place + length])
+                    if hit:
+                        found.add(hit)
+        return found
+
+    def in_stream(self, parts: Iterable[bytes]) -> set[Hit]:
+        """The texts that stand in bytes that come in parts, also across them."""
+        found: set[Hit] = set()
+        tail = b""
+        for part in parts:
+            found |= self.in_bytes(tail + part)
+            tail = (tail + part)[-(self.longest - 1) :]
+        return found
+
+    def _candidates(self, padded: bytes, start: int, count: int) -> Iterator[tuple[int, int]]:
+        windows: _Words = np.ndarray((count,), "<u8", padded, start, (1,)) & self._mask
+        places = np.flatnonzero(_known(windows, self._tables[0], _MULTIPLIERS[0]))
+        chosen = windows[places]
+        both = _known(chosen, self._tables[1], _MULTIPLIERS[1])
+        return zip((places[both] + start).tolist(), chosen[both].tolist(), strict=True)
+
+
+def _forms(text: str) -> Iterator[tuple[Form, bytes]]:
+    plain = text.encode()
+    yield Form.UTF_8, plain
+    yield Form.UTF_16, text.encode("utf-16-le")
+    yield Form.UTF_16, text.encode("utf-16-be")
+    yield Form.HEXADECIMAL, plain.hex().encode()
+    yield Form.HEXADECIMAL, plain.hex().upper().encode()
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + plain)
+        # Its last character says something of what stands after the text, unless three bytes end there.
+        padding = encoded.count(b"=")
+        part = encoded[_BEFORE[before] : len(encoded) - (padding + 1 if padding else 0)]
+        yield Form.BASE64, part
+        yield Form.BASE64, part.translate(bytes.maketrans(b"+/", b"-_"))
+    yield Form.JSON, json.dumps(text)[1:-1].encode()
+    yield Form.PERCENT, quote(text, safe="").encode()
+
+
+def _table(starts: _Words, multiplier: np.uint64) -> _Flags:
+    table = np.zeros(1 << _TABLE_BITS, np.bool_)
+    table[_hash(starts, multiplier)] = True
+    return table
+
+
+def _known(windows: _Words, table: _Flags, multiplier: np.uint64) -> _Flags:
+    return table[_hash(windows, multiplier)]
+
+
+def _hash(windows: _Words, multiplier: np.uint64) -> _Words:
+    return (windows * multiplier) >> np.uint64(64 - _TABLE_BITS)

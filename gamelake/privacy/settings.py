@@ -1,0 +1,78 @@
+"""Where personal data is kept, and the keys to it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from gamelake.model.environment import Environment, kill
+from gamelake.model.failpoints import Kill
+from gamelake.model.options import LineageOptions, lineage_options
+from gamelake.privacy.vault.access import VaultAccess
+from gamelake.storage.settings import LakehouseSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultKeysSettings:
+    """The file of the keys to personal data, without which no place is of use."""
+
+    keys_file: Path
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing.
+        """
+        return cls(keys_file=Path(Environment(variables).required("GAMELAKE_VAULT_KEYS_FILE")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultSettings:
+    """Where personal data is kept, and the file of the keys to it."""
+
+    access: VaultAccess
+    keys_file: Path
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        place = env.required("GAMELAKE_VAULT")
+        return cls(
+            access=VaultAccess.of(place, env.optional("GAMELAKE_VAULT_CREDENTIALS_FILE", "")),
+            keys_file=VaultKeysSettings.from_env(variables).keys_file,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonSettings:
+    """What the jobs about the data of one person need to know."""
+
+    lakehouse: LakehouseSettings
+    vault: VaultSettings
+    games_file: Path
+    lineage: LineageOptions = field(default_factory=LineageOptions)
+    kill: Kill | None = field(default=None)
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        return cls(
+            lakehouse=LakehouseSettings.from_env(variables),
+            vault=VaultSettings.from_env(variables),
+            games_file=Path(env.required("GAMELAKE_GAMES_FILE")),
+            lineage=lineage_options(env),
+            kill=kill(env),
+        )

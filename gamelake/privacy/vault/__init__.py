@@ -1,0 +1,1 @@
+"""The vault: players' keys and personal data, in SQLite or PostgreSQL, encrypted."""

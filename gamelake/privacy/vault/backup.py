@@ -1,0 +1,213 @@
+"""Copies of the vault as one file, and the way back: ciphertext, wrapped keys and erasures, whatever the database.
+
+A file of JSON lines, compressed with zstd: a head, players with their data, erasures, and a foot that counts them, so
+that half a file is no backup. Whoever was erased stays erased, however old the backup is.
+"""
+
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import pyarrow as pa
+
+from gamelake.model.errors import BackupError
+from gamelake.privacy.vault.secrecy import TamperedError, VaultKeys
+from gamelake.privacy.vault.vault import Erasure, PlayerRecord, Vault
+
+_AT_ONCE = 500
+_FORMAT = 1
+_OWNER_ALONE = 0o600
+Progress = Callable[[int], None]
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="head"):
+    """`found_by` says whether the players can be found with an index key."""
+
+    format: int
+    made_at: datetime
+    found_by: bytes
+
+
+class _PlayerLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="player"):
+    record: PlayerRecord
+
+
+class _ErasureLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="erasure"):
+    erasure: Erasure
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="foot"):
+    """How much is in a backup."""
+
+    players: int = 0
+    data: int = 0
+    erasures: int = 0
+
+
+_Line = _Head | _PlayerLine | _ErasureLine | Contents
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """What a restore did; `unreadable` players were put back, and need a key that the file of keys lacks."""
+
+    put_back: int = 0
+    not_put_back: int = 0
+    unreadable: int = 0
+    erased_again: int = 0
+
+
+def back_up(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> Contents:
+    """Write all that the vault has to a new file; nothing is locked meanwhile.
+
+    Raises:
+        BackupError: the file is there already, or can't be written.
+        VaultUnavailableError: the vault does not answer.
+    """
+    return _write(file, keys, _players(vault, progress), vault)
+
+
+def export_erasures(vault: Vault, keys: VaultKeys, file: Path) -> Contents:
+    """Write the erasures alone: small enough to be done often, and to be kept for ever.
+
+    Raises:
+        BackupError: the file is there already, or can't be written.
+        VaultUnavailableError: the vault does not answer.
+    """
+    return _write(file, keys, iter(()), vault)
+
+
+def check_backup(file: Path, keys: VaultKeys) -> Contents:
+    """Read a backup from its first to its last byte.
+
+    Raises:
+        BackupError: it is not whole, or its players are found by another index key.
+    """
+    lines = _read(file)
+    head = next(lines, None)
+    if not isinstance(head, _Head) or head.format != _FORMAT:
+        raise BackupError(f"'{file}' is no backup of a vault, or one of another version")
+    if head.found_by != _found_by(keys):
+        raise BackupError(f"'{file}' was made with another index key: with these keys nobody in it would be found")
+    players = data = erasures = 0
+    for line in lines:
+        match line:
+            case _PlayerLine():
+                players, data = players + 1, data + len(line.record.data)
+            case _ErasureLine():
+                erasures += 1
+            case Contents() if line == Contents(players=players, data=data, erasures=erasures):
+                return line
+            case _:
+                break
+    raise BackupError(f"'{file}' is not whole: its end is missing or counts other than what is there")
+
+
+def erasures_in(file: Path) -> Iterator[Erasure]:
+    """The erasures of a backup that was checked."""
+    return (line.erasure for line in _read(file) if isinstance(line, _ErasureLine))
+
+
+def restore(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> Restored:
+    """Put back whoever is not there and was not erased; the vault must know all erasures before (`Vault.enforce`).
+
+    Raises:
+        VaultUnavailableError: the vault does not answer; the same again goes on.
+    """
+    seen = put_back = unreadable = 0
+    for records in _batches(line.record for line in _read(file) if isinstance(line, _PlayerLine)):
+        seen += len(records)
+        unreadable += sum(not _readable(each, keys) for each in records)
+        put_back += vault.put_back(records)
+        progress(seen)
+    return Restored(put_back=put_back, not_put_back=seen - put_back, unreadable=unreadable)
+
+
+def _players(vault: Vault, progress: Progress) -> Iterator[PlayerRecord]:
+    after, written = b"", 0
+    while records := vault.records(after, _AT_ONCE):
+        yield from records
+        after = records[-1].player.token
+        written += len(records)
+        progress(written)
+
+
+def _write(file: Path, keys: VaultKeys, records: Iterator[PlayerRecord], vault: Vault) -> Contents:
+    encode = msgspec.json.Encoder().encode
+    players = data = 0
+    with _new(file) as out:
+        out.write(encode(_Head(format=_FORMAT, made_at=datetime.now(UTC), found_by=_found_by(keys))) + b"\n")
+        for record in records:
+            out.write(encode(_PlayerLine(record=record)) + b"\n")
+            players, data = players + 1, data + len(record.data)
+        # Read after the players: whoever was erased while they were read is among them, and in this list.
+        erasures = vault.erasures_after(0)
+        for erasure in erasures:
+            out.write(encode(_ErasureLine(erasure=erasure)) + b"\n")
+        foot = Contents(players=players, data=data, erasures=len(erasures))
+        out.write(encode(foot) + b"\n")
+    return foot
+
+
+@contextmanager
+def _new(file: Path) -> Iterator[pa.NativeFile]:
+    """A new file that is there whole or not at all."""
+    part = file.with_name(f".{file.name}.part")
+    try:
+        part.unlink(missing_ok=True)
+        with _created(part) as raw, pa.CompressedOutputStream(raw, "zstd") as out:
+            yield out
+        os.link(part, file)
+    except FileExistsError:
+        raise BackupError(f"'{file}' is there already") from None
+    except OSError as error:
+        raise BackupError(f"'{file}' can't be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _created(part: Path) -> Iterator[BinaryIO]:
+    """A file for its owner alone, on the disk when it is closed."""
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ALONE)
+    with os.fdopen(descriptor, "wb", closefd=False) as raw:
+        yield raw
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def _read(file: Path) -> Iterator[_Line]:
+    decode = msgspec.json.Decoder(_Line).decode
+    try:
+        with pa.input_stream(str(file), compression="zstd") as stream:
+            for line in io.BufferedReader(stream):
+                yield decode(line)
+    except (OSError, msgspec.DecodeError) as error:
+        raise BackupError(f"'{file}' can't be read as a backup to its end: it is not whole") from error
+
+
+def _batches(records: Iterator[PlayerRecord]) -> Iterator[Sequence[PlayerRecord]]:
+    batch: list[PlayerRecord] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == _AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _readable(record: PlayerRecord, keys: VaultKeys) -> bool:
+    try:
+        keys.unwrap(record.player)
+    except TamperedError:
+        return False
+    return True
+
+
+def _found_by(keys: VaultKeys) -> bytes:
+    return keys.token("", "")

@@ -1,0 +1,154 @@
+"""The file of the vault's own keys: made once, given new key-encryption keys, rid of old ones; never half written.
+
+Whoever writes it holds a lock on its folder, so that of two new keys none is lost.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from gamelake.model.errors import SettingsError
+
+KEY_BYTES = 32
+_OWNER_ALONE = 0o600
+_SETTING = "GAMELAKE_VAULT_KEYS_FILE"
+_Base64Key = Annotated[bytes, msgspec.Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
+
+
+class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands in the file: the key that players are found by, and the key-encryption keys by their ids."""
+
+    index: _Base64Key
+    current: str
+    keys: dict[str, _Base64Key]
+
+    def __repr__(self) -> str:
+        """Without the keys: they stand in tracebacks."""
+        return f"KeyFile(current={self.current!r}, keys={sorted(self.keys)!r})"
+
+
+def read_key_file(file: Path) -> KeyFile:
+    """Read and check the file.
+
+    Raises:
+        SettingsError: it can't be read or is not made so; nothing is said of what it holds.
+    """
+    try:
+        found = msgspec.yaml.decode(file.read_bytes(), type=KeyFile)
+    except OSError as error:
+        raise SettingsError(f"{_SETTING} is '{file}', which can't be read") from error
+    except (msgspec.DecodeError, ValueError):
+        problem = "must have `index`, `current` and `keys`, each key 32 bytes in base64"
+        raise SettingsError(f"{_SETTING} is '{file}', which {problem}") from None
+    if found.current not in found.keys:
+        raise SettingsError(f"{_SETTING} is '{file}', whose `current` is the id of none of its keys")
+    return found
+
+
+def make_key_file(file: Path) -> str:
+    """Make a file with fresh keys, for its owner alone; gives the id of the key-encryption key.
+
+    Raises:
+        SettingsError: something is there already, or nothing can be written there.
+    """
+    key_id = _new_id()
+    made = KeyFile(index=os.urandom(KEY_BYTES), current=key_id, keys={key_id: os.urandom(KEY_BYTES)})
+    with _written_beside(file, made) as new:
+        new.chmod(_OWNER_ALONE)
+        try:
+            # Unlike a rename, a link never takes the place of something.
+            os.link(new, file)
+        except FileExistsError:
+            raise SettingsError(f"'{file}' is there already, and without its keys no player could be read") from None
+    return key_id
+
+
+def add_key(file: Path) -> str:
+    """Add a fresh key-encryption key and make it current; gives its id.
+
+    Raises:
+        SettingsError: the file is not as it must be, or can't be written.
+    """
+    with _changing(file):
+        found = read_key_file(file)
+        key_id = _new_id()
+        if key_id in found.keys:
+            raise SettingsError(f"'{file}' got a key within this very second; try again")
+        _replace(file, msgspec.structs.replace(found, current=key_id, keys={**found.keys, key_id: os.urandom(32)}))
+    return key_id
+
+
+def remove_key(file: Path, key_id: str, players_that_need: Callable[[str], int]) -> None:
+    """Take a key-encryption key out for good: whatever it wraps elsewhere, in a backup, can never be read again.
+
+    Raises:
+        SettingsError: the file has no such key, or it is the current one, or players need it.
+    """
+    with _changing(file):
+        found = read_key_file(file)
+        if key_id not in found.keys:
+            raise SettingsError(f"'{file}' has no key '{key_id}', only {sorted(found.keys)}")
+        if key_id == found.current:
+            raise SettingsError(f"'{key_id}' is the current key of '{file}', which wraps new players' keys")
+        if players := players_that_need(key_id):
+            raise SettingsError(f"'{key_id}' wraps the keys of {players} players: run jobs/rotate_vault_keys.py first")
+        left = {each: key for each, key in found.keys.items() if each != key_id}
+        _replace(file, msgspec.structs.replace(found, keys=left))
+
+
+def _new_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+@contextmanager
+def _changing(file: Path) -> Iterator[None]:
+    try:
+        folder = os.open(file.parent, os.O_RDONLY)
+    except OSError as error:
+        raise SettingsError(f"the folder of '{file}' can't be opened") from error
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _replace(file: Path, content: KeyFile) -> None:
+    """Change the file at one stroke; its owner and its mode stay."""
+    with _written_beside(file, content) as new:
+        before = file.stat()
+        new.chmod(before.st_mode & 0o777)
+        if os.geteuid() == 0:
+            shutil.chown(new, before.st_uid, before.st_gid)
+        new.replace(file)
+
+
+@contextmanager
+def _written_beside(file: Path, content: KeyFile) -> Iterator[Path]:
+    lines = [f"index: {_text(content.index)}", f"current: {content.current}", "keys:"]
+    lines += [f"  {key_id}: {_text(key)}" for key_id, key in content.keys.items()]
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=f".{file.name}.", delete=False) as new:
+            new.write("\n".join(lines) + "\n")
+            new.flush()
+            os.fsync(new.fileno())
+    except OSError as error:
+        raise SettingsError(f"nothing can be written beside '{file}'") from error
+    path = Path(new.name)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _text(key: bytes) -> str:
+    return b64encode(key).decode()

@@ -1,0 +1,220 @@
+"""The vault in one SQLite file, for one machine.
+
+What is deleted is overwritten (`secure_delete`), and the log of changes that still had it is emptied.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gamelake.privacy.vault import rows, sqlite_archive
+from gamelake.privacy.vault.migrations import Dialect, migrations
+from gamelake.privacy.vault.vault import (
+    Erasure,
+    PlayerRecord,
+    Rewrapping,
+    SealedData,
+    StoredPlayer,
+    VaultRefusedError,
+    VaultUnavailableError,
+)
+
+_DIALECT = Dialect(bytes="BLOB", counter="INTEGER PRIMARY KEY AUTOINCREMENT")
+_BUSY_SECONDS = 5
+_ADD_PLAYER = f"INSERT INTO players ({rows.PLAYER}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 # our names
+_KEEP = (
+    "INSERT INTO personal_data (pseudonym, fingerprint, sealed, kept_at) SELECT ?, ?, ?, ? "
+    "WHERE EXISTS (SELECT 1 FROM players WHERE pseudonym = ?) ON CONFLICT DO NOTHING"
+)
+_REWRAP = "UPDATE players SET key_id = ?, wrapped_key = ? WHERE token = ? AND wrapped_key = ?"
+# SQLite's own limit on variables is far above.
+_TOKENS_AT_ONCE = 500
+
+
+class SqliteVault:
+    """A vault in a file, which is made when it is not there."""
+
+    def __init__(self, file: Path) -> None:
+        self._lock = threading.Lock()
+        self._file = file
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        with self._connected():
+            pass
+
+    def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
+        """See `Vault`."""
+        with self._connected() as connection:
+            return _found(connection, tokens)
+
+    def named(self, pseudonym: str) -> StoredPlayer | None:
+        """See `Vault`."""
+        question = f"SELECT {rows.PLAYER} FROM players WHERE pseudonym = ?"  # noqa: S608 # our own column names
+        with self._connected() as connection:
+            row = connection.execute(question, (pseudonym,)).fetchone()
+        return None if row is None else rows.player(row)
+
+    def add(self, players: Sequence[StoredPlayer]) -> Mapping[bytes, StoredPlayer]:
+        """See `Vault`."""
+        return self.take(players, ())
+
+    def keep(self, data: Sequence[SealedData]) -> None:
+        """See `Vault`."""
+        self.take((), data)
+
+    def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
+        """See `Vault`."""
+        now = datetime.now(UTC).isoformat()
+        with self._transaction() as connection:
+            connection.executemany(_ADD_PLAYER, [rows.player_row(each) for each in players])
+            kept = [(each.pseudonym, each.fingerprint, each.sealed, now, each.pseudonym) for each in data]
+            connection.executemany(_KEEP, kept)
+            return _found(connection, [each.token for each in players])
+
+    def data_of(self, pseudonym: str) -> Sequence[bytes]:
+        """See `Vault`."""
+        question = "SELECT sealed FROM personal_data WHERE pseudonym = ? ORDER BY kept_at, fingerprint"
+        with self._connected() as connection:
+            return [sealed for (sealed,) in connection.execute(question, (pseudonym,))]
+
+    def forget(self, token: bytes, erased_by: str) -> Erasure | None:
+        """See `Vault`."""
+        with self._transaction() as connection:
+            player = _found(connection, [token]).get(token)
+            if player is None:
+                return None
+            connection.execute("DELETE FROM players WHERE token = ?", (token,))
+            erased_at = datetime.now(UTC)
+            inserted = connection.execute(
+                "INSERT INTO erasures (game, pseudonym, erased_at, erased_by) VALUES (?, ?, ?, ?)",
+                (player.game, player.pseudonym, erased_at.isoformat(), erased_by),
+            )
+            number = inserted.lastrowid or 0
+        self.destroy_remains()
+        return Erasure(
+            number=number, game=player.game, pseudonym=player.pseudonym, erased_at=erased_at, erased_by=erased_by
+        )
+
+    def destroy_remains(self) -> bool:
+        """See `Vault`."""
+        with self._connected() as connection:
+            last = connection.execute("SELECT max(number) FROM erasures WHERE destroyed_at IS NULL").fetchone()[0]
+            if last is None:
+                return True
+            # The pages were overwritten; the log has them as they were until it is emptied, which a reader can delay.
+            in_the_way, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if in_the_way:
+                return False
+            destroyed = "UPDATE erasures SET destroyed_at = ? WHERE number <= ? AND destroyed_at IS NULL"
+            connection.execute(destroyed, (datetime.now(UTC).isoformat(), last))
+            return True
+
+    def erasures_after(self, number: int) -> Sequence[Erasure]:
+        """See `Vault`."""
+        question = f"SELECT {rows.ERASURE} FROM erasures WHERE number > ? ORDER BY number"  # noqa: S608 # our own names
+        with self._connected() as connection:
+            return [rows.erasure(row) for row in connection.execute(question, (number,))]
+
+    def wrapped_otherwise(self, key_id: str, most: int, after: bytes = b"") -> Sequence[StoredPlayer]:
+        """See `Vault`."""
+        question = f"SELECT {rows.PLAYER} FROM players WHERE key_id <> ? AND token > ? ORDER BY token LIMIT ?"  # noqa: S608 # our own column names
+        with self._connected() as connection:
+            return [rows.player(row) for row in connection.execute(question, (key_id, after, most))]
+
+    def rewrap(self, changes: Sequence[Rewrapping]) -> int:
+        """See `Vault`."""
+        wrapped = [(c.after.key_id, c.after.wrapped_key, c.before.token, c.before.wrapped_key) for c in changes]
+        with self._transaction() as connection:
+            return connection.executemany(_REWRAP, wrapped).rowcount
+
+    def players_by_key(self) -> Mapping[str, int]:
+        """See `Vault`."""
+        with self._connected() as connection:
+            return dict(connection.execute("SELECT key_id, count(*) FROM players GROUP BY key_id ORDER BY key_id"))
+
+    def records(self, after: bytes, most: int) -> Sequence[PlayerRecord]:
+        """See `Vault`."""
+        with self._transaction() as connection:
+            return sqlite_archive.records(connection, after, most)
+
+    def put_back(self, records: Sequence[PlayerRecord]) -> int:
+        """See `Vault`."""
+        with self._transaction() as connection:
+            return sqlite_archive.put_back(connection, records)
+
+    def enforce(self, erasures: Sequence[Erasure]) -> int:
+        """See `Vault`."""
+        with self._transaction() as connection:
+            return sqlite_archive.enforce(connection, erasures)
+
+    def close(self) -> None:
+        """See `Vault`."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _open_connection(self) -> sqlite3.Connection:
+        """The connection to the file that is there.
+
+        A file that was taken away stays open, and what is written to it is lost with the process: so nothing is.
+        """
+        if self._connection is None:
+            self._connection = _opened(self._file)
+            self._identity = _identity(self._file)
+        if _identity(self._file) != self._identity:
+            raise VaultUnavailableError(f"the vault {self._file} is gone: put it back, or start anew without it")
+        return self._connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                yield self._open_connection()
+            except (sqlite3.DataError, sqlite3.IntegrityError) as error:
+                raise VaultRefusedError(f"the vault {self._file} refuses a row: {error}") from error
+            except sqlite3.Error as error:
+                raise VaultUnavailableError(f"the vault {self._file} does not answer: {error}") from error
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Which file stands under a name, None if there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino)
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    have = connection.execute("PRAGMA user_version").fetchone()[0]
+    for number, script in migrations(_DIALECT):
+        if number > have:
+            connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+    return connection
+
+
+def _found(connection: sqlite3.Connection, tokens: Sequence[bytes]) -> dict[bytes, StoredPlayer]:
+    found: dict[bytes, StoredPlayer] = {}
+    for start in range(0, len(tokens), _TOKENS_AT_ONCE):
+        some = tokens[start : start + _TOKENS_AT_ONCE]
+        question = f"SELECT {rows.PLAYER} FROM players WHERE token IN ({', '.join('?' * len(some))})"  # noqa: S608 # marks
+        found |= {row[0]: rows.player(row) for row in connection.execute(question, some)}
+    return found

@@ -1,0 +1,108 @@
+"""What a check of a table has found, and the table that keeps it: gold/table_checks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+import msgspec
+import pyarrow as pa
+from deltalake.exceptions import TableNotFoundError
+
+from gamelake.model.errors import TransientError
+from gamelake.model.naming import TABLE_CHECKS
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.comments import CommentsOf, no_comments
+from gamelake.storage.data_files import DataFile, write_rows
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.rewrites import Replacement
+from gamelake.storage.store import Store
+from gamelake.storage.tables import delta_schema_json, open_table
+
+_DAY = "day"
+_SCHEMA = pa.schema(
+    [
+        pa.field(_DAY, pa.date32()),
+        pa.field("table", pa.string()),
+        pa.field("check", pa.string()),
+        pa.field("status", pa.string()),
+        pa.field("observed", pa.float64()),
+        pa.field("expected", pa.float64()),
+        pa.field("detail", pa.string()),
+    ]
+)
+_ATTEMPTS = 20
+
+
+class Status(StrEnum):
+    """What a check came to; one without enough history to compare with is skipped."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a figure must lie within, both ends included; None: there is no such end."""
+
+    least: float | None
+    most: float | None
+
+    def hold(self, observed: float) -> bool:
+        """Whether a figure lies within."""
+        return (self.least is None or observed >= self.least) and (self.most is None or observed <= self.most)
+
+    @property
+    def told(self) -> str:
+        """Both ends in words, or the one number that both are."""
+        least, most = ("any" if end is None else f"{end:,.6g}" for end in (self.least, self.most))
+        return least if self.least == self.most else f"{least} to {most}"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One check of one table; `observed` and `expected` are what it compared, as far as these are numbers.
+
+    `bounds` are what `observed` had to lie within; None where there was too little to compare with.
+    """
+
+    table: str
+    check: str
+    status: Status
+    observed: float | None = None
+    expected: float | None = None
+    detail: str = ""
+    bounds: Bounds | None = None
+
+
+def keep(store: Store, day: date, findings: Sequence[Finding], comments: CommentsOf = no_comments) -> None:
+    """Put a day's findings in the place of those that it had.
+
+    Raises:
+        TransientError: others have committed first at every attempt.
+    """
+    rows = [{_DAY: day, **msgspec.structs.asdict(each), "status": each.status.value} for each in findings]
+    file = write_rows(
+        store, TABLE_CHECKS, pa.Table.from_pylist(rows, schema=_SCHEMA).drop_columns([_DAY]), {_DAY: str(day)}
+    )
+    for _ in range(_ATTEMPTS):
+        if _commit(store, day, file, comments):
+            return
+    raise TransientError(f"{TABLE_CHECKS}: other writers were faster {_ATTEMPTS} times")
+
+
+def _commit(store: Store, day: date, file: DataFile, comments: CommentsOf) -> bool:
+    try:
+        handle = open_table(store.location, TABLE_CHECKS)
+    except TableNotFoundError:
+        handle = None
+    replacement = Replacement(
+        entry=TableFiles(table=TABLE_CHECKS, partition_by=(_DAY,), schema=delta_schema_json(_SCHEMA), files=(file,)),
+        removed=[each for each in live_files(handle) if each.partition[_DAY] == str(day)] if handle else [],
+        transaction=BatchTransaction("table-checks", day.toordinal()),
+        table_id=str(handle.metadata().id) if handle else "",
+        properties=None if handle else {},
+        comments=comments(TABLE_CHECKS),
+    )
+    return replacement.commit(store, handle.version() + 1 if handle else 0)

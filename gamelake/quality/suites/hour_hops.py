@@ -1,0 +1,91 @@
+"""Compares each hour of each game in its own table with the same hour in the table of all games."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from gamelake.model.naming import SILVER_EVENTS, game_table
+from gamelake.quality.suites.hops import Hop
+from gamelake.storage.listing import games_of, has_log
+from gamelake.storage.store import Store
+
+_HOUR = ("game_name", "hour")
+_COORDINATES = ("kafka_partition", "kafka_offset")
+_NAMED = 3
+# A batch that is in one table is in all within seconds, or its job was killed.
+_LOOKS, _PAUSE_SECONDS = 3, 5.0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class HourApart:
+    """An hour (0 to 23, UTC) of a game of which the two tables have different numbers of rows."""
+
+    game: str
+    hour: int
+    in_game: int
+    in_all: int
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        return f"{self.game} {self.hour:02}:00: {self.in_game:,} and {self.in_all:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class HourHops:
+    """The hop from the games' tables to that of all games, for the events of one day."""
+
+    store: Store
+    spark: SparkSession
+    day: date
+    sleep: Callable[[float], None] = time.sleep
+
+    def hops(self) -> Iterator[Hop]:
+        """Compare them; as streams may be running, what differs is looked at again."""
+        tables = [game_table(game) for game in games_of(self.store)]
+        if not tables or not has_log(self.store, SILVER_EVENTS):
+            return
+        apart = self._apart(tables)
+        for _ in range(_LOOKS - 1):
+            if not apart:
+                break
+            self.sleep(_PAUSE_SECONDS)
+            apart = sorted(set(apart) & set(self._apart(tables)))
+        yield Hop(
+            "games_hours_are_in_silver_events",
+            "each hour of each game has as many rows in its own table as in that of all games",
+            sum(abs(each.in_game - each.in_all) for each in apart),
+            self._detail(tables, apart) if apart else "",
+        )
+
+    def _apart(self, tables: list[str]) -> list[HourApart]:
+        here = self._of_games(tables).groupBy(*_HOUR).agg(sf.count("*").alias("in_game"))
+        there = self._rows(SILVER_EVENTS).groupBy(*_HOUR).agg(sf.count("*").alias("in_all"))
+        both = here.join(there, list(_HOUR), "full_outer").fillna(0, ["in_game", "in_all"])
+        rows = both.where("in_game <> in_all").collect()
+        return sorted(HourApart(str(row[0]), int(row[1]), int(row[2]), int(row[3])) for row in rows)
+
+    def _detail(self, tables: list[str], apart: list[HourApart]) -> str:
+        """The first hours, and some coordinates that stand in one of the two tables alone."""
+        first = apart[0]
+        here, there = (
+            rows.where((sf.col("game_name") == first.game) & (sf.col("hour") == first.hour)).select(*_COORDINATES)
+            for rows in (self._of_games(tables), self._rows(SILVER_EVENTS))
+        )
+        alone = here.exceptAll(there).unionAll(there.exceptAll(here)).orderBy(*_COORDINATES).limit(_NAMED).collect()
+        named = ", ".join(f"{row[0]}:{row[1]}" for row in alone)
+        hours = "; ".join(each.told for each in apart[:_NAMED])
+        return f"{hours}, such as {named} (partition:offset)"
+
+    def _of_games(self, tables: list[str]) -> DataFrame:
+        return reduce(DataFrame.unionByName, map(self._rows, tables))
+
+    def _rows(self, table: str) -> DataFrame:
+        rows = self.spark.read.format("delta").load(self.store.location.child(table))
+        rows = rows.where(sf.col("event_date") == sf.lit(self.day))
+        return rows.select("game_name", sf.hour("event_time").alias("hour"), *_COORDINATES)

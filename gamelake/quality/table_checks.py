@@ -1,0 +1,235 @@
+"""The checks of one game's silver table for one day: against itself, its own last days, silver/events, and its gold.
+
+Thresholds are wide: what they name is worth a look on any day.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from math import log
+from statistics import median
+
+import duckdb
+from deltalake import DeltaTable
+
+from gamelake.model.naming import SILVER_EVENTS, game_table, gold_table
+from gamelake.quality.check_findings import Bounds, Finding, Status
+from gamelake.storage.appends import entry_path, schema_of
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.listing import has_log
+from gamelake.storage.store import Store
+from gamelake.storage.tables import open_table
+
+_HISTORY, _LEAST_HISTORY = 7, 3
+_LEAST_VOLUME, _MOST_VOLUME = 0.5, 3.0
+# A population stability index over a quarter is a large shift by common use.
+_LARGEST_SHIFT = 0.25
+_SHIFTING = ("event_name", "platform", "app_version")
+_SLACK_SECONDS = 3600
+_DAY_SECONDS = 86_400
+# Of rows that two tables should share so many are named.
+_NAMED = 3
+# Of a usual day at least so many rows were taken in before it was over.
+_IN_TIME_SHARE = 0.5
+# An hour with fewer rows may well have none for once.
+_BUSY_ROWS = 10
+_MICROSECONDS = 1_000_000
+_HOUR = 3600 * _MICROSECONDS
+
+
+@dataclass
+class GameChecks:
+    """The checks of one game for one day that is over."""
+
+    store: Store
+    game: str
+    day: date
+    _connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: duckdb.connect(":memory:"))
+
+    def findings(self) -> Iterator[Finding]:
+        """Run all of them."""
+        handle = open_table(self.store.location, self.table)
+        self._give("all_rows", self.table, handle)
+        self._leave_out_late_days(handle)
+        yield self._unique()
+        yield self._volume()
+        yield self._freshness()
+        yield self._hours()
+        yield self._shared()
+        yield self._gold()
+        yield self._drift(handle)
+        yield from (self._shift(column) for column in _SHIFTING if column in schema_of(handle).names)
+
+    def _leave_out_late_days(self, handle: DeltaTable) -> None:
+        """Make `rows` of the day and of those before it that are like a day.
+
+        Of a day before the game's first one there are only events that came late: it says nothing of a usual day.
+        """
+        in_time = "ingest_time::DATE <= event_date" if "ingest_time" in schema_of(handle).names else "true"
+        usual = self._ask(
+            f"SELECT event_date FROM all_rows WHERE event_date < DATE '{self.day}' GROUP BY 1 "  # noqa: S608 # constants
+            f"HAVING {_IN_TIME_SHARE} * count(*) <= count(*) FILTER (coalesce({in_time}, true))"
+        )
+        days = ", ".join(f"DATE '{day}'" for day in (self.day, *(day for (day,) in usual)))
+        self._connection.execute(f"CREATE VIEW rows AS SELECT * FROM all_rows WHERE event_date IN ({days})")  # noqa: S608 # days
+
+    @property
+    def table(self) -> str:
+        """The game's silver table."""
+        return game_table(self.game)
+
+    def _give(self, name: str, table: str, handle: DeltaTable, since: date | None = None) -> None:
+        """The rows of a table of the last days, their moments in microseconds."""
+        first = (since or self.day - timedelta(days=_HISTORY)).isoformat()
+        files = [each for each in live_files(handle) if first <= (each.partition.get("event_date") or first)]
+        schema = schema_of(handle)
+        self._connection.register(name, dataset(self.store.location, table, schema, files))
+
+    def _ask(self, sql: str) -> list[tuple[object, ...]]:
+        return self._connection.execute(sql).fetchall()
+
+    def _one(self, sql: str) -> float:
+        ((value,),) = self._ask(sql)
+        return float(value or 0)  # type: ignore[arg-type] # a number
+
+    def _by_day(self, figure: str) -> dict[date, float]:
+        found = self._ask(f"SELECT event_date, {figure} FROM rows WHERE event_date <= DATE '{self.day}' GROUP BY 1")  # noqa: S608 # constants
+        return {day: float(value) for day, value in found}  # type: ignore[misc, arg-type] # a day and a number
+
+    def _finding(self, check: str, observed: float | None, bounds: Bounds | None, **told: object) -> Finding:
+        """What a check came to; it is skipped without bounds."""
+        status = Status.SKIPPED
+        if bounds is not None and observed is not None:
+            status = Status.PASSED if bounds.hold(observed) else Status.FAILED
+        return Finding(table=self.table, check=check, status=status, observed=observed, bounds=bounds, **told)  # type: ignore[arg-type] # checked by it
+
+    def _unique(self) -> Finding:
+        twice = self._one(
+            f"SELECT count(*) - count(DISTINCT event_id) FROM rows WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
+            "AND event_id <> ''"
+        )
+        return self._finding("event_ids_are_unique", twice, Bounds(0, 0), expected=0.0)
+
+    def _volume(self) -> Finding:
+        by_day = self._by_day("count(*)")
+        today, before = by_day.pop(self.day, 0.0), list(by_day.values())
+        usual = median(before) if len(before) >= _LEAST_HISTORY else None
+        bounds = None if usual is None else Bounds(_LEAST_VOLUME * usual, _MOST_VOLUME * usual)
+        return self._finding("volume", today, bounds, expected=usual)
+
+    def _freshness(self) -> Finding:
+        """How long before the day's end its newest event was, and was on the days before."""
+        gaps = {
+            day: _DAY_SECONDS - newest % _DAY_SECONDS
+            for day, newest in self._by_day(f"max(epoch_us(event_time)) / {_MICROSECONDS}").items()
+        }
+        today, before = gaps.pop(self.day, float(_DAY_SECONDS)), list(gaps.values())
+        most = 2 * max(before) + _SLACK_SECONDS if len(before) >= _LEAST_HISTORY else None
+        bounds = None if most is None else Bounds(None, most)
+        return self._finding("freshness", today, bounds, expected=most, detail="seconds")
+
+    def _hours(self) -> Finding:
+        """Hours without a row that were never nearly empty on the days before."""
+        found = self._ask(
+            f"SELECT hour, coalesce(min(n) FILTER (event_date < DATE '{self.day}'), 0), count(*) FILTER (event_date < "  # noqa: S608 # constants
+            f"DATE '{self.day}'), count(*) FILTER (event_date = DATE '{self.day}') FROM (SELECT event_date, "
+            f"epoch_us(event_time) // {_HOUR} % 24 AS hour, count(*) AS n FROM rows GROUP BY ALL) GROUP BY 1 ORDER BY 1"
+        )
+        days = int(self._one(f"SELECT count(DISTINCT event_date) FROM rows WHERE event_date < DATE '{self.day}'"))  # noqa: S608 # constants
+        hours: list[tuple[int, int, int, int]] = found  # type: ignore[assignment] # four numbers each
+        missing = [hour for hour, least, on, now in hours if on == days and least >= _BUSY_ROWS and not now]
+        told = f"without rows: {', '.join(f'{hour:02}:00' for hour in missing)}" if missing else ""
+        bounds = Bounds(0, 0) if days >= _LEAST_HISTORY else None
+        return self._finding("hours_are_there", float(len(missing)), bounds, expected=0.0, detail=told)
+
+    def _shared(self) -> Finding:
+        if not has_log(self.store, SILVER_EVENTS):
+            return self._finding("rows_are_in_silver_events", None, None)
+        self._give("shared", SILVER_EVENTS, open_table(self.store.location, SILVER_EVENTS), self.day)
+        mine = self._one(f"SELECT count(*) FROM rows WHERE event_date = DATE '{self.day}'")  # noqa: S608 # constants
+        theirs = self._one(
+            f"SELECT count(*) FROM shared WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
+            "AND game_name IN (SELECT DISTINCT game_name FROM rows)"
+        )
+        detail = "" if mine == theirs else self._differing()
+        return self._finding("rows_are_in_silver_events", theirs, Bounds(mine, mine), expected=mine, detail=detail)
+
+    def _differing(self) -> str:
+        """Hours and coordinates of some rows that only one of the two tables has, where rows have coordinates."""
+        wanted = "SELECT date_part('hour', event_time), kafka_partition, kafka_offset"
+        mine = f"{wanted} FROM rows WHERE event_date = DATE '{self.day}'"  # constants
+        theirs = (
+            f"{wanted} FROM shared WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
+            "AND game_name IN (SELECT game_name FROM rows)"
+        )
+        try:
+            lost = self._ask(f"({mine} EXCEPT ALL {theirs}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
+            added = self._ask(f"({theirs} EXCEPT ALL {mine}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
+        except duckdb.BinderException:
+            return ""
+        named = (("missing there", lost), ("missing here", added))
+        return "; ".join(
+            f"{word}: {', '.join(f'{partition}:{offset} of {hour:02}:00' for hour, partition, offset in rows)}"
+            for word, rows in named
+            if rows
+        )
+
+    def _gold(self) -> Finding:
+        """The events that gold counts per player, against silver as it was when gold last looked."""
+        gold = gold_table(self.game, "player_agg")
+        version = self._source_version(gold) if has_log(self.store, gold) else None
+        if version is None:
+            return self._finding("gold_counts_silver", None, None)
+        self._give("players", gold, open_table(self.store.location, gold), date.min)
+        self._give("then_rows", self.table, open_table(self.store.location, self.table, version), date.min)
+        counted = self._one("SELECT sum(event_count) FROM players")
+        there = self._one("SELECT count(*) FROM then_rows WHERE event_name <> 'smoke_test'")
+        return self._finding("gold_counts_silver", counted, Bounds(there, there), expected=there)
+
+    def _source_version(self, gold: str) -> int | None:
+        """The version of silver that gold was last made of, by its own commits."""
+        version = open_table(self.store.location, gold).version()
+        while (entry := self.store.get(entry_path(gold, version))) is not None:
+            for action in map(json.loads, entry.splitlines()):
+                if "gamelake.source" in action.get("commitInfo", {}):
+                    return int(json.loads(action["commitInfo"]["gamelake.source"])["version"])
+            version -= 1
+        return None
+
+    def _drift(self, handle: DeltaTable) -> Finding:
+        """Columns that came on the day or since; a table only gains them."""
+        names = schema_of(handle).names
+        filled = [f"count(\"{name}\") FILTER (WHERE event_date < DATE '{self.day}')" for name in names]
+        now = [f"count(\"{name}\") FILTER (WHERE event_date = DATE '{self.day}')" for name in names]
+        (counts,) = self._ask(f"SELECT {', '.join(filled + now)} FROM rows")  # noqa: S608 # names of columns
+        before, today = counts[: len(names)], counts[len(names) :]
+        if not any(before):
+            return self._finding("columns_are_the_same", None, None)
+        came = [name for name, old, new in zip(names, before, today, strict=True) if new and not old]
+        gone = [name for name, old, new in zip(names, before, today, strict=True) if old and not new]
+        told = "; ".join(f"{word}: {', '.join(which)}" for word, which in (("new", came), ("empty", gone)) if which)
+        return self._finding("columns_are_the_same", float(len(came) + len(gone)), Bounds(0, 0), detail=told)
+
+    def _shift(self, column: str) -> Finding:
+        """How far the shares of a column's values have moved, as a population stability index."""
+        found = self._ask(
+            f"SELECT coalesce({column}, ''), count(*) FILTER (WHERE event_date < DATE '{self.day}'), "  # noqa: S608 # constants
+            f"count(*) FILTER (WHERE event_date = DATE '{self.day}') FROM rows GROUP BY 1 ORDER BY 1"
+        )
+        before = [float(row[1]) for row in found]  # type: ignore[arg-type] # a number
+        today = [float(row[2]) for row in found]  # type: ignore[arg-type] # likewise
+        check = f"{column}_is_distributed_as_before"
+        if not sum(before) or not sum(today):
+            return self._finding(check, None, None)
+        index = stability(before, today)
+        return self._finding(check, index, Bounds(None, _LARGEST_SHIFT), expected=_LARGEST_SHIFT)
+
+
+def stability(before: Sequence[float], today: Sequence[float]) -> float:
+    """The population stability index of two counts of the same values; 0 if their shares are the same."""
+    half = 0.5  # for a value that one of them lacks
+    old, new = sum(before) + half * len(before), sum(today) + half * len(today)
+    shares = [((a + half) / old, (b + half) / new) for a, b in zip(before, today, strict=True)]
+    return sum((b - a) * log(b / a) for a, b in shares)

@@ -1,0 +1,1 @@
+"""Replay, backfill, restore, clone and log repair."""

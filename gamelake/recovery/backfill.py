@@ -1,0 +1,168 @@
+"""The rows of a table decoded once more, in the place of what they were: for a column that came later."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, lit
+
+from gamelake.layers.silver import EVENT_DATE
+from gamelake.model.errors import StartupError, TransientError
+from gamelake.model.naming import BRONZE_EVENTS
+from gamelake.recovery.replay.execution import run
+from gamelake.recovery.replay.execution import table as version_of
+from gamelake.recovery.replay.replayer import Decided, Replayer
+from gamelake.recovery.replay.task import Days, Purpose, ReplayPlan, Wanted
+from gamelake.storage.delta_log import ENGINE, FileEntry, add_action, live_files, now_milliseconds, remove_action
+from gamelake.storage.leases import Lease
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.rewrites import commit_behind, discard, revision_of, upkeep_of
+from gamelake.storage.table_log import REBUILT_NOTE
+from gamelake.storage.tables import open_table
+
+
+class RewriteError(StartupError):
+    """Rows can't be decoded again, as their records are not in bronze or don't decode any more."""
+
+
+class Rewritten(msgspec.Struct, frozen=True, kw_only=True):
+    """What became, or would become, of a table: rows and files that take the place of others; columns that are new.
+
+    `version` is the commit's, None before there is one.
+    """
+
+    table: str
+    rows: int
+    files_before: int
+    files_after: int | None = None
+    new_columns: tuple[str, ...] = ()
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """A table as it is: its version, and what is to be replaced of it."""
+
+    version: int
+    files: list[FileEntry]
+    rows: int
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """Rewrites tables of a lakehouse; the streams append meanwhile, with the new columns already."""
+
+    replays: Replayer
+    spark: SparkSession
+
+    def outlook(self, table: str, days: Days) -> Rewritten:
+        """What would be written.
+
+        Raises:
+            RewriteError: rows would be lost.
+        """
+        before = self._before(table, days)
+        decided = self._decode(table, days, before, Purpose.COUNT)
+        _require_all(table, before, decided)
+        return Rewritten(table=table, rows=before.rows, files_before=len(before.files))
+
+    def rewrite(self, table: str, days: Days) -> Rewritten:
+        """Decode the rows again and replace the files.
+
+        Raises:
+            RewriteError: rows would be lost; nothing was changed.
+            LeaseHeldError: another process does upkeep of the table, or changes which rows it has.
+            TransientError: another process replaced the same files meanwhile.
+        """
+        store = self.replays.store
+        with revision_of(store), upkeep_of(store, table) as lease:
+            before = self._before(table, days)
+            decided = self._decode(table, days, before, Purpose.WRITE)
+            entry = next((each for each in decided.tables if each.table == table), None)
+            try:
+                _require_all(table, before, decided)
+            except RewriteError:
+                discard(store, table, entry.files if entry else ())
+                raise
+            return self._replaced(before, entry, lease) if entry else Rewritten(table=table, rows=0, files_before=0)
+
+    def _before(self, table: str, days: Days) -> _Before:
+        handle = open_table(self.replays.store.location, table)
+        files = [file for file in live_files(handle) if days.have(file.partition.get(EVENT_DATE) or "")]
+        rows = dict(zip(*_rows_by_file(handle), strict=True))
+        columns = frozenset(field.name for field in handle.schema().fields)
+        return _Before(handle.version(), files, sum(rows[file.path] for file in files), columns)
+
+    def _decode(self, table: str, days: Days, before: _Before, purpose: Purpose) -> Decided:
+        bronze = open_table(self.replays.store.location, BRONZE_EVENTS).version()
+        plan = ReplayPlan(
+            decoding=self.replays.decoding,
+            run=0,
+            source=BRONZE_EVENTS,
+            targets=frozenset([table]),
+            versions=self.replays.present_versions() | {table: before.version, BRONZE_EVENTS: bronze},
+            wanted=Wanted.PRESENT,
+            purpose=purpose,
+            days=days,
+        )
+        return self.replays.decide(partial(run, self._records(table, days, plan)), plan)
+
+    def _records(self, table: str, days: Days, plan: ReplayPlan) -> DataFrame:
+        """The records that the rows came in."""
+        location = self.replays.store.location
+        rows = version_of(self.spark, location, table, plan.versions[table])
+        if days.first is not None:
+            rows = rows.where(col(EVENT_DATE) >= lit(days.first))
+        if days.last is not None:
+            rows = rows.where(col(EVENT_DATE) <= lit(days.last))
+        coordinates = rows.select(col("kafka_partition").alias("partition"), col("kafka_offset").alias("offset"))
+        bronze = version_of(self.spark, location, BRONZE_EVENTS, plan.versions[BRONZE_EVENTS])
+        return bronze.join(coordinates, ["partition", "offset"], "left_semi")
+
+    def _replaced(self, before: _Before, entry: TableFiles, lease: Lease) -> Rewritten:
+        self.replays.tables.widen(entry)
+        store, now = self.replays.store, now_milliseconds()
+        info = {
+            "timestamp": now,
+            "operation": "WRITE",
+            "operationParameters": {"mode": "Overwrite"},
+            "isBlindAppend": False,
+            "engineInfo": ENGINE,
+            REBUILT_NOTE: str(entry.rows),
+        }
+        actions: list[dict[str, Any]] = [{"commitInfo": info}]
+        actions += [remove_action(file, now) for file in before.files]
+        actions += [add_action(file, now) for file in entry.files]
+        version = commit_behind(store, entry.table, before.version, actions, lease)
+        if version is None:
+            discard(store, entry.table, entry.files)
+            raise TransientError(f"{entry.table}: files were replaced meanwhile; nothing was changed, try again")
+        after = open_table(store.location, entry.table)
+        return Rewritten(
+            table=entry.table,
+            rows=entry.rows,
+            files_before=len(before.files),
+            files_after=len(entry.files),
+            new_columns=tuple(sorted({field.name for field in after.schema().fields} - before.columns)),
+            version=version,
+        )
+
+
+def _rows_by_file(handle: DeltaTable) -> tuple[list[str], list[int]]:
+    actions = pa.table(handle.get_add_actions(flatten=True))
+    return actions["path"].to_pylist(), actions["num_records"].to_pylist()
+
+
+def _require_all(table: str, before: _Before, decided: Decided) -> None:
+    found = decided.rows.get(table, 0)
+    if found != before.rows:
+        dead = ", ".join(f"{count} {reason}" for reason, count in decided.still_dead.items())
+        raise RewriteError(
+            f"of {before.rows} rows of {table}, bronze gives {found} again{f' ({dead})' if dead else ''}: the others "
+            "would be lost. Nothing was changed; leave their days out"
+        )

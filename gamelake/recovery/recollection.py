@@ -1,0 +1,177 @@
+"""Manifests that were lost, written again from what their batches left in the tables: commits, rows and offsets.
+
+Needed where a lakehouse's state comes from a backup, and its tables went on since. A batch is recollected if all of its
+commits are there, as the balance in each of them says. What its events were is not remembered: an event that was sent
+before and comes again may be a row again.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelake.model.errors import BackupError
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, Layer
+from gamelake.storage.appends import entry_path
+from gamelake.storage.data_files import DataFile
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.listing import LOG_FOLDER, own_tables
+from gamelake.storage.manifests import RULE_METRIC, BatchManifest, Judged, Manifests, OffsetRange, TableFiles
+from gamelake.storage.reconciliation import batch_problems, streams_of
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import BATCH_NOTE
+from gamelake.storage.tables import open_table
+
+_UNKNOWN_GAME = _UNKNOWN_RULE = "unknown"
+
+
+class Recollected(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch whose manifest was written again."""
+
+    stream: str
+    batch: int
+    records: int
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What the tables have of one batch: by table its add actions, and the balance that each commit states."""
+
+    at: int = 0
+    adds: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    balance: dict[str, int] = field(default_factory=dict)
+
+
+def recollect(store: Store) -> Iterator[Recollected]:
+    """Write the manifests that come after the newest one of each stream.
+
+    Raises:
+        BackupError: a batch is in some of its tables only.
+    """
+    for stream in streams_of(store):
+        generations, last = Generations(store, stream).all(), Manifests(store, stream).last(1)
+        if not generations:
+            continue
+        generation = generations[-1]
+        after = last[0].batch_id if last else generation.first_batch - 1
+        for batch_id, batch in sorted(_batches(store, generation, after).items()):
+            manifest = _Recollection(store, generation, batch_id, batch).manifest()
+            Manifests(store, stream).settle(manifest)
+            yield Recollected(stream=stream, batch=batch_id, records=manifest.records)
+
+
+def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _Batch]:
+    """The batches of a generation that the tables have beyond one, by their ids."""
+    batches: defaultdict[int, _Batch] = defaultdict(_Batch)
+    for table in own_tables(store):
+        if table.startswith((f"{Layer.GOLD}/", f"{Layer.LINEAGE}/")):
+            continue
+        for actions in _entries_back_to(store, table, generation.app_id, after):
+            info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+            app_id, _, number = str(info.get(BATCH_NOTE, "")).rpartition("/")
+            if app_id == generation.app_id and int(number) > after:
+                batch = batches[int(number)]
+                batch.at = max(batch.at, int(info["timestamp"]))
+                batch.adds[table] = [action["add"] for action in actions if "add" in action]
+                counts = info["operationMetrics"].items()
+                batch.balance = {name: int(count) for name, count in counts if not name.startswith(RULE_METRIC)}
+    return batches
+
+
+def _entries_back_to(store: Store, table: str, app_id: str, batch: int) -> Iterator[list[dict[str, Any]]]:
+    """The entries of a table, newest first, back to the one of a batch or an earlier one."""
+    names = [path.rsplit("/", 1)[-1].removesuffix(".json") for path in store.paths(f"{table}/{LOG_FOLDER}")]
+    for version in sorted((int(name) for name in names if name.isdigit()), reverse=True):
+        actions = [json.loads(line) for line in (store.get(entry_path(table, version)) or b"").splitlines()]
+        taken = [action["txn"] for action in actions if "txn" in action]
+        if any(each["appId"] == app_id and each["version"] <= batch for each in taken):
+            return
+        yield actions
+
+
+@dataclass(frozen=True, slots=True)
+class _Recollection:
+    """One batch that has lost its manifest."""
+
+    store: Store
+    generation: Generation
+    batch_id: int
+    batch: _Batch
+
+    def manifest(self) -> BatchManifest:
+        """The manifest as it was, but for the events that it took.
+
+        Raises:
+            BackupError: some of its commits are missing.
+        """
+        duplicates = self.batch.balance.get("batchDuplicates", 0)
+        dropped = self.batch.balance.get("batchDropped", 0)
+        manifest = BatchManifest(
+            stream=self.generation.stream,
+            query_id=self.generation.query_id,
+            generation=self.generation.number,
+            batch_id=self.batch_id,
+            topic=self.generation.topic,
+            topic_id=self.generation.topic_id,
+            written_at=datetime.fromtimestamp(self.batch.at / 1000, UTC).isoformat(),
+            offsets=tuple(self._offsets()),
+            tables=tuple(self._table(table, adds) for table, adds in sorted(self.batch.adds.items())),
+            dead_letters=dict(Counter(self._values(DEAD_LETTERS, "reason").to_pylist())),
+            duplicates={_UNKNOWN_GAME: duplicates} if duplicates else {},
+            judged=Judged(
+                quarantined=dict(Counter(self._values(QUARANTINE, "rule").to_pylist())),
+                dropped={_UNKNOWN_RULE: dropped} if dropped else {},
+            ),
+        )
+        problems = list(batch_problems(manifest))
+        # An older commit does not say what rules came to.
+        if problems or not self.batch.balance.items() <= manifest.balance.items():
+            raise BackupError(
+                f"batch {self.batch_id} of {self.generation.stream}, which came after the backup, is in some of its "
+                f"tables only ({'; '.join(problems)}). Set them back with jobs/restore.py --before-batch "
+                f"{self.batch_id}, and put the backup back again"
+            )
+        return manifest
+
+    def _table(self, table: str, adds: list[dict[str, Any]]) -> TableFiles:
+        handle = open_table(self.store.location, table)
+        files = tuple(
+            DataFile(
+                path=add["path"],
+                size=add["size"],
+                rows=int(json.loads(add["stats"])["numRecords"]),
+                partition=add["partitionValues"],
+                statistics=add["stats"],
+            )
+            for add in adds
+        )
+        partition_by = tuple(handle.metadata().partition_columns)
+        return TableFiles(table=table, partition_by=partition_by, schema=handle.schema().to_json(), files=files)
+
+    def _offsets(self) -> Iterator[OffsetRange]:
+        """What bronze says was read of each partition; what lay between and was no record is not seen."""
+        rows = pa.table({name: self._values(BRONZE_EVENTS, name) for name in ("partition", "offset")})
+        by_partition = rows.group_by("partition").aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
+        for row in sorted(by_partition.to_pylist(), key=lambda each: each["partition"]):
+            yield OffsetRange(
+                partition=row["partition"], first=row["offset_min"], last=row["offset_max"], records=row["offset_count"]
+            )
+
+    def _values(self, table: str, column: str) -> pa.ChunkedArray:
+        """A column of the rows that the batch added to a table."""
+        adds = self.batch.adds.get(table, [])
+        if not adds:
+            return pa.chunked_array([], pa.string())
+        files = [FileEntry(add["path"], add["size"], add["partitionValues"]) for add in adds]
+        schema = pa.schema(open_table(self.store.location, table).schema())
+        wanted = pa.schema([schema.field(column), *(schema.field(name) for name in files[0].partition)])
+        found = dataset(self.store.location, table, wanted, files).to_table(columns=[column])[column]
+        return pc.cast(found, pa.string()) if column in ("reason", "rule") else found

@@ -1,0 +1,1 @@
+"""Replay: dead letters and bronze records, decoded again into silver."""

@@ -1,0 +1,1 @@
+"""Schemas: registry client, Confluent framing, Protobuf messages decoded to Arrow."""

@@ -1,0 +1,205 @@
+"""Kafka values to Arrow columns, a batch at a time; what can't be decoded is named, row by row, with its reason."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import ptars
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.model.errors import SchemaError
+from gamelake.schemas.compiler import message_at
+from gamelake.schemas.framing import FrameGroup, Ints, MessageType, unframe
+from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
+from gamelake.storage.columns import as_delta
+
+_PTARS = ptars.PtarsConfig(
+    timestamp_unit="us",
+    duration_unit="us",
+    time_unit="us",
+    enum_repr="string",
+    list_nullable=True,
+    map_nullable=True,
+    list_value_nullable=True,
+    map_value_nullable=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedGroup:
+    """Events of one message type: their row numbers in the batch (int64), their columns (as many rows)."""
+
+    message_type: MessageType
+    rows: Ints
+    columns: pa.RecordBatch
+
+
+@dataclass(slots=True)
+class Rejects:
+    """Rows of a batch that can't be read, each with reason and detail; the three lists are parallel."""
+
+    rows: list[int] = field(default_factory=list)
+    reasons: list[DeadLetterReason] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
+
+    def add(self, rows: Ints | list[int], reason: DeadLetterReason, detail: str) -> None:
+        """Set rows aside that share a reason and a detail."""
+        self.rows.extend(int(row) for row in rows)
+        self.reasons.extend([reason] * len(rows))
+        self.details.extend([detail] * len(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A batch after decoding: each row is in exactly one group or among the rejects.
+
+    `framed` has the rows of each message type, whether they decode or not.
+    """
+
+    groups: list[DecodedGroup]
+    rejects: Rejects
+    framed: list[tuple[MessageType, Ints]]
+
+
+class Decoder:
+    """Decodes Kafka values by the schemas that their frames name."""
+
+    def __init__(self, schemas: SchemaCache) -> None:
+        self._schemas = schemas
+        self._messages: dict[MessageType, MessageDecoder | MissingSchema] = {}
+
+    def decode(self, values: pa.BinaryArray) -> Decoded:
+        """Decode a batch; never raises for what a record or a schema holds."""
+        unframed = unframe(values)
+        rejects = Rejects()
+        for row, problem in zip(unframed.bad_rows, unframed.problems, strict=True):
+            rejects.add([row], DeadLetterReason.BAD_FRAMING, problem)
+        groups = (self._decode_group(group, rejects) for group in unframed.groups)
+        framed = [(group.message_type, group.rows) for group in unframed.groups]
+        return Decoded([group for group in groups if group is not None], rejects, framed)
+
+    def _decode_group(self, group: FrameGroup, rejects: Rejects) -> DecodedGroup | None:
+        decoder = self._decoder(group.message_type)
+        if isinstance(decoder, MissingSchema):
+            rejects.add(group.rows, decoder.reason, decoder.detail)
+            return None
+        good, columns = decoder.decode(group.bodies)
+        if len(good) < len(group.rows):
+            bad = np.setdiff1d(np.arange(len(group.rows)), good)
+            detail = f"not a {decoder.name} of schema {group.message_type.schema_id}"
+            rejects.add(group.rows[bad], DeadLetterReason.UNDECODABLE, detail)
+        return DecodedGroup(group.message_type, group.rows[good], columns) if len(good) else None
+
+    def _decoder(self, message_type: MessageType) -> "MessageDecoder | MissingSchema":
+        if message_type not in self._messages:
+            schema = self._schemas.get(message_type.schema_id)
+            if isinstance(schema, MissingSchema):
+                return schema
+            try:
+                message = message_at(schema, message_type.index)
+            except SchemaError as error:
+                return MissingSchema(DeadLetterReason.BAD_FRAMING, str(error))
+            try:
+                self._messages[message_type] = MessageDecoder(message)
+            except SchemaError as error:
+                self._messages[message_type] = MissingSchema(DeadLetterReason.INVALID_SCHEMA, str(error))
+        return self._messages[message_type]
+
+
+class MessageDecoder:
+    """Decodes the bodies of one message type.
+
+    Whether a body decodes is ptars' word alone, whatever other bodies stand beside it; the protobuf package only
+    says where to look first, because asking it for one body costs a hundredth of asking ptars.
+
+    Raises:
+        SchemaError: the type has a group, or is written in a way that ptars can't read.
+    """
+
+    def __init__(self, descriptor: Descriptor) -> None:
+        self.name = str(descriptor.full_name)
+        if group := _group_in(descriptor, set()):
+            # ptars skips groups without a word; whole dead letters are better than rows with holes.
+            raise SchemaError(f"{group} is a group, which can't be decoded; make it a message field")
+        try:
+            self._handler = ptars.HandlerPool([descriptor.file], config=_PTARS).get_for_message(descriptor)
+        except BaseException as error:
+            if not isinstance(error, ValueError | TypeError) and not _is_panic(error):
+                raise
+            raise SchemaError(
+                f"{self.name} can't be decoded; write it in proto3 or proto2, with names that differ by more than case"
+            ) from error
+        self._suspect: type[Message] = GetMessageClass(descriptor)
+
+    def decode(self, bodies: pa.BinaryArray) -> tuple[Ints, pa.RecordBatch]:
+        """The positions that decode (int64, rising) and their columns."""
+        parts: list[tuple[Ints, pa.RecordBatch]] = []
+        self._decode_part(bodies, np.arange(len(bodies)), parts)
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return np.zeros(0, np.int64), as_delta(pa.RecordBatch.from_pylist([], schema=self._handler.schema()))
+        positions = np.concatenate([part for part, _ in parts])
+        table = pa.Table.from_batches([columns for _, columns in parts]).combine_chunks()
+        order = np.argsort(positions, kind="stable")
+        columns = table.take(pa.array(order)).combine_chunks().to_batches()[0]
+        return positions[order], columns
+
+    def _decode_part(self, bodies: pa.BinaryArray, at: Ints, parts: list[tuple[Ints, pa.RecordBatch]]) -> None:
+        """Decode all together, else the suspects one by one and the rest together."""
+        if not len(at):
+            return
+        whole = self._try(bodies)
+        if whole is not None:
+            parts.append((at, as_delta(whole)))
+        elif len(at) > 1:
+            suspects = np.array([self._is_suspect(body) for body in bodies.to_pylist()])
+            if suspects.any():
+                self._decode_part(bodies.filter(pa.array(~suspects)), at[~suspects], parts)
+                self._decode_singly(bodies.filter(pa.array(suspects)), at[suspects], parts)
+            else:
+                self._decode_part(bodies.slice(0, len(at) // 2), at[: len(at) // 2], parts)
+                self._decode_part(bodies.slice(len(at) // 2), at[len(at) // 2 :], parts)
+
+    def _decode_singly(self, bodies: pa.BinaryArray, at: Ints, parts: list[tuple[Ints, pa.RecordBatch]]) -> None:
+        for i in range(len(at)):
+            self._decode_part(bodies.slice(i, 1), at[i : i + 1], parts)
+
+    def _is_suspect(self, body: bytes) -> bool:
+        try:
+            self._suspect.FromString(body)
+        except DecodeError:
+            return True
+        return False
+
+    def _try(self, bodies: pa.BinaryArray) -> pa.RecordBatch | None:
+        try:
+            return self._handler.array_to_record_batch(bodies)
+        except ValueError:
+            return None
+        except BaseException as error:
+            # A body that causes a panic is a bad body; anything else is not ours.
+            if not _is_panic(error):
+                raise
+            return None
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Whether Rust gave up; that is no Exception, and its class is in no module."""
+    return type(error).__name__ == "PanicException"
+
+
+def _group_in(descriptor: Descriptor, seen: set[str]) -> str | None:
+    """The full name of a group somewhere in a message type, None if it has none."""
+    seen.add(descriptor.full_name)
+    for part in descriptor.fields:
+        if part.type == FieldDescriptor.TYPE_GROUP:
+            return str(part.full_name)
+        if part.message_type is not None and part.message_type.full_name not in seen:
+            group = _group_in(part.message_type, seen)
+            if group is not None:
+                return group
+    return None

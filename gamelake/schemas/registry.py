@@ -1,0 +1,114 @@
+"""A read-only client of any Confluent-compatible schema registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gamelake.model.errors import RegistryUnavailableError, SchemaError, UnknownSchemaError
+from gamelake.schemas.compiler import ROOT_FILE
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
+    from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaSource:
+    """The text of one schema and of everything it imports, by the path it is imported under."""
+
+    texts: dict[str, str]
+    root: str = ROOT_FILE
+
+
+class Registry:
+    """Fetches schemas by id, together with the schemas that they refer to."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @cached_property
+    def _client(self) -> SchemaRegistryClient:
+        # Loading the client's HTTP stack takes a second, and a worker whose schemas are all known never needs it.
+        from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
+
+        # One answer is enough to know that a registry is down; who waits and for how long is the caller's to say.
+        return SchemaRegistryClient({"url": self._url, "timeout": 5.0, "max.retries": 0})
+
+    def source(self, schema_id: int) -> SchemaSource:
+        """The source of a schema.
+
+        Raises:
+            UnknownSchemaError: the registry has no schema under this id.
+            SchemaError: the schema is no Protobuf schema.
+            RegistryUnavailableError: the registry gave no answer, or refused to.
+        """
+        import httpx2  # noqa: PLC0415 # as above
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
+
+        try:
+            schema = self._client.get_schema(schema_id)
+            if schema.schema_type != "PROTOBUF":
+                raise SchemaError(f"schema {schema_id} is {schema.schema_type}, not PROTOBUF")
+            texts = {ROOT_FILE: schema.schema_str or ""}
+            self._add_references(schema.references or [], texts)
+        except SchemaRegistryError as error:
+            raise _classified(schema_id, error) from error
+        except httpx2.HTTPError as error:
+            raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
+        return SchemaSource(texts=texts)
+
+    def versions(self, schema_id: int) -> list[tuple[str, int]]:
+        """The subjects that have a schema, each with its version there.
+
+        Raises:
+            UnknownSchemaError: the registry has no schema under this id.
+            RegistryUnavailableError: the registry gave no answer, or refused to.
+        """
+        import httpx2  # noqa: PLC0415 # as above
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
+
+        try:
+            found = self._client.get_schema_versions(schema_id)
+        except SchemaRegistryError as error:
+            raise _classified(schema_id, error) from error
+        except httpx2.HTTPError as error:
+            raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
+        return [(str(each.subject), int(each.version or 0)) for each in found]
+
+    def newest(self, subject: str) -> int:
+        """The id of a subject's newest version.
+
+        Raises:
+            UnknownSchemaError: the subject has none.
+            RegistryUnavailableError: the registry gave no answer, or refused to.
+        """
+        import httpx2  # noqa: PLC0415 # as above
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
+
+        try:
+            return int(self._client.get_latest_version(subject).schema_id or 0)
+        except SchemaRegistryError as error:
+            if error.http_status_code == _NOT_FOUND:
+                raise UnknownSchemaError(f"the registry has no schema of {subject}") from error
+            raise RegistryUnavailableError(f"the registry answered {error.http_status_code}") from error
+        except httpx2.HTTPError as error:
+            raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
+
+    def _add_references(self, references: list[SchemaReference], texts: dict[str, str]) -> None:
+        for reference in references:
+            name = str(reference.name)
+            if name in texts:
+                continue
+            registered = self._client.get_version(str(reference.subject), int(reference.version or 0))
+            texts[name] = registered.schema.schema_str or ""
+            self._add_references(registered.schema.references or [], texts)
+
+
+def _classified(schema_id: int, error: SchemaRegistryError) -> UnknownSchemaError | RegistryUnavailableError:
+    if error.http_status_code == _NOT_FOUND:
+        return UnknownSchemaError(f"the registry has no schema {schema_id}")
+    return RegistryUnavailableError(f"the registry answered {error.http_status_code}: {error.error_message}")

@@ -1,0 +1,1 @@
+"""What is served from silver: gold, KPIs, live operations, SQL."""

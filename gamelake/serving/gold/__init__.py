@@ -1,0 +1,1 @@
+"""Gold: aggregate tables, refreshed incrementally from silver."""

@@ -1,0 +1,100 @@
+"""What has happened to a silver table since a gold table last looked: which files came, and which were replaced.
+
+Only the commits since then are read, so that this costs as much as what is new, however large the table is.
+Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Actions".
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.store import Store
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Up to where a table was read: the version, what its log entry was, and the table's columns then."""
+
+    version: int
+    entry: str
+    schema: str
+
+
+@dataclass(slots=True)
+class Replaced:
+    """What one commit put in the place of what: it deleted, restored, or changed rows."""
+
+    removed: list[FileEntry] = field(default_factory=list)
+    added: list[FileEntry] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a table's commits did, up to a position."""
+
+    position: Position
+    appended: list[FileEntry] = field(default_factory=list)
+    replaced: list[Replaced] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has come or gone."""
+        return not self.appended and not self.replaced
+
+    @property
+    def days(self) -> frozenset[date | None]:
+        """The days whose rows are not what they were."""
+        touched = [*self.appended, *(file for each in self.replaced for file in (*each.removed, *each.added))]
+        return frozenset(map(day_of, touched))
+
+
+def day_of(file: FileEntry) -> date | None:
+    """The day that a file's rows are of."""
+    value = file.partition.get("event_date")
+    return None if value is None else date.fromisoformat(value)
+
+
+def position_at(store: Store, table: str, version: int, schema: str) -> Position | None:
+    """A version as a position to go on from; None if its log entry is no longer there."""
+    entry = store.get(entry_path(table, version))
+    return None if entry is None else Position(version, _digest(entry), schema)
+
+
+def changes_since(store: Store, table: str, position: Position) -> Changes | None:
+    """What the commits after a position did; None if they can't be followed from there.
+
+    The log may have been cleaned up to beyond the position, or the table dropped and made again.
+    """
+    standing = store.get(entry_path(table, position.version))
+    if standing is None or _digest(standing) != position.entry:
+        return None
+    changes = Changes(position)
+    while (entry := store.get(entry_path(table, changes.position.version + 1))) is not None:
+        actions = [json.loads(line) for line in entry.splitlines()]
+        _take(changes, actions)
+        schema = next((a["metaData"]["schemaString"] for a in actions if "metaData" in a), changes.position.schema)
+        changes.position = Position(changes.position.version + 1, _digest(entry), schema)
+    return changes
+
+
+def _take(changes: Changes, actions: list[dict[str, Any]]) -> None:
+    """Files that were only rewritten (`dataChange` false: a compaction) change no row."""
+    added = [_file(a["add"]) for a in actions if "add" in a and a["add"]["dataChange"]]
+    removed = [_file(a["remove"]) for a in actions if "remove" in a and a["remove"]["dataChange"]]
+    if removed:
+        changes.replaced.append(Replaced(removed, added))
+    else:
+        changes.appended.extend(added)
+
+
+def _file(action: dict[str, Any]) -> FileEntry:
+    return FileEntry(action["path"], action.get("size") or 0, action.get("partitionValues") or {})
+
+
+def _digest(entry: bytes) -> str:
+    return hashlib.sha256(entry).hexdigest()

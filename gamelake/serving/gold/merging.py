@@ -1,0 +1,118 @@
+"""What a merged gold table must hold after changes of silver: of the rows that are concerned, no others are computed.
+
+Rows that came are aggregated and merged. A commit that replaced files (a deletion, a restore) is taken apart: where the
+aggregates of what went and of what came differ, the key is computed again from all of silver.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+
+from gamelake.model.errors import ContractError, StoreError
+from gamelake.serving.gold.definition import Definition, quoted
+from gamelake.serving.gold.history import Changes, Position, position_at
+from gamelake.storage.appends import schema_of
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import FileEntry, live_files
+from gamelake.storage.sql_engine import Engine, without_zones
+from gamelake.storage.store import Store
+from gamelake.storage.tables import open_table
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One silver table; whatever it gives, it gives only the columns that the aggregate reads."""
+
+    store: Store
+    table: str
+    definition: Definition
+    sql: Engine
+
+    def newest(self) -> tuple[DeltaTable, Position]:
+        """The table at its newest version, and that version as a position.
+
+        Raises:
+            TableNotFoundError: there is no such table yet.
+            StoreError: its log lacks the newest version's entry.
+        """
+        handle = open_table(self.store.location, self.table)
+        position = position_at(self.store, self.table, handle.version(), handle.schema().to_json())
+        if position is None:
+            raise StoreError(f"{self.table} has no log entry of its newest version, {handle.version()}")
+        return handle, position
+
+    def at(self, position: Position) -> DeltaTable:
+        """The table at a position."""
+        return open_table(self.store.location, self.table, position.version)
+
+    def give_live(self, name: str, handle: DeltaTable) -> None:
+        """Name all rows of a version."""
+        self.give(name, schema_of(handle), live_files(handle))
+
+    def give(self, name: str, schema: pa.Schema, files: Sequence[FileEntry]) -> None:
+        """Name the rows of some files.
+
+        Raises:
+            ContractError: the aggregate reads a column that the table lacks.
+        """
+        lacking = sorted(self.definition.reads - set(schema.names))
+        if lacking:
+            raise ContractError(
+                f"the aggregate '{self.definition.spec.name}' reads {lacking[0]}, which {self.table} has not"
+            )
+        partitions = {column for file in files for column in file.partition}
+        columns = pa.schema([field for field in schema if field.name in self.definition.reads | partitions])
+        self.sql.give(name, dataset(self.store.location, self.table, without_zones(columns), files))
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """One merge; the relations `fresh` and `again` are what came and the keys to be computed again."""
+
+    source: Source
+    changes: Changes
+
+    @property
+    def _sql(self) -> Engine:
+        return self.source.sql
+
+    @property
+    def _definition(self) -> Definition:
+        return self.source.definition
+
+    def prepare(self) -> pa.ChunkedArray:
+        """Look at what has changed; gives the first key of each row that is concerned."""
+        schema = pa.schema(Schema.from_json(self.changes.position.schema))
+        self.source.give("fresh_rows", schema, self.changes.appended)
+        self._sql.give("fresh", self._sql.table(self._definition.over("fresh_rows")))
+        self._sql.give("again", self._changed_otherwise(schema))
+        key = quoted(self._definition.keys[0])
+        return self._sql.table(f"SELECT {key} FROM fresh UNION SELECT {key} FROM again").column(0)  # noqa: S608 # a name
+
+    def rows(self, old: pa.Table) -> pa.Table:
+        """The rows as they must be, from those of the files that the concerned keys are in."""
+        self._sql.give("old", old)
+        merged = self._definition.merging("(SELECT * FROM old UNION ALL BY NAME SELECT * FROM fresh)")
+        if not self.changes.replaced:
+            return self._sql.table(merged)
+        self.source.give_live("silver", self.source.at(self.changes.position))
+        same = " AND ".join(f"r.{quoted(key)} IS NOT DISTINCT FROM a.{quoted(key)}" for key in self._definition.keys)
+        anew = self._definition.over(f"(SELECT r.* FROM silver r SEMI JOIN again a ON {same})")  # noqa: S608 # names
+        kept = f"SELECT r.* FROM ({merged}) r ANTI JOIN again a ON {same}"  # noqa: S608 # names
+        return self._sql.table(f"{kept} UNION ALL BY NAME {anew}")
+
+    def _changed_otherwise(self, schema: pa.Schema) -> pa.Table:
+        """The keys whose aggregates over replaced files are not what they were."""
+        keys = ", ".join(map(quoted, self._definition.keys))
+        self.source.give("no_rows", schema, [])
+        found = [self._sql.table(f"SELECT {keys} FROM ({self._definition.over('no_rows')})")]  # noqa: S608 # names
+        for each in self.changes.replaced:
+            for name, files in (("before", each.removed), ("after", each.added)):
+                self.source.give(f"{name}_rows", schema, files)
+                self._sql.give(name, self._sql.table(self._definition.over(f"{name}_rows")))
+            either = "(SELECT * FROM before EXCEPT ALL SELECT * FROM after)"
+            other = "(SELECT * FROM after EXCEPT ALL SELECT * FROM before)"
+            found.append(self._sql.table(f"SELECT DISTINCT {keys} FROM ({either} UNION ALL {other})"))  # noqa: S608
+        return pa.concat_tables(found).group_by(list(self._definition.keys)).aggregate([])

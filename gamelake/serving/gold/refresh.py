@@ -1,0 +1,186 @@
+"""Brings one gold table up to date with its silver table, by what has changed since it last was."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import TableNotFoundError
+
+from gamelake.model.aggregates import Refresh
+from gamelake.model.errors import ContractError, StoreError
+from gamelake.serving.gold.definition import PARTITION, Definition
+from gamelake.serving.gold.history import Changes, Position, changes_since, day_of
+from gamelake.serving.gold.merging import Merge, Source
+from gamelake.serving.gold.runs import runs_of, split, touched
+from gamelake.serving.gold.table import GoldTable, GoldWriter
+from gamelake.storage.appends import schema_of
+from gamelake.storage.comments import NO_COMMENTS, Comments
+from gamelake.storage.data_files import DataFile
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import FileEntry, live_files
+from gamelake.storage.sql_engine import engine
+from gamelake.storage.store import Location, Store
+
+_ATTEMPTS = 10
+
+
+class Outcome(StrEnum):
+    """What a refresh did."""
+
+    NO_SOURCE = "no_source"
+    UNCHANGED = "unchanged"
+    MERGED = "merged"
+    PARTITIONS = "partitions"
+    REBUILT = "rebuilt"
+    HELD = "held"
+
+
+class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
+    """One table after a refresh: the silver version that it is equal to, and the rows that were written."""
+
+    table: str
+    outcome: Outcome
+    source_version: int = -1
+    rows_written: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GoldRefresh:
+    """One gold table and what it is made of; `held` is why it is to stay as it is, empty if it isn't."""
+
+    location: Location
+    source: str
+    table: str
+    definition: Definition
+    threads: int = 1
+    comments: Comments = NO_COMMENTS
+    held: str = ""
+
+    def __call__(self) -> Refreshed:
+        """Bring the table up to date.
+
+        Raises:
+            ContractError: the aggregate asks for a column that silver lacks, or can't be kept exact.
+            StoreError: another writer was faster each time: a gold table has one.
+        """
+        if self.held:
+            return Refreshed(table=self.table, outcome=Outcome.HELD)
+        started = time.perf_counter()
+        for _ in range(_ATTEMPTS):
+            done = self._once()
+            if done is not None:
+                return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
+        raise StoreError(f"{self.table} is written by somebody else too; a gold table has one writer, its job")
+
+    def _once(self) -> Refreshed | None:
+        """One attempt; None if another writer was faster."""
+        store = Store(self.location)
+        gold = GoldTable.open(store, self.table, self.definition)
+        changes = None
+        if gold is not None and gold.position is not None:
+            changes = changes_since(store, self.source, gold.position)
+        with engine(self.threads) as sql:
+            step = _Step(self, Source(store, self.source, self.definition, sql), gold)
+            if gold is None or changes is None:
+                return step.rebuild()
+            if changes.is_empty:
+                return Refreshed(table=self.table, outcome=Outcome.UNCHANGED, source_version=changes.position.version)
+            try:
+                return step.take_in(gold, changes)
+            except FileNotFoundError:
+                # A file that came since was removed and is gone already.
+                return step.rebuild()
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One attempt at a refresh."""
+
+    job: GoldRefresh
+    source: Source
+    gold: GoldTable | None
+
+    @property
+    def _definition(self) -> Definition:
+        return self.job.definition
+
+    @property
+    def _writer(self) -> GoldWriter:
+        return GoldWriter(self.source.store, self.job.table, self._definition, self.job.comments)
+
+    def rebuild(self) -> Refreshed | None:
+        """Make the table from all of silver."""
+        try:
+            handle, position = self.source.newest()
+        except TableNotFoundError:
+            return Refreshed(table=self.job.table, outcome=Outcome.NO_SOURCE)
+        self.source.give_live("silver", handle)
+        _check_exact(self.source)
+        rows = self._sorted(self.source.sql.table(self._definition.over("silver")))
+        removed = [] if self.gold is None else live_files(self.gold.handle)
+        return self._finish(rows, removed, position, Outcome.REBUILT)
+
+    def take_in(self, gold: GoldTable, changes: Changes) -> Refreshed | None:
+        """Bring the table up to date with changes of silver."""
+        if self._definition.spec.refresh is Refresh.PARTITION:
+            return self._compute_days(gold, changes)
+        merge = Merge(self.source, changes)
+        concerned = touched(runs_of(gold.handle, self._definition.keys[0]), merge.prepare())
+        removed = [run.file for run in concerned]
+        old = dataset(self.job.location, self.job.table, schema_of(gold.handle), removed).to_table()
+        return self._finish(self._sorted(merge.rows(old)), removed, changes.position, Outcome.MERGED)
+
+    def _compute_days(self, gold: GoldTable, changes: Changes) -> Refreshed | None:
+        handle = self.source.at(changes.position)
+        of_days = [file for file in live_files(handle) if day_of(file) in changes.days]
+        self.source.give("silver", schema_of(handle), of_days)
+        rows = self._sorted(self.source.sql.table(self._definition.over("silver")))
+        removed = [file for file in live_files(gold.handle) if day_of(file) in changes.days]
+        return self._finish(rows, removed, changes.position, Outcome.PARTITIONS)
+
+    def _finish(
+        self, rows: pa.Table, removed: Sequence[FileEntry], position: Position, outcome: Outcome
+    ) -> Refreshed | None:
+        files = list(self._written(rows))
+        if not self._writer.commit(self.gold, rows.schema, files, removed, position):
+            return None
+        return Refreshed(
+            table=self.job.table, outcome=outcome, source_version=position.version, rows_written=rows.num_rows
+        )
+
+    def _written(self, rows: pa.Table) -> list[DataFile]:
+        writer = self._writer
+        if not writer.is_partitioned:
+            return [writer.write(run, {}) for run in split(rows, self._definition.keys[0])]
+        days = rows.column(PARTITION).unique().to_pylist()
+        return [
+            writer.write(
+                rows.filter(pc.field(PARTITION) == pa.scalar(day)).drop_columns([PARTITION]), {PARTITION: str(day)}
+            )
+            for day in days
+        ]
+
+    def _sorted(self, rows: pa.Table) -> pa.Table:
+        """Sorted by key, in the types of the table that is there."""
+        order = [(key, "ascending") for key in self._definition.keys]
+        rows = rows.sort_by(order).combine_chunks()
+        if self.gold is None or self.gold.position is None:
+            return rows
+        columns = schema_of(self.gold.handle)
+        return rows.select(columns.names).cast(columns)
+
+
+def _check_exact(source: Source) -> None:
+    definition = source.definition
+    inexact = source.sql.floating(definition.over("silver"))
+    sums = sorted(name for name in inexact if definition.merged_by.get(name) == "sum")
+    if sums:
+        raise ContractError(
+            f"the column '{sums[0]}' of the aggregate '{definition.spec.name}' adds floating-point numbers, whose sum "
+            "depends on their order; cast them to DECIMAL, or refresh the table by partition"
+        )

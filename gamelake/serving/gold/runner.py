@@ -1,0 +1,198 @@
+"""Which gold tables there are, when each is due, and what became of them in a round."""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from typing import Protocol
+
+import msgspec
+
+from gamelake.model.aggregates import AggregateSpec, Over
+from gamelake.model.errors import GamelakeError
+from gamelake.model.games import GamesContract
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.gold.definition import Definition, define
+from gamelake.serving.gold.refresh import GoldRefresh, Refreshed
+from gamelake.storage.comments import Comments
+from gamelake.storage.holds import Hold, holds
+from gamelake.storage.listing import games_of
+from gamelake.storage.store import Store
+
+
+def aggregate_comments(contract: GamesContract, spec: AggregateSpec, game: str) -> Comments:
+    """The comments of a game's table of an aggregate; what it is grouped by means what it means in silver."""
+    title = next((each.game_name for each in contract.games if each.name == game), game)
+    in_silver = {
+        column: meaning
+        for table in (SILVER_EVENTS, spec.source(game))
+        if table in contract.tables
+        for column, meaning in contract.tables[table].columns.items()
+        if column in spec.group_by
+    }
+    return Comments(spec.description.replace("<game>", title), {**in_silver, **spec.descriptions})
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that could not be brought up to date; the others were not held up."""
+
+    table: str
+    reason: str
+
+
+def attempt(refresh: GoldRefresh) -> Refreshed | Failed:
+    """Bring one table up to date; what Spark maps over the tables of a round."""
+    try:
+        return refresh()
+    except GamelakeError as error:
+        return Failed(table=refresh.table, reason=str(error))
+    except Exception as error:  # one game's table must not hold up another's, whatever is wrong with it
+        return Failed(table=refresh.table, reason=f"{type(error).__name__}: {error}")
+
+
+class GoldTables:
+    """The gold tables of a lakehouse, which become more as games come.
+
+    Raises:
+        ContractError: an aggregate of the contract is none, or can't be kept up as it says.
+    """
+
+    def __init__(self, store: Store, contract: GamesContract) -> None:
+        self._store = store
+        self._contract = contract
+        self._definitions = [define(spec) for spec in contract.aggregates]
+
+    def now(self) -> list[GoldRefresh]:
+        """Those of each game that has a silver table, listed or not, and those of all games together."""
+        games, held = games_of(self._store), holds(self._store, datetime.now(UTC))
+        of_all = [each for each in self._definitions if each.spec.over is Over.ALL_GAMES]
+        pairs = [(each, game) for game in games for each in self._definitions if each not in of_all]
+        tables = (*pairs, *((each, "") for each in of_all))
+        return [self._table(definition, game, held.get(game)) for definition, game in tables]
+
+    def _table(self, definition: Definition, game: str, hold: Hold | None) -> GoldRefresh:
+        spec = definition.spec
+        comments = aggregate_comments(self._contract, spec, game)
+        held = f"since {hold.since:%Y-%m-%d %H:%M} by {hold.by}: {hold.why}" if hold else ""
+        source, table = spec.source(game), spec.table(game)
+        return GoldRefresh(self._store.location, source, table, definition, comments=comments, held=held)
+
+
+@dataclass(slots=True)
+class Schedule:
+    """Knows when each table was looked at last; times are seconds on one steady clock."""
+
+    _looked_at: dict[str, float] = field(default_factory=dict)
+
+    def due(self, tables: Sequence[GoldRefresh], now: float) -> list[GoldRefresh]:
+        """The tables whose interval is over; they count as looked at now."""
+        due = [each for each in tables if now >= self._next(each)]
+        self._looked_at |= {each.table: now for each in due}
+        return due
+
+    def pause(self, tables: Sequence[GoldRefresh], now: float, longest: timedelta) -> float:
+        """Seconds until the next table is due; at most so long, since new games may come."""
+        return max(0.0, min([longest.total_seconds(), *(self._next(each) - now for each in tables)]))
+
+    def _next(self, refresh: GoldRefresh) -> float:
+        looked_at = self._looked_at.get(refresh.table)
+        return 0.0 if looked_at is None else looked_at + refresh.definition.spec.interval.total_seconds()
+
+
+def summary(results: Sequence[Refreshed | Failed], seconds: float) -> str:
+    """A round in a line."""
+    done = [each for each in results if isinstance(each, Refreshed)]
+    outcomes = Counter(each.outcome.value for each in done)
+    outcomes["failed"] = len(results) - len(done)
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()) if count)
+    rows = sum(each.rows_written for each in done)
+    return f"{len(results)} gold tables in {seconds:.1f} s: {counts}; {rows:,} rows written"
+
+
+log = logging.getLogger(__name__)
+
+# New games are looked for so often.
+_LONGEST_PAUSE = timedelta(seconds=15)
+
+Result = Refreshed | Failed
+# Attempts every refresh, in any order; what is given is in the order of what was asked, some at a time.
+RunAll = Callable[[Sequence[GoldRefresh]], Iterable[Result]]
+
+
+class Observer(Protocol):
+    """Is told of rounds; none of its methods raises."""
+
+    def looked_at(self, refresh: GoldRefresh, result: Result) -> None:
+        """A round has come to a table."""
+
+    def round_done(self, seconds: float) -> None:
+        """All tables that were due have been looked at."""
+
+    def is_well(self) -> None:
+        """The job moves, whether anything was due or not."""
+
+
+class Several:
+    """Passes on what it is told."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def looked_at(self, refresh: GoldRefresh, result: Result) -> None:
+        """Tell everyone."""
+        for each in self._observers:
+            each.looked_at(refresh, result)
+
+    def round_done(self, seconds: float) -> None:
+        """Tell everyone."""
+        for each in self._observers:
+            each.round_done(seconds)
+
+    def is_well(self) -> None:
+        """Tell everyone."""
+        for each in self._observers:
+            each.is_well()
+
+
+class Keeper:
+    """Looks after the gold tables of one lakehouse."""
+
+    def __init__(self, tables: GoldTables, run_all: RunAll, observer: Observer) -> None:
+        self._tables = tables
+        self._run_all = run_all
+        self._observer = observer
+
+    def once(self) -> Sequence[Result]:
+        """Refresh every table now."""
+        return self._round(self._tables.now())
+
+    def until(self, stop: Event) -> None:
+        """Refresh each table at its own interval until asked to stop, which is heard between rounds."""
+        schedule = Schedule()
+        while not stop.is_set():
+            tables = self._tables.now()
+            due = schedule.due(tables, time.monotonic())
+            if due:
+                self._round(due)
+            self._observer.is_well()
+            stop.wait(schedule.pause(tables, time.monotonic(), _LONGEST_PAUSE))
+
+    def _round(self, due: Sequence[GoldRefresh]) -> Sequence[Result]:
+        started = time.monotonic()
+        results = []
+        for refresh, result in zip(due, self._run_all(due), strict=True):
+            results.append(result)
+            if isinstance(result, Failed):
+                log.error("%s is not up to date: %s", result.table, result.reason)
+            elif refresh.held:
+                log.warning("%s is held back %s", refresh.table, refresh.held)
+            self._observer.looked_at(refresh, result)
+            # A round of many tables that have much to catch up with takes minutes.
+            self._observer.is_well()
+        seconds = time.monotonic() - started
+        self._observer.round_done(seconds)
+        log.info("%s", summary(results, seconds))
+        return results

@@ -1,0 +1,111 @@
+"""A gold table as the job that keeps it up sees it: what it was made of, up to where, and how it is written."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from gamelake.serving.gold.definition import PARTITION, Definition
+from gamelake.serving.gold.history import Position
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, entry_path
+from gamelake.storage.columns import delta_field
+from gamelake.storage.comments import NO_COMMENTS, Comments
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.rewrites import Replacement
+from gamelake.storage.store import Store
+from gamelake.storage.tables import delta_schema_json, open_table
+
+_SOURCE, _DEFINITION = "gamelake.source", "gamelake.definition"
+_PROPERTIES = {"every": "gamelake.refresh.every", "refresh": "gamelake.refresh.by"}
+
+
+@dataclass(frozen=True, slots=True)
+class GoldTable:
+    """A gold table at its newest version; `position` is None if its rows can't be gone on from."""
+
+    handle: DeltaTable
+    position: Position | None
+
+    @classmethod
+    def open(cls, store: Store, table: str, definition: Definition) -> Self | None:
+        """Open the table; None if there is none yet."""
+        try:
+            handle = open_table(store.location, table)
+        except TableNotFoundError:
+            return None
+        return cls(handle, _position(store, table, handle.version(), definition))
+
+
+def _position(store: Store, table: str, version: int, definition: Definition) -> Position | None:
+    """What the newest commit that changed rows says of its source; None if that was another's, or of another SQL."""
+    while (entry := store.get(entry_path(table, version))) is not None:
+        actions = [json.loads(line) for line in entry.splitlines()]
+        if any(action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action):
+            notes: Mapping[str, str] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+            if notes.get(_DEFINITION) != definition.fingerprint:
+                return None
+            return msgspec.json.decode(notes[_SOURCE], type=Position)
+        version -= 1
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldWriter:
+    """Writes versions of one gold table."""
+
+    store: Store
+    table: str
+    definition: Definition
+    comments: Comments = NO_COMMENTS
+
+    def write(self, rows: pa.Table, partition: Mapping[str, str | None]) -> DataFile:
+        """Write rows as one file that no commit names yet; `rows` has no partition column."""
+        content, statistics = encode_parquet(rows, frozenset())
+        path = new_file_name(f"{PARTITION}={partition[PARTITION]}" if partition else "")
+        self.store.put(f"{self.table}/{path}", content.to_pybytes())
+        return DataFile(
+            path=path, size=content.size, rows=rows.num_rows, partition=dict(partition), statistics=statistics
+        )
+
+    def commit(
+        self, gold: GoldTable | None, schema: pa.Schema, files: Sequence[DataFile], removed: Sequence[FileEntry],
+        position: Position,
+    ) -> bool:  # fmt: skip
+        """Put files in the place of others; gives whether that is the table's next version now."""
+        remade = gold is None or gold.position is None
+        replacement = Replacement(
+            entry=self._entry(schema, files),
+            removed=removed,
+            transaction=BatchTransaction(f"gold-{self.definition.fingerprint}", position.version),
+            table_id="" if gold is None else str(gold.handle.metadata().id),
+            properties=self._properties() if remade else None,
+            notes={_SOURCE: msgspec.json.encode(position).decode(), _DEFINITION: self.definition.fingerprint},
+            comments=self.comments,
+        )
+        version = 0 if gold is None else gold.handle.version() + 1
+        done = replacement.commit(self.store, version)
+        if done and version % CHECKPOINT_EVERY == 0 and version:
+            open_table(self.store.location, self.table).create_checkpoint()
+        return done
+
+    def _entry(self, schema: pa.Schema, files: Sequence[DataFile]) -> TableFiles:
+        partition_by = (PARTITION,) if self.is_partitioned else ()
+        columns = pa.schema([delta_field(field) for field in schema])
+        schema_json = delta_schema_json(columns)
+        return TableFiles(table=self.table, partition_by=partition_by, schema=schema_json, files=tuple(files))
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the table's files are of one day each."""
+        return not self.definition.merged_by
+
+    def _properties(self) -> Mapping[str, str]:
+        spec = self.definition.spec
+        return {_PROPERTIES["every"]: spec.every, _PROPERTIES["refresh"]: spec.refresh.value}

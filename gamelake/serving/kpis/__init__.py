@@ -1,0 +1,1 @@
+"""Key performance indicators: one streaming aggregation by game and day."""

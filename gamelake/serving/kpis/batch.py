@@ -1,0 +1,97 @@
+"""What Spark calls with each batch of changed facts: they are folded into the tables, or the query stops."""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from gamelake.model.errors import TransientError
+from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.serving.kpis import definitions
+from gamelake.serving.kpis.aggregation import Folded, fold
+from gamelake.serving.kpis.day_tables import AnotherWriterError, DayTable
+from gamelake.serving.kpis.definitions import ExactUpTo
+from gamelake.serving.kpis.generations import Generation, Generations
+from gamelake.serving.kpis.source import SourceLog
+from gamelake.storage.leases import Lease
+from gamelake.storage.store import Store
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 10
+
+
+class KpiObserver(Protocol):
+    """Is told of batches; must be quick, and must not raise."""
+
+    def folded(self, folded: Folded, seconds: float) -> None:
+        """The tables have a batch."""
+
+
+class Unobserved:
+    """Nobody wants to know."""
+
+    def folded(self, folded: Folded, seconds: float) -> None:
+        """Do nothing."""
+
+
+class KpiBatches:
+    """The batch function of the KPI query; `failure` is what ended it."""
+
+    def __init__(self, tables: Mapping[str, DayTable], exact: ExactUpTo, source: SourceLog, lease: Lease) -> None:
+        self.observer: KpiObserver = Unobserved()
+        self.failpoints = Failpoints()
+        self.failure: Exception | None = None
+        self.tables = tables
+        self._exact = exact
+        self._source = source
+        self._lease = lease
+        self._running = Lock()
+
+    def __call__(self, changed: DataFrame, batch: int) -> None:
+        """Take a batch into the tables."""
+        with self._running:
+            try:
+                self._take(changed, batch)
+            except Exception as error:
+                # Spark wraps it in errors of its own, over py4j.
+                self.failure = error
+                raise
+
+    @contextmanager
+    def between_batches(self) -> Iterator[None]:
+        """Wait for the batch that runs, and let none begin until the end of the block."""
+        with self._running:
+            yield
+
+    def _take(self, changed: DataFrame, batch: int) -> None:
+        self._source.remember()
+        facts = changed.toArrow()
+        self._lease.require()
+        if facts.num_rows:
+            started = time.monotonic()
+            folded = self._fold(facts, batch)
+            seconds = time.monotonic() - started
+            log.info("batch %d: %d facts into %d tables in %.1f s", batch, facts.num_rows, len(folded.rows), seconds)
+            self.observer.folded(folded, seconds)
+        self.failpoints.reach(Failpoint.AFTER_COMMITS)
+
+    def _fold(self, facts: pa.Table, batch: int) -> Folded:
+        for _ in range(_ATTEMPTS):
+            try:
+                return fold(self.tables, self._exact, facts, batch)
+            except AnotherWriterError:
+                # An erasure, which takes rows out; or another driver, which the lease knows of.
+                self._lease.require()
+        raise TransientError("others have committed to the KPI tables at every attempt; try again")
+
+
+def kpi_tables(store: Store, generation: Generation) -> dict[str, DayTable]:
+    """The tables of a generation, by name."""
+    former = frozenset(each.app_id for each in Generations(store).all()) - {generation.app_id}
+    return {table.name: DayTable(store, table, generation.app_id, former) for table in definitions.ALL}

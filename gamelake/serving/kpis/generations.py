@@ -1,0 +1,107 @@
+"""The generations of the KPI query: one checkpoint each, and a name under which its tables know its commits.
+
+A checkpoint that is lost, or that a person gives up (`--rebuild`), begins a new generation, which counts silver from
+its beginning; the rows of former ones are taken out of each table by the new one's first commit.
+"""
+
+import logging
+import uuid
+from datetime import UTC, datetime
+
+import msgspec
+
+from gamelake.model.errors import CheckpointError, DataLossError, StartupError
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.storage.store import Store
+
+
+class KpiTableError(StartupError):
+    """A KPI table holds rows that the KPI query has not written."""
+
+
+class SourceChangedError(DataLossError):
+    """Rows that were counted are gone, or are back: what has been counted no longer follows from silver."""
+
+
+class SourceRevisedError(SourceChangedError):
+    """A person had rows set back or brought back, and wants them counted as they are now."""
+
+
+log = logging.getLogger(__name__)
+
+FOLDER = "_gamelake/kpis"
+
+
+class Generation(msgspec.Struct, frozen=True, kw_only=True):
+    """One generation: `source` is silver's table id, `partitions` the number of state stores, which never changes."""
+
+    number: int
+    app_id: str
+    source: str
+    partitions: int
+    reason: str
+    created_at: str
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint's folder in the lakehouse."""
+        return f"{FOLDER}/checkpoints/{self.number:06d}"
+
+
+class Generations:
+    """All generations, as the lakehouse records them; records are only ever added."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def all(self) -> list[Generation]:
+        """The generations in order."""
+        records = [self._store.get(path) or b"" for path in self._store.paths(f"{FOLDER}/generations")]
+        return [msgspec.json.decode(record, type=Generation) for record in records]
+
+    def current(self, source: str, partitions: int) -> Generation:
+        """The generation to run, a new one where none is there or its checkpoint is gone.
+
+        Raises:
+            SourceChangedError: silver is another table than the one that was counted.
+        """
+        known = self.all()
+        if not known:
+            return self.add(source, partitions, "first start")
+        last = known[-1]
+        if last.source != source:
+            raise SourceChangedError(
+                f"{SILVER_EVENTS} was dropped and made again since its events were counted. To count those that it "
+                "holds now, start once with --rebuild"
+            )
+        if self._store.get(f"{last.checkpoint}/metadata") is None and self._has_begun(last):
+            log.warning("the checkpoint %s is gone: all events are counted again", last.checkpoint)
+            return self.add(source, last.partitions, "the checkpoint was gone")
+        return last
+
+    def add(self, source: str, partitions: int, reason: str) -> Generation:
+        """Begin a generation.
+
+        Raises:
+            CheckpointError: another process was faster.
+        """
+        generation = Generation(
+            number=len(self.all()),
+            app_id=f"kpis-{uuid.uuid4()}",
+            source=source,
+            partitions=partitions,
+            reason=reason,
+            created_at=datetime.now(UTC).isoformat(),
+        )
+        content = msgspec.json.format(msgspec.json.encode(generation))
+        if not self._store.put_new(f"{FOLDER}/generations/{generation.number:06d}.json", content):
+            raise CheckpointError("another process has just begun a generation of the KPI query; start again")
+        return generation
+
+    def _has_begun(self, generation: Generation) -> bool:
+        return self._store.get(source_path(generation)) is not None
+
+
+def source_path(generation: Generation) -> str:
+    """Where a generation keeps up to which version silver's log was looked through."""
+    return f"{FOLDER}/source/{generation.number:06d}.json"

@@ -1,0 +1,96 @@
+"""Judges minute after minute of event time, and says which signals begin and which end."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from gamelake.serving.live_ops.counts import Count, Hour
+from gamelake.serving.live_ops.drops import Falls
+from gamelake.serving.live_ops.signals import Sensitivity, Signal, SignalKind
+from gamelake.serving.live_ops.surges import Rises
+
+# Who says nothing has no fewer purchases besides: one incident is one signal.
+_GRAVER = {
+    SignalKind.EVENTS_FALL: (SignalKind.SILENT,),
+    SignalKind.BOOKINGS_FALL: (SignalKind.SILENT, SignalKind.EVENTS_FALL),
+}
+_USUAL_SENSITIVITY = Sensitivity()
+
+
+class Detector:
+    """Knows which signals last; minutes must come in order, those in which nothing happened may be left out."""
+
+    def __init__(self, sensitivity: Sensitivity = _USUAL_SENSITIVITY) -> None:
+        self._sensitivity = sensitivity
+        self._falls = Falls(sensitivity)
+        self._rises = Rises(sensitivity)
+        self._lasting: dict[tuple[SignalKind, str, str], Signal] = {}
+
+    @property
+    def lasting(self) -> Sequence[Signal]:
+        """The signals that have begun and not ended."""
+        return list(self._lasting.values())
+
+    @property
+    def games(self) -> Sequence[str]:
+        """The games that were ever seen."""
+        return self._falls.games
+
+    def ratios(self) -> Iterator[tuple[str, str, float]]:
+        """By game and measure, what there was in the last minutes as a part of what is expected."""
+        return self._falls.ratios()
+
+    def judge(self, minute: int, counts: Sequence[Count]) -> list[Signal]:
+        """Learn a minute; gives the signals that begin with it and those that end."""
+        if not self._learn(minute, counts):
+            return []
+        ended = [signal for signal in self.lasting if self._is_over(signal, minute)]
+        for signal in ended:
+            self._end(signal)
+        begun = list(self._begin(minute))
+        superseded = [signal for signal in self.lasting if self._has_graver(signal)]
+        for signal in superseded:
+            del self._lasting[signal.subject]
+        return [*(msgspec.structs.replace(signal, ended=minute) for signal in (*ended, *superseded)), *begun]
+
+    def recall(self, minute: int, counts: Sequence[Count], changes: Sequence[Signal]) -> None:
+        """Learn a minute that was judged before, with what was said of it then."""
+        self._learn(minute, counts)
+        for signal in changes:
+            if signal.ended is None:
+                self._lasting[signal.subject] = signal
+            elif signal.subject in self._lasting:
+                self._end(signal)
+
+    def recall_hours(self, hours: Sequence[Hour]) -> None:
+        """Learn the hours before the first minute that will be recalled."""
+        self._falls.recall_hours(hours)
+
+    def _learn(self, minute: int, counts: Sequence[Count]) -> bool:
+        unusual = frozenset((signal.kind, signal.game) for signal in self._lasting.values())
+        if not self._falls.take(minute, counts, unusual):
+            return False
+        self._rises.take(minute, counts)
+        return True
+
+    def _is_over(self, signal: Signal, minute: int) -> bool:
+        if minute - signal.noticed >= self._sensitivity.longest:
+            return True
+        watcher = self._rises if signal.kind is SignalKind.ERRORS_RISE else self._falls
+        return watcher.is_over(signal, minute)
+
+    def _end(self, signal: Signal) -> None:
+        del self._lasting[signal.subject]
+        if signal.kind is SignalKind.ERRORS_RISE:
+            self._rises.forget(signal.game, signal.app_version)
+        elif not self._has_graver(signal):
+            self._falls.forget(signal.game)
+
+    def _has_graver(self, signal: Signal) -> bool:
+        return any((kind, signal.game, "") in self._lasting for kind in _GRAVER.get(signal.kind, ()))
+
+    def _begin(self, minute: int) -> Iterator[Signal]:
+        for signal in (*self._falls.begun(minute), *self._rises.begun(minute)):
+            if signal.subject not in self._lasting and not self._has_graver(signal):
+                self._lasting[signal.subject] = signal
+                yield signal

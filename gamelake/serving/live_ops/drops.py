@@ -1,0 +1,178 @@
+"""Finds games that have less than they should: nothing at all, fewer events, fewer purchases or less money."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gamelake.serving.live_ops.baselines import Levels, median_of_rows
+from gamelake.serving.live_ops.counts import Count, Hour
+from gamelake.serving.live_ops.signals import Floats, Sensitivity, Signal, SignalKind, fewer_by_chance
+
+Flags = npt.NDArray[np.bool_]
+
+_SILENT_MINUTES, _HEARD_MINUTES, _RATIO_MINUTES = 3, 2, 5
+_MICROS = 1_000_000
+_MEASURES: Mapping[str, tuple[SignalKind, float]] = {
+    "events": (SignalKind.EVENTS_FALL, 4.0),
+    "purchases": (SignalKind.BOOKINGS_FALL, 1.5),
+    "bookings": (SignalKind.BOOKINGS_FALL, 30.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What all games had of one measure in the last minutes, and what they should have had: a column per window."""
+
+    windows: tuple[int, ...]
+    observed: Floats
+    expected: Floats
+
+
+class Falls:
+    """Watches the sums of games minute by minute, all games at once."""
+
+    def __init__(self, sensitivity: Sensitivity) -> None:
+        self._sensitivity = sensitivity
+        self._games: dict[str, int] = {}
+        self._known_minutes = np.zeros(0, np.int64)
+        self._levels = {name: Levels(spread) for name, (_, spread) in _MEASURES.items()}
+        # What should have been in each of the last minutes, said before the minute was learnt.
+        self._due = {name: np.zeros((0, max(sensitivity.windows))) for name in _MEASURES}
+        self._last: int | None = None
+
+    @property
+    def games(self) -> Sequence[str]:
+        """The games that were ever seen."""
+        return list(self._games)
+
+    def take(self, minute: int, counts: Sequence[Count], unusual: frozenset[tuple[SignalKind, str]]) -> bool:
+        """Learn a minute; gives whether anything is known of it: without an event of any game nothing is."""
+        self._meet(counts)
+        if self._last is not None and minute > self._last + 1:
+            self._skip(minute - self._last - 1)
+        self._last = minute
+        if not counts:
+            self._skip(1)
+            return False
+        sums = self._sums(counts)
+        self._known_minutes += 1
+        for name, (kind, _) in _MEASURES.items():
+            levels, usual = self._levels[name], np.ones(len(self._games), bool)
+            for said, game in unusual:
+                if said in (SignalKind.SILENT, SignalKind.EVENTS_FALL, kind):
+                    # A signal that was recalled may be about a game that has not come back.
+                    usual[self._games.get(game, [])] = False
+            self._due[name] = np.hstack([self._due[name][:, 1:], levels.expected(minute)[:, None]])
+            levels.take(minute, sums[name], usual)
+        return True
+
+    def recall_hours(self, hours: Sequence[Hour]) -> None:
+        """Learn what games had in hours that are over, before any minute."""
+        self._meet(hours)
+        for each in hours:
+            means = (each.events / 60, each.purchases / 60, max(each.bookings_micros, 0) / _MICROS / 60)
+            for levels, mean in zip(self._levels.values(), means, strict=True):
+                levels.recall(self._games[each.game], each.hour, mean)
+
+    def _meet(self, counts: Sequence[Count | Hour]) -> None:
+        for count in counts:
+            self._games.setdefault(count.game, len(self._games))
+        more = len(self._games) - len(self._known_minutes)
+        if more:
+            self._known_minutes = np.concatenate([self._known_minutes, np.zeros(more, np.int64)])
+            for name, levels in self._levels.items():
+                levels.grow(len(self._games))
+                self._due[name] = np.vstack([self._due[name], np.full((more, self._due[name].shape[1]), np.nan)])
+
+    def _skip(self, minutes: int) -> None:
+        for name, levels in self._levels.items():
+            levels.skip(minutes)
+            gone = np.zeros((len(self._games), min(minutes, self._due[name].shape[1])))
+            self._due[name] = np.hstack([self._due[name], gone])[:, -self._due[name].shape[1] :]
+
+    def _sums(self, counts: Sequence[Count]) -> dict[str, Floats]:
+        sums = {name: np.zeros(len(self._games)) for name in _MEASURES}
+        for count in counts:
+            row = self._games[count.game]
+            sums["events"][row] += count.events
+            sums["purchases"][row] += count.purchases
+            sums["bookings"][row] += max(count.bookings_micros, 0) / _MICROS
+        return sums
+
+    def begun(self, minute: int) -> Iterator[Signal]:
+        """Falls that are there now, the gravest of each game first; whether one is new is not known here."""
+        yield from self._silent(minute)
+        for name, (kind, _) in _MEASURES.items():
+            look = self._look(name, self._sensitivity.windows)
+            fallen = self._has_fallen(name, look)
+            for row in np.flatnonzero(fallen.any(axis=1)):
+                yield self._signal(kind, minute, look, int(row), int(np.argmax(fallen[row])))
+
+    def _silent(self, minute: int) -> Iterator[Signal]:
+        look = self._look("events", (_SILENT_MINUTES,))
+        for row in np.flatnonzero((self._has_fallen("events", look) & (look.observed == 0)).any(axis=1)):
+            yield self._signal(SignalKind.SILENT, minute, look, int(row), 0)
+
+    def _look(self, name: str, windows: tuple[int, ...]) -> _Look:
+        columns = [window - 1 for window in windows]
+        expected = np.cumsum(self._due[name][:, ::-1], axis=1)[:, columns]
+        observed = np.cumsum(self._levels[name].recent[:, ::-1], axis=1)[:, columns]
+        too_young = self._known_minutes < self._sensitivity.warm_up
+        expected = np.where(too_young[:, None], np.nan, expected)
+        return _Look(windows, observed, expected * self._of_all(observed, expected))
+
+    def _of_all(self, observed: Floats, expected: Floats) -> Floats:
+        """The part of what is expected that most games have: what falls for all of them is no game's own matter."""
+        with np.errstate(all="ignore"):
+            parts = np.where(expected > 0, observed / expected, np.nan)
+        enough = np.isfinite(parts).sum(axis=0) >= self._sensitivity.common
+        return np.where(enough, np.minimum(median_of_rows(parts.T), 1.0), 1.0)
+
+    def _has_fallen(self, name: str, look: _Look) -> Flags:
+        spread = self._levels[name].spread[:, None]
+        tolerated = np.nan_to_num(look.expected) * self._sensitivity.tolerated
+        return np.asarray(fewer_by_chance(look.observed / spread, tolerated / spread) > self._sensitivity.sureness)
+
+    def _signal(self, kind: SignalKind, minute: int, look: _Look, row: int, column: int) -> Signal:
+        return Signal(
+            kind=kind,
+            game=self.games[row],
+            begun=minute - look.windows[column] + 1,
+            noticed=minute,
+            observed=round(float(look.observed[row, column]), 2),
+            expected=round(float(look.expected[row, column]), 2),
+        )
+
+    def is_over(self, signal: Signal, minute: int) -> bool:
+        """Whether what a signal is about has passed."""
+        row = self._games.get(signal.game)
+        if row is None:
+            return False
+        if signal.kind is SignalKind.SILENT:
+            return bool((self._levels["events"].recent[row, -_HEARD_MINUTES:] > 0).all())
+        # As long as it took to be noticed: a shorter look would take chance for an end.
+        window = min(max(signal.noticed - signal.begun + 1, 5), max(self._sensitivity.windows))
+        return all(
+            self._has_recovered(name, window, row) for name, (kind, _) in _MEASURES.items() if kind is signal.kind
+        )
+
+    def _has_recovered(self, name: str, window: int, row: int) -> bool:
+        look = self._look(name, (window,))
+        return bool(look.observed[row, 0] >= self._sensitivity.recovered * np.nan_to_num(look.expected[row, 0]))
+
+    def forget(self, game: str) -> None:
+        """What a game had so far is judged no more: a longer look back would find the incident that is over again."""
+        row: int | list[int] = self._games.get(game, [])
+        for name, levels in self._levels.items():
+            levels.recent[row, :] = 0
+            self._due[name][row, :] = 0
+
+    def ratios(self) -> Iterator[tuple[str, str, float]]:
+        """By game and measure, what there was in the last minutes as a part of what is expected."""
+        for name in _MEASURES:
+            look = self._look(name, (_RATIO_MINUTES,))
+            for game, row in self._games.items():
+                if look.expected[row, 0] > 0:
+                    yield game, name, float(look.observed[row, 0] / look.expected[row, 0])

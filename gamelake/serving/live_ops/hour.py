@@ -1,0 +1,79 @@
+"""The purchases of the last hour: when each leaves it, and which of those that come is one of them again."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from gamelake.layers.known_events import Events, KnownEvents, repeated
+from gamelake.serving.live_ops.players import HOUR, Flags, Ints, Keys
+
+# `leaves` is when a purchase is an hour old, 0 of one that came too late to be in the hour; `kept_until` is when it is
+# forgotten, by the stream's time; `high` and `low` are the event's identity and when Kafka took it in.
+PURCHASES_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.uint64()),
+        pa.field("micros", pa.int64()),
+        pa.field("leaves", pa.int64()),
+        pa.field("kept_until", pa.int64()),
+        pa.field("high", pa.uint64()),
+        pa.field("low", pa.uint64()),
+    ]
+)
+_WINDOW_SECONDS = 3_600
+
+
+@dataclass(slots=True)
+class LastHour:
+    """Purchases that still matter, in the order in which they came."""
+
+    _rows: pa.Table = field(default_factory=PURCHASES_SCHEMA.empty_table)
+    _known: KnownEvents = field(default_factory=lambda: KnownEvents(_WINDOW_SECONDS))
+
+    def add(self, purchases: pa.Table) -> None:
+        """Take in purchases that are new."""
+        if not len(purchases):
+            return
+        self._rows = pa.concat_tables([self._rows, purchases]).combine_chunks()
+        events = Events(purchases["high"].to_numpy(), purchases["low"].to_numpy())
+        self._known.add(events, int(events.seconds.max()) - _WINDOW_SECONDS)
+
+    def new(self, events: Events) -> Flags:
+        """Which of some purchases, in their order, are not here yet."""
+        new = ~self._known.have(events)
+        among = np.flatnonzero(new)
+        new[among[repeated(events.take(among), _WINDOW_SECONDS)]] = False
+        return np.asarray(new)
+
+    def leaving(self, before: int, moment: int) -> tuple[Keys, Ints]:
+        """Whose purchases leave the hour between two moments, and of how much; what no longer matters is forgotten."""
+        leaves = self._rows["leaves"].to_numpy()
+        gone = (leaves > before) & (leaves <= moment)
+        keys, micros = self._rows["key"].to_numpy()[gone], self._rows["micros"].to_numpy()[gone]
+        kept = self._rows["kept_until"].to_numpy() > moment
+        if kept.sum() < len(kept) * 0.9:
+            self._rows = self._rows.filter(pa.array(kept)).combine_chunks()
+        return keys, micros
+
+
+def purchases(happenings: pa.Table, counts: Flags, moment: int) -> pa.Table:
+    """What is to be remembered of the purchases that count."""
+    bought = happenings.filter(pa.array(counts))
+    at = bought["at"].to_numpy()
+    events = events_of(bought)
+    columns = {
+        "key": bought["key"],
+        "micros": bought["micros"],
+        "leaves": pa.array(np.where(at > moment - HOUR, at + HOUR, 0)),
+        "kept_until": pa.array(np.full(len(at), moment + HOUR)),
+        "high": pa.array(events.high),
+        "low": pa.array(events.low),
+    }
+    return pa.table(columns, schema=PURCHASES_SCHEMA)
+
+
+def events_of(happenings: pa.Table) -> Events:
+    """The identities of purchases."""
+    return Events.of(
+        happenings["event_high"].to_numpy(), happenings["event_rest"].to_numpy(), happenings["taken_seconds"].to_numpy()
+    )

@@ -1,0 +1,184 @@
+"""The state from batch to batch, on the driver: what the next one begins with, and when the table gets what is new.
+
+Nothing of it grows with the players but the names of files.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import numpy as np
+from obstore.exceptions import BaseError
+
+from gamelake.privacy.erasure_records import ErasureRecords
+from gamelake.serving.live_ops.plan import Base, StatePlan
+from gamelake.serving.live_ops.players import Keys
+from gamelake.serving.live_ops.refreshing import Refresher
+from gamelake.serving.live_ops.state_files import batch_of, read_table
+from gamelake.serving.live_ops.updating import keys_of_players
+from gamelake.serving.live_ops.watching import Watching
+from gamelake.storage.manifests import BatchManifest, Manifests
+from gamelake.storage.store import Store
+
+_LOOK_EVERY_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Forgotten:
+    """The players of some games who were forgotten; the account is looked at every few seconds.
+
+    A start takes all of them for new: what the last run has told the topic of is told again, which changes nothing.
+    """
+
+    store: Store
+    games: tuple[str, ...]
+    seed: str
+    _seen: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+    _keys: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
+    _looked_at: float = float("-inf")
+
+    def look(self) -> None:
+        """Read what was asked for since the last look, if that is some seconds ago."""
+        if time.monotonic() - self._looked_at < _LOOK_EVERY_SECONDS:
+            return
+        self.look_now()
+
+    def look_now(self) -> None:
+        """Read what was asked for since the last look."""
+        for run, players in ErasureRecords(self.store).requested_since(frozenset(self._seen)).items():
+            # A sweep names no game.
+            self._seen[run] = tuple(
+                (game, pseudonym)
+                for pseudonym in players.pseudonyms
+                for game in ([players.game] if players.game else self.games)
+            )
+            self._keys = np.concatenate([self._keys, keys_of_players(self._seen[run], self.seed)[2]])
+        self._looked_at = time.monotonic()
+
+    @property
+    def keys(self) -> bytes:
+        """The keys of all who were forgotten."""
+        return self._keys.tobytes()
+
+    def untold(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """The runs that the topic does not know of yet, and their players."""
+        runs = tuple(run for run in self._seen if run not in self._told)
+        return runs, tuple(player for run in runs for player in self._seen[run])
+
+    def told(self, runs: tuple[str, ...]) -> None:
+        """The topic knows of these runs."""
+        self._told.update(runs)
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Keeper:
+    """What a live-ops stream remembers."""
+
+    store: Store
+    folder: str
+    seed: str
+    shares: int
+    every: timedelta
+    watching: Watching
+    forgotten: Forgotten
+    refresher: Refresher
+    _base: Base = field(default_factory=Base)
+    _files: Sequence[tuple[int, str]] = ()
+    _changes: list[tuple[int, str]] = field(default_factory=list)
+    _carried: str = ""
+    _moment: int = 0
+    _taken: int = -1
+    _telling: tuple[str, ...] = ()
+    _refreshed_at: float = field(default_factory=time.monotonic)
+
+    def resume(self, manifests: Manifests) -> None:
+        """Find the state: the table's, and what the batches have changed since."""
+        self._base, self._files = self.refresher.table.base()
+        self._moment = self._base.moment
+        batches = manifests.batches()
+        # The last one may be in the table already, and yet has what the next batch goes on from.
+        for batch_id in [each for each in batches if each > self._base.batch_id] or batches[-1:]:
+            manifest = manifests.read(batch_id)
+            if manifest is not None:
+                self._follow(manifest)
+        if self._carried:
+            self.watching.go_on_from(read_table(self.store, self._carried))
+        self._tidy()
+
+    def plan(self, seed: str, batch_id: int) -> StatePlan:
+        """What the tasks of a batch begin with."""
+        self.forgotten.look()
+        self._telling, players = self.forgotten.untold()
+        return replace(self._now(batch_id), forgotten=players)
+
+    def _now(self, batch_id: int) -> StatePlan:
+        return StatePlan(
+            folder=self.folder,
+            seed=self.seed,
+            batch_id=batch_id,
+            shares=self.shares,
+            moment=self._moment,
+            clock=time.time_ns() // 1000,
+            base=self._base,
+            files=self._files,
+            changes=tuple(self._changes),
+            erased=self.forgotten.keys,
+        )
+
+    def took(self, manifest: BatchManifest) -> None:
+        """Every table has the batch; now and then the table of the states gets it, too."""
+        if manifest.batch_id <= self._taken:
+            return
+        carried = self._carried
+        self._follow(manifest)
+        self.forgotten.told(self._telling)
+        self._remove([carried] if carried and carried != self._carried else [])
+        if time.monotonic() - self._refreshed_at >= self.every.total_seconds():
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Bring the table of the states up to date with the last batch."""
+        if self._taken > self._base.batch_id:
+            old = [*(path for _, path in self._changes), *self._base.shares]
+            segments = self._base.segments
+            self._base, self._files = self.refresher.refresh(lambda: self._now(self._taken), self._newest_shares())
+            self._changes.clear()
+            kept = {*self._base.shares, *self._base.segments}
+            self._remove([path for path in (*old, *segments) if path not in kept])
+        self._refreshed_at = time.monotonic()
+
+    def _newest_shares(self) -> tuple[str, ...]:
+        """The files of the last batch that changed anything."""
+        if not self._changes:
+            return self._base.shares
+        last = self._changes[-1][0]
+        return tuple(path for batch_id, path in self._changes if batch_id == last)
+
+    def _follow(self, manifest: BatchManifest) -> None:
+        state = manifest.state
+        if state is not None:
+            if manifest.batch_id > self._base.batch_id:
+                self._changes += [(manifest.batch_id, path) for path in state.shares]
+            self._carried, self._moment = state.carried, max(self._moment, state.moment)
+        self._taken = manifest.batch_id
+
+    def _tidy(self) -> None:
+        """Remove what a crash has left; of a batch that is not decided yet nothing, another driver may be about to."""
+        named = {*(path for _, path in self._changes), *self._base.shares, *self._base.segments, self._carried}
+        self._remove(
+            [path for path in self.store.paths(self.folder) if path not in named and batch_of(path) <= self._taken]
+        )
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        try:
+            for path in paths:
+                self.store.delete(path)
+        except (BaseError, OSError) as error:
+            # They are in no plan any more; the next start finds them and tries again.
+            log.warning("files of the state could not be removed: %s", error)

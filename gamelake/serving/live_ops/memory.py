@@ -1,0 +1,167 @@
+"""What a worker process knows of its share of the players: from the table and files, and kept from batch to batch.
+
+Only files that the plan names count, which manifests have named before: what a failed attempt has changed in this
+memory is in no plan, so the memory is made again from what is.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gamelake.layers.identity import Identities
+from gamelake.model.errors import StoreError
+from gamelake.serving.live_ops.hour import LastHour
+from gamelake.serving.live_ops.plan import StatePlan
+from gamelake.serving.live_ops.player_table import PLAYER_STATE, as_states
+from gamelake.serving.live_ops.players import STATE_SCHEMA, Keys, blank, share_of
+from gamelake.serving.live_ops.state_files import batch_of, read_change, read_table
+from gamelake.storage.store import Store
+
+# Runs are merged until each is this many times the next one: fewer to look into, more to merge.
+_RATIO = 3
+
+
+@dataclass(slots=True)
+class PlayerRuns:
+    """States by key; of several of one player the one that came last counts."""
+
+    _runs: list[tuple[Keys, pa.Table]] = field(default_factory=list)
+
+    def add(self, states: pa.Table) -> None:
+        """Take in states, each player once."""
+        if not len(states):
+            return
+        self._runs.append(_sorted(states))
+        while len(self._runs) > 1 and len(self._runs[-2][0]) < _RATIO * len(self._runs[-1][0]):
+            (_, older), (_, newer) = self._runs[-2:]
+            self._runs[-2:] = [_newest(older, newer)]
+
+    def find(self, keys: Keys) -> pa.Table:
+        """The states of players, in order; `keys` rise, and who is not here is blank."""
+        found = np.zeros(len(keys), np.bool_)
+        parts, rows = [], []
+        for run_keys, states in reversed(self._runs):
+            at = np.minimum(np.searchsorted(run_keys, keys), len(run_keys) - 1)
+            here = np.flatnonzero(~found & (run_keys[at] == keys))
+            found[here] = True
+            parts.append(states.take(pa.array(at[here])))
+            rows.append(here)
+        missing = np.flatnonzero(~found)
+        parts.append(blank(keys[missing]))
+        rows.append(missing)
+        order = np.argsort(np.concatenate(rows), kind="stable")
+        return pa.concat_tables(parts).take(pa.array(order)).combine_chunks()
+
+    def all(self) -> pa.Table:
+        """Every state, by key; from now on in one run."""
+        while len(self._runs) > 1:
+            (_, older), (_, newer) = self._runs[-2:]
+            self._runs[-2:] = [_newest(older, newer)]
+        return self._runs[0][1] if self._runs else STATE_SCHEMA.empty_table()
+
+
+def _sorted(states: pa.Table) -> tuple[Keys, pa.Table]:
+    keys = states["key"].to_numpy()
+    order = np.argsort(keys, kind="stable")
+    return keys[order], states.take(pa.array(order)).combine_chunks()
+
+
+def _newest(older: pa.Table, newer: pa.Table) -> tuple[Keys, pa.Table]:
+    keys, states = _sorted(pa.concat_tables([older, newer]))
+    last = np.ones(len(keys), np.bool_)
+    last[:-1] = keys[1:] != keys[:-1]
+    return keys[last], states.filter(pa.array(last)).combine_chunks()
+
+
+@dataclass(slots=True)
+class ShareMemory:
+    """The players of one share; `path` is the last file of changes that is in here, `batch_id` its batch."""
+
+    batch_id: int = -1
+    path: str = ""
+    players: PlayerRuns = field(default_factory=PlayerRuns)
+    hour: LastHour = field(default_factory=LastHour)
+    # Purchases that are in no segment yet, by batch.
+    unsaved: list[tuple[int, pa.Table]] = field(default_factory=list)
+
+    def apply(self, path: str, states: pa.Table, purchases: pa.Table) -> None:
+        """Take in what a batch has changed."""
+        self.players.add(states)
+        self.hour.add(purchases)
+        self.batch_id, self.path = batch_of(path), path
+        self.unsaved.append((self.batch_id, purchases))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One task's part of the players, and the plan that it works by."""
+
+    plan: StatePlan
+    number: int
+    store: Store
+
+    def memory(self) -> ShareMemory:
+        """The state that the batch begins with.
+
+        Raises:
+            StoreError: a file of the state is gone.
+        """
+        key = (self.plan.folder, self.plan.shares, self.number)
+        memory = _memories.get(key)
+        if memory is None or not self._is_of_this_plan(memory):
+            # What goes wrong while it is made must not leave half of it behind.
+            _memories.pop(key, None)
+            memory = self._from_base()
+        # Of one batch there are several files that concern us where it had another number of shares.
+        known = memory.batch_id
+        for batch_id, path in self.plan.changes:
+            if batch_id > known and self._concerns(path):
+                memory.apply(path, *self._mine(*read_change(self.store, path)))
+        memory.unsaved = [each for each in memory.unsaved if each[0] > self.plan.base.batch_id]
+        _memories[key] = memory
+        return memory
+
+    @property
+    def label(self) -> str:
+        """What the names of this share's files have."""
+        return f"{self.number}of{self.plan.shares}"
+
+    def _is_of_this_plan(self, memory: ShareMemory) -> bool:
+        named = {path for _, path in self.plan.changes} | set(self.plan.base.shares)
+        return memory.path in named if memory.path else not self.plan.base.shares
+
+    def _concerns(self, path: str) -> bool:
+        label = path.rsplit("/", 1)[-1].split("-")[2]
+        return label == self.label or not label.endswith(f"of{self.plan.shares}")
+
+    def _from_base(self) -> ShareMemory:
+        base = self.plan.base
+        own = [path for path in base.shares if self._concerns(path)]
+        memory = ShareMemory(batch_id=base.batch_id, path=own[0] if own else "")
+        for states in self._table_rows():
+            memory.players.add(states)
+        for path in base.segments:
+            memory.hour.add(self._of_share(read_table(self.store, path)))
+        return memory
+
+    def _table_rows(self) -> Iterator[pa.Table]:
+        identities = Identities(self.plan.seed)
+        for bucket, place in self.plan.files:
+            if bucket % self.plan.shares == self.number:
+                content = self.store.get(f"{PLAYER_STATE}/{place}")
+                if content is None:
+                    raise StoreError(f"{PLAYER_STATE}/{place} is gone, though the table's newest version names it")
+                yield as_states(pq.read_table(pa.BufferReader(content)), identities)
+
+    def _mine(self, states: pa.Table, purchases: pa.Table) -> tuple[pa.Table, pa.Table]:
+        return self._of_share(states), self._of_share(purchases)
+
+    def _of_share(self, rows: pa.Table) -> pa.Table:
+        return rows.filter(pa.array(share_of(rows["key"].to_numpy(), self.plan.shares) == self.number))
+
+
+# One memory for all tasks that a worker process runs.
+_memories: dict[tuple[str, int, int], ShareMemory] = {}

@@ -1,0 +1,101 @@
+"""Rows to a topic: Protobuf behind a Confluent frame, encoded all at once, and confirmed before anybody goes on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import KafkaError, Message, Producer
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from ptars import HandlerPool, PtarsConfig
+
+from gamelake.model.errors import KafkaUnavailableError
+from gamelake.schemas.compiler import message_at
+from gamelake.schemas.event_schemas import FIRST_MESSAGE
+from gamelake.schemas.framing import frame_header
+from gamelake.serving.live_ops.plan import Publication
+
+_CONFIG = PtarsConfig(timestamp_unit="us", timestamp_tz="UTC", enum_repr="string")
+_PATIENCE_SECONDS = 60
+_AT_ONCE = 50_000
+_SETTINGS: dict[str, str | int | bool] = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "compression.type": "lz4",
+    "linger.ms": 5,
+    "queue.buffering.max.messages": 4 * _AT_ONCE,
+    "delivery.report.only.error": True,
+    "message.timeout.ms": _PATIENCE_SECONDS * 1000,
+    # What matters comes back as an error.
+    "log_level": 2,
+}
+
+
+class Publisher:
+    """Publishes to one topic."""
+
+    def __init__(self, publication: Publication) -> None:
+        message = message_at(FileDescriptorSet.FromString(publication.descriptors), FIRST_MESSAGE)
+        self._handler = HandlerPool([message.file], config=_CONFIG).get_for_message(message)
+        self._header = pa.scalar(frame_header(publication.schema_id), pa.binary())
+        self._topic = publication.topic
+        self._producer = Producer({**_SETTINGS, **publication.kafka.for_clients()})
+        self._failure: KafkaError | None = None
+
+    def publish(self, keys: pa.Array, rows: pa.Table) -> None:
+        """Send one value for each key; `rows` has the message's fields, and returns when Kafka has them.
+
+        Raises:
+            KafkaUnavailableError: Kafka did not confirm them.
+        """
+        for start in range(0, len(keys), _AT_ONCE):
+            part = rows.slice(start, _AT_ONCE).combine_chunks()
+            self._send(keys.slice(start, _AT_ONCE), self._encoded(part).to_pylist())
+
+    def forget(self, keys: pa.Array) -> None:
+        """Send tombstones.
+
+        Raises:
+            KafkaUnavailableError: Kafka did not confirm them.
+        """
+        self._send(keys, [None] * len(keys))
+
+    def _encoded(self, rows: pa.Table) -> pa.Array:
+        schema = self._handler.schema()
+        columns = [rows[field.name].combine_chunks().cast(field.type) for field in schema]
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        bodies = self._handler.record_batch_to_array(batch)
+        return pc.binary_join_element_wise(self._header, bodies, pa.scalar(b"", pa.binary()))
+
+    def _send(self, keys: pa.Array, values: Sequence[bytes | None]) -> None:
+        records: list[Any] = [{"key": key, "value": value} for key, value in zip(keys.to_pylist(), values, strict=True)]
+        if not records:
+            return
+        queued = self._producer.produce_batch(self._topic, records, on_delivery=self._on_failure)
+        left = self._producer.flush(_PATIENCE_SECONDS)
+        failure, self._failure = self._failure, None
+        if queued < len(records) or left or failure:
+            raise KafkaUnavailableError(
+                f"Kafka did not take what was published to '{self._topic}': {failure or 'in time'}"
+            )
+
+    def _on_failure(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._failure = error
+
+
+# One connection for all tasks that a worker process runs.
+_publishers: dict[tuple[str, str, int], Publisher] = {}
+
+
+def worker_publisher(publication: Publication) -> Publisher:
+    """The publisher of this process."""
+    key = (publication.kafka.bootstrap_servers, publication.topic, publication.schema_id)
+    if key not in _publishers:
+        _publishers[key] = Publisher(publication)
+    return _publishers[key]
+
+
+def player_keys(games: pa.Array, gamer_ids: pa.Array) -> pa.Array:
+    """What players are called in the topic."""
+    return pc.binary_join_element_wise(games, gamer_ids, "/").cast(pa.binary())

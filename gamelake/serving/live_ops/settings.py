@@ -1,0 +1,42 @@
+"""The settings of the live-ops job."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
+
+from gamelake.model.environment import Environment
+from gamelake.streaming.settings import IngestSettings
+
+STREAM = "live_ops"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveOpsSettings:
+    """What the live-ops job needs to know; `reading` is how it reads, by the same variables as the ingest job."""
+
+    reading: IngestSettings
+    player_topic: str
+    signal_topic: str
+    tasks: int
+    table_interval: timedelta
+    minute_patience: timedelta
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        stream = env.optional("GAMELAKE_STREAM", STREAM)
+        return cls(
+            reading=IngestSettings.from_env({**variables, "GAMELAKE_STREAM": stream}),
+            player_topic=env.optional("GAMELAKE_LIVE_OPS_PLAYER_TOPIC", "live-ops.player-state"),
+            signal_topic=env.optional("GAMELAKE_LIVE_OPS_SIGNAL_TOPIC", "live-ops.signals"),
+            tasks=env.whole("GAMELAKE_LIVE_OPS_TASKS", 2, 1, 32),
+            table_interval=timedelta(seconds=env.number("GAMELAKE_LIVE_OPS_TABLE_SECONDS", 60, 0, 86_400)),
+            minute_patience=timedelta(seconds=env.number("GAMELAKE_LIVE_OPS_PATIENCE_SECONDS", 60, 0, 3_600)),
+        )

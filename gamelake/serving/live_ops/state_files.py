@@ -1,0 +1,85 @@
+"""The files of the state outside its table: what each batch changed, and the purchases of the last hour."""
+
+import uuid
+
+import msgspec
+import pyarrow as pa
+
+from gamelake.model.errors import StoreError
+from gamelake.storage.store import Store
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+def pack_table(table: pa.Table) -> bytes:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def unpack_table(packed: bytes) -> pa.Table:
+    """A table as `pack_table` wrote it."""
+    with pa.ipc.open_stream(packed) as reader:
+        return reader.read_all()
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """States that a task has changed, and purchases that came."""
+
+    states: bytes
+    purchases: bytes
+
+
+def file_prefix(folder: str, batch_id: int, kind: str, label: str = "driver") -> str:
+    """How the name of a file begins that goes with a batch: what it is, and whose."""
+    return f"{folder}/{batch_id:012d}-{kind}-{label}"
+
+
+def write_change(store: Store, prefix: str, states: pa.Table, purchases: pa.Table) -> str:
+    """Write what a task changed; gives the path of the file, which no other attempt has."""
+    path = f"{prefix}-{uuid.uuid4()}"
+    store.put(path, msgspec.msgpack.encode(Change(states=pack_table(states), purchases=pack_table(purchases))))
+    return path
+
+
+def read_change(store: Store, path: str) -> tuple[pa.Table, pa.Table]:
+    """The states and the purchases of a file.
+
+    Raises:
+        StoreError: the file is gone.
+    """
+    change = msgspec.msgpack.decode(_content(store, path), type=Change)
+    return unpack_table(change.states), unpack_table(change.purchases)
+
+
+def write_table(store: Store, prefix: str, rows: pa.Table) -> str:
+    """Write rows that go with a batch; see `write_change`."""
+    path = f"{prefix}-{uuid.uuid4()}"
+    store.put(path, pack_table(rows))
+    return path
+
+
+def read_table(store: Store, path: str) -> pa.Table:
+    """The rows of a file.
+
+    Raises:
+        StoreError: the file is gone.
+    """
+    return unpack_table(_content(store, path))
+
+
+def batch_of(path: str) -> int:
+    """The batch that a file goes with."""
+    return int(path.rsplit("/", 1)[-1].partition("-")[0])
+
+
+def _content(store: Store, path: str) -> bytes:
+    content = store.get(path)
+    if content is None:
+        raise StoreError(
+            f"{path} is gone, which the state of live operations needs: give GAMELAKE_STREAM another name, and it is "
+            "made again from what Kafka holds"
+        )
+    return content

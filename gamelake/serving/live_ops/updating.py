@@ -1,0 +1,125 @@
+"""The second half of a batch: the states of a task's share of the players go on, and go out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelake.layers.identity import Identities
+from gamelake.model.naming import game_table
+from gamelake.serving.live_ops.hour import events_of, purchases
+from gamelake.serving.live_ops.memory import Share, ShareMemory
+from gamelake.serving.live_ops.plan import LiveOpsPlan
+from gamelake.serving.live_ops.player_table import as_rows
+from gamelake.serving.live_ops.players import HAPPENINGS_SCHEMA, Changes, Keys, advanced, blank, in_order, share_of
+from gamelake.serving.live_ops.publishing import player_keys, worker_publisher
+from gamelake.serving.live_ops.reading import Parcel, Reading
+from gamelake.serving.live_ops.state_files import file_prefix, unpack_table, write_change
+from gamelake.storage.store import Store
+
+REPORT_TYPES = "report binary"
+
+
+class UpdateReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task tells the driver: the file of what it changed, how many states, and what the first half has read."""
+
+    path: str
+    moment: int
+    states: int
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTask:
+    """The function that Spark maps over the shares of the players (`mapInArrow`)."""
+
+    plan: LiveOpsPlan
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Bring the states of a share up to date, publish them, write down what changed; yield one packed report."""
+        parcels: list[Parcel] = []
+        numbers: set[int] = set()
+        for batch in batches:
+            numbers.update(batch.column("share").to_pylist())
+            parcels += [msgspec.msgpack.decode(each, type=Parcel) for each in batch.column("parcel").to_pylist()]
+        if parcels:
+            (number,) = numbers
+            report = _Update(self.plan, number).take(parcels)
+            yield pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], ["report"])
+
+
+class _Update:
+    def __init__(self, plan: LiveOpsPlan, number: int) -> None:
+        self._plan = plan
+        self._state = plan.state
+        self._store = Store(plan.reading.lakehouse)
+        self._share = Share(plan.state, number, self._store)
+
+    def take(self, parcels: Sequence[Parcel]) -> UpdateReport:
+        moment = max(self._state.moment, *(parcel.newest for parcel in parcels))
+        memory = self._share.memory()
+        changes = self._changes(memory, parcels, moment)
+        new = purchases(changes.happenings, changes.counts, moment)
+        old = memory.players.find(changes.keys())
+        # Whose purchase leaves the hour may be gone meanwhile.
+        states = advanced(old, changes)
+        states = states.filter(pc.invert(pc.or_(states["erased"], pc.is_null(states["gamer_id"]))))
+        forgotten, tombstones = self._forgotten()
+        publisher = worker_publisher(self._plan.players)
+        publisher.publish(_keys_of(states), as_messages(states))
+        publisher.forget(tombstones)
+        changed = pa.concat_tables([states, forgotten])
+        prefix = file_prefix(self._state.folder, self._state.batch_id, "change", self._share.label)
+        path = write_change(self._store, prefix, changed, new)
+        memory.apply(path, changed, new)
+        readings = tuple(parcel.reading for parcel in parcels if parcel.reading is not None)
+        return UpdateReport(path=path, moment=moment, states=len(changed), readings=readings)
+
+    def _changes(self, memory: ShareMemory, parcels: Sequence[Parcel], moment: int) -> Changes:
+        tables = [unpack_table(parcel.happenings) for parcel in parcels]
+        happenings = in_order(pa.concat_tables([HAPPENINGS_SCHEMA.empty_table(), *tables]))
+        erased = np.frombuffer(self._state.erased, np.uint64)
+        if len(erased):
+            happenings = happenings.filter(pa.array(~np.isin(happenings["key"].to_numpy(), erased))).combine_chunks()
+        bought = np.flatnonzero(happenings["micros"].is_valid().to_numpy())
+        counts = np.zeros(len(happenings), np.bool_)
+        counts[bought] = memory.hour.new(events_of(happenings.take(pa.array(bought))))
+        keys, micros = memory.hour.leaving(self._state.moment, moment)
+        kept = ~np.isin(keys, erased)
+        return Changes(happenings, counts, keys[kept], micros[kept], moment)
+
+    def _forgotten(self) -> tuple[pa.Table, pa.Array]:
+        """Of those whom the topic still has, though forgotten: what is left of their states, and their names in it."""
+        games, gamer_ids, keys = keys_of_players(self._state.forgotten, self._state.seed)
+        mine = pa.array(share_of(keys, self._state.shares) == self._share.number)
+        states = blank(keys).filter(mine)
+        gone = pa.array(np.ones(len(states), np.bool_))
+        states = states.set_column(states.schema.get_field_index("erased"), "erased", gone)
+        return states, player_keys(games.filter(mine), gamer_ids.filter(mine))
+
+
+def keys_of_players(players: Sequence[tuple[str, str]], seed: str) -> tuple[pa.Array, pa.Array, Keys]:
+    """Games, pseudonyms and keys of players, each given by game and pseudonym."""
+    games = pa.array([game for game, _ in players], pa.string())
+    gamer_ids = pa.array([gamer_id for _, gamer_id in players], pa.string())
+    if not players:
+        return games, gamer_ids, np.zeros(0, np.uint64)
+    distinct = games.dictionary_encode()
+    tables = [game_table(game) for game in distinct.dictionary.to_pylist()]
+    keys, _ = Identities(seed).of(tables, distinct.indices.to_numpy().astype(np.int64), gamer_ids)
+    return games, gamer_ids, keys
+
+
+def _keys_of(states: pa.Table) -> pa.Array:
+    return player_keys(states["game"].combine_chunks(), states["gamer_id"].combine_chunks())
+
+
+def as_messages(states: pa.Table) -> pa.Table:
+    """States as the topic has them: Protobuf's texts are empty where nothing is known."""
+    rows = as_rows(states)
+    for name in ("platform", "app_version", "country"):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pc.fill_null(rows[name], ""))
+    return rows

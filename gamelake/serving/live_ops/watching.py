@@ -1,0 +1,95 @@
+"""The counts of minutes on the driver: which minutes are over by the events' clocks, and how they are judged."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelake.serving.live_ops.counts import COUNTS_SCHEMA, Count, as_counts, limited, summed
+from gamelake.serving.live_ops.detector import Detector
+from gamelake.serving.live_ops.signals import Signal
+
+_MINUTE = 60_000_000  # microseconds
+# A Kafka partition from which nothing came for so long is not waited for.
+_IDLE = 5 * _MINUTE
+# The stream begins where all but the latest few of its first events are.
+_LATE_SHARE = 0.03
+_ORDER = ("minute", "game", "app_version")
+_CARRIED = b"gamelake.live_ops.carried"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Minutes that are over, what begins or ends with them, and events that came after their minute was over."""
+
+    closed: pa.Table
+    changes: Sequence[Signal]
+    late: int
+
+
+@dataclass(slots=True)
+class Watching:
+    """Counts minutes until they are over; has them judged once, in order.
+
+    Args:
+        patience: how long after its end a minute is waited for, by the newest event of the slowest partition
+            (microseconds).
+    """
+
+    detector: Detector
+    patience: int
+    _open: pa.Table = field(default_factory=COUNTS_SCHEMA.empty_table)
+    _newest: dict[int, int] = field(default_factory=dict)
+    _judged: int | None = None
+
+    def judge(self, counts: Sequence[pa.Table], newest: Sequence[Mapping[int, int]]) -> Judgement:
+        """Take in a batch."""
+        for each in newest:
+            for partition, moment in each.items():
+                self._newest[partition] = max(moment, self._newest.get(partition, 0))
+        rows = summed([self._open, *counts])
+        if self._judged is None and len(rows):
+            self._judged = _first_minute(rows) - 1
+        judged = -1 if self._judged is None else self._judged
+        late = pc.sum(rows.filter(pc.less_equal(rows["minute"], judged))["events"]).as_py() or 0
+        rows = limited(rows.filter(pc.greater(rows["minute"], judged)))
+        last = self._last_over()
+        closed = rows.filter(pc.less_equal(rows["minute"], last)).sort_by([(name, "ascending") for name in _ORDER])
+        self._open = rows.filter(pc.greater(rows["minute"], last))
+        self._judged = max(judged, last) if self._judged is not None else None
+        changes = [change for minute, found in _by_minute(closed) for change in self.detector.judge(minute, found)]
+        return Judgement(closed, changes, late)
+
+    def _last_over(self) -> int:
+        """The last minute of which nothing more is waited for."""
+        if not self._newest:
+            return -1
+        newest = max(self._newest.values())
+        slowest = min(moment for moment in self._newest.values() if moment >= newest - _IDLE)
+        return (slowest - self.patience) // _MINUTE - 1
+
+    def carried(self) -> pa.Table:
+        """What the next batch goes on from."""
+        carried = {"newest": self._newest, "judged": self._judged}
+        return self._open.replace_schema_metadata({_CARRIED: json.dumps(carried).encode()})
+
+    def go_on_from(self, carried: pa.Table) -> None:
+        """Take in what a batch left."""
+        left = json.loads(carried.schema.metadata[_CARRIED])
+        self._open = carried.replace_schema_metadata(None)
+        self._newest = {int(partition): moment for partition, moment in left["newest"].items()}
+        self._judged = left["judged"]
+
+
+def _by_minute(rows: pa.Table) -> list[tuple[int, list[Count]]]:
+    return [(minute, list(found)) for minute, found in groupby(as_counts(rows), lambda count: count.minute)]
+
+
+def _first_minute(rows: pa.Table) -> int:
+    ordered = rows.sort_by("minute")
+    events = np.cumsum(ordered["events"].to_numpy())
+    return int(ordered["minute"][int(np.searchsorted(events, _LATE_SHARE * events[-1]))].as_py())

@@ -1,0 +1,1 @@
+"""SQL over the tables: views, worked questions, dialects of Trino, Spark and DuckDB."""

@@ -1,0 +1,74 @@
+"""The worked questions of `sql/questions`: one file each, whose first lines say what is asked."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from gamelake.model.errors import QuestionError
+from gamelake.serving.sql.dialects import Engine
+
+_GRAIN, _ASKED_BY, _RUNS_ON = "-- Grain: ", "-- Asked by: ", "-- Runs on: "
+_TODAY = re.compile(r"\bcurrent_date\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question: what is asked, what a row of the answer is, who may ask, and which engines can answer."""
+
+    name: str
+    title: str
+    grain: str
+    asked_by: str
+    engines: frozenset[Engine]
+    sql: str
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether every engine can answer."""
+        return len(self.engines) == len(Engine)
+
+
+def load_questions(folder: Path) -> dict[str, Question]:
+    """The questions of a folder, by name.
+
+    Raises:
+        QuestionError: a file's first lines don't say what they should; names the file.
+    """
+    return {path.stem: load_question(path) for path in sorted(folder.glob("*.sql"))}
+
+
+def load_question(path: Path) -> Question:
+    """Read one question.
+
+    Raises:
+        QuestionError: its first lines don't say what they should.
+    """
+    text = path.read_text(encoding="utf-8")
+    title, grain, asked_by, fourth, *_ = [*text.splitlines(), "", "", "", ""]
+    if not (title.startswith("-- ") and title.endswith("?")):
+        raise QuestionError(f"{path}: the first line must be the question, '-- ...?'")
+    if not grain.startswith(_GRAIN) or not asked_by.startswith(_ASKED_BY):
+        raise QuestionError(f"{path}: '{_GRAIN}' and '{_ASKED_BY}' must be the second line and the third")
+    return Question(
+        name=path.stem,
+        title=title.removeprefix("-- "),
+        grain=grain.removeprefix(_GRAIN),
+        asked_by=re.split(r"[.;,]", asked_by.removeprefix(_ASKED_BY))[0],
+        engines=_engines(path, fourth),
+        sql=text,
+    )
+
+
+def _engines(path: Path, line: str) -> frozenset[Engine]:
+    if not line.startswith(_RUNS_ON):
+        return frozenset(Engine)
+    try:
+        return frozenset(Engine(name.strip().lower()) for name in line.removeprefix(_RUNS_ON).rstrip(".").split(","))
+    except ValueError as error:
+        raise QuestionError(f"{path}: {error}; it must be one of {', '.join(Engine)}") from None
+
+
+def as_of(sql: str, today: date) -> str:
+    """The same statement, asked on another day: `current_date` is that day."""
+    return _TODAY.sub(f"DATE '{today.isoformat()}'", sql)

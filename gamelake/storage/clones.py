@@ -1,0 +1,156 @@
+"""Which clones a lakehouse has, which files of other tables they name, and how one goes again.
+
+A clone is written down before its tables are made and until the last of them is gone, so that whatever died on the way
+is known by its name. Vacuum keeps the files that a clone names for as long as there is the clone.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+from deltalake.exceptions import TableNotFoundError
+
+from gamelake.model.errors import StartupError
+from gamelake.storage.delta_log import live_files, object_path
+from gamelake.storage.listing import LOG_FOLDER
+from gamelake.storage.player_rows import People, player_table, rows_in_file
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import open_table
+
+_FOLDER = "_gamelake/clones"
+
+
+class CloneError(StartupError):
+    """A clone can't be made, or there is none of that name."""
+
+
+class Kind(StrEnum):
+    """Whether a table of a clone names the files of its source, or has files of its own."""
+
+    SHALLOW = "shallow"
+    COPY = "copy"
+
+
+class ClonedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of a clone, and the version of which table it is; `bytes` is what a query may read, not what it costs."""
+
+    table: str
+    source: str
+    version: int
+    kind: Kind
+    files: int
+    rows: int
+    bytes: int
+
+
+class Clone(msgspec.Struct, frozen=True, kw_only=True):
+    """Tables to play with, under one name."""
+
+    name: str
+    made_at: datetime
+    tables: tuple[ClonedTable, ...]
+
+
+class HeldClone(msgspec.Struct, frozen=True, kw_only=True):
+    """A clone, and the bytes of files that its sources have replaced since and vacuum keeps for it."""
+
+    clone: Clone
+    held_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clones:
+    """The clones of a lakehouse."""
+
+    store: Store
+
+    def all(self) -> list[Clone]:
+        """All of them, by name."""
+        found = (self.store.get(path) for path in self.store.paths(_FOLDER))
+        return [msgspec.json.decode(each, type=Clone) for each in found if each is not None]
+
+    def named(self, name: str) -> Clone:
+        """One of them.
+
+        Raises:
+            CloneError: there is none of that name.
+        """
+        note = self.store.get(_note(name))
+        if note is None:
+            there = ", ".join(each.name for each in self.all())
+            raise CloneError(f"there is no clone '{name}'; these are: {there or 'none'}")
+        return msgspec.json.decode(note, type=Clone)
+
+    def begin(self, clone: Clone) -> None:
+        """Write a clone down whose tables are made next.
+
+        Raises:
+            CloneError: there is another of that name.
+        """
+        if not self.store.put_new(_note(clone.name), msgspec.json.encode(clone)):
+            raise CloneError(f"there is a clone '{clone.name}' already: drop it (--drop {clone.name}) or name another")
+
+    def drop(self, clone: Clone) -> None:
+        """Take a clone away: its tables first stop being tables, and the files that are its own go."""
+        for table in clone.tables:
+            for folder in (f"{table.table}/{LOG_FOLDER}", table.table):
+                for path in self.store.paths(folder):
+                    self.store.delete(path)
+        self.store.delete(_note(clone.name))
+
+    def named_files(self, source: str) -> Mapping[str, frozenset[str]]:
+        """The files of a table that clones name, by their places there, and which clones do."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for clone in self.all():
+            for table in clone.tables:
+                if table.source == source and table.kind is Kind.SHALLOW:
+                    for path in self._paths(table.table):
+                        if path.startswith(f"{source}/"):
+                            found[path.removeprefix(f"{source}/")].add(clone.name)
+        return {place: frozenset(names) for place, names in found.items()}
+
+    def held(self) -> list[HeldClone]:
+        """All clones, and what they keep vacuum from deleting."""
+        sizes: Counter[str] = Counter()
+        clones = self.all()
+        for source in {table.source for clone in clones for table in clone.tables if table.kind is Kind.SHALLOW}:
+            live = {file.place for file in live_files(open_table(self.store.location, source))}
+            there = {each.path.removeprefix(f"{source}/"): each.size for each in self.store.objects(source)}
+            for place, names in self.named_files(source).items():
+                sizes.update(dict.fromkeys(names, 0 if place in live else there.get(place, 0)))
+        return [HeldClone(clone=each, held_bytes=sizes[each.name]) for each in clones]
+
+    def with_rows_of(self, people: People) -> list[Clone]:
+        """The clones that have rows of people, in any version that somebody has made of them."""
+        return [clone for clone in self.all() if any(self._has_rows(table.table, people) for table in clone.tables)]
+
+    def _has_rows(self, table: str, people: People) -> bool:
+        try:
+            players = player_table(self.store, table)
+        except TableNotFoundError:
+            return False
+        except Exception:  # whatever somebody has made of it: what can't be looked into may have them
+            return True
+        if players is None:
+            return False
+        return any(rows_in_file(self.store, players, place, people) for place in self._places(table))
+
+    def _paths(self, table: str) -> Iterator[str]:
+        return (object_path(self.store.location, table, place) for place in self._places(table))
+
+    def _places(self, table: str) -> set[str]:
+        """All files that a clone's versions name; an analyst may have put some in the place of others."""
+        try:
+            live = {file.place for file in live_files(open_table(self.store.location, table))}
+        except TableNotFoundError:
+            return set()
+        log = TableLog.read(self.store, table)
+        return live | set(log.live) | set(log.removed)
+
+
+def _note(name: str) -> str:
+    return f"{_FOLDER}/{name}.json"

@@ -1,0 +1,170 @@
+"""Arrow columns as Delta tables keep them.
+
+Integers become 64-bit and floats double: a field that a later schema version widens then needs no change of the table,
+and no table feature that one of the four engines lacks. uint64 becomes decimal(20, 0), durations and times of day
+become microseconds.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelake.model.errors import IncompatibleSchemaError
+
+UINT64_AS_DECIMAL = pa.decimal128(20, 0)
+MICROSECONDS_UTC = pa.timestamp("us", "UTC")
+
+
+def delta_type(arrow: pa.DataType) -> pa.DataType:
+    """The type that a Delta table keeps values of an Arrow type in; every part of it may be null."""
+    if pa.types.is_struct(arrow):
+        return pa.struct([delta_field(arrow.field(i)) for i in range(arrow.num_fields) if _has_columns(arrow.field(i))])
+    if pa.types.is_map(arrow):
+        return pa.map_(delta_type(arrow.key_type), delta_type(arrow.item_type))
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", delta_type(arrow.value_type)))
+    return _delta_scalar(arrow)
+
+
+def _delta_scalar(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_uint64(arrow):
+        return UINT64_AS_DECIMAL
+    if pa.types.is_integer(arrow) or pa.types.is_duration(arrow) or pa.types.is_time(arrow):
+        return pa.int64()
+    if pa.types.is_floating(arrow):
+        return pa.float64()
+    if pa.types.is_timestamp(arrow):
+        return MICROSECONDS_UTC
+    return arrow
+
+
+def delta_field(field: pa.Field) -> pa.Field:
+    """A field of a Delta table: nullable, whatever the sender promises."""
+    return pa.field(field.name, delta_type(field.type))
+
+
+def _has_columns(field: pa.Field) -> bool:
+    """Parquet can't keep a struct without fields, such as google.protobuf.Empty, nor a list or map of them."""
+    arrow = field.type
+    if pa.types.is_struct(arrow):
+        return any(_has_columns(arrow.field(i)) for i in range(arrow.num_fields))
+    if pa.types.is_list(arrow):
+        return _has_columns(arrow.value_field)
+    return not pa.types.is_map(arrow) or _has_columns(arrow.item_field)
+
+
+def without_views(arrow: pa.DataType) -> pa.DataType:
+    """The same type with texts and bytes as such: delta-rs has files read as views, which Arrow hardly works with."""
+    if pa.types.is_string_view(arrow):
+        return pa.string()
+    if pa.types.is_binary_view(arrow):
+        return pa.binary()
+    if pa.types.is_struct(arrow):
+        return pa.struct([field.with_type(without_views(field.type)) for field in arrow])
+    if pa.types.is_map(arrow):
+        return pa.map_(without_views(arrow.key_type), without_views(arrow.item_type))
+    if pa.types.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(without_views(arrow.value_type)))
+    return arrow
+
+
+def as_delta(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows in the types that Delta tables keep."""
+    kept = [field for field in batch.schema if _has_columns(field)]
+    fields = [delta_field(field) for field in kept]
+    arrays = [_cast(batch.column(new.name), new.type) for new in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if array.type.equals(target):
+        return array
+    if pa.types.is_struct(target):
+        children = [_cast(array.field(field.name), field.type) for field in target]
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=_nulls(array))
+    if pa.types.is_map(target):
+        items = _cast(array.items, target.item_type)
+        return pa.MapArray.from_arrays(
+            array.offsets, _cast(array.keys, target.key_type), items, target, mask=_nulls(array)
+        )
+    if pa.types.is_list(target):
+        return pa.ListArray.from_arrays(
+            array.offsets, _cast(array.values, target.value_type), target, mask=_nulls(array)
+        )
+    if pa.types.is_time(array.type):
+        array = array.cast(pa.time64("us"))
+    if pa.types.is_duration(array.type):
+        array = array.cast(pa.duration("us"))
+    return array.cast(target)
+
+
+def _nulls(array: pa.Array) -> pa.BooleanArray | None:
+    return pc.is_null(array) if array.null_count else None
+
+
+def merged(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
+    """The table's schema with what `incoming` adds at the end of each struct; the same object if it adds nothing.
+
+    Raises:
+        IncompatibleSchemaError: a column would have to change its type; names the column and both types.
+    """
+    grown = _grown(table, incoming)
+    return table if grown is None else grown
+
+
+# Thirty tables of one schema ask the same question in every batch.
+@lru_cache(maxsize=4096)
+def _grown(table: pa.Schema, incoming: pa.Schema) -> pa.Schema | None:
+    fields = _merged_fields(list(table), list(incoming), "")
+    return None if fields is None else pa.schema(fields)
+
+
+def _merged_fields(have: list[pa.Field], new: Iterable[pa.Field], path: str) -> list[pa.Field] | None:
+    """The union of two lists of fields, None if it is what the first one has already."""
+    result = list(have)
+    # Spark and Trino take userId and userid for one column.
+    places = {field.name.lower(): place for place, field in enumerate(have)}
+    changed = False
+    for field in new:
+        place = places.get(field.name.lower())
+        if place is None:
+            places[field.name.lower()] = len(result)
+            # Merged with nothing, so that names inside of it are checked against each other too.
+            added = _merged_type(_without_fields(field.type), field.type, f"{path}{field.name}")
+            result.append(pa.field(field.name, delta_type(added or field.type)))
+            changed = True
+            continue
+        if result[place].name != field.name:
+            raise IncompatibleSchemaError(f"column {path}{field.name} differs from {result[place].name} by case only")
+        merged_type = _merged_type(result[place].type, field.type, f"{path}{field.name}")
+        if merged_type is not None:
+            result[place] = pa.field(field.name, merged_type)
+            changed = True
+    return result if changed else None
+
+
+def _merged_type(have: pa.DataType, new: pa.DataType, path: str) -> pa.DataType | None:
+    if pa.types.is_struct(have) and pa.types.is_struct(new):
+        fields = _merged_fields(list(have), list(new), f"{path}.")
+        return None if fields is None else pa.struct(fields)
+    if pa.types.is_list(have) and pa.types.is_list(new):
+        element = _merged_type(have.value_type, new.value_type, f"{path}.element")
+        return None if element is None else pa.list_(pa.field("element", element))
+    if pa.types.is_map(have) and pa.types.is_map(new):
+        _merged_type(have.key_type, new.key_type, f"{path}.key")
+        item = _merged_type(have.item_type, new.item_type, f"{path}.value")
+        return None if item is None else pa.map_(have.key_type, item)
+    if not delta_type(have).equals(delta_type(new)):
+        raise IncompatibleSchemaError(f"column {path} is {have} in the table and {new} in the record")
+    return None
+
+
+def _without_fields(arrow: pa.DataType) -> pa.DataType:
+    """The same type with its structs empty."""
+    if pa.types.is_struct(arrow):
+        return pa.struct([])
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", _without_fields(arrow.value_type)))
+    return pa.map_(arrow.key_type, _without_fields(arrow.item_type)) if pa.types.is_map(arrow) else arrow

@@ -1,0 +1,185 @@
+"""Data files of a Delta table: writing one, and what a commit must know of it."""
+
+import json
+import uuid
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gamelake.storage.store import Store
+
+_STRING_PREFIX = 32  # characters of a bound, as Delta's own writers keep
+_HIGHEST_CHARACTER = "\U0010ffff"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ROW_GROUP_ROWS = 131_072
+
+
+class DataFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One Parquet file of a table: its path under the table's folder, its size in bytes, its rows, its statistics."""
+
+    path: str
+    size: int
+    rows: int
+    partition: dict[str, str | None]
+    statistics: str
+
+
+def new_file_name(folder: str) -> str:
+    """A path that no other attempt at the same batch can have."""
+    name = f"part-{uuid.uuid4()}.zstd.parquet"
+    return f"{folder}/{name}" if folder else name
+
+
+def write_rows(
+    store: Store, table: str, rows: pa.Table, partition: dict[str, str | None], unique: Collection[str] = frozenset()
+) -> DataFile:
+    """Write rows, without their partition columns, as one file of a table; nothing is committed."""
+    content, statistics = encode_parquet(rows.combine_chunks(), unique)
+    # Partition values stand in the commit; in the path the first does, for people who look.
+    path = new_file_name(next((f"{name}={value}" for name, value in partition.items()), ""))
+    store.put(f"{table}/{path}", content.to_pybytes())
+    return DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
+
+
+def encode_parquet(rows: pa.Table, unique: Collection[str]) -> tuple[pa.Buffer, str]:
+    """Encode rows as Parquet and collect their statistics in one go.
+
+    Args:
+        rows: what the file holds, without its partition columns.
+        unique: top-level columns whose values hardly repeat; a dictionary of them would cost and save nothing.
+
+    Returns:
+        The file's bytes, and its statistics as Delta's JSON.
+    """
+    sink = pa.BufferOutputStream()
+    collected: list[pq.FileMetaData] = []
+    leaves = _leaves(rows.schema)
+    pq.write_table(
+        rows,
+        sink,
+        compression="zstd",
+        compression_level=1,
+        row_group_size=_ROW_GROUP_ROWS,
+        use_dictionary=[path for path, leaf in leaves.items() if path not in unique and not _is_dense(leaf)],
+        column_encoding={path: "DELTA_BINARY_PACKED" for path, leaf in leaves.items() if _is_dense(leaf)} or None,
+        metadata_collector=collected,
+    )
+    return sink.getvalue(), statistics(rows, collected[0])
+
+
+def _is_dense(leaf: pa.DataType) -> bool:
+    """Whether neighbouring values are close to each other, so that their differences say it all."""
+    return bool(pa.types.is_timestamp(leaf) or pa.types.is_int64(leaf))
+
+
+def _leaves(schema: pa.Schema) -> dict[str, pa.DataType]:
+    leaves: dict[str, pa.DataType] = {}
+    for field in schema:
+        _add_leaves(field.name, field.type, leaves)
+    return leaves
+
+
+def _add_leaves(path: str, arrow: pa.DataType, leaves: dict[str, pa.DataType]) -> None:
+    if pa.types.is_struct(arrow):
+        for field in arrow:
+            _add_leaves(f"{path}.{field.name}", field.type, leaves)
+    elif pa.types.is_list(arrow):
+        _add_leaves(f"{path}.list.element", arrow.value_type, leaves)
+    elif pa.types.is_map(arrow):
+        _add_leaves(f"{path}.key_value.key", arrow.key_type, leaves)
+        _add_leaves(f"{path}.key_value.value", arrow.item_type, leaves)
+    else:
+        leaves[path] = arrow
+
+
+def statistics(rows: pa.Table, metadata: pq.FileMetaData) -> str:
+    """Row count, and null count, least and greatest value of each column, as Delta's JSON.
+
+    Source: Delta Transaction Log Protocol, heading "Per-file Statistics". Lists and maps have a null count only.
+    """
+    result: dict[str, Any] = {"numRecords": rows.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    leaves = _leaves(rows.schema)
+    for column in range(metadata.num_columns):
+        chunks = [metadata.row_group(group).column(column) for group in range(metadata.num_row_groups)]
+        path = chunks[0].path_in_schema
+        if ".list." not in path and ".key_value." not in path:
+            _add_bounds(result, rows, path.split("."), leaves[path], [chunk.statistics for chunk in chunks])
+    for field in rows.schema:
+        if pa.types.is_list(field.type) or pa.types.is_map(field.type):
+            result["nullCount"][field.name] = rows.column(field.name).null_count
+    return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+
+
+def _add_bounds(result: dict[str, Any], rows: pa.Table, path: list[str], leaf: pa.DataType, chunks: list[Any]) -> None:
+    if any(chunk is None for chunk in chunks):
+        return
+    _put(result["nullCount"], path, sum(chunk.null_count for chunk in chunks))
+    # Parquet has no bounds for values of more than 4 KiB: those of the other row groups must not speak for them.
+    bounded = [chunk for chunk in chunks if chunk.num_values]
+    if not bounded or not all(chunk.has_min_max for chunk in bounded) or _has_nan(rows, path, leaf):
+        return
+    least, greatest = _bound_of(bounded, leaf)
+    if least is not None and greatest is not None:
+        _put(result["minValues"], path, least)
+        _put(result["maxValues"], path, greatest)
+
+
+def _has_nan(rows: pa.Table, path: list[str], leaf: pa.DataType) -> bool:
+    """Parquet's bounds leave NaN out, which Spark takes for the greatest of all numbers."""
+    if not pa.types.is_floating(leaf):
+        return False
+    values = rows.column(path[0])
+    if path[1:]:
+        values = pc.struct_field(values, path[1:])
+    return bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _put(tree: dict[str, Any], path: list[str], value: object) -> None:
+    for step in path[:-1]:
+        tree = tree.setdefault(step, {})
+    tree[path[-1]] = value
+
+
+def _bound_of(chunks: list[Any], leaf: pa.DataType) -> tuple[object, object]:
+    """Least and greatest value over row groups as JSON values, (None, None) where JSON has no fit one."""
+    if pa.types.is_timestamp(leaf):
+        return _timestamp(min(chunk.min_raw for chunk in chunks)), _timestamp(max(chunk.max_raw for chunk in chunks))
+    if pa.types.is_binary(leaf) or pa.types.is_decimal(leaf):
+        return None, None
+    if pa.types.is_date(leaf):
+        return _date(min(chunk.min_raw for chunk in chunks)), _date(max(chunk.max_raw for chunk in chunks))
+    least, greatest = min(chunk.min for chunk in chunks), max(chunk.max for chunk in chunks)
+    if pa.types.is_string(leaf):
+        return least[:_STRING_PREFIX], _upper_bound(greatest)
+    if pa.types.is_floating(leaf) and not (abs(least) < float("inf") and abs(greatest) < float("inf")):
+        return None, None
+    return least, greatest
+
+
+def _upper_bound(greatest: str) -> str | None:
+    """A short text that sorts after the given one, None if there is none."""
+    if len(greatest) <= _STRING_PREFIX:
+        return greatest
+    return None if greatest[_STRING_PREFIX] == _HIGHEST_CHARACTER else greatest[:_STRING_PREFIX] + _HIGHEST_CHARACTER
+
+
+def _timestamp(microseconds: int) -> str | None:
+    """ISO 8601, or None outside the years that a datetime can hold."""
+    try:
+        moment = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _date(days: int) -> str | None:
+    """ISO 8601, or None outside the years that a datetime can hold."""
+    try:
+        return (_EPOCH + timedelta(days=days)).date().isoformat()
+    except OverflowError:
+        return None

@@ -1,0 +1,202 @@
+"""The right to do alone what two at once would spoil: taken by one process at a time, renewed for as long as it works.
+
+Claims are numbered objects that are only ever created: of two who want the next number, the store gives it to one. The
+number is the lease's fencing token. No clocks are compared: what counts is whether the holder's sign of life changes
+while one looks. A holder that was killed leaves one that no longer changes, and the next one takes over; at once where
+both are processes of one machine.
+"""
+
+import logging
+import os
+import socket
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from gamelake.model.errors import LeaseHeldError, LeaseLostError
+from gamelake.storage.store import Store
+
+_PROC = Path("/proc")
+
+
+def mark_of(process: int) -> str:
+    """What tells a process from all others there ever were; empty if it doesn't run, or the system does not say."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        state, *fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    # A zombie has ended; its parent has only not been told yet.
+    return "" if state in "ZX" else f"{boot} {_namespace()} {process} {fields[18]}"
+
+
+def has_ended(mark: str) -> bool:
+    """Whether the process with a mark is known to have ended: one of another machine or container never is."""
+    parts, ours = mark.split(), mark_of(os.getpid()).split()
+    is_near = bool(parts) and parts[:2] == ours[:2]
+    return is_near and mark_of(int(parts[2])) != mark
+
+
+def _namespace() -> str:
+    return str((_PROC / "self/ns/pid").readlink())
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often a sign of life is given and looked for, in seconds.
+
+    `patience` is how long a holder may be kept from giving one, by a full machine or a slow store, before another takes
+    over; `wait` is how long to wait for a holder that is alive.
+    """
+
+    renew: float = 2.0
+    patience: float = 12.0
+    look: float = 0.5
+    wait: float = 0.0
+
+
+class _Claim(msgspec.Struct, frozen=True):
+    holder: str
+    where: str
+    process: str = ""
+
+
+class Lease:
+    """The right to do something alone; held until the end of the block.
+
+    `token` is greater than that of every holder before. `took_over` says whether the one before has not given it back:
+    what it had begun may still reach the store.
+
+    Args:
+        folder: where the lease stands.
+        name: what is done, for messages.
+
+    Raises:
+        LeaseHeldError: another process holds it, and is alive.
+    """
+
+    def __init__(self, store: Store, folder: str, name: str, pace: Pace | None = None) -> None:
+        self._store = store
+        self._folder = folder
+        self._name = name
+        self._pace = pace or Pace()
+        self._ended = Event()
+        self._lost = False
+        self._beats = 0
+        self._thread = Thread(target=self._renew, name=f"lease of {name}", daemon=True)
+        self.token = 0
+        self.took_over = False
+
+    def __enter__(self) -> Self:
+        """Take the lease, from a holder that is gone if need be."""
+        former = self._wait_for_former()
+        self.token = former + 1
+        process = os.getpid()
+        claim = _Claim(str(uuid.uuid4()), f"process {process} on {socket.gethostname()}", mark_of(process))
+        if not self._store.put_new(self._path(self.token, "claim"), msgspec.json.encode(claim)):
+            raise LeaseHeldError(self._refusal(self.token))
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let others have it at once."""
+        self._ended.set()
+        self._thread.join()
+        if not self._lost:
+            self._store.put(self._path(self.token, "end"), b"")
+            self._clean_up()
+
+    def require(self) -> None:
+        """See that it is still ours.
+
+        Raises:
+            LeaseLostError: another process has taken it over, as this one gave no sign of life in time.
+        """
+        if self._lost:
+            raise LeaseLostError(
+                f"another process has taken over {self._name}, as this one gave no sign of life; it goes on there"
+            )
+
+    def _wait_for_former(self) -> int:
+        """The number of the last claim, once its holder has ended or is gone."""
+        number = self._newest()
+        if not number or self._is_over(number):
+            return number
+        if self._has_died(number):
+            self.took_over = True
+            return number
+        log.info("%s was last done by %s; looking whether it still is", self._name, self._where(number))
+        sign, alive_at = self._sign(number), time.monotonic()
+        started = alive_at
+        while not self._is_over(number):
+            time.sleep(self._pace.look)
+            newest, standing, now = self._newest(), self._sign(number), time.monotonic()
+            if (newest, standing) != (number, sign):
+                if now - started >= self._pace.wait:
+                    raise LeaseHeldError(self._refusal(newest))
+                number, sign, alive_at = newest, self._sign(newest), now
+            elif now - alive_at >= self._pace.patience:
+                self.took_over = True
+                return number
+        return number
+
+    def _renew(self) -> None:
+        while not self._ended.wait(self._pace.renew):
+            try:
+                if self._store.get(self._path(self.token + 1, "claim")) is not None:
+                    self._lost = True
+                    return
+                self._beats += 1
+                self._store.put(self._path(self.token, "sign"), str(self._beats).encode())
+            except Exception as error:  # a store that gives no answer once may do so the next time
+                log.warning("the lease of %s could not be renewed: %s", self._name, error)
+
+    def _clean_up(self) -> None:
+        for path in self._store.paths(self._folder):
+            if _number_of(path) < self.token:
+                self._store.delete(path)
+
+    def _newest(self) -> int:
+        return max(map(_number_of, self._store.paths(self._folder)), default=0)
+
+    def _is_over(self, number: int) -> bool:
+        return self._store.get(self._path(number, "end")) is not None
+
+    def _sign(self, number: int) -> bytes | None:
+        return self._store.get(self._path(number, "sign"))
+
+    def _has_died(self, number: int) -> bool:
+        claim = self._claim(number)
+        return claim is not None and has_ended(claim.process)
+
+    def _where(self, number: int) -> str:
+        claim = self._claim(number)
+        return claim.where if claim else "another process"
+
+    def _claim(self, number: int) -> _Claim | None:
+        content = self._store.get(self._path(number, "claim"))
+        # A local store is not written at one stroke by every file system.
+        return msgspec.json.decode(content, type=_Claim) if content else None
+
+    def _refusal(self, number: int) -> str:
+        return (
+            f"{self._name} is done by {self._where(number)}, which is alive: one at a time. Nothing was read or written"
+        )
+
+    def _path(self, number: int, kind: str) -> str:
+        return f"{self._folder}/{number:012d}.{kind}"
+
+
+def _number_of(path: str) -> int:
+    return int(path.rsplit("/", 1)[-1].split(".", maxsplit=1)[0])

@@ -1,0 +1,40 @@
+"""Which tables a lakehouse has, by its folders."""
+
+from gamelake.model.naming import Layer, game_of
+from gamelake.storage.store import Store
+
+LOG_FOLDER = "_delta_log"
+
+
+def table_paths(store: Store) -> list[str]:
+    """All tables by their paths: the folders of the layers that have a log, in their order."""
+    return sorted(path for layer in Layer for path in _folders(store, layer) if has_log(store, path))
+
+
+def own_tables(store: Store) -> list[str]:
+    """The tables that the platform itself writes, by their paths: all but clones."""
+    return [path for path in table_paths(store) if not path.startswith(f"{Layer.CLONES}/")]
+
+
+def appended_tables(store: Store) -> list[str]:
+    """The tables that are only appended to, by their paths: a gold table is rewritten by the one job that makes it."""
+    return [path for path in own_tables(store) if not path.startswith(f"{Layer.GOLD}/")]
+
+
+def table_names(store: Store) -> frozenset[str]:
+    """All tables as SQL knows them: `layer.table`."""
+    return frozenset(path.replace("/", ".", 1) for path in table_paths(store))
+
+
+def has_log(store: Store, table: str) -> bool:
+    """Whether a folder is a table."""
+    return f"{table}/{LOG_FOLDER}" in _folders(store, table)
+
+
+def games_of(store: Store) -> list[str]:
+    """The games that have a silver table, listed in the contract or not."""
+    return [game for path in _folders(store, Layer.SILVER) if (game := game_of(path)) is not None]
+
+
+def _folders(store: Store, folder: str) -> list[str]:
+    return [path.rstrip("/") for path in store.folders(folder)]

@@ -1,0 +1,92 @@
+"""Whose rows a table has: which tables have rows of players, in which column, and which of their rows are meant."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gamelake.storage.appends import schema_of
+from gamelake.storage.columns import without_views
+from gamelake.storage.delta_log import live_files, object_path
+from gamelake.storage.listing import own_tables
+from gamelake.storage.store import Store
+from gamelake.storage.tables import open_table
+
+# Where a table says whose a row is: the event's player, or the key of the Kafka record, which is the same.
+_PLAYER_COLUMNS: Mapping[str, pa.DataType] = {"gamer_id": pa.string(), "key": pa.binary()}
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Whose rows are meant, by their pseudonyms."""
+
+    pseudonyms: frozenset[str]
+
+    def rows_in(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Which values of a column name one of them."""
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        column = column.cast(without_views(column.type))
+        names = sorted(self.pseudonyms)
+        is_bytes = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
+        values = [name.encode() for name in names] if is_bytes else names
+        return pc.is_in(column, value_set=pa.array(values, column.type))
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerTable:
+    """A table with rows of players, and the column that says whose."""
+
+    name: str
+    column: str
+
+
+@dataclass(slots=True)
+class Found:
+    """How much a table has of the people."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+def player_tables(store: Store) -> list[PlayerTable]:
+    """All tables of a lakehouse whose rows belong to players, but clones, which are dropped whole."""
+    found = (player_table(store, name) for name in own_tables(store))
+    return [table for table in found if table is not None]
+
+
+def player_table(store: Store, name: str) -> PlayerTable | None:
+    """A table as one whose rows belong to players; None if they belong to nobody.
+
+    Raises:
+        TableNotFoundError: there is no table.
+    """
+    schema = schema_of(open_table(store.location, name))
+    for column, arrow in _PLAYER_COLUMNS.items():
+        if schema.get_field_index(column) >= 0 and schema.field(column).type == arrow:
+            return PlayerTable(name, column)
+    return None
+
+
+def count_rows(store: Store, table: PlayerTable, people: People) -> Found:
+    """What a table has of the people now."""
+    found = Found()
+    for file in live_files(open_table(store.location, table.name)):
+        rows = rows_in_file(store, table, file.place, people)
+        if rows:
+            found = Found(found.rows + rows, found.files + 1, found.bytes + file.size)
+    return found
+
+
+def rows_in_file(store: Store, table: PlayerTable, path: str, people: People) -> int:
+    """How many rows of a file belong to the people; none if the file is gone."""
+    content = store.get(object_path(store.location, table.name, path))
+    if content is None:
+        return 0
+    parquet = pq.ParquetFile(pa.BufferReader(content))
+    if table.column not in parquet.schema_arrow.names:
+        return 0
+    return int(pc.sum(people.rows_in(parquet.read([table.column])[table.column])).as_py() or 0)

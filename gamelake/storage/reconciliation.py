@@ -1,0 +1,216 @@
+"""The books of a lakehouse: do manifests and Delta logs agree on what happened to every record?
+
+Only manifests and transaction logs are read, never the data, so that the answer costs seconds on any size.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS, state_folder
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.generations import Generations
+from gamelake.storage.manifest_checkpoints import LoggedFile, StreamStatement, stream_statement
+from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
+from gamelake.storage.replay_manifests import ReplayManifests
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog
+
+# Files by path: their transaction (`application/batch`) and their rows.
+_Promised = dict[str, tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableBooks:
+    """What one table holds, by its log: live files and their rows and bytes, and the rows that erasures took out."""
+
+    table: str
+    rows: int
+    files: int
+    bytes: int
+    erased: int = 0
+
+
+@dataclass(slots=True)
+class Books:
+    """The balance of a lakehouse; it adds up if there are no problems.
+
+    `dead_letters` are counted by reason, `duplicates` by game, `quarantined` and `dropped` rows by the rule that
+    settled it. `replayed` are dead letters that were settled since, `released` quarantined rows.
+    `empty_offsets` held no record: markers and aborted records of Kafka transactions, or what compaction removed.
+    `lost_offsets` were given up by a person when Kafka no longer had them.
+    """
+
+    batches: int = 0
+    records: int = 0
+    silver_rows: int = 0
+    dead_letters: Counter[str] = field(default_factory=Counter)
+    duplicates: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    replayed: int = 0
+    released: int = 0
+    tables: list[TableBooks] = field(default_factory=list)
+    empty_offsets: int = 0
+    lost_offsets: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def streams_of(store: Store) -> list[str]:
+    """The streams that have written records to the layers of a lakehouse; others read the same records besides."""
+    streams = [folder.split("/")[-1] for folder in store.folders("_gamelake/streams/")]
+    return [each for each in streams if state_folder(each) not in store.folders(f"_gamelake/streams/{each}/")]
+
+
+def balance(store: Store) -> Books:
+    """Check a whole lakehouse."""
+    books = Books()
+    promised: defaultdict[str, _Promised] = defaultdict(dict)
+    offsets: defaultdict[tuple[str, str, int], list[OffsetRange]] = defaultdict(list)
+    folded = [
+        statement
+        for stream in streams_of(store)
+        if (statement := _take_stream(store, stream, books, promised, offsets)) is not None
+    ]
+    for replay in ReplayManifests(store).all():
+        books.replayed += 0 if replay.source == QUARANTINE else replay.settled
+        books.released += replay.settled if replay.source == QUARANTINE else 0
+        _promise(replay.tables, replay.transaction, books, promised)
+    for (topic, _, partition), ranges in sorted(offsets.items()):
+        books.problems += [f"{topic}[{partition}]: {problem}" for problem in offset_problems(ranges)]
+    for table in _table_names(store, promised):
+        log = TableLog.read(store, table)
+        log.appended = without_folded(log, folded)
+        books.tables.append(TableBooks(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
+        books.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
+    return books
+
+
+def _take_stream(
+    store: Store,
+    stream: str,
+    books: Books,
+    promised: defaultdict[str, _Promised],
+    offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
+) -> StreamStatement | None:
+    """Take in all batches of a stream: those of its statement, which it gives, then those whose manifests are there."""
+    manifests, statement = Manifests(store, stream), stream_statement(store, stream)
+    if statement is not None:
+        _take_statement(statement, books, offsets)
+    folded = -1 if statement is None else statement.through
+    for manifest in manifests.those([each for each in manifests.batches() if each > folded]):
+        _take(manifest, books, promised, offsets)
+    for generation in Generations(store, stream).all():
+        for given_up in generation.lost:
+            books.lost_offsets += given_up.records
+            offsets[generation.topic, generation.topic_id, given_up.partition].append(given_up)
+    return statement
+
+
+def _take_statement(
+    statement: StreamStatement, books: Books, offsets: defaultdict[tuple[str, str, int], list[OffsetRange]]
+) -> None:
+    books.batches += statement.batches
+    books.records += statement.records
+    books.silver_rows += statement.silver_rows
+    books.dead_letters.update(statement.dead_letters)
+    books.duplicates.update(statement.duplicates)
+    books.quarantined.update(statement.quarantined)
+    books.dropped.update(statement.dropped)
+    for each in statement.offsets:
+        books.empty_offsets += each.taken.last - each.taken.first + 1 - each.taken.records
+        offsets[each.topic, each.topic_id, each.taken.partition].append(each.taken)
+
+
+def _take(
+    manifest: BatchManifest,
+    books: Books,
+    promised: defaultdict[str, _Promised],
+    offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
+) -> None:
+    books.batches += 1
+    books.records += manifest.records
+    books.silver_rows += manifest.silver_rows
+    books.dead_letters.update(manifest.dead_letters)
+    books.duplicates.update(manifest.duplicates)
+    books.quarantined.update(manifest.judged.quarantined)
+    books.dropped.update(manifest.judged.dropped)
+    books.problems += [f"batch {manifest.batch_id}: {problem}" for problem in batch_problems(manifest)]
+    for taken in manifest.offsets:
+        books.empty_offsets += taken.last - taken.first + 1 - taken.records
+        offsets[manifest.topic, manifest.topic_id, taken.partition].append(taken)
+    _promise(manifest.tables, BatchTransaction.of(manifest), books, promised)
+
+
+def _promise(
+    tables: Iterable[TableFiles], transaction: BatchTransaction, books: Books, promised: Mapping[str, _Promised]
+) -> None:
+    """Note which files the tables are to have, and under which transaction."""
+    for entry in tables:
+        for file in entry.files:
+            if file.path in promised[entry.table]:
+                books.problems.append(f"{entry.table}: two manifests name the file {file.path}")
+            promised[entry.table][file.path] = (f"{transaction.app_id}/{transaction.version}", file.rows)
+
+
+def _table_names(store: Store, promised: Iterable[str]) -> list[str]:
+    layers = ("bronze", "silver", "dead_letters", "quarantine")
+    found = {folder for layer in layers for folder in store.folders(f"{layer}/")}
+    return sorted(found | set(promised))
+
+
+def batch_problems(manifest: BatchManifest) -> Iterator[str]:
+    """What does not add up inside one batch."""
+    games, dead, again = manifest.silver_rows, sum(manifest.dead_letters.values()), sum(manifest.duplicates.values())
+    quarantined, dropped = sum(manifest.judged.quarantined.values()), sum(manifest.judged.dropped.values())
+    if manifest.records != games + dead + again + quarantined + dropped:
+        yield (
+            f"{manifest.records} records were read, {games} became rows and {dead} dead letters, "
+            f"{again} were duplicates, {quarantined} quarantined and {dropped} dropped"
+        )
+    promised = {
+        BRONZE_EVENTS: manifest.records,
+        SILVER_EVENTS: games,
+        DEAD_LETTERS: dead,
+        QUARANTINE: quarantined,
+    }
+    for table, rows in promised.items():
+        if manifest.rows_in(table) != rows:
+            yield f"{table} gets {manifest.rows_in(table)} rows instead of {rows}"
+
+
+def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:
+    """Offsets of one partition that were taken twice or not at all, between the first and the last one taken."""
+    ordered = sorted(ranges, key=lambda taken: (taken.first, taken.last))
+    for before, after in pairwise(ordered):
+        if after.first <= before.last:
+            yield f"offsets {after.first} to {min(before.last, after.last)} were taken twice"
+        elif after.first > before.last + 1:
+            yield f"offsets {before.last + 1} to {after.first - 1} were never taken"
+
+
+def without_folded(log: TableLog, folded: Iterable[StreamStatement]) -> list[LoggedFile]:
+    """The files with new data of a table, but for those whose batches were found in it before both were folded."""
+    statements = list(folded)
+    return [
+        file
+        for file in log.appended
+        if file.version > log.folded or not any(each.covers(file.transaction) for each in statements)
+    ]
+
+
+def file_problems(promised: _Promised, log: TableLog) -> Iterator[str]:
+    """Where a table's log and the manifests differ: files that were not added once, under their batch's transaction."""
+    added: defaultdict[str, list[LoggedFile]] = defaultdict(list)
+    for file in log.appended:
+        added[file.path].append(file)
+    for path, (transaction, rows) in promised.items():
+        times = added.pop(path, [])
+        if len(times) != 1:
+            yield f"{path} of batch {transaction} was added {len(times)} times"
+        elif (times[0].transaction, times[0].rows) != (transaction, rows):
+            found = times[0]
+            yield f"{path} was added by {found.transaction} with {found.rows} rows, not by {transaction} with {rows}"
+    for path, times in added.items():
+        yield f"{path}, added in version {times[0].version}, is in no manifest"

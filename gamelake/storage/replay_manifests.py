@@ -1,0 +1,67 @@
+"""What the replays of a lakehouse have decided: one manifest each, settled before any table is committed."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import REPLAY
+
+_FOLDER = "_gamelake/replays"
+
+
+class ReplayManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replay decided.
+
+    Attributes:
+        number: its own, greater than that of every one before.
+        source: the table that its records stood in.
+        records: how many records it read; `settled`: dead letters of which nothing is left to do.
+        still_dead: records that can't become rows even now, by reason.
+        tables: what each table gets; none if the replay was given up.
+    """
+
+    number: int
+    source: str = ""
+    written_at: str = ""
+    records: int = 0
+    settled: int = 0
+    still_dead: Mapping[str, int] = {}
+    tables: tuple[TableFiles, ...] = ()
+
+    @property
+    def transaction(self) -> BatchTransaction:
+        """Under which the tables take it, once."""
+        rows = sum(entry.rows for entry in self.tables)
+        return BatchTransaction(f"{REPLAY}{self.number}", 0, {"replayedRecords": self.records, "replayedRows": rows})
+
+
+class ReplayManifests:
+    """The manifests of all replays, by their numbers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def settle(self, manifest: ReplayManifest) -> bool:
+        """Write a manifest; gives whether this one stands, and no other of the same number."""
+        return self._store.put_new(_path(manifest.number, "json"), msgspec.json.encode(manifest))
+
+    def all(self) -> list[ReplayManifest]:
+        """All of them, in order."""
+        paths = [path for path in self._store.paths(_FOLDER) if path.endswith(".json")]
+        return [msgspec.json.decode(self._store.get(path) or b"", type=ReplayManifest) for path in paths]
+
+    def unfinished(self) -> list[ReplayManifest]:
+        """Those whose commits may not all be done."""
+        paths = set(self._store.paths(_FOLDER))
+        return [each for each in self.all() if _path(each.number, "done") not in paths]
+
+    def is_done(self, manifest: ReplayManifest) -> None:
+        """Every table has it."""
+        self._store.put(_path(manifest.number, "done"), b"")
+
+
+def _path(number: int, kind: str) -> str:
+    return f"{_FOLDER}/{number:012d}.{kind}"

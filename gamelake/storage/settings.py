@@ -1,0 +1,93 @@
+"""Where the tables are, and how to reach them."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from gamelake.model.environment import Environment, kill
+from gamelake.model.errors import SettingsError
+from gamelake.model.failpoints import Kill
+from gamelake.storage.store import Location, shared_credentials
+
+_S3_VARIABLES = {
+    "GAMELAKE_S3_ENDPOINT": "AWS_ENDPOINT_URL",
+    "GAMELAKE_S3_REGION": "AWS_REGION",
+    "AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN": "AWS_SESSION_TOKEN",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakehouseSettings:
+    """Where the tables are."""
+
+    location: Location
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        uri = env.required("GAMELAKE_LAKEHOUSE").rstrip("/")
+        if not uri.startswith(("file:///", "s3://")):
+            raise SettingsError(f"GAMELAKE_LAKEHOUSE is '{uri}'; it must start with file:/// or s3://")
+        if "%" in uri:
+            # Hadoop takes a percent-encoded path to the letter and others decode it: there would be two lakehouses.
+            raise SettingsError(f"GAMELAKE_LAKEHOUSE is '{uri}'; write its path as it is, without percent-encoding")
+        return cls(location=Location(uri=uri, options=_s3_options(variables) if uri.startswith("s3://") else {}))
+
+
+def _s3_options(variables: Mapping[str, str]) -> dict[str, str]:
+    env = Environment(variables)
+    file, profile = env.optional("AWS_SHARED_CREDENTIALS_FILE", ""), env.optional("AWS_PROFILE", "default")
+    if file and not env.optional("AWS_ACCESS_KEY_ID", ""):
+        variables = {**variables, **shared_credentials(Path(file), profile)}
+    options = {option: variables[name] for name, option in _S3_VARIABLES.items() if variables.get(name)}
+    if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    return options
+
+
+_MIB = 2**20
+
+
+def compact_here_bytes(env: Environment) -> int:
+    """How many bytes of files are packed into one in a job's own process.
+
+    Raises:
+        SettingsError: the variable is malformed.
+    """
+    return env.whole("GAMELAKE_COMPACT_HERE_MIB", 64, 1, 1_024) * _MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSettings:
+    """What a job over all tables needs to know."""
+
+    lakehouse: LakehouseSettings
+    games_file: Path
+    spark_jars: Path | None = None
+    kill: Kill | None = None
+    compact_here_bytes: int = 64 * _MIB
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        return cls(
+            lakehouse=LakehouseSettings.from_env(variables),
+            games_file=Path(env.required("GAMELAKE_GAMES_FILE")),
+            spark_jars=env.path("GAMELAKE_SPARK_JARS"),
+            kill=kill(env),
+            compact_here_bytes=compact_here_bytes(env),
+        )

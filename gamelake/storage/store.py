@@ -1,0 +1,212 @@
+"""One folder of a file system or an object store, with the one promise that commits rest on: put if absent."""
+
+import configparser
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, NotSupportedError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import LocalStore, S3Store
+
+from gamelake.model.errors import SettingsError, StoreError
+
+_ALLOW_HTTP = "AWS_ALLOW_HTTP"
+_AT_ONCE, _AHEAD = 16, 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a lakehouse is: a `file://` or `s3://` URI, and how to reach it. Safe to send to tasks, never to print."""
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def child(self, path: str) -> str:
+        """URI of something inside."""
+        return f"{self.uri.rstrip('/')}/{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object as a listing has it: its path, its size in bytes, when it was written by the store's clock."""
+
+    path: str
+    size: int
+    written_at: datetime
+
+
+class Store:
+    """Reads and writes whole objects by their path inside a location."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self._objects = open_objects(location)
+
+    def put_new(self, path: str, content: bytes) -> bool:
+        """Create an object that must not exist yet.
+
+        Returns:
+            Whether the object now holds `content`: also true when it held just that before, because a
+            conditional put whose reply was lost finds its own object on the retry.
+        """
+        try:
+            obstore.put(self._objects, path, content, mode="create")
+        except AlreadyExistsError:
+            return self.get(path) == content
+        return True
+
+    def put(self, path: str, content: bytes) -> None:
+        """Create or replace an object."""
+        obstore.put(self._objects, path, content)
+
+    def copy(self, path: str, to: str) -> None:
+        """Make an object like another one, inside the store: on a local disk a link to it.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        obstore.copy(self._objects, path, to)
+
+    def get(self, path: str) -> bytes | None:
+        """The content of an object, None if there is none."""
+        try:
+            return bytes(obstore.get(self._objects, path).bytes())
+        except FileNotFoundError:
+            return None
+
+    def get_all(self, paths: Sequence[str]) -> Iterator[bytes | None]:
+        """The contents of many objects in their order, read ahead: each alone costs a trip to the store."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for start in range(0, len(paths), _AHEAD):
+                yield from pool.map(self.get, paths[start : start + _AHEAD])
+
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
+        """Some bytes of an object, fewer if it ends before; None if there is no object."""
+        try:
+            return bytes(obstore.get_range(self._objects, path, start=start, length=length))
+        except FileNotFoundError:
+            return None
+
+    def delete(self, path: str) -> None:
+        """Remove an object; one that is gone already is as good."""
+        with suppress(FileNotFoundError):
+            obstore.delete(self._objects, path)
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """All objects under a folder."""
+        for batch in obstore.list(self._objects, prefix):
+            for item in batch:
+                yield StoredObject(item["path"], item["size"], item["last_modified"])
+
+    def paths(self, prefix: str) -> list[str]:
+        """Paths of all objects under a folder, sorted."""
+        return sorted(item["path"] for batch in obstore.list(self._objects, prefix) for item in batch)
+
+    def folders(self, prefix: str) -> list[str]:
+        """Paths of the folders directly under a folder, sorted."""
+        return sorted(obstore.list_with_delimiter(self._objects, prefix)["common_prefixes"])
+
+
+def open_objects(location: Location) -> "obstore.store.ObjectStore":
+    """The client of a location."""
+    parts = urlsplit(location.uri)
+    if parts.scheme == "file":
+        return LocalStore(Path(unquote(parts.path)), mkdir=True)
+    if parts.scheme == "s3":
+        return _open_s3(location)
+    raise SettingsError(f"a lakehouse lives under file:// or s3://, not '{location.uri}'")
+
+
+def _open_s3(location: Location) -> S3Store:
+    # One name for delta-rs, which takes all options from one place, is another kind of option here.
+    config = {name: value for name, value in location.options.items() if name != _ALLOW_HTTP}
+    encrypted = location.options.get(_ALLOW_HTTP) != "true"
+    return S3Store.from_url(location.uri, config=config, client_options={"allow_http": not encrypted})  # type: ignore[arg-type] # keys are S3's own
+
+
+_NAMES = {
+    "aws_access_key_id": "AWS_ACCESS_KEY_ID",
+    "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
+    "aws_session_token": "AWS_SESSION_TOKEN",
+}
+
+
+def shared_credentials(file: Path, profile: str) -> Mapping[str, str]:
+    """A profile's keys, under the names of the environment variables that mean the same.
+
+    Source: AWS SDKs and Tools Reference Guide, heading "Format of the credentials file".
+
+    Raises:
+        SettingsError: the file or the profile is missing, or has no keys; no value of the file is in the text.
+    """
+    section = _section(file, profile)
+    if "aws_access_key_id" not in section or "aws_secret_access_key" not in section:
+        raise SettingsError(
+            f"the profile '{profile}' in {file}, which AWS_SHARED_CREDENTIALS_FILE names, "
+            "lacks aws_access_key_id or aws_secret_access_key"
+        )
+    return {variable: section[name] for name, variable in _NAMES.items() if section.get(name)}
+
+
+def _section(file: Path, profile: str) -> Mapping[str, str]:
+    # No default section and no interpolation: a secret may hold a percent sign.
+    parser = configparser.ConfigParser(default_section="", interpolation=None)
+    try:
+        parser.read_string(file.read_text(encoding="utf-8"))
+        return parser[profile]
+    except OSError as error:
+        raise SettingsError(
+            f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which can't be read: {error.strerror}"
+        ) from error
+    except (configparser.Error, UnicodeDecodeError):
+        # The parser's own text quotes the line.
+        raise SettingsError(f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which is no credentials file") from None
+    except KeyError:
+        raise SettingsError(
+            f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which has no profile '{profile}'; AWS_PROFILE names another one"
+        ) from None
+
+
+# One object for ever, whoever tries and however often: a stream's key may not be allowed to delete it.
+PROBE = "_gamelake/store-self-test"
+
+
+def require_put_if_absent(store: Store) -> None:
+    """See whether a store refuses to create an object that is there.
+
+    Raises:
+        StoreError: it does not, or it lets us in too little to tell; names the store and the remedy.
+    """
+    try:
+        kept = _keeps_the_first(store)
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        raise StoreError(
+            f"{store.location.uri} may not be read or written with these keys ({type(error).__name__} for {PROBE}). "
+            "docs/settings.md says where keys are looked for, docs/operations.md which rights a job needs"
+        ) from error
+    except NotSupportedError as error:
+        raise StoreError(_unfit(store)) from error
+    if not kept:
+        raise StoreError(_unfit(store))
+
+
+def _keeps_the_first(store: Store) -> bool:
+    """Whether the object that stands after one try still stands after another."""
+    store.put_new(PROBE, uuid.uuid4().bytes)
+    first = store.get(PROBE)
+    overwritten = store.put_new(PROBE, uuid.uuid4().bytes)
+    return first is not None and not overwritten and store.get(PROBE) == first
+
+
+def _unfit(store: Store) -> str:
+    return (
+        f"the store of {store.location.uri} does not put objects only if they are absent (it ignores the header "
+        "If-None-Match): two writers would overwrite each other's commits without an error. Nothing was read or "
+        "written. Use a store with conditional writes, such as AWS S3 or MinIO, or update this one"
+    )

@@ -1,0 +1,234 @@
+"""Delta tables as the fan-out writes them: each batch appended once, whoever tries again."""
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.schema import Field
+from deltalake.transaction import PostCommitHookProperties
+
+from gamelake.model.errors import ContractError, TransientError
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, entry_path, schema_of
+from gamelake.storage.columns import merged
+from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
+from gamelake.storage.delta_log import ENGINE, encoded, now_milliseconds
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Location, Store
+
+_DESCRIBE_ATTEMPTS = 20
+
+
+def describe(store: Store, table: str, comments: Comments, newest: Callable[[], DeltaTable]) -> bool:
+    """Bring a table's comments in line, by a commit of its own; gives whether there was one to make.
+
+    `newest` opens the table at its newest version, which other writers may have made meanwhile.
+
+    Raises:
+        TransientError: other writers were faster at every attempt.
+    """
+    for _ in range(_DESCRIBE_ATTEMPTS):
+        handle = newest()
+        have, metadata = handle.schema().to_json(), handle.metadata()
+        wanted = commented(have, comments)
+        description = comments.description or metadata.description or ""
+        if json.loads(wanted) == json.loads(have) and description == (metadata.description or ""):
+            return False
+        entry = encoded(_actions(handle, wanted, description))
+        if store.put_new(entry_path(table, handle.version() + 1), entry):
+            return True
+    raise TransientError(f"{table}: other writers were faster {_DESCRIBE_ATTEMPTS} times; try again")
+
+
+def _actions(handle: DeltaTable, schema: str, description: str) -> list[dict[str, Any]]:
+    metadata = handle.metadata()
+    info = {
+        "timestamp": now_milliseconds(),
+        "operation": "CHANGE COLUMN",
+        "operationParameters": {"column": "comments"},
+        "isBlindAppend": True,
+        "engineInfo": ENGINE,
+    }
+    change = {
+        "id": str(metadata.id),
+        "name": metadata.name,
+        "description": description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": dict(metadata.configuration),
+        "createdTime": metadata.created_time,
+    }
+    return [{"commitInfo": info}, {"metaData": change}]
+
+
+_ATTEMPTS = 100
+_LISTINGS = 50
+# Log clean-up may remove entries that we have not followed; no retention is as short as this.
+_STALE_SECONDS = 600
+# Checkpoints are made beside the stream; inside a commit they would stall all tables in the same batch.
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+class CommitOutcome(StrEnum):
+    """What became of a commit."""
+
+    COMMITTED = "committed"
+    ALREADY_COMMITTED = "already_committed"
+
+
+class DeltaTables:
+    """The tables of a lakehouse, opened once and then followed commit by commit."""
+
+    def __init__(self, location: Location, comments: CommentsOf = no_comments) -> None:
+        self._location = location
+        self._comments = comments
+        self._store = Store(location)
+        self._heads: dict[str, TableHead] = {}
+        self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoints")
+
+    def __enter__(self) -> Self:
+        """Use the tables until the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let the log checkpoints that are due be written."""
+        self._upkeep.shutdown(wait=True)
+
+    def schema(self, table: str) -> pa.Schema | None:
+        """The table's columns, None if there is no such table yet."""
+        try:
+            return schema_of(open_table(self._location, table))
+        except TableNotFoundError:
+            return None
+
+    def partition_columns(self, table: str) -> tuple[str, ...] | None:
+        """What the table is partitioned by, None if there is no such table yet."""
+        try:
+            return tuple(open_table(self._location, table).metadata().partition_columns)
+        except TableNotFoundError:
+            return None
+
+    def transaction_version(self, table: str, app_id: str) -> int | None:
+        """The last batch that the table took from an application."""
+        try:
+            return open_table(self._location, table).transaction_version(app_id)
+        except TableNotFoundError:
+            return None
+
+    def append(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
+        """Add a batch's files to a table, creating it or adding columns where needed; a second time does nothing.
+
+        Raises:
+            CommitFailedError: other writers were faster at every attempt.
+            StoreError: the table has a feature that the stream does not write.
+            ContractError: the table is partitioned by other columns.
+        """
+        conflict: CommitFailedError | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                outcome = self._append_once(entry, transaction)
+            except CommitFailedError as error:
+                conflict = error
+            else:
+                if outcome is not None:
+                    return outcome
+        raise CommitFailedError(f"{entry.table}: other writers were faster {_ATTEMPTS} times") from conflict
+
+    def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome | None:
+        """One attempt; None if another writer was faster."""
+        head = self._head(entry.table, transaction.app_id)
+        if head is None:
+            return self._create(entry, transaction)
+        if head.partition_by != entry.partition_by:
+            raise ContractError(repartitioned(entry.table, head.partition_by, entry.partition_by))
+        taken = head.taken[transaction.app_id]
+        if taken is not None and taken >= transaction.version:
+            return CommitOutcome.ALREADY_COMMITTED
+        if merged(head.schema, pa.schema(Schema.from_json(entry.schema))) is not head.schema:
+            self.widen(entry)
+            head.follow(self._store, entry.table)
+        if not head.put(self._store, entry, transaction):
+            head.follow(self._store, entry.table)
+            return None
+        self._keep_log_short(head, entry.table)
+        return CommitOutcome.COMMITTED
+
+    def _head(self, table: str, app_id: str) -> TableHead | None:
+        head = self._heads.get(table)
+        if head is None or app_id not in head.taken or time.monotonic() - head.seen_at > _STALE_SECONDS:
+            try:
+                head = TableHead.of(open_table(self._location, table), app_id)
+            except TableNotFoundError:
+                return None
+            self._heads[table] = head
+        return head
+
+    def _create(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome | None:
+        head = TableHead.create(self._store, entry, transaction, self._comments(entry.table))
+        if head is None:
+            return None
+        self._heads[entry.table] = head
+        return CommitOutcome.COMMITTED
+
+    def widen(self, entry: TableFiles) -> None:
+        """Give a table the columns that files of an entry have and it has not."""
+
+        def newest() -> DeltaTable:
+            return open_table(self._location, entry.table)
+
+        _add_columns(newest(), Schema.from_json(entry.schema))
+        describe(self._store, entry.table, self._comments(entry.table), newest)
+
+    def _keep_log_short(self, head: TableHead, table: str) -> None:
+        """A reader replays at most so many commits after the last checkpoint."""
+        if (head.version + 1) % CHECKPOINT_EVERY == 0:
+            self._upkeep.submit(lambda: open_table(self._location, table).create_checkpoint())
+
+
+def open_table(location: Location, table: str, version: int | None = None) -> DeltaTable:
+    """Open a table by its path inside the lakehouse, at a version or at its newest.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        TransientError: its log grew at every attempt to list it.
+    """
+    for _ in range(_LISTINGS):
+        try:
+            return DeltaTable(location.child(table), version, storage_options=dict(location.options))
+        except DeltaError as error:
+            # A file system lists a folder that grows as it likes: a commit may be there without the one before it.
+            if "gap" not in str(error):
+                raise
+    raise TransientError(f"the log of {table} grew at {_LISTINGS} attempts to list it; try again")
+
+
+def repartitioned(table: str, have: tuple[str, ...], wanted: tuple[str, ...]) -> str:
+    """What to say of a table whose contract asks for other partition columns than it has."""
+    return (
+        f"{table} is partitioned by {', '.join(have)}, and the games contract says {', '.join(wanted)}: a table "
+        "keeps its partitioning for life. Put the contract back, or give the game another name and with it a new table"
+    )
+
+
+def delta_schema_json(schema: pa.Schema) -> str:
+    """A schema as Delta's log has it."""
+    return Schema.from_arrow(schema).to_json()
+
+
+def _add_columns(handle: DeltaTable, wanted: Schema) -> None:
+    have = schema_of(handle)
+    target = merged(have, pa.schema(wanted))
+    if target is have:
+        return
+    changed = [field for field in target if have.get_field_index(field.name) < 0 or have.field(field.name) != field]
+    fields: list[Field] = Schema.from_arrow(pa.schema(changed)).fields
+    handle.alter.add_columns(fields, post_commithook_properties=_NO_HOOKS)

@@ -1,0 +1,1 @@
+"""The micro-batch engine: sources, task, manifest, commit, checkpoint, one runner."""

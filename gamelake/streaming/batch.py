@@ -1,0 +1,261 @@
+"""The body of the stream: decide a batch once, then commit it to every table, however often it is tried."""
+
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event, Lock
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+from pyspark.sql import DataFrame
+
+from gamelake.model.errors import AnotherDriverError, GamelakeError, TopicRecreatedError, TwiceTakenError
+from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.quality.judging import require_unbroken
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.generations import Generation
+from gamelake.storage.manifests import BatchManifest
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.cross_source import Beside, Nobody
+from gamelake.streaming.decision import Decision
+from gamelake.streaming.flood import FloodBreaker
+from gamelake.streaming.kafka_source import PlannedOffsets, Topic, check_same_offsets
+from gamelake.streaming.observers import BatchObserver, Unobserved
+from gamelake.streaming.stream import Stream
+
+Plan_co = TypeVar("Plan_co", covariant=True)
+Plan_contra = TypeVar("Plan_contra", contravariant=True)
+
+
+class Deciding(Protocol[Plan_contra]):
+    """Decides batches."""
+
+    def decide(self, records: DataFrame, planned: PlannedOffsets, plan: Plan_contra | None, /) -> Decision:
+        """Read and write all records of a batch; commit nothing."""
+
+
+class Remembering(Protocol[Plan_co]):
+    """What a stream remembers from batch to batch."""
+
+    def plan(self, seed: str, batch_id: int, /) -> Plan_co:
+        """What the tasks of a batch need to know of it."""
+
+    def took(self, manifest: BatchManifest, /) -> None:
+        """Every table has the batch."""
+
+
+log = logging.getLogger(__name__)
+
+_COMMIT_THREADS = 8
+_ATTEMPTS = 5
+_TICK_SECONDS = 0.1
+_MARK_SECONDS = 10
+
+
+class BatchSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the job's log: what a batch held and how long its parts took."""
+
+    batch: int
+    records: int
+    dead_letters: dict[str, int]
+    duplicates: dict[str, int] = {}
+    quarantined: dict[str, int] = {}
+    dropped: dict[str, int] = {}
+    tables: int
+    files: int
+    bytes: int
+    decide_seconds: float
+    commit_seconds: float
+    committed_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStream:
+    """A stream that is ready to run: its checkpoint generation, its topic, and the tables that it writes."""
+
+    stream: Stream
+    generation: Generation
+    tables: DeltaTables
+    topic: Topic
+
+
+Plan = TypeVar("Plan")
+
+
+class FanOut(Generic[Plan]):
+    """What `foreachBatch` calls; it may call twice with the same batch, after a crash or a failed commit.
+
+    `observer` is told of its batches; whoever observes takes its place before the query starts. Without a `window`
+    nothing is remembered, such as which events are duplicates. `beside` is who writes the same tables.
+    """
+
+    def __init__(
+        self,
+        source: OpenStream,
+        decider: Deciding[Plan],
+        breaker: FloodBreaker,
+        failpoints: Failpoints,
+        window: Remembering[Plan] | None = None,
+        beside: Beside | None = None,
+    ) -> None:
+        self._stream = source.stream
+        self._generation = source.generation
+        self._tables = source.tables
+        self._topic = source.topic
+        self._decider = decider
+        self._window = window
+        self._beside = beside or Nobody()
+        self._breaker = breaker
+        self._failpoints = failpoints
+        self.observer: BatchObserver = Unobserved()
+        self._running = Lock()
+        self._stopping = Event()
+        self._last_batch: int | None = None
+        self.failure: GamelakeError | None = None
+
+    def __call__(self, records: DataFrame, batch_id: int) -> None:
+        """Take one micro-batch, whole."""
+        self._enter()
+        try:
+            self._take(records, batch_id)
+        except GamelakeError as error:
+            # Spark wraps whatever is raised here in text; the job wants the error itself.
+            self.failure = error
+            raise
+        finally:
+            self._running.release()
+
+    def _enter(self) -> None:
+        while not self._running.acquire(timeout=_TICK_SECONDS):
+            if self._stopping.is_set():
+                # The query is being stopped from between two batches, and waits for us to get out of the way.
+                raise InterruptedError("the query is stopping")
+
+    @contextmanager
+    def between_batches(self) -> Iterator[None]:
+        """Let the batch that runs end and be marked as done in the checkpoint; then start no other one."""
+        with self._running:
+            self._stopping.set()
+            deadline = time.monotonic() + _MARK_SECONDS
+            folder = self._stream.folder(self._generation)
+            while self._last_batch is not None and time.monotonic() < deadline:
+                if folder.is_committed(self._last_batch):
+                    break
+                time.sleep(_TICK_SECONDS)
+            yield
+
+    def _take(self, records: DataFrame, batch_id: int) -> None:
+        started = time.perf_counter()
+        manifest = self._settled(batch_id) or self._decide(records, batch_id)
+        decided = time.perf_counter()
+        self.commit(manifest)
+        if self._window:
+            self._window.took(manifest)
+        self._failpoints.reach(Failpoint.AFTER_COMMITS)
+        self._last_batch = batch_id
+        committed = time.perf_counter()
+        self.observer.batch_committed(manifest, decided - started, committed - decided)
+        log.info("batch %s", _summary(manifest, decided - started, committed - decided))
+
+    def _settled(self, batch_id: int) -> BatchManifest | None:
+        """The manifest of a batch that was decided by an earlier attempt."""
+        manifest = self._stream.manifests.read(batch_id)
+        if manifest is not None:
+            self._check_ours(manifest)
+            check_same_offsets(manifest, self._stream.folder(self._generation).offsets(batch_id))
+            log.warning("batch %d was decided before: finishing its commits", batch_id)
+        return manifest
+
+    def _decide(self, records: DataFrame, batch_id: int) -> BatchManifest:
+        planned = self._stream.folder(self._generation).planned(batch_id)
+        self._failpoints.reach(Failpoint.BEFORE_FILES)
+        dedup = self._window.plan(self._generation.query_id, batch_id) if self._window else None
+        for _ in range(_ATTEMPTS):
+            self._beside.look()
+            decision = self._decider.decide(records, planned, dedup)
+            self._failpoints.reach(Failpoint.AFTER_FILES)
+            self._check_topic()
+            self._breaker.check(decision.records, decision.dead_letters)
+            require_unbroken(decision.judged)
+            with self._beside.turn(decision.tables) as is_clear:
+                if is_clear:
+                    return self._settle(decision, batch_id)
+            log.info("batch %d is decided again: another stream has taken events that it has too", batch_id)
+        raise TwiceTakenError(f"batch {batch_id} has had events {_ATTEMPTS} times that another stream took meanwhile")
+
+    def _settle(self, decision: Decision, batch_id: int) -> BatchManifest:
+        manifest = self._stream.manifests.settle(
+            BatchManifest(
+                stream=self._generation.stream,
+                query_id=self._generation.query_id,
+                generation=self._generation.number,
+                batch_id=batch_id,
+                topic=self._generation.topic,
+                topic_id=self._generation.topic_id,
+                written_at=datetime.now(UTC).isoformat(),
+                offsets=decision.offsets,
+                tables=decision.tables,
+                dead_letters=decision.dead_letters,
+                duplicates=decision.duplicates,
+                events=decision.events,
+                state=decision.state,
+                judged=decision.judged,
+                files=decision.files,
+            )
+        )
+        self._check_ours(manifest)
+        self._breaker.count(manifest.records, sum(manifest.dead_letters.values()))
+        self._failpoints.reach(Failpoint.AFTER_MANIFEST)
+        return manifest
+
+    def _check_ours(self, manifest: BatchManifest) -> None:
+        if manifest.app_id != self._generation.app_id:
+            raise AnotherDriverError(
+                f"batch {manifest.batch_id} was decided by generation {manifest.generation} of this stream, and this "
+                f"driver runs generation {self._generation.number}: two drivers run. Stop one, and start the job again"
+            )
+
+    def _check_topic(self) -> None:
+        """Offsets of a topic that was made anew under the same name would silently mean other records."""
+        if self._topic.id() != self._generation.topic_id:
+            raise TopicRecreatedError(
+                f"the topic '{self._generation.topic}' was deleted and made again while we read it"
+            )
+
+    def commit(self, manifest: BatchManifest) -> None:
+        """Commit a batch to all its tables, several at a time; tables that have it already are left alone."""
+        transaction = BatchTransaction.of(manifest)
+
+        def commit_table(position: int) -> None:
+            try:
+                self._tables.append(manifest.tables[position], transaction)
+            except Exception:
+                self.observer.commit_failed()
+                raise
+            self._failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
+
+        with ThreadPoolExecutor(_COMMIT_THREADS, thread_name_prefix="commit") as pool:
+            list(pool.map(commit_table, range(len(manifest.tables))))
+
+
+def _summary(manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> str:
+    files = [file for entry in manifest.tables for file in entry.files]
+    summary = BatchSummary(
+        batch=manifest.batch_id,
+        records=manifest.records,
+        dead_letters=manifest.dead_letters,
+        duplicates=manifest.duplicates,
+        quarantined=manifest.judged.quarantined,
+        dropped=manifest.judged.dropped,
+        tables=len(manifest.tables),
+        files=len(files),
+        bytes=sum(file.size for file in files),
+        decide_seconds=round(decide_seconds, 3),
+        commit_seconds=round(commit_seconds, 3),
+        committed_at=datetime.now(UTC).isoformat(),
+    )
+    return msgspec.json.encode(summary).decode()

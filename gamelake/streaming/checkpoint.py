@@ -1,0 +1,125 @@
+"""Spark's checkpoint of a Kafka stream, as files: checked before a start, written anew from the manifests.
+
+Source: Spark, `org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog` and `CommitLog`: each log is one
+file per batch, a version line and then one JSON document per line; for Kafka the offsets are the next ones to read.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gamelake.model.errors import CheckpointError
+from gamelake.storage.store import Store
+from gamelake.streaming.kafka_source import PlannedOffsets
+
+_VERSION = "v1"
+_OFFSET_LINES = 3  # version, batch metadata, one source
+
+PartitionOffsets = Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a checkpoint folder says: the query that owns it and the newest batch in each of its logs."""
+
+    query_id: str
+    last_offsets: int | None
+    last_commit: int | None
+
+
+class CheckpointFolder:
+    """One checkpoint in the lakehouse; only Spark writes to it once it is in use."""
+
+    def __init__(self, store: Store, path: str, topic: str) -> None:
+        self._store = store
+        self._path = path
+        self._topic = topic
+
+    def create(self, query_id: str) -> None:
+        """Make an empty checkpoint that belongs to a query from the start."""
+        self._store.put(f"{self._path}/metadata", json.dumps({"id": query_id}).encode())
+
+    def resume_after(self, query_id: str, batch_id: int, offsets: PartitionOffsets) -> None:
+        """Make a checkpoint whose next batch is the one after `batch_id`, reading on from `offsets`."""
+        self.create(query_id)
+        # Spark reads the offsets of the last batch and of the one before it, even if that one is long done.
+        for batch in {max(batch_id - 1, 0), batch_id}:
+            self._store.put(f"{self._path}/offsets/{batch}", self._offset_entry(offsets))
+            self._store.put(f"{self._path}/commits/{batch}", f'{_VERSION}\n{{"nextBatchWatermarkMs":0}}'.encode())
+
+    def _offset_entry(self, offsets: PartitionOffsets) -> bytes:
+        batch_metadata = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}})
+        source = json.dumps({self._topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
+        return "\n".join([_VERSION, batch_metadata, source]).encode()
+
+    def read(self) -> Checkpoint | None:
+        """What the checkpoint says, None if there is none at all.
+
+        Raises:
+            CheckpointError: a file is missing or damaged; names it.
+        """
+        files = [path for path in self._store.paths(self._path) if not path.rsplit("/", 1)[-1].startswith(".")]
+        if not files:
+            return None
+        query_id = self._query_id(f"{self._path}/metadata")
+        offsets, commits = self._batches(files, "offsets"), self._batches(files, "commits")
+        for batch in offsets[-2:]:
+            self.offsets(batch)
+        for batch in commits[-1:]:
+            self._check_commit(batch)
+        if commits and (not offsets or commits[-1] not in (offsets[-1], offsets[-1] - 1)):
+            raise self._damaged("offsets", f"its newest batch is not the one after batch {commits[-1]}, the last done")
+        return Checkpoint(query_id, offsets[-1] if offsets else None, commits[-1] if commits else None)
+
+    def offsets(self, batch_id: int) -> dict[int, int]:
+        """The next offset of each partition after a batch.
+
+        Raises:
+            CheckpointError: the file is missing, damaged or of another topic.
+        """
+        path = f"{self._path}/offsets/{batch_id}"
+        lines = (self._store.get(path) or b"").decode(errors="replace").splitlines()
+        if len(lines) != _OFFSET_LINES:
+            raise self._damaged(path, f"it has {len(lines)} lines instead of {_OFFSET_LINES}")
+        if lines[0] != _VERSION:
+            raise self._damaged(path, f"its form is '{lines[0]}', and this version knows {_VERSION} alone")
+        try:
+            return {int(partition): int(offset) for partition, offset in json.loads(lines[2])[self._topic].items()}
+        except KeyError as error:
+            raise self._damaged(path, f"it is not of the topic '{self._topic}'") from error
+        except (ValueError, AttributeError) as error:
+            raise self._damaged(path, str(error)) from error
+
+    def is_committed(self, batch_id: int) -> bool:
+        """Whether Spark has marked a batch as done."""
+        return self._store.get(f"{self._path}/commits/{batch_id}") is not None
+
+    def planned(self, batch_id: int) -> PlannedOffsets:
+        """What a batch is to read, by the logs that Spark wrote before it."""
+        first = batch_id == 0 or self._store.get(f"{self._path}/offsets/{batch_id - 1}") is None
+        return PlannedOffsets({} if first else self.offsets(batch_id - 1), self.offsets(batch_id))
+
+    def _query_id(self, path: str) -> str:
+        try:
+            return str(json.loads(self._store.get(path) or b"")["id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._damaged(path, "it names no query") from error
+
+    def _check_commit(self, batch_id: int) -> None:
+        path = f"{self._path}/commits/{batch_id}"
+        lines = (self._store.get(path) or b"").decode(errors="replace").splitlines()
+        try:
+            if not lines or not lines[0].startswith("v") or not isinstance(json.loads(lines[1]), dict):
+                raise self._damaged(path, "it is empty or not a commit")
+        except (IndexError, ValueError) as error:
+            raise self._damaged(path, "it is cut off") from error
+
+    def _batches(self, files: list[str], log: str) -> list[int]:
+        names = [path.rsplit("/", 1)[-1] for path in files if path.startswith(f"{self._path}/{log}/")]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _damaged(self, path: str, problem: str) -> CheckpointError:
+        return CheckpointError(
+            f"the checkpoint is damaged: {path}: {problem}. Nothing was read or written. "
+            "Rebuild it from the manifests with jobs/rebuild_checkpoint.py"
+        )

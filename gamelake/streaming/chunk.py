@@ -1,0 +1,126 @@
+"""The rows that a task has gathered, by the file they belong in, and the writing of those files."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelake.layers.bronze import BRONZE_PARTITION
+from gamelake.layers.routing import layouts
+from gamelake.layers.silver import UNIQUE_COLUMNS
+from gamelake.model.games import GamesContract, PartitionColumn
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED
+from gamelake.quality.quarantine import LONG_COLUMNS
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.store import Store
+from gamelake.streaming.plan import WrittenFile
+
+_EPOCH = date(1970, 1, 1)
+_BRONZE_UNIQUE = frozenset({"value", "key"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The folder that rows belong in: a table and a day (since 1970, UTC)."""
+
+    table: str
+    day: int
+
+    @property
+    def date(self) -> str:
+        """The day as Delta writes a partition value."""
+        return (_EPOCH + timedelta(days=self.day)).isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table's rows are split into files, and which of its columns hardly repeat a value."""
+
+    partition_by: tuple[str, ...]
+    unique: frozenset[str]
+
+    @property
+    def extra(self) -> tuple[str, ...]:
+        """Partition columns besides the day."""
+        return self.partition_by[1:]
+
+
+class ChunkWriter:
+    """Gathers rows and writes each target's as one file, several files at a time."""
+
+    def __init__(self, store: Store, contract: GamesContract, threads: int) -> None:
+        self._store = store
+        self._games = layouts(contract)
+        self._threads = threads
+        self._rows: defaultdict[Target, list[pa.RecordBatch]] = defaultdict(list)
+        self._schema_ids: defaultdict[str, set[int]] = defaultdict(set)
+
+    def add(self, target: Target, rows: pa.RecordBatch, schema_id: int | None = None) -> None:
+        """Keep rows until the chunk is written."""
+        if len(rows):
+            self._rows[target].append(rows)
+            self._schema_ids[target.table] |= set() if schema_id is None else {schema_id}
+
+    def write(self) -> tuple[WrittenFile, ...]:
+        """Write what was gathered and forget it."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            # Largest first: a big file started last would leave the other threads idle.
+            targets = sorted(self._rows.items(), key=lambda item: -sum(len(rows) for rows in item[1]))
+            written = list(pool.map(lambda item: self._write_target(*item), targets))
+        self._rows.clear()
+        self._schema_ids.clear()
+        return tuple(file for files in written for file in files)
+
+    def layout(self, table: str) -> Layout:
+        """How a table's rows are laid out."""
+        if table in (BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, RELEASED):
+            return Layout((BRONZE_PARTITION,), _BRONZE_UNIQUE)
+        if table == QUARANTINE:
+            return Layout((PartitionColumn.EVENT_DATE.value,), UNIQUE_COLUMNS | LONG_COLUMNS)
+        game = self._games.get(table)
+        extra = () if game is None else tuple(column.value for column in game.partition_by[1:])
+        return Layout((PartitionColumn.EVENT_DATE.value, *extra), UNIQUE_COLUMNS)
+
+    def _write_target(self, target: Target, batches: Sequence[pa.RecordBatch]) -> list[WrittenFile]:
+        layout = self.layout(target.table)
+        rows = pa.concat_tables([pa.Table.from_batches([rows]) for rows in batches], promote_options="permissive")
+        return [self._write_file(target, layout, values, part) for values, part in _split(rows, layout.extra)]
+
+    def _write_file(self, target: Target, layout: Layout, values: dict[str, str | None], rows: pa.Table) -> WrittenFile:
+        content, statistics = encode_parquet(rows, layout.unique)
+        # Partition values stand in the commit; in the path only the day does, for people who look.
+        path = new_file_name(f"{layout.partition_by[0]}={target.date}")
+        self._store.put(f"{target.table}/{path}", content.to_pybytes())
+        partition = {layout.partition_by[0]: target.date, **values}
+        file = DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
+        return WrittenFile(
+            table=target.table,
+            partition_by=layout.partition_by,
+            columns=_with_partitions(rows.schema, layout).serialize().to_pybytes(),
+            schema_ids=tuple(sorted(self._schema_ids[target.table])),
+            file=file,
+        )
+
+
+def _split(rows: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
+    """The rows by the values of partition columns besides the day, each part without those columns."""
+    if not columns:
+        yield {}, rows
+        return
+    name, rest = columns[0], columns[1:]
+    if rows.schema.get_field_index(name) < 0:
+        rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.string()))
+    distinct = rows[name].unique()
+    for value in distinct:
+        chosen = rows[name].is_null() if not value.is_valid else pc.equal(rows[name], value)
+        for values, part in _split(rows.filter(chosen).drop_columns([name]), rest):
+            yield {name: value.as_py(), **values}, part
+
+
+def _with_partitions(schema: pa.Schema, layout: Layout) -> pa.Schema:
+    day = pa.field(layout.partition_by[0], pa.date32())
+    return pa.schema([*schema, day, *(pa.field(name, pa.string()) for name in layout.extra)])

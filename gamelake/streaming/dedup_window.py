@@ -1,0 +1,137 @@
+"""The dedup window as the driver knows it: which files name the events that silver has taken of late."""
+
+import logging
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+
+from obstore.exceptions import BaseError
+
+from gamelake.model.naming import events_folder
+from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests
+from gamelake.storage.store import Store
+from gamelake.streaming.plan import DedupPlan, KnownFile
+
+_READERS = 8
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupLimits:
+    """How long an event is remembered, and how many events at most; beyond that the oldest are forgotten."""
+
+    window: timedelta = timedelta(minutes=10)
+    events: int = 20_000_000
+
+    @property
+    def is_off(self) -> bool:
+        """Whether no event is ever taken for a duplicate."""
+        return not self.window
+
+
+class DedupWindow:
+    """The files of the window, from the manifests: a file that no manifest names was never written.
+
+    Per Kafka partition the window ends with the newest event that silver has of it, and begins so many seconds before.
+    """
+
+    def __init__(self, store: Store, stream: str, limits: DedupLimits) -> None:
+        self._store = store
+        self._folder = events_folder(stream)
+        self._limits = limits
+        self._files: dict[str, EventsFile] = {}
+        self._warned = False
+
+    def resume(self, manifests: Manifests) -> None:
+        """Take in what the files that are there say, by the manifests of their batches; remove what no manifest names.
+
+        Of a batch that is not decided yet nothing is removed: another driver may be about to decide it.
+        """
+        paths = self._store.paths(self._folder)
+        there: defaultdict[int, set[str]] = defaultdict(set)
+        for path in paths:
+            there[batch_of(path)].add(path)
+        unnamed = set()
+        with ThreadPoolExecutor(_READERS) as pool:
+            for manifest in pool.map(manifests.read, sorted(there)):
+                if manifest is not None:
+                    found = there[manifest.batch_id]
+                    unnamed |= found - self._add(manifest, found)
+        self._remove(unnamed | self._expired())
+
+    def _add(self, manifest: BatchManifest, there: set[str]) -> set[str]:
+        """Remember a batch's files that are there; gives them."""
+        named = {file.path: file for file in manifest.events if file.path in there}
+        if lost := len(manifest.events) - len(named):
+            log.warning("batch %d: %d files of its events are gone; they are not known", manifest.batch_id, lost)
+        self._files |= named
+        return set(named)
+
+    def took(self, manifest: BatchManifest) -> None:
+        """A batch is settled: its events are known from now on, and files that are too old are removed."""
+        self._files |= {file.path: file for file in manifest.events}
+        self._remove(self._expired())
+
+    def _newest(self) -> dict[int, int]:
+        newest: dict[int, int] = {}
+        for file in self._files.values():
+            for section in file.sections:
+                newest[section.partition] = max(section.newest, newest.get(section.partition, 0))
+        return newest
+
+    def _expired(self) -> set[str]:
+        """The files all of whose events are older than their partition's window."""
+        newest, seconds = self._newest(), int(self._limits.window.total_seconds())
+        return {
+            file.path
+            for file in self._files.values()
+            if all(section.newest < newest[section.partition] - seconds for section in file.sections)
+        }
+
+    def _remove(self, paths: set[str]) -> None:
+        for path in paths:
+            self._files.pop(path, None)
+        try:
+            for path in paths:
+                self._store.delete(path)
+        except (BaseError, OSError) as error:
+            # They are in no plan any more; the next start finds them and tries again.
+            log.warning("files of the dedup window could not be removed: %s", error)
+
+    def plan(self, seed: str, batch_id: int) -> DedupPlan:
+        """What the tasks of a batch need to know."""
+        newest, seconds = self._newest(), int(self._limits.window.total_seconds())
+        known: defaultdict[int, list[KnownFile]] = defaultdict(list)
+        left = self._limits.events
+        # By name is by batch.
+        for path, file in sorted(self._files.items(), reverse=True):
+            for section in file.sections:
+                if section.newest < newest[section.partition] - seconds:
+                    continue
+                left -= section.events
+                if left >= 0:
+                    known[section.partition].append(KnownFile(path, section.start, section.events, section.newest))
+        self._warn_if_short(left)
+        return DedupPlan(
+            folder=self._folder,
+            batch_id=batch_id,
+            seed=seed,
+            window_seconds=seconds,
+            known={partition: tuple(files) for partition, files in known.items()},
+        )
+
+    def _warn_if_short(self, left: int) -> None:
+        if left < 0 and not self._warned:
+            log.warning(
+                "the dedup window holds more than %d events: its oldest are not remembered. "
+                "Raise GAMELAKE_DEDUP_MAX_EVENTS, or make the window shorter",
+                self._limits.events,
+            )
+        self._warned = left < 0
+
+
+def batch_of(path: str) -> int:
+    """The batch that a file of events goes with."""
+    return int(path.rsplit("/", 1)[-1].partition("-")[0])

@@ -1,0 +1,216 @@
+"""Tells which events of a task are duplicates, and writes down which are not, for the batches to come."""
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelake.layers.identity import Identities
+from gamelake.layers.known_events import Events, Flags, KnownEvents, repeated
+from gamelake.model.errors import StoreError
+from gamelake.model.naming import game_of
+from gamelake.storage.manifests import EventsFile, EventsSection
+from gamelake.storage.store import Store
+from gamelake.streaming.plan import DedupPlan, KnownFile
+
+_READERS = 8
+EVENT_BYTES = 16
+
+
+@dataclass(slots=True)
+class _WorkerPartition:
+    """One Kafka partition's events, and the files that they came from."""
+
+    events: KnownEvents
+    read: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class WorkerMemory:
+    """The events of one stream that this process has read, by Kafka partition."""
+
+    window_seconds: int
+    _partitions: dict[int, _WorkerPartition] = field(default_factory=dict)
+
+    def events(self, partition: int, files: Sequence[KnownFile], store: Store) -> KnownEvents:
+        """All events of a partition that the files name; only files that are new here are read.
+
+        Raises:
+            StoreError: a file is gone or cut off.
+        """
+        known = self._partitions.setdefault(partition, _WorkerPartition(KnownEvents(self.window_seconds)))
+        new = [file for file in files if file.path not in known.read]
+        oldest = max((file.newest for file in files), default=0) - self.window_seconds
+        # A worker that keeps up finds one or two new files; one that has just started finds the whole window.
+        with ThreadPoolExecutor(min(max(len(new), 1), _READERS)) as pool:
+            for events in pool.map(lambda file: _read(store, file), new):
+                known.events.add(events, oldest)
+        known.read = {file.path for file in files}
+        return known.events
+
+
+def _read(store: Store, file: KnownFile) -> Events:
+    size = file.events * EVENT_BYTES
+    content = store.get_range(file.path, file.start, size)
+    if content is None or len(content) != size:
+        raise StoreError(
+            f"{file.path} is gone or cut off: remove what is left of it and start the job again, which then goes on "
+            "without the events that it named"
+        )
+    return Events.unpack(content)
+
+
+# One memory for all tasks that a worker process runs; of one stream, since a job has no other.
+_memories: dict[tuple[object, ...], WorkerMemory] = {}
+
+
+def worker_memory(plan: DedupPlan, store: Store) -> WorkerMemory:
+    """What this process knows of a stream's events."""
+    key = (store.location.uri, plan.folder, plan.seed, plan.window_seconds)
+    if key not in _memories:
+        _memories.clear()
+        _memories[key] = WorkerMemory(plan.window_seconds)
+    return _memories[key]
+
+
+Ints = npt.NDArray[np.int64]
+
+EVENT_ID = "event_id"
+_MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """Events of one message type on their way into tables: whose code is not negative goes to `tables[code]`.
+
+    The other arrays are parallel to the events: the Kafka partition, and when Kafka took each in (microseconds).
+    """
+
+    events: pa.RecordBatch
+    tables: list[str]
+    codes: Ints
+    partitions: Ints
+    kafka_microseconds: Ints
+
+
+class Filter(Protocol):
+    """Tells which events not to take."""
+
+    def duplicates(self, seen: Sightings) -> Flags:
+        """Which of the events are duplicates; the others count as taken from now on."""
+
+    def write(self) -> tuple[EventsFile | None, dict[str, int]]:
+        """Write what was taken since the last time as one file; gives it, and the duplicates by game."""
+
+
+class TakesAll:
+    """Finds no duplicates: deduplication is switched off."""
+
+    def duplicates(self, seen: Sightings) -> Flags:
+        """None of them."""
+        return np.zeros(len(seen.codes), np.bool_)
+
+    def write(self) -> tuple[EventsFile | None, dict[str, int]]:
+        """Nothing, and none."""
+        return None, {}
+
+
+@dataclass(slots=True)
+class _Partition:
+    """Of one Kafka partition: what silver has, what this task has taken, and what of that is not written down yet."""
+
+    known: KnownEvents
+    taken: KnownEvents
+    unwritten: list[Events] = field(default_factory=list)
+
+
+class Duplicates:
+    """Finds the duplicates of one task."""
+
+    def __init__(self, plan: DedupPlan, store: Store) -> None:
+        self._plan = plan
+        self._store = store
+        self._memory = worker_memory(plan, store)
+        self._identities = Identities(plan.seed)
+        self._partitions: dict[int, _Partition] = {}
+        self._counts: Counter[str] = Counter()
+
+    def duplicates(self, seen: Sightings) -> Flags:
+        """Which of the events are duplicates; the others count as taken from now on."""
+        result = np.zeros(len(seen.codes), np.bool_)
+        rows = with_an_id(seen)
+        if not len(rows):
+            return result
+        events = self._events(seen, rows)
+        partitions = seen.partitions[rows]
+        for number in np.unique(partitions):
+            here = np.flatnonzero(partitions == number)
+            result[rows[here]] = self._take(int(number), events.take(here))
+        self._counts += by_game(seen, result)
+        return result
+
+    def _events(self, seen: Sightings, rows: Ints) -> Events:
+        ids = seen.events.column(EVENT_ID)
+        ids = ids if len(rows) == len(ids) else ids.take(pa.array(rows))
+        high, rest = self._identities.of(seen.tables, seen.codes[rows], ids)
+        # A clock that is ahead must not keep the window's end in the future.
+        microseconds = np.minimum(seen.kafka_microseconds[rows], time.time_ns() // 1000)
+        return Events.of(high, rest, np.maximum(microseconds, 0) // _MICROSECONDS)
+
+    def _take(self, number: int, events: Events) -> Flags:
+        partition = self._partition(number)
+        known = partition.known.have(events) | partition.taken.have(events)
+        new = np.flatnonzero(~known)
+        again = repeated(events.take(new), self._plan.window_seconds)
+        accepted = events.take(new[~again])
+        if len(accepted):
+            partition.taken.add(accepted)
+            partition.unwritten.append(accepted)
+        known[new[again]] = True
+        return known
+
+    def _partition(self, number: int) -> _Partition:
+        if number not in self._partitions:
+            files = self._plan.known.get(number, ())
+            known = self._memory.events(number, files, self._store)
+            self._partitions[number] = _Partition(known, KnownEvents(self._plan.window_seconds))
+        return self._partitions[number]
+
+    def write(self) -> tuple[EventsFile | None, dict[str, int]]:
+        """Write what was taken since the last time as one file; gives it, and the duplicates by game."""
+        counts, self._counts = dict(self._counts), Counter()
+        content, sections = bytearray(), []
+        for number, partition in sorted(self._partitions.items()):
+            if partition.unwritten:
+                events = Events.joined(partition.unwritten)
+                newest = int(events.seconds.max())
+                sections.append(EventsSection(partition=number, start=len(content), events=len(events), newest=newest))
+                content += events.pack()
+                partition.unwritten = []
+        if not sections:
+            return None, counts
+        path = f"{self._plan.folder}/{self._plan.batch_id:012d}-{uuid.uuid4()}"
+        self._store.put(path, bytes(content))
+        return EventsFile(path=path, sections=tuple(sections)), counts
+
+
+def by_game(seen: Sightings, chosen: Flags) -> Counter[str]:
+    """How many of the chosen events are of each game; each of them goes to a table."""
+    codes, counts = np.unique(seen.codes[chosen], return_counts=True)
+    return Counter({game_of(seen.tables[code]) or "": int(count) for code, count in zip(codes, counts, strict=True)})
+
+
+def with_an_id(seen: Sightings) -> Ints:
+    """Rows that go to a table and have an id; without one nobody can tell an event from another."""
+    if seen.events.schema.get_field_index(EVENT_ID) < 0:
+        return np.zeros(0, np.int64)
+    length = pc.fill_null(pc.binary_length(seen.events.column(EVENT_ID)), 0).to_numpy()
+    return np.flatnonzero((seen.codes >= 0) & (length > 0))

@@ -1,0 +1,1 @@
+"""The formats of event files: JSON lines, delimited Protobuf, Parquet."""

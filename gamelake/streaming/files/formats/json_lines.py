@@ -1,0 +1,168 @@
+"""Files with an event per line, in the JSON that games send to the ingest service."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.schemas.decoder import Rejects
+from gamelake.schemas.json_types import CHECKED_TIME, struct_of
+from gamelake.streaming.files.formats.events import Events, Framer
+
+_TIMESTAMP = "google.protobuf.Timestamp"
+_KINDS = {
+    FieldDescriptor.TYPE_STRING: "VARCHAR",
+    FieldDescriptor.TYPE_BOOL: "BOOLEAN",
+    FieldDescriptor.TYPE_DOUBLE: "DOUBLE",
+    FieldDescriptor.TYPE_FLOAT: "FLOAT",
+    FieldDescriptor.TYPE_INT32: "INTEGER",
+    FieldDescriptor.TYPE_SINT32: "INTEGER",
+    FieldDescriptor.TYPE_SFIXED32: "INTEGER",
+    FieldDescriptor.TYPE_INT64: "BIGINT",
+    FieldDescriptor.TYPE_SINT64: "BIGINT",
+    FieldDescriptor.TYPE_SFIXED64: "BIGINT",
+}
+_DEFAULTS = {"VARCHAR": "''", "BOOLEAN": "false"}
+
+
+class JsonColumns:
+    """Turns lines that are known to fit a message into its columns."""
+
+    def __init__(self, message: Descriptor, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._connection.execute("SET TimeZone = 'UTC'")
+        structure = json.dumps(_structure(message)).replace("'", "''")
+        columns = ", ".join(f'{each} AS "{name}"' for name, each in _fields(message, "event"))
+        self._query = f"""
+            SELECT {columns} FROM (SELECT json_transform(line::JSON, '{structure}') AS event FROM lines)
+        """  # noqa: S608 # names of the contract
+
+    def read(self, lines: pa.StringArray) -> pa.RecordBatch:
+        """The lines as columns, a row each."""
+        self._connection.register("lines", pa.table({"line": lines}))
+        found = self._connection.sql(self._query).to_arrow_table()
+        self._connection.unregister("lines")
+        return found.combine_chunks().to_batches()[0]
+
+
+def _structure(message: Descriptor) -> dict[str, Any]:
+    """The message in the words of json_transform."""
+    return {field.name: _kind(field) for field in message.fields}
+
+
+def _kind(field: FieldDescriptor) -> Any:  # noqa: ANN401 # a text, an object or a list of one
+    inner = field.message_type
+    if inner is not None and inner.GetOptions().map_entry:
+        return "MAP(VARCHAR, VARCHAR)"
+    if inner is None:
+        one: Any = "VARCHAR" if field.enum_type is not None else _KINDS[field.type]
+    else:
+        one = "TIMESTAMPTZ" if inner.full_name == _TIMESTAMP else _structure(inner)
+    return [one] if field.is_repeated else one
+
+
+def _fields(message: Descriptor, parent: str) -> Iterator[tuple[str, str]]:
+    """An expression for each field; what is not there has the value that Protobuf gives it."""
+    for field in message.fields:
+        place = f'{parent}."{field.name}"'
+        yield field.name, _filled(field, place)
+
+
+def _filled(field: FieldDescriptor, place: str) -> str:
+    inner = field.message_type
+    if inner is not None and inner.GetOptions().map_entry:
+        return f"coalesce({place}, MAP {{}}::MAP(VARCHAR, VARCHAR))"
+    if field.is_repeated:
+        return f"coalesce({place}, [])"
+    if inner is not None:
+        if inner.full_name == _TIMESTAMP:
+            return place
+        packed = ", ".join(f'"{name}" := {each}' for name, each in _fields(inner, place))
+        return f"CASE WHEN {place} IS NOT NULL THEN struct_pack({packed}) END"
+    if field.enum_type is not None:
+        place = _numbered(field.enum_type, place)
+    kind = "INTEGER" if field.enum_type is not None else _KINDS[field.type]
+    return place if field.has_presence else f"coalesce({place}, {_DEFAULTS.get(kind, '0')})"
+
+
+def _numbered(enum: EnumDescriptor, place: str) -> str:
+    cases = " ".join(f"WHEN '{value.name}' THEN {value.number}::INTEGER" for value in enum.values)
+    return f"CASE {place} {cases} END"
+
+
+_NAME = re.compile(rb'"([^"\\]*)"\s*:')
+
+
+class JsonLines:
+    """Reads lines of JSON; whether a line is an event is msgspec's word, by the contract's types.
+
+    A line with a field that the contract lacks is not kept: nobody knows whether it says who a person is.
+    """
+
+    def __init__(self, message: Descriptor, schema_id: int) -> None:
+        self._framer = Framer(message, schema_id)
+        self._columns = JsonColumns(message, self._framer.schema)
+        self._decoder = msgspec.json.Decoder(struct_of(message, CHECKED_TIME))
+        self._names = frozenset(_names(message, set()))
+
+    def read(self, lines: Sequence[bytes]) -> Events:
+        """The events of some lines, none of which is empty."""
+        if self._all_fit(lines):
+            return Events(self._values(lines))
+        rejects = Rejects()
+        for row, line in enumerate(lines):
+            self._judge(row, line, rejects)
+        return self._with_rejects(lines, rejects)
+
+    def _all_fit(self, lines: Sequence[bytes]) -> bool:
+        try:
+            return len(self._decoder.decode_lines(b"\n".join(lines))) == len(lines)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+
+    def _judge(self, row: int, line: bytes, rejects: Rejects) -> None:
+        try:
+            self._decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if self._is_foreign(line):
+                rejects.add([row], DeadLetterReason.UNKNOWN_FIELD, "the event has a field that the contract lacks")
+            else:
+                rejects.add([row], DeadLetterReason.UNDECODABLE, f"not an event in JSON: {_first_words(error)}")
+
+    def _is_foreign(self, line: bytes) -> bool:
+        return any(name not in self._names for name in _NAME.findall(line))
+
+    def _with_rejects(self, lines: Sequence[bytes], rejects: Rejects) -> Events:
+        kept: list[bytes | None] = list(lines)
+        for row, reason in zip(rejects.rows, rejects.reasons, strict=True):
+            if reason is DeadLetterReason.UNKNOWN_FIELD:
+                kept[row] = None
+        good = sorted(set(range(len(lines))) - set(rejects.rows))
+        framed = self._values([lines[row] for row in good]) if good else ()
+        for row, value in zip(good, framed, strict=True):
+            kept[row] = value.as_py()
+        return Events(pa.array(kept, pa.binary()), rejects)
+
+    def _values(self, lines: Sequence[bytes]) -> pa.BinaryArray:
+        return self._framer.values(self._columns.read(pa.array(lines, pa.binary()).cast(pa.string())))
+
+
+def _names(message: Descriptor, seen: set[str]) -> Iterator[bytes]:
+    """The names of a message's fields, and of those inside."""
+    seen.add(message.full_name)
+    for field in message.fields:
+        yield field.name.encode()
+        if field.message_type is not None and field.message_type.full_name not in seen:
+            yield from _names(field.message_type, seen)
+
+
+def _first_words(error: Exception) -> str:
+    # Nothing of the line itself: what msgspec says has names and types alone, Unicode errors quote bytes.
+    return "no UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)

@@ -1,0 +1,92 @@
+"""Parquet files whose columns are the contract's fields, nested ones as structs."""
+
+import io
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gamelake.streaming.files.coordinates import MOST_EVENTS
+from gamelake.streaming.files.formats.events import Events, Framer, UnreadableFileError
+
+_ROWS = 65_536
+
+
+def read(content: bytes, framer: Framer) -> Iterator[Events]:
+    """The events of a file, some rows at a time; the first time is after the whole file was read.
+
+    Raises:
+        UnreadableFileError: it is no Parquet, or has columns that the contract lacks or with other types.
+    """
+    try:
+        file = pq.ParquetFile(io.BytesIO(content))
+        if file.metadata.num_rows > MOST_EVENTS:
+            raise UnreadableFileError(f"the file has more than {MOST_EVENTS} events: split it")
+        table = file.read()
+        columns = _conformed(table, framer.schema)
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableFileError(f"not the contract's events in Parquet: {error}") from None
+    return (Events(framer.values(batch)) for batch in columns.to_batches(max_chunksize=_ROWS))
+
+
+def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    if unknown := set(table.column_names) - set(schema.names):
+        raise UnreadableFileError(f"the contract has no field '{sorted(unknown)[0]}'")
+    columns = [_column(table, field) for field in schema]
+    return pa.table(columns, names=schema.names).combine_chunks()
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.Array:
+    if field.name not in table.column_names:
+        return _conform(pa.nulls(table.num_rows, field.type), field)
+    return _conform(table[field.name].combine_chunks(), field)
+
+
+def _conform(array: pa.Array, field: pa.Field) -> pa.Array:
+    """An array as a field's type says; what Protobuf has a value for is never null."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return _struct(array, kind)
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        return _filled(array.cast(_nullable(kind)), [])
+    array = array.cast(kind)
+    if field.nullable or not array.null_count:
+        return array
+    return array.fill_null("" if pa.types.is_string(kind) else pa.scalar(0).cast(kind))
+
+
+def _struct(array: pa.Array, kind: pa.StructType) -> pa.Array:
+    if pa.types.is_null(array.type):
+        array = array.cast(_nullable(kind))
+    if not pa.types.is_struct(array.type):
+        raise UnreadableFileError(f"a column of {array.type} stands where the contract has a message")
+    have = {field.name: place for place, field in enumerate(array.type)}
+    if unknown := have.keys() - {field.name for field in kind}:
+        raise UnreadableFileError(f"the contract has no field '{sorted(unknown)[0]}'")
+    flat = array.flatten()
+    children = [
+        _conform(flat[have[field.name]] if field.name in have else pa.nulls(len(array), _nullable(field.type)), field)
+        for field in kind
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, kind.item_type)
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _nullable(field.type)) for field in kind])
+    return kind
+
+
+def _filled(array: pa.Array, value: list[object]) -> pa.Array:
+    if not array.null_count:
+        return array
+    places = pa.array(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)))
+    filled = array.to_pylist()
+    for place in places.to_pylist():
+        filled[place] = value
+    return pa.array(filled, array.type)

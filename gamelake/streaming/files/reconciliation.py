@@ -1,0 +1,83 @@
+"""What a bucket holds against what is known of it: objects that no notification named are named now."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pyarrow as pa
+from deltalake.exceptions import TableNotFoundError
+
+from gamelake.model.naming import BRONZE_FILES
+from gamelake.storage.appends import schema_of
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import live_files
+from gamelake.storage.store import Location
+from gamelake.storage.tables import open_table
+from gamelake.streaming.files.changes import Change
+from gamelake.streaming.files.landing import Found, Landing, is_partial
+
+
+class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look at the bucket came to.
+
+    Attributes:
+        listed: objects that are there.
+        known: those that the table of files has, with the content that they have.
+        young: those that were written so lately that their notifications may be on their way.
+        named: those that no notification had named, and which are named now, or would be.
+        named_bytes: how large these are together.
+        examples: some of their keys.
+    """
+
+    listed: int
+    known: int
+    young: int
+    named: int
+    named_bytes: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unnamed:
+    """Objects that nobody has named, and the account of the look."""
+
+    objects: tuple[Found, ...]
+    account: Reconciled
+
+    def changes(self) -> Iterator[Change]:
+        """The notifications that were missing."""
+        for each in self.objects:
+            moment = datetime.fromtimestamp(each.moment_microseconds / 1_000_000, UTC)
+            yield Change(bucket=each.name.bucket, key=each.name.key, etag=each.name.etag, size=each.size, moment=moment)
+
+
+def unnamed(lakehouse: Location, landing: Landing, prefix: str, patience: timedelta, now: datetime) -> Unnamed:
+    """Look through the bucket once; `patience` is how old an object must be to count as not named."""
+    found = landing.objects(prefix)
+    objects = [each for each in found if not each.name.key.endswith("/") and not is_partial(each.name.key)]
+    known = _known(lakehouse)
+    missing = [each for each in objects if (each.name.key, each.name.etag) not in known]
+    latest = int((now - patience).timestamp() * 1_000_000)
+    old = tuple(each for each in missing if each.moment_microseconds <= latest)
+    account = Reconciled(
+        listed=len(objects),
+        known=len(objects) - len(missing),
+        young=len(missing) - len(old),
+        named=len(old),
+        named_bytes=sum(each.size for each in old),
+        examples=tuple(each.name.key for each in old[:5]),
+    )
+    return Unnamed(old, account)
+
+
+def _known(lakehouse: Location) -> set[tuple[str, str]]:
+    """The contents that the table of files has: keys, and their ETags."""
+    try:
+        handle = open_table(lakehouse, BRONZE_FILES)
+    except TableNotFoundError:
+        return set()
+    rows: pa.Table = dataset(lakehouse, BRONZE_FILES, schema_of(handle), live_files(handle)).to_table(
+        columns=["object", "etag"]
+    )
+    return set(zip(rows["object"].to_pylist(), (each or "" for each in rows["etag"].to_pylist()), strict=True))

@@ -1,0 +1,160 @@
+"""The Kafka topic that a stream reads."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # the stubs lack it
+from pyspark.sql import DataFrame, SparkSession
+
+from gamelake.kafka import KafkaAccess
+from gamelake.layers.bronze import HEADERS_AS_JSON
+from gamelake.model.errors import CheckpointError, GamelakeError, KafkaUnavailableError, OffsetGapError, StartupError
+from gamelake.storage.manifests import BatchManifest, OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOffsets:
+    """The next offset of each partition before and after a batch; a partition new to the stream is not in `before`."""
+
+    before: Mapping[int, int]
+    after: Mapping[int, int]
+
+    @property
+    def records(self) -> int:
+        """How many records the batch will read, at most."""
+        return sum(max(end - self.before.get(partition, 0), 0) for partition, end in self.after.items())
+
+
+def taken_offsets(planned: PlannedOffsets, read: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """The ranges that a batch took, from the plan, with the records that were really there.
+
+    Raises:
+        OffsetGapError: tasks read records outside the plan.
+    """
+    by_partition = {taken.partition: taken for taken in read}
+    ranges = []
+    for partition, end in sorted(planned.after.items()):
+        found = by_partition.pop(partition, None)
+        start = planned.before.get(partition, found.first if found else end)
+        if found and not start <= found.first <= found.last < end:
+            raise OffsetGapError(
+                f"partition {partition}: read offsets {found.first} to {found.last}, planned were {start} to {end - 1}"
+            )
+        if start < end:
+            records = found.records if found else 0
+            ranges.append(OffsetRange(partition=partition, first=start, last=end - 1, records=records))
+    if by_partition:
+        raise OffsetGapError(f"records of partitions {sorted(by_partition)} came, which the batch did not plan to read")
+    return tuple(ranges)
+
+
+def check_same_offsets(manifest: BatchManifest, after: Mapping[int, int]) -> None:
+    """A decided batch must end where the checkpoint says it ends.
+
+    Raises:
+        CheckpointError: it does not: the checkpoint is an old copy or another stream's.
+    """
+    for taken in manifest.offsets:
+        if after.get(taken.partition) != taken.last + 1:
+            raise CheckpointError(
+                f"batch {manifest.batch_id} took partition {taken.partition} up to offset {taken.last}, but by the "
+                f"checkpoint up to {after.get(taken.partition, 0) - 1}: it is an old copy. "
+                "Rebuild it from the manifests with jobs/rebuild_checkpoint.py"
+            )
+
+
+_ANSWER_SECONDS = 15.0
+# Longer: librdkafka itself tells that an answer did not come in time, and says why.
+_RESULT_SECONDS = 2 * _ANSWER_SECONDS
+_REFUSAL_SECONDS = 3.0
+_AWAY = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 # librdkafka's own codes begin with an underscore
+        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._TRANSPORT,  # noqa: SLF001
+    }
+)
+
+
+class Topic:
+    """A topic and the way to ask who it is."""
+
+    def __init__(self, kafka: KafkaAccess, name: str) -> None:
+        self._kafka = kafka
+        self._name = name
+        # Quiet: librdkafka would report each lost connection on stderr, and the query reports what matters.
+        self._admin = AdminClient({**kafka.for_clients(), "log_level": 0})
+
+    def id(self) -> str:
+        """The id that Kafka gave the topic when it was made: another one after it was deleted and made again.
+
+        Raises:
+            KafkaUnavailableError: Kafka does not answer.
+            StartupError: the topic is not there, or not for us.
+        """
+        answer = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_ANSWER_SECONDS)
+        try:
+            return str(answer[self._name].result(_RESULT_SECONDS).topic_id)
+        except KafkaException as error:
+            raise self._unreadable(error) from error
+
+    def earliest_offsets(self) -> dict[int, int]:
+        """The first offset that Kafka still holds of each partition.
+
+        Raises:
+            KafkaUnavailableError: Kafka does not answer.
+            StartupError: the topic is not there, or not for us.
+        """
+        description = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_ANSWER_SECONDS)
+        try:
+            partitions = [found.id for found in description[self._name].result(_RESULT_SECONDS).partitions]
+            earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+            request = {TopicPartition(self._name, partition): earliest for partition in partitions}
+            answers = self._admin.list_offsets(request, request_timeout=_ANSWER_SECONDS)
+            return {place.partition: answer.result(_RESULT_SECONDS).offset for place, answer in answers.items()}
+        except KafkaException as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: KafkaException) -> GamelakeError:
+        kafka_error: KafkaError = error.args[0]
+        where = f"the topic '{self._name}' at {self._kafka.bootstrap_servers}"
+        if kafka_error.code() in _AWAY and _refuses(self._kafka):
+            return StartupError(f"{where} can't be read: Kafka refuses the user name or the password")
+        if kafka_error.code() in _AWAY or kafka_error.retriable():
+            return KafkaUnavailableError(f"{where} does not answer: {kafka_error.str()}")
+        return StartupError(f"{where} can't be read: {kafka_error.str()}")
+
+    def records(self, spark: SparkSession, max_offsets_per_trigger: int) -> DataFrame:
+        """The topic's records as a stream from its beginning, in the columns that tasks take."""
+        options = {
+            **self._kafka.for_spark(),
+            "subscribe": self._name,
+            "startingOffsets": "earliest",
+            "failOnDataLoss": "true",
+            "includeHeaders": "true",
+            "kafka.isolation.level": "read_committed",
+            "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
+            # No minPartitions and no maxRecordsPerPartition: a Kafka partition is never split between two tasks, which
+            # is what duplicates are found by.
+            # A fetch at the end of a partition waits so long for more; the default of 500 ms, once per partition that
+            # a task reads, was most of a small batch's time.
+            "kafka.fetch.max.wait.ms": "50",
+        }
+        stream = spark.readStream.format("kafka").options(**options).load()
+        return stream.selectExpr("key", "value", "partition", "offset", "timestamp", f"{HEADERS_AS_JSON} AS headers")
+
+
+def _refuses(kafka: KafkaAccess) -> bool:
+    """Whether it is for our credentials that Kafka gives no answer: a request only times out, whatever the reason."""
+    codes: set[int] = set()
+    # A client of its own: one that lives long and is not polled would gather an error for each attempt to connect.
+    settings: dict[str, Any] = {**kafka.for_clients(), "log_level": 0}
+    client = AdminClient(settings | {"error_cb": lambda error: codes.add(error.code())})
+    latest = time.monotonic() + _REFUSAL_SECONDS
+    while not codes and time.monotonic() < latest:
+        client.poll(_REFUSAL_SECONDS / 10)
+    return KafkaError._AUTHENTICATION in codes  # noqa: SLF001

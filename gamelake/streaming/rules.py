@@ -1,0 +1,99 @@
+"""The rules of a lakehouse: read from their folder, and checked against what its rows are known to have."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from gamelake.layers.silver import COMMON_SCHEMA, conform
+from gamelake.model.errors import IncompatibleSchemaError, SchemaError
+from gamelake.model.games import GamesContract, UnlistedGames
+from gamelake.quality.checking import CheckedRules, check_rules
+from gamelake.quality.daily import keep_rules
+from gamelake.quality.rules import RuleSet
+from gamelake.quality.rules_in_force import RulesInForce, Unruled, WatchedRules
+from gamelake.schemas.compiler import message_at
+from gamelake.schemas.decoder import MessageDecoder
+from gamelake.schemas.event_schemas import FIRST_MESSAGE, load_schema
+from gamelake.schemas.schema_cache import kept_schemas
+from gamelake.storage.store import Store
+
+log = logging.getLogger(__name__)
+
+
+def known_columns(games_file: Path, store: Store, tables: Iterable[pa.Schema]) -> pa.Schema:
+    """The columns of the tables, of the schemas that the lakehouse keeps, and of those beside the games contract.
+
+    Where two give a column two types the first one stands: the platform's own, the contract's newest, then the rest.
+    """
+    columns = {field.name.lower(): field for field in COMMON_SCHEMA}
+    found = (*(_silver_columns(each) for each in _messages(games_file, store)), *tables)
+    for field in (field for schema in found for field in schema):
+        columns.setdefault(field.name.lower(), field)
+    return pa.schema(list(columns.values()))
+
+
+def _messages(games_file: Path, store: Store) -> Iterator[Descriptor]:
+    folders = games_file.parent.glob("proto/v[0-9]*")
+    for folder in sorted(folders, key=lambda each: int(each.name[1:]), reverse=True):
+        yield load_schema(folder, int(folder.name[1:])).message
+    for number, content in reversed(kept_schemas(store)):
+        try:
+            yield message_at(FileDescriptorSet.FromString(content), FIRST_MESSAGE)
+        except SchemaError as error:
+            log.info("rules can't rest on schema %d: %s", number, error)
+
+
+def _silver_columns(message: Descriptor) -> pa.Schema:
+    try:
+        _, columns = MessageDecoder(message).decode(pa.array([], pa.binary()))
+        coordinates = pa.array([], pa.int64())
+        return conform(columns, coordinates, coordinates).schema
+    except (SchemaError, IncompatibleSchemaError):
+        return pa.schema([])
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Where rules stand, and what they are checked against; `schemas` gives the tables' columns as they are now."""
+
+    folder: Path | None
+    games_file: Path
+    contract: GamesContract
+    store: Store
+    schemas: Callable[[], Mapping[str, pa.Schema]]
+
+    def watched(self) -> RulesInForce:
+        """The rules, which may change while a stream runs.
+
+        Raises:
+            ContractError: a rule can't be evaluated; names file and line.
+        """
+        return Unruled() if self.folder is None else WatchedRules(self.folder, self.check)
+
+    def kept(self) -> RulesInForce:
+        """The same, for a stream whose batches name the rules that they were judged by: the lakehouse keeps them.
+
+        Raises:
+            ContractError: a rule can't be evaluated; names file and line.
+        """
+        return Unruled() if self.folder is None else WatchedRules(self.folder, self._checked_and_kept)
+
+    def _checked_and_kept(self, rules: RuleSet) -> CheckedRules:
+        checked = self.check(rules)
+        keep_rules(self.store, rules)
+        return checked
+
+    def check(self, rules: RuleSet) -> CheckedRules:
+        """See that rules can judge rows.
+
+        Raises:
+            ContractError: one of them can't; names file and line.
+        """
+        any_game = self.contract.unlisted_games is UnlistedGames.OWN_TABLE
+        games = () if any_game else [game.name for game in self.contract.games]
+        return check_rules(rules, known_columns(self.games_file, self.store, self.schemas().values()), games)

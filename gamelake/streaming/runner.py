@@ -1,0 +1,180 @@
+"""The running query: assembled from settings, started, and stopped without cutting a batch in two."""
+
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from gamelake.model.errors import ContractError, OffsetGapError
+from gamelake.model.failpoints import Failpoints
+from gamelake.model.games import GamesContract, load_games
+from gamelake.model.naming import game_of
+from gamelake.quality.rules_in_force import RulesInForce
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.store import Store, require_put_if_absent
+from gamelake.storage.tables import DeltaTables, repartitioned
+from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.cross_source import FilesBeside, Sibling
+from gamelake.streaming.decision import Decider, Parallelism
+from gamelake.streaming.dedup_window import DedupWindow
+from gamelake.streaming.flood import FloodBreaker
+from gamelake.streaming.kafka_source import Topic
+from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskPlan
+from gamelake.streaming.rules import Ruling
+from gamelake.streaming.settings import IngestSettings
+from gamelake.streaming.stream import Stream
+
+log = logging.getLogger(__name__)
+
+_LOOK_EVERY_SECONDS = 1
+_REMEMBERED_BATCHES = 20
+
+
+class Mode(StrEnum):
+    """When the query ends."""
+
+    CONTINUOUS = "continuous"
+    AVAILABLE_NOW = "available_now"
+
+
+def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> OpenStream:
+    """Finish what the last run left half done, and open the stream's checkpoint.
+
+    Raises:
+        StartupError: the store, Kafka, a contract or the checkpoint is not as it must be.
+        TopicRecreatedError: the topic is another one than before.
+    """
+    require_put_if_absent(store)
+    topic = Topic(settings.kafka, settings.topic)
+    topic_id = topic.id()
+    stream = Stream(store, settings.stream, settings.topic)
+    finish_last_batch(stream, tables)
+    return OpenStream(stream, stream.open(topic_id), tables, topic)
+
+
+def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
+    """Make the commits of the last decided batch that a crash left out; only that batch can lack any."""
+    manifest = stream.last_manifest()
+    if manifest is not None:
+        for entry in manifest.tables:
+            tables.append(entry, BatchTransaction.of(manifest))
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a stream that writes the layers stands on, wherever its events come from."""
+
+    plan: TaskPlan
+    schemas: dict[str, pa.Schema]
+    rules: RulesInForce
+    breaker: FloodBreaker
+
+
+def ground(settings: IngestSettings, source: OpenStream, store: Store) -> Ground:
+    """What is known when a stream starts.
+
+    Raises:
+        ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
+    """
+    contract = load_games(settings.games_file)
+    _check_partitioning(contract, source.tables)
+    plan = TaskPlan(
+        lakehouse=settings.lakehouse.location,
+        registry_url=settings.registry_url,
+        topic=settings.topic,
+        contract=contract,
+        schema_wait=settings.schema_wait,
+        chunk=ChunkLimits(records=settings.chunk_records),
+    )
+    names = [
+        folder for layer in ("bronze", "silver", "dead_letters", "quarantine") for folder in store.folders(f"{layer}/")
+    ]
+    schemas = {name: schema for name in names if (schema := source.tables.schema(name)) is not None}
+    breaker = FloodBreaker(settings.flood)
+    for manifest in source.stream.manifests.last(_REMEMBERED_BATCHES):
+        breaker.count(manifest.records, sum(manifest.dead_letters.values()))
+    games = {name: schema for name, schema in schemas.items() if game_of(name)}
+    rules = Ruling(settings.rules, settings.games_file, contract, store, lambda: games).kept()
+    return Ground(plan, schemas, rules, breaker)
+
+
+def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: int) -> FanOut[DedupPlan]:
+    """The batch function of an open stream.
+
+    Raises:
+        ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
+    """
+    found = ground(settings, source, store)
+    files = FilesBeside(Sibling(store, settings.files_stream))
+    decider = Decider(found.plan, found.schemas, Parallelism(cores, settings.records_per_task), found.rules, files)
+    window = _window(settings, source, store)
+    return FanOut(source, decider, found.breaker, Failpoints(settings.kill), window, files)
+
+
+def _window(settings: IngestSettings, source: OpenStream, store: Store) -> DedupWindow | None:
+    if settings.dedup.is_off:
+        return None
+    window = DedupWindow(store, settings.stream, settings.dedup)
+    window.resume(source.stream.manifests)
+    return window
+
+
+def _check_partitioning(contract: GamesContract, tables: DeltaTables) -> None:
+    for game in contract.games:
+        have, wanted = tables.partition_columns(game.table), tuple(column.value for column in game.partition_by)
+        if have is not None and have != wanted:
+            raise ContractError(repartitioned(game.table, have, wanted))
+
+
+def start(
+    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[Any], mode: Mode
+) -> StreamingQuery:
+    """Start the query on its own checkpoint."""
+    records = source.topic.records(spark, settings.max_offsets_per_trigger)
+    checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
+    writer = records.writeStream.queryName(settings.stream).foreachBatch(body).option("checkpointLocation", checkpoint)
+    if mode is Mode.AVAILABLE_NOW:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{settings.trigger_interval.total_seconds()} seconds").start()
+
+
+def run_until(stop: Event, query: StreamingQuery, body: FanOut[Any]) -> None:
+    """Wait for the query to end, or end it between two batches once `stop` is set.
+
+    Raises:
+        GamelakeError: what ended the query.
+        OffsetGapError: Kafka no longer has records that the query had yet to read.
+    """
+    try:
+        while not query.awaitTermination(_LOOK_EVERY_SECONDS):
+            if stop.is_set():
+                log.info("stopping after the batch that runs")
+                with body.between_batches():
+                    _stop_quietly(query)
+                return
+    except StreamingQueryException as error:
+        raise body.failure or _classified(error) from error
+
+
+def _stop_quietly(query: StreamingQuery) -> None:
+    """Stop a query whose thread may be anywhere between two batches; that it is interrupted there is no error."""
+    SparkSession.active().sparkContext.setLogLevel("OFF")
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    query.stop()
+
+
+def _classified(error: StreamingQueryException) -> Exception:
+    text = str(error)
+    if "KAFKA_DATA_LOSS" in text or "data may have been lost" in text:
+        return OffsetGapError(
+            "Kafka no longer holds offsets that the checkpoint has yet to read: retention passed the reader. Nothing "
+            "of this batch was taken. What Kafka deleted is lost; to give it up and go on with what is there, run "
+            "jobs/rebuild_checkpoint.py --skip-lost"
+        )
+    return error

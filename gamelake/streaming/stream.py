@@ -1,0 +1,197 @@
+"""A stream by its name: the checkpoint generations that it has gone through, and the one that is in use.
+
+A generation is one checkpoint folder and one application id for Delta transactions. Both are new whenever a checkpoint
+is made anew, because Delta silently ignores a batch id that its application has used before.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from gamelake.model.errors import CheckpointError, TopicRecreatedError
+from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.manifest_checkpoints import stream_statement
+from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
+from gamelake.storage.store import Store
+from gamelake.streaming.checkpoint import CheckpointFolder
+
+log = logging.getLogger(__name__)
+
+
+class Stream:
+    """A named stream over one topic, with its generations in the lakehouse."""
+
+    def __init__(self, store: Store, name: str, topic: str) -> None:
+        self._store = store
+        self._name = name
+        self._topic = topic
+        self._generations = Generations(store, name)
+        self.manifests = Manifests(store, name)
+
+    def current(self) -> Generation | None:
+        """The newest generation, None before the first start."""
+        generations = self._generations.all()
+        return generations[-1] if generations else None
+
+    def open(self, topic_id: str) -> Generation:
+        """The generation to run: the current one if its checkpoint is whole, else one made for what is there.
+
+        Raises:
+            CheckpointError: the checkpoint is damaged, or is not this stream's.
+            TopicRecreatedError: the topic is another one than the checkpoint's, though it has the same name.
+        """
+        current = self.current()
+        if current is None:
+            return self._first(topic_id)
+        self._check_topic(current, topic_id)
+        checkpoint = self.folder(current).read()
+        if checkpoint is None:
+            return self.rebuild(topic_id, reason="the checkpoint was gone")
+        if checkpoint.query_id != current.query_id:
+            raise CheckpointError(
+                f"the checkpoint {current.checkpoint} belongs to query {checkpoint.query_id}, not ours"
+            )
+        if current.first_batch and checkpoint.last_commit is None:
+            # Spark would start at the beginning of the topic, and no manifest of this generation would notice.
+            raise CheckpointError(
+                f"the checkpoint {current.checkpoint} has lost what was done before batch {current.first_batch}. "
+                "Nothing was read or written. Rebuild it from the manifests with jobs/rebuild_checkpoint.py"
+            )
+        return current
+
+    def rebuild(self, topic_id: str, reason: str, earliest: Mapping[int, int] | None = None) -> Generation:
+        """Start a new generation where the manifests end.
+
+        The caller must have committed the last manifest to all its tables.
+
+        Args:
+            topic_id: the topic as it is now.
+            reason: why, for the record.
+            earliest: the first offset that Kafka still holds of each partition, to give up what came before it; the
+                offsets given up stand in the generation's record.
+
+        Raises:
+            TopicRecreatedError: the manifests count in another topic.
+        """
+        current = self.current()
+        if current is None:
+            raise CheckpointError(f"the stream '{self._name}' was never started: there is nothing to rebuild")
+        self._check_topic(current, topic_id)
+        expected = self.next_offsets(topic_id)
+        held = dict(earliest or {})
+        reachable = {partition: max(offset, held.get(partition, 0)) for partition, offset in expected.items()}
+        generation = self._after(current, topic_id, reason, held | reachable, lost(expected, reachable))
+        log.warning(
+            "checkpoint rebuilt from the manifests: generation %d, next batch %d",
+            generation.number,
+            generation.first_batch,
+        )
+        return generation
+
+    def restart_on_new_topic(self, topic_id: str, earliest: Mapping[int, int]) -> Generation:
+        """Start a new generation at the beginning, the `earliest` offsets, of a topic that replaced the old one."""
+        current = self.current()
+        if current is None:
+            raise CheckpointError(f"the stream '{self._name}' was never started: start it instead")
+        return self._after(current, topic_id, "the topic was recreated", earliest, ())
+
+    def next_offsets(self, topic_id: str) -> dict[int, int]:
+        """The offset after the last one of each partition that was taken or given up, counted in this topic."""
+        offsets: dict[int, int] = {}
+        for done in (*self._taken(topic_id), *self._given_up(topic_id)):
+            offsets[done.partition] = max(offsets.get(done.partition, 0), done.last + 1)
+        return offsets
+
+    def positions(self, generation: Generation) -> dict[int, int]:
+        """The next offset to commit of each partition, once the last manifest is committed; not of those never read."""
+        folder = self.folder(generation)
+        checkpoint = folder.read()
+        done = checkpoint.last_commit if checkpoint else None
+        offsets = {} if done is None else folder.offsets(done)
+        last = self.last_manifest()
+        # Of the last batch the manifest alone may know that it is done.
+        if last is not None and last.app_id == generation.app_id:
+            offsets |= {taken.partition: taken.last + 1 for taken in last.offsets}
+        return offsets
+
+    def _taken(self, topic_id: str) -> Iterator[OffsetRange]:
+        statement = stream_statement(self._store, self._name)
+        if statement is not None:
+            yield from (each.taken for each in statement.offsets if each.topic_id == topic_id)
+        for manifest in self.manifests.those(self.manifests.batches()):
+            if manifest.topic_id == topic_id:
+                yield from manifest.offsets
+
+    def _given_up(self, topic_id: str) -> Iterator[OffsetRange]:
+        for generation in self._generations.all():
+            if generation.topic_id == topic_id:
+                yield from generation.lost
+
+    def last_manifest(self) -> BatchManifest | None:
+        """The newest manifest: the only one whose commits may not all be done."""
+        last = self.manifests.last(1)
+        return last[0] if last else None
+
+    def folder(self, generation: Generation) -> CheckpointFolder:
+        """The checkpoint of a generation."""
+        return CheckpointFolder(self._store, generation.checkpoint, self._topic)
+
+    def _check_topic(self, generation: Generation, topic_id: str) -> None:
+        if generation.topic_id != topic_id:
+            raise TopicRecreatedError(
+                f"the topic '{self._topic}' was deleted and made again: the checkpoint's offsets mean nothing in it. "
+                "What the old topic still held unread is lost. To go on with the new one from its beginning, run "
+                "jobs/rebuild_checkpoint.py --new-topic"
+            )
+
+    def _first(self, topic_id: str) -> Generation:
+        generation = self._generation(0, topic_id, "first start", str(uuid.uuid4()))
+        self._generations.add(generation)
+        self.folder(generation).create(generation.query_id)
+        return generation
+
+    def _after(
+        self,
+        current: Generation,
+        topic_id: str,
+        reason: str,
+        offsets: Mapping[int, int],
+        given_up: tuple[OffsetRange, ...],
+    ) -> Generation:
+        """Start the generation after the current one, behind the last manifest."""
+        generation = self._generation(current.number + 1, topic_id, reason, current.query_id)
+        generation = msgspec.structs.replace(generation, lost=given_up)
+        # The checkpoint is whole before the generation counts: half of one would read the topic from its beginning.
+        if generation.first_batch:
+            self.folder(generation).resume_after(generation.query_id, generation.first_batch - 1, offsets)
+        else:
+            self.folder(generation).create(generation.query_id)
+        self._generations.add(generation)
+        return generation
+
+    def _generation(self, number: int, topic_id: str, reason: str, query_id: str) -> Generation:
+        last = self.last_manifest()
+        return Generation(
+            stream=self._name,
+            number=number,
+            query_id=query_id,
+            topic=self._topic,
+            topic_id=topic_id,
+            first_batch=last.batch_id + 1 if last else 0,
+            reason=reason,
+            created_at=datetime.now(UTC).isoformat(),
+        )
+
+
+def lost(expected: Mapping[int, int], reachable: Mapping[int, int]) -> tuple[OffsetRange, ...]:
+    """What lies between the offsets that were to be read next and the ones that can be."""
+    return tuple(
+        OffsetRange(
+            partition=partition, first=offset, last=reachable[partition] - 1, records=reachable[partition] - offset
+        )
+        for partition, offset in sorted(expected.items())
+        if reachable[partition] > offset
+    )

@@ -1,0 +1,45 @@
+"""What the files of many tasks make of each table: its columns, as all of them together say."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from gamelake.storage.columns import merged
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.tables import delta_schema_json
+from gamelake.streaming.plan import WrittenFile
+
+
+class TableColumns:
+    """The tables' columns, which grow with what the tasks report."""
+
+    def __init__(self, schemas: dict[str, pa.Schema]) -> None:
+        self.schemas = schemas
+
+    def agree(self, files: Iterable[WrittenFile]) -> tuple[TableFiles, ...]:
+        """What each table gets.
+
+        Raises:
+            IncompatibleSchemaError: two tasks met two columns of one name and two types. The lower schema id has won
+                and is known from now on: in another run the other's records have to give way.
+        """
+        by_table: dict[str, list[WrittenFile]] = {}
+        for file in sorted(files, key=lambda file: (file.table, file.newest_schema)):
+            by_table.setdefault(file.table, []).append(file)
+        for table, written in by_table.items():
+            for columns in dict.fromkeys(file.columns for file in written):
+                self._widen(table, pa.ipc.read_schema(pa.py_buffer(columns)))
+        return tuple(
+            TableFiles(
+                table=table,
+                partition_by=written[0].partition_by,
+                schema=delta_schema_json(self.schemas[table]),
+                files=tuple(file.file for file in written),
+                schema_ids=tuple(sorted({each for file in written for each in file.schema_ids})),
+            )
+            for table, written in by_table.items()
+        )
+
+    def _widen(self, table: str, columns: pa.Schema) -> None:
+        known = self.schemas.get(table)
+        self.schemas[table] = columns if known is None else merged(known, columns)

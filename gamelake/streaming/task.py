@@ -1,0 +1,183 @@
+"""What happens inside a Spark task: records in, files and one report out."""
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelake.layers.bronze import as_bronze, ingest_days
+from gamelake.layers.dead_letters import as_dead_letters
+from gamelake.layers.routing import Router
+from gamelake.layers.silver import common_columns
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
+from gamelake.quality.judging import judge_by
+from gamelake.quality.quarantine import as_quarantine
+from gamelake.schemas.decoder import Decoded, Decoder, Rejects
+from gamelake.schemas.registry import Registry
+from gamelake.schemas.schema_cache import SchemaCache
+from gamelake.storage.manifests import OffsetRange
+from gamelake.storage.store import Store
+from gamelake.streaming.chunk import ChunkWriter, Target
+from gamelake.streaming.cross_source import NotTakenElsewhere
+from gamelake.streaming.duplicates import Duplicates, Filter, TakesAll
+from gamelake.streaming.plan import TaskPlan, TaskReport, joined_offsets, pack
+from gamelake.streaming.sorting import Placement, Sorter, event_days
+
+# One decoder for all tasks that a worker process runs: its schemas are compiled once, not once per batch.
+_decoders: dict[tuple[object, ...], Decoder] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FanOutTask:
+    """The function that Spark maps over the partitions of a micro-batch (`mapInArrow`)."""
+
+    plan: TaskPlan
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Decode, route and write all records of a partition; yield one packed report per chunk."""
+        chunk = Chunk(self.plan, found_by(self.plan))
+        for batch in batches:
+            chunk.take(batch)
+            if chunk.is_full():
+                yield pack(chunk.flush())
+        if chunk.records:
+            yield pack(chunk.flush())
+
+
+class Chunk:
+    """Takes records until it is full, then writes their files and reports."""
+
+    def __init__(self, plan: TaskPlan, duplicates: Filter) -> None:
+        self._plan = plan
+        self._task = str(uuid.uuid4())
+        store = Store(plan.lakehouse)
+        self._decoder = worker_decoder(plan, store)
+        router = Router(plan.contract, plan.unlisted_tables)
+        self._duplicates = duplicates
+        self._judge = judge_by(plan.rules)
+        self._sorter = Sorter(router, plan.contract.event_time, dict(plan.schemas), self._duplicates, self._judge)
+        self._writer = ChunkWriter(store, plan.contract, plan.writer_threads)
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        self.records = 0
+        self._bytes = 0
+        self._offsets: list[OffsetRange] = []
+        self._dead_letters: Counter[str] = Counter()
+
+    def is_full(self) -> bool:
+        """Whether another batch would make the chunk too large."""
+        return self.records >= self._plan.chunk.records or self._bytes >= self._plan.chunk.value_bytes
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Decode and sort one batch of records."""
+        self.records += len(batch)
+        self._bytes += batch.column("value").nbytes
+        self._offsets.extend(offset_ranges(batch))
+        decoded = self._decoder.decode(batch.column("value"))
+        bronze = as_bronze(batch, self._plan.topic, schema_ids(decoded, len(batch)))
+        days = ingest_days(batch)
+        self._add_by_day(BRONZE_EVENTS, bronze, days)
+        self._add_events(batch, decoded)
+        self._add_quarantined(bronze)
+        self._add_dead_letters(bronze, days, decoded.rejects)
+
+    def set_aside(self, batch: pa.RecordBatch, rejects: Rejects) -> None:
+        """Take records, all of which were found to be no events before they could be decoded."""
+        self.records += len(batch)
+        self._bytes += batch.column("value").nbytes
+        bronze = as_bronze(batch, self._plan.topic, pa.nulls(len(batch), pa.int64()))
+        days = ingest_days(batch)
+        self._add_by_day(BRONZE_EVENTS, bronze, days)
+        self._add_dead_letters(bronze, days, rejects)
+
+    def _add_events(self, batch: pa.RecordBatch, decoded: Decoded) -> None:
+        placement = Placement(
+            batch.column("partition").cast(pa.int64()),
+            batch.column("offset"),
+            kafka_microseconds(batch),
+        )
+        for group in decoded.groups:
+            for run in self._sorter.sort(group, placement, decoded.rejects):
+                self._writer.add(Target(run.table, run.day), run.rows, run.schema_id)
+                self._writer.add(Target(SILVER_EVENTS, run.day), common_columns(run.rows), run.schema_id)
+
+    def _add_quarantined(self, bronze: pa.RecordBatch) -> None:
+        for offenders in self._judge.quarantined():
+            records = bronze.take(pa.array(offenders.records))
+            rows = as_quarantine(offenders, common_columns(offenders.rows), records)
+            self._add_by_day(QUARANTINE, rows, event_days(rows))
+
+    def _add_dead_letters(self, bronze: pa.RecordBatch, days: npt.NDArray[np.int64], rejects: Rejects) -> None:
+        if rejects.rows:
+            letters = as_dead_letters(bronze, rejects.rows, rejects.reasons, rejects.details)
+            self._add_by_day(DEAD_LETTERS, letters, days[rejects.rows])
+            self._dead_letters.update(reason.value for reason in rejects.reasons)
+
+    def _add_by_day(self, table: str, rows: pa.RecordBatch, days: npt.NDArray[np.int64]) -> None:
+        for day in np.unique(days):
+            of_day = rows if (days == day).all() else rows.filter(pa.array(days == day))
+            self._writer.add(Target(table, int(day)), of_day)
+
+    def flush(self) -> TaskReport:
+        """Write the files and start afresh."""
+        events, duplicates = self._duplicates.write()
+        report = TaskReport(
+            task=self._task,
+            files=self._writer.write(),
+            offsets=joined_offsets(self._offsets),
+            dead_letters=dict(self._dead_letters),
+            duplicates=duplicates,
+            events=events,
+            judged=self._judge.judged(),
+        )
+        self._start_afresh()
+        return report
+
+
+def found_by(plan: TaskPlan) -> Filter:
+    """What finds the duplicates of a task."""
+    store = Store(plan.lakehouse)
+    found: Filter = Duplicates(plan.dedup, store) if plan.dedup else TakesAll()
+    return NotTakenElsewhere(found, plan.elsewhere, store) if plan.elsewhere else found
+
+
+def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:
+    """The decoder of this process; its schemas are compiled once."""
+    key = (plan.lakehouse.uri, plan.registry_url, plan.schema_wait)
+    if key not in _decoders:
+        _decoders[key] = Decoder(SchemaCache(Registry(plan.registry_url), store, plan.schema_wait))
+    return _decoders[key]
+
+
+def schema_ids(decoded: Decoded, length: int) -> pa.Array:
+    """The schema id of each record, null where there is none."""
+    ids = np.full(length, -1, np.int64)
+    for message_type, rows in decoded.framed:
+        ids[rows] = message_type.schema_id
+    return pa.array(ids, mask=ids < 0)
+
+
+def kafka_microseconds(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """When Kafka took each record in; now, where a producer of old gave it no time."""
+    given = pc.fill_null(batch.column("timestamp").cast(pa.int64()), 0).to_numpy()
+    return np.where(given > 0, given, time.time_ns() // 1000)
+
+
+def offset_ranges(batch: pa.RecordBatch) -> list[OffsetRange]:
+    """The offsets of a batch's records, a range for each Kafka partition."""
+    partitions = batch.column("partition").to_numpy()
+    offsets = batch.column("offset").to_numpy()
+    ranges = []
+    for partition in np.unique(partitions):
+        taken = offsets[partitions == partition]
+        ranges.append(
+            OffsetRange(partition=int(partition), first=int(taken.min()), last=int(taken.max()), records=len(taken))
+        )
+    return ranges
