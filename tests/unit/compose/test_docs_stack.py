@@ -46,7 +46,7 @@ def total(those: tuple[Service, ...]) -> float:
 
 
 def test_every_service_has_its_row_with_its_limit_and_its_ports() -> None:
-    rows = table("What runs, where it answers, what it may take")
+    rows = table("Services, ports and memory limits")
     staying = {service.name: service for service in services(EVERYTHING) if service.runs_on}
 
     assert rows.keys() == staying.keys()
@@ -89,7 +89,7 @@ def test_what_runs_for_a_command_is_named_with_its_limit() -> None:
 
 @pytest.mark.parametrize("mix", [EVERYTHING, official(EVERYTHING)], ids=["own", "official"])
 def test_a_secret_is_mounted_where_the_page_says_and_nowhere_else(mix: tuple[str, ...]) -> None:
-    listed = {name: set(re.findall(r"`([a-z-]+)`", row[0])) for name, row in table("Who may do what").items()}
+    listed = {name: set(re.findall(r"`([a-z-]+)`", row[0])) for name, row in table("Secrets and permissions").items()}
     mounted: dict[str, set[str]] = {}
     for service in services(mix):
         for secret in service.secrets:
