@@ -10,10 +10,10 @@ from gamelake.kafka import KafkaAccess
 from gamelake.schemas.event_schemas import load_schemas, register
 from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
-from tools.simulator.encoding import Encoder
+from tools.simulator.encoding import RecordEncoder
 from tools.simulator.kafka_run import DeliveryError, KafkaSender
 from tools.simulator.spec import NO_BAD_EVENTS, TrafficSpec
-from tools.simulator.traffic import Traffic
+from tools.simulator.traffic import TrafficGenerator
 
 GAME_NAMES = tuple(f"Game {number:03d}" for number in range(1, 101))
 PARTITIONS = 4
@@ -49,12 +49,12 @@ def fill(bootstrap_servers: str, registry_url: str, topic: str, events: int) -> 
     schemas = load_schemas(CONTRACTS, VERSIONS)
     ids = register(schemas, registry_url=registry_url, topic=topic)
     spec = TrafficSpec(game_names=GAME_NAMES, versions=VERSIONS, events=events, shares=NO_BAD_EVENTS)
-    encoders = [Encoder(schema, schema_id) for schema, schema_id in zip(schemas, ids, strict=True)]
+    encoders = [RecordEncoder(schema, schema_id) for schema, schema_id in zip(schemas, ids, strict=True)]
     sender = KafkaSender(kafka=KafkaAccess(bootstrap_servers, None), topic=topic)
     value_bytes = 0
-    for parcel in Traffic(spec, encoders).parcels():
-        sender.send(parcel)
-        value_bytes += parcel.value_bytes
+    for batch in TrafficGenerator(spec, encoders).batches():
+        sender.send(batch)
+        value_bytes += batch.value_bytes
     acked = sender.finish()
     if acked != sender.sent:
         raise DeliveryError(f"Kafka confirmed {acked} of {sender.sent} records")

@@ -18,7 +18,7 @@ from tools.demo.pii_scan import tables_with
 from tools.demo.programs import CONTRACTS
 from tools.demo.progress import RunClock
 from tools.demo.run import Recording
-from tools.demo.verification import Ledgers, allowing_repeats, differences, expected, gained
+from tools.demo.verification import RunLedgers, allowing_repeats, differences, expected, gained
 from tools.simulator.ledger import HttpLedger
 
 LAKEHOUSE = "lakehouse"
@@ -31,7 +31,7 @@ def summarise(options: Options, places: Places, seed: int, recording: Recording)
     commits = [(manifest, line.committed_at) for line, manifest in recording.batches]
     delays = delays_of(places.directory / LAKEHOUSE, commits)
     batches = tuple(_batches(recording))
-    ledgers = Ledgers.read(places.kafka_ledger, places.http_ledger)
+    ledgers = RunLedgers.read(places.kafka_ledger, places.http_ledger)
     gateway = gateway_figures(ledgers.http, places)
     leaks = tables_with(
         ledgers.http.personal, places.directory / LAKEHOUSE, [manifest for _, manifest in recording.batches]
@@ -70,7 +70,7 @@ def _asked(options: Options, seed: int, clock: RunClock) -> Asked:
     )
 
 
-def _differences(ledgers: Ledgers, contract: GamesContract, before: Books, after: Books) -> Iterator[str]:
+def _differences(ledgers: RunLedgers, contract: GamesContract, before: Books, after: Books) -> Iterator[str]:
     tables = {name: game.table for game in contract.games for name in game.match}
     wanted, found = expected(ledgers, tables), gained(before, after)
     if ledgers.http.unanswered:

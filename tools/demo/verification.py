@@ -7,17 +7,17 @@ from typing import Self
 
 import msgspec
 
-from gamelake.model.dead_letter_reasons import DeadLetterReason
-from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
-from gamelake.storage.reconciliation import Books
-from tools.simulator.defects import Spoiling
-from tools.simulator.ledger import GameCounts, HttpLedger, Ledger
+from gamelake.contracts.reasons import DeadLetterReason
+from gamelake.maintenance.books import Books
+from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
+from tools.simulator.defects import Corruption
+from tools.simulator.ledger import GameCounts, HttpLedger, KafkaLedger
 
-_REASONS: Mapping[Spoiling, DeadLetterReason] = {
-    Spoiling.RANDOM_BODY: DeadLetterReason.UNDECODABLE,
-    Spoiling.TRUNCATED_BODY: DeadLetterReason.UNDECODABLE,
-    Spoiling.WRONG_MAGIC: DeadLetterReason.BAD_FRAMING,
-    Spoiling.UNKNOWN_SCHEMA: DeadLetterReason.UNKNOWN_SCHEMA,
+_REASONS: Mapping[Corruption, DeadLetterReason] = {
+    Corruption.RANDOM_BODY: DeadLetterReason.UNDECODABLE,
+    Corruption.TRUNCATED_BODY: DeadLetterReason.UNDECODABLE,
+    Corruption.WRONG_MAGIC: DeadLetterReason.BAD_FRAMING,
+    Corruption.UNKNOWN_SCHEMA: DeadLetterReason.UNKNOWN_SCHEMA,
 }
 
 
@@ -35,17 +35,17 @@ class Gains:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledgers:
+class RunLedgers:
     """The accounts of a run: what came straight to Kafka, and what the gateway acknowledged."""
 
-    kafka: Ledger
+    kafka: KafkaLedger
     http: HttpLedger
 
     @classmethod
     def read(cls, kafka: Path, http: Path) -> Self:
         """The accounts of a run that has ended."""
         return cls(
-            msgspec.json.decode(kafka.read_bytes(), type=Ledger),
+            msgspec.json.decode(kafka.read_bytes(), type=KafkaLedger),
             msgspec.json.decode(http.read_bytes(), type=HttpLedger),
         )
 
@@ -55,7 +55,7 @@ class Ledgers:
         return self.kafka.sent + self.http.acknowledged
 
 
-def expected(ledgers: Ledgers, tables: Mapping[str, str]) -> Gains:
+def expected(ledgers: RunLedgers, tables: Mapping[str, str]) -> Gains:
     """What the tables must gain by a run.
 
     Args:
@@ -65,7 +65,7 @@ def expected(ledgers: Ledgers, tables: Mapping[str, str]) -> Gains:
     ledger = ledgers.kafka
     dead_letters: dict[str, int] = {}
     for kind, count in ledger.undecodable.items():
-        _add(dead_letters, _REASONS[Spoiling(kind)], count)
+        _add(dead_letters, _REASONS[Corruption(kind)], count)
     _add(dead_letters, DeadLetterReason.UNROUTABLE, sum(ledger.unknown_game.values()))
     _add(dead_letters, DeadLetterReason.NO_EVENT_TIME, ledger.null_time)
     games: dict[str, int] = {}

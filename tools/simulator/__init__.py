@@ -1,4 +1,4 @@
-"""The games' SDKs and their players: realistic, reproducible traffic, with a ledger of what was taken.
+"""Traffic simulator: realistic, reproducible events of games and their players, and a ledger of what was acknowledged.
 
-It knows nothing of the tables that the events end in, and nothing of Spark.
+It does not know the tables that the events end in, nor Spark.
 """

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from gamelake.model.errors import GamelakeError, SettingsError
-from gamelake.model.games import GameSpec, load_games
-from tools.simulator.cli import HttpTarget, KafkaTarget, Options, parse
+from gamelake.contracts.games import GameSpec, load_games
+from gamelake.errors import GamelakeError, SettingsError
+from tools.simulator.cli import HttpTarget, KafkaTarget, SimulatorOptions, parse
 from tools.simulator.http_run import HttpRun
 from tools.simulator.kafka_run import KafkaRun
 from tools.simulator.players import ANONYMOUS, IDENTIFYING
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(options: Options, stop: threading.Event) -> None:
+def _run(options: SimulatorOptions, stop: threading.Event) -> None:
     games = _games(options)
     spec = _spec(options, games)
     match options.target:
@@ -39,23 +39,23 @@ def _run(options: Options, stop: threading.Event) -> None:
                 _publish(acknowledged.to_json(), options.ledger)
             over_http.check(acknowledged)
         case KafkaTarget() as kafka:
-            straight = KafkaRun(options, kafka, spec)
+            over_kafka = KafkaRun(options, kafka, spec)
             try:
-                straight.send(stop)
+                over_kafka.send(stop)
             finally:
-                confirmed = straight.finish()
+                confirmed = over_kafka.finish()
                 _publish(confirmed.to_json(), options.ledger)
-            straight.check(confirmed)
+            over_kafka.check(confirmed)
 
 
-def _games(options: Options) -> tuple[GameSpec, ...]:
+def _games(options: SimulatorOptions) -> tuple[GameSpec, ...]:
     games = load_games(options.contracts / "games.yaml").games
     if options.games > len(games):
         raise SettingsError(f"the contract names {len(games)} games, not {options.games}")
     return tuple(games[: options.games])
 
 
-def _spec(options: Options, games: Sequence[GameSpec]) -> TrafficSpec:
+def _spec(options: SimulatorOptions, games: Sequence[GameSpec]) -> TrafficSpec:
     return TrafficSpec(
         game_names=tuple(game.game_name for game in games),
         versions=options.versions,

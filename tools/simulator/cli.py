@@ -1,4 +1,4 @@
-"""The command line: what a person may ask of the simulator."""
+"""The command line of the simulator."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ _DEFAULTS = Shares()
 _SHARES = {
     "late": "events that are hours to 3 days old",
     "future": "events up to 20 hours ahead",
-    "duplicate": "events that are sent twice",
-    "undecodable": "values that no reader can decode",
+    "duplicate": "events that are sent a second time",
+    "undecodable": "values that cannot be decoded",
     "unknown_game": "events of games that the contract does not name",
     "null_time": "events without an event_time",
 }
@@ -25,7 +25,7 @@ _SHARES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaTarget:
-    """Straight to Kafka, as producers do that have no gateway."""
+    """Records go to Kafka directly, as from producers that do not use the gateway."""
 
     bootstrap_servers: str
     credentials_file: Path | None
@@ -35,10 +35,10 @@ class KafkaTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTarget:
-    """To the gateway, as games do.
+    """Events go to the ingest gateway, as from games.
 
-    Args:
-        acknowledged: gets the id of each event that was acknowledged, one a line.
+    Attributes:
+        acknowledged: file for the ids of acknowledged events, one per line.
     """
 
     url: str
@@ -47,8 +47,8 @@ class HttpTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """A parsed command line; `rate` 0 is as fast as possible, `history` None is for the rate to decide."""
+class SimulatorOptions:
+    """A parsed command line; `rate` 0 is as fast as possible."""
 
     target: KafkaTarget | HttpTarget
     contracts: Path
@@ -64,8 +64,8 @@ class Options:
     incidents: tuple[Incident, ...] = ()
 
 
-def parse(arguments: Sequence[str] | None = None) -> Options:
-    """Read the command line, or leave with a message."""
+def parse(arguments: Sequence[str] | None = None) -> SimulatorOptions:
+    """Parse the command line; exits with a message if it is malformed."""
     parser = _parser()
     given = vars(parser.parse_args(arguments))
     target = _target(parser, given)
@@ -74,11 +74,13 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     if seconds is None:
         seconds = 0 if given["rate"] else 300
     incidents = tuple(given.pop("incident"))
-    return Options(**given, incidents=incidents, target=target, history=timedelta(seconds=seconds), shares=shares)
+    return SimulatorOptions(
+        **given, incidents=incidents, target=target, history=timedelta(seconds=seconds), shares=shares
+    )
 
 
 def _target(parser: argparse.ArgumentParser, given: dict[str, Any]) -> KafkaTarget | HttpTarget:
-    """Take what says where to send out of what was given."""
+    """Move the arguments of the target out of `given`."""
     to_kafka = {name: given.pop(name) for name in ("bootstrap_servers", "credentials_file", "registry_url", "topic")}
     to_http = {name: given.pop(name) for name in ("url", "keys_file", "acknowledged")}
     if given.pop("target") == "http":
@@ -95,7 +97,9 @@ def _require(parser: argparse.ArgumentParser, given: dict[str, Any], *names: str
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tools.simulator", description="Make the traffic of mobile games.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.simulator", description="Simulate the traffic of mobile games."
+    )
     add = parser.add_argument
     add("--target", choices=("http", "kafka"), default="http", help="the gateway, or Kafka; default: %(default)s")
     _add_targets(parser)
@@ -105,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rate", type=int, default=0, help="events per second; default: as fast as possible")
     add("--events", type=int, default=1_000_000, help="events in the run; default: %(default)s")
     add("--seed", type=int, default=7, help="the same seed makes the same events; default: %(default)s")
-    add("--players", type=int, help="how many people play; default: two for five events, at most 400000")
+    add("--players", type=int, help="number of players; default: two for five events, at most 400000")
     add(
         "--history",
         type=float,
@@ -118,10 +122,10 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KIND/SUBJECT/FROM/TO",
-        help="what goes wrong each day (UTC), such as 'broken_purchases/Kart Rumble/14:00/15:00', "
+        help="an incident that recurs each day (UTC), such as 'broken_purchases/Kart Rumble/14:00/15:00', "
         "'silence/Yeti Ski/16:00/16:30' or 'crashes/4.4.0/10:00/11:00'; may be given more than once",
     )
-    add("--ledger", type=Path, help="file for the accounts; default: standard output")
+    add("--ledger", type=Path, help="file for the ledger of the run; default: standard output")
     _add_shares(parser)
     return parser
 
@@ -137,21 +141,21 @@ def _add_targets(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("--target http").add_argument
     add("--url", help="the gateway's address, http://host:port")
     add("--keys-file", type=Path, help="the games' keys, as the gateway's INGEST_KEYS_FILE has them")
-    add("--acknowledged", type=Path, metavar="FILE", help="gets the id of each acknowledged event, one a line")
+    add("--acknowledged", type=Path, metavar="FILE", help="file for the ids of acknowledged events, one per line")
     add = parser.add_argument_group("--target kafka").add_argument
     add("--bootstrap-servers", help="Kafka's addresses, host:port, with commas between")
     add(
         "--kafka-credentials-file",
         dest="credentials_file",
         type=Path,
-        help="a file with username=... and password=...; default: none are asked",
+        help="a file with username=... and password=...; default: no authentication",
     )
     add("--registry-url", help="the schema registry's Confluent API")
     add("--topic", default="game-events", help="default: %(default)s")
 
 
 def _add_shares(parser: argparse.ArgumentParser) -> None:
-    shares = parser.add_argument_group("parts of the events, from 0 to 1")
+    shares = parser.add_argument_group("shares of the events, from 0 to 1")
     for name, text in _SHARES.items():
         default = getattr(_DEFAULTS, name)
         shares.add_argument(f"--{name.replace('_', '-')}", type=float, default=default, metavar="SHARE",

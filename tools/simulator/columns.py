@@ -1,4 +1,4 @@
-"""Arrow columns of the game event: one maker per field of the contract, whichever of its versions have that field."""
+"""Arrow columns of the game event: one function per field of the contract, for all versions that have the field."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from gamelake.model.errors import ContractError
 from tools.simulator import reference_data
-from tools.simulator.defects import Fate
-from tools.simulator.event_arrays import EVENT_NAMES, Happening, Moments
+from tools.simulator.defects import Defect
+from tools.simulator.event_arrays import EVENT_NAMES, EventArrays, EventKind
 from tools.simulator.players import Population
 from tools.simulator.text import fixed_width_text, hex_digits, uuid_text
 
@@ -32,16 +32,16 @@ _ATTRIBUTES = pa.array(reference_data.ATTRIBUTE_SETS, pa.map_(pa.string(), pa.st
 
 
 @dataclass(frozen=True, slots=True)
-class Titles:
-    """What the games are called, by their number; the last entry is blank."""
+class GameTitles:
+    """Texts that name a game, by the index of the game; the last entry is empty."""
 
     game_names: pa.StringArray
     keywords: pa.StringArray
     app_names: pa.StringArray
 
     @classmethod
-    def of(cls, game_names: tuple[str, ...]) -> "Titles":
-        """Name the spec's games, and behind them the unknown ones."""
+    def of(cls, game_names: tuple[str, ...]) -> "GameTitles":
+        """The spec's games, followed by the unknown ones."""
         names = game_names + reference_data.UNKNOWN_GAMES
         keywords = [name.split()[-1].lower() for name in names]
         app_names = [name.replace(" ", "").lower() for name in names]
@@ -49,22 +49,24 @@ class Titles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """Events with everything that their columns are made of; times are microseconds since 1970.
+class EventContext:
+    """Events with all data that their columns are computed from.
 
-    `ingest_time_us` is None where the platform says it and not the sender.
+    Attributes:
+        event_time_us: microseconds since 1970, one per event.
+        ingest_time_us: microseconds since 1970; None where the platform sets the time.
     """
 
-    moments: Moments
+    events: EventArrays
     population: Population
-    titles: Titles
+    titles: GameTitles
     event_time_us: npt.NDArray[np.int64]
     ingest_time_us: int | None
 
-    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "Scene":
-        """Give the events that a mask names."""
-        return Scene(
-            moments=self.moments[rows],
+    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "EventContext":
+        """Select events by a mask."""
+        return EventContext(
+            events=self.events[rows],
             population=self.population,
             titles=self.titles,
             event_time_us=self.event_time_us[rows],
@@ -72,36 +74,36 @@ class Scene:
         )
 
 
-Maker: TypeAlias = Callable[[Scene], pa.Array]
+ColumnMaker: TypeAlias = Callable[[EventContext], pa.Array]
 
 
-def record_batch(scene: Scene, schema: pa.Schema) -> pa.RecordBatch:
-    """Make the columns that a version of the contract asks for.
+def record_batch(context: EventContext, schema: pa.Schema) -> pa.RecordBatch:
+    """Compute the columns of a schema version, in the schema's order.
 
     Raises:
-        ContractError: the contract has a field that no SDK knows how to fill.
+        ContractError: the contract has a field that the simulator cannot fill.
     """
-    arrays = [_make(EVENT_FIELDS, field, scene) for field in schema]
+    arrays = [_make(EVENT_FIELDS, field, context) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _make(makers: Mapping[str, Maker], field: pa.Field, scene: Scene) -> pa.Array:
+def _make(makers: Mapping[str, ColumnMaker], field: pa.Field, context: EventContext) -> pa.Array:
     if field.name in _MESSAGES:
-        return _message(field, scene)
+        return _message(field, context)
     try:
-        return makers[field.name](scene)
+        return makers[field.name](context)
     except KeyError as error:
         raise ContractError(f"the simulator does not know the field {field.name}") from error
 
 
-def _message(field: pa.Field, scene: Scene) -> pa.StructArray:
-    makers, happening = _MESSAGES[field.name]
-    mask = None if happening is None else pa.array(scene.moments.happening != happening)
-    children = [_make(makers, child, scene) for child in field.type]
+def _message(field: pa.Field, context: EventContext) -> pa.StructArray:
+    makers, kind = _MESSAGES[field.name]
+    mask = None if kind is None else pa.array(context.events.kind != kind)
+    children = [_make(makers, child, context) for child in field.type]
     return pa.StructArray.from_arrays(children, fields=list(field.type), mask=mask)
 
 
-def _words(values: pa.Array, numbers: npt.NDArray[np.integer]) -> pa.Array:
+def _take(values: pa.Array, numbers: npt.NDArray[np.integer]) -> pa.Array:
     return values.take(pa.array(numbers))
 
 
@@ -113,90 +115,90 @@ def _timestamps(micros: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | 
     return pa.array(micros, mask=missing).view(pa.timestamp("us", tz="UTC"))
 
 
-def _is(scene: Scene, *happenings: Happening) -> npt.NDArray[np.bool_]:
-    return np.isin(scene.moments.happening, happenings)
+def _is(context: EventContext, *kinds: EventKind) -> npt.NDArray[np.bool_]:
+    return np.isin(context.events.kind, kinds)
 
 
-def _event_time(scene: Scene) -> pa.Array:
-    return _timestamps(scene.event_time_us, scene.moments.fate == Fate.NULL_TIME)
+def _event_time(context: EventContext) -> pa.Array:
+    return _timestamps(context.event_time_us, context.events.defect == Defect.NULL_TIME)
 
 
-def _ingest_time(scene: Scene) -> pa.Array:
-    if scene.ingest_time_us is None:
-        return pa.nulls(len(scene.moments), pa.timestamp("us", tz="UTC"))
-    return _timestamps(np.full(len(scene.moments), scene.ingest_time_us))
+def _ingest_time(context: EventContext) -> pa.Array:
+    if context.ingest_time_us is None:
+        return pa.nulls(len(context.events), pa.timestamp("us", tz="UTC"))
+    return _timestamps(np.full(len(context.events), context.ingest_time_us))
 
 
-def _client_event_time(scene: Scene) -> pa.Array:
-    device_us = scene.event_time_us + scene.population.clock_skew_us[scene.moments.player]
+def _client_event_time(context: EventContext) -> pa.Array:
+    device_us = context.event_time_us + context.population.clock_skew_us[context.events.player]
     return _timestamps(device_us // _SECOND_US * _SECOND_US)
 
 
-def _context(scene: Scene) -> npt.NDArray[np.int64]:
-    """Number the titles of the events that say where they come from: the SDKs say it once per session."""
-    return np.where(_is(scene, Happening.SESSION_START), scene.moments.game, len(scene.titles.game_names) - 1)
+def _title_numbers(context: EventContext) -> npt.NDArray[np.int64]:
+    """Index of each event's title; only the start of a session has one, as the SDKs send it once per session."""
+    return np.where(_is(context, EventKind.SESSION_START), context.events.game, len(context.titles.game_names) - 1)
 
 
-def _cents(scene: Scene) -> npt.NDArray[np.int64]:
-    return _PRICE_CENTS[scene.moments.product] * scene.moments.quantity
+def _cents(context: EventContext) -> npt.NDArray[np.int64]:
+    return _PRICE_CENTS[context.events.product] * context.events.quantity
 
 
-def _attributes(scene: Scene) -> pa.Array:
-    placement = 1 + (scene.moments.salt % np.uint64(2)).astype(np.int8)
-    numbers = np.where(_is(scene, Happening.AD_VIEWED), placement, 0)
-    numbers[_is(scene, Happening.SESSION_START)] = len(reference_data.ATTRIBUTE_SETS) - 1
-    return _words(_ATTRIBUTES, numbers)
+def _attributes(context: EventContext) -> pa.Array:
+    placement = 1 + (context.events.salt % np.uint64(2)).astype(np.int8)
+    numbers = np.where(_is(context, EventKind.AD_VIEWED), placement, 0)
+    numbers[_is(context, EventKind.SESSION_START)] = len(reference_data.ATTRIBUTE_SETS) - 1
+    return _take(_ATTRIBUTES, numbers)
 
 
-def _response_ms(scene: Scene) -> pa.Array:
-    from_network = np.isin(scene.moments.error, [0, reference_data.ERRORS.index("store_unavailable")])
-    return _only(scene.moments.response_ms, from_network)
+def _response_ms(context: EventContext) -> pa.Array:
+    from_network = np.isin(context.events.error, [0, reference_data.ERRORS.index("store_unavailable")])
+    return _only(context.events.response_ms, from_network)
 
 
-EVENT_PARAMS_FIELDS: Mapping[str, Maker] = {
-    "game_keyword": lambda scene: _words(scene.titles.keywords, _context(scene)),
-    "app_name": lambda scene: _words(scene.titles.app_names, _context(scene)),
-    "score_adjustment": lambda scene: _only(
-        scene.moments.score, _is(scene, Happening.LEVEL_COMPLETED, Happening.LEVEL_FAILED)
+EVENT_PARAMS_FIELDS: Mapping[str, ColumnMaker] = {
+    "game_keyword": lambda context: _take(context.titles.keywords, _title_numbers(context)),
+    "app_name": lambda context: _take(context.titles.app_names, _title_numbers(context)),
+    "score_adjustment": lambda context: _only(
+        context.events.score, _is(context, EventKind.LEVEL_COMPLETED, EventKind.LEVEL_FAILED)
     ),
-    "platform": lambda scene: _words(_PLATFORMS, scene.population.platform[scene.moments.player]),
-    "app_version": lambda scene: _words(_RELEASES, scene.moments.release),
-    "device_id": lambda scene: _words(scene.population.device_ids, scene.moments.player),
+    "platform": lambda context: _take(_PLATFORMS, context.population.platform[context.events.player]),
+    "app_version": lambda context: _take(_RELEASES, context.events.release),
+    "device_id": lambda context: _take(context.population.device_ids, context.events.player),
     "client_event_time": _client_event_time,
-    "amount": lambda scene: _only(_cents(scene) / 100, _is(scene, Happening.PURCHASE)),
-    "level": lambda scene: pa.array(scene.moments.level),
-    "country": lambda scene: _words(_COUNTRIES, scene.population.country[scene.moments.player]),
+    "amount": lambda context: _only(_cents(context) / 100, _is(context, EventKind.PURCHASE)),
+    "level": lambda context: pa.array(context.events.level),
+    "country": lambda context: _take(_COUNTRIES, context.population.country[context.events.player]),
 }
 
-PURCHASE_FIELDS: Mapping[str, Maker] = {
-    "product_id": lambda scene: _words(_PRODUCTS, np.maximum(scene.moments.product, 0)),
-    "currency": lambda scene: _words(_CURRENCY, np.zeros(len(scene.moments), dtype=np.int8)),
-    "price_micros": lambda scene: pa.array(_cents(scene) * 10_000),
-    "quantity": lambda scene: pa.array(scene.moments.quantity),
+PURCHASE_FIELDS: Mapping[str, ColumnMaker] = {
+    "product_id": lambda context: _take(_PRODUCTS, np.maximum(context.events.product, 0)),
+    "currency": lambda context: _take(_CURRENCY, np.zeros(len(context.events), dtype=np.int8)),
+    "price_micros": lambda context: pa.array(_cents(context) * 10_000),
+    "quantity": lambda context: pa.array(context.events.quantity),
 }
 
-ERROR_FIELDS: Mapping[str, Maker] = {
-    "code": lambda scene: _words(_ERRORS, np.maximum(scene.moments.error, 0)),
-    "fatal": lambda scene: pa.array(scene.moments.error == _FATAL_ERROR),
+ERROR_FIELDS: Mapping[str, ColumnMaker] = {
+    "code": lambda context: _take(_ERRORS, np.maximum(context.events.error, 0)),
+    "fatal": lambda context: pa.array(context.events.error == _FATAL_ERROR),
     "response_ms": _response_ms,
 }
 
-EVENT_FIELDS: Mapping[str, Maker] = {
-    "event_id": lambda scene: uuid_text(scene.moments.event_id),
-    "event_name": lambda scene: _words(_NAMES, scene.moments.happening),
+EVENT_FIELDS: Mapping[str, ColumnMaker] = {
+    "event_id": lambda context: uuid_text(context.events.event_id),
+    "event_name": lambda context: _take(_NAMES, context.events.kind),
     "event_time": _event_time,
     "ingest_time": _ingest_time,
-    "game_name": lambda scene: _words(scene.titles.game_names, scene.moments.game),
-    "gamer_id": lambda scene: _words(scene.population.gamer_ids, scene.moments.player),
-    "session_id": lambda scene: fixed_width_text(hex_digits(scene.moments.session)),
-    "experiment_ids": lambda scene: _words(_EXPERIMENTS, scene.population.experiments[scene.moments.player]),
+    "game_name": lambda context: _take(context.titles.game_names, context.events.game),
+    "gamer_id": lambda context: _take(context.population.gamer_ids, context.events.player),
+    "session_id": lambda context: fixed_width_text(hex_digits(context.events.session)),
+    "experiment_ids": lambda context: _take(_EXPERIMENTS, context.population.experiments[context.events.player]),
     "attributes": _attributes,
-    "connection_type": lambda scene: pa.array(_CONNECTIONS[scene.population.connection[scene.moments.player]]),
+    "connection_type": lambda context: pa.array(_CONNECTIONS[context.population.connection[context.events.player]]),
 }
 
-# The messages inside the event, and on which happening they are set; None is always.
-_MESSAGES: Mapping[str, tuple[Mapping[str, Maker], Happening | None]] = {
+# The nested messages of the event, and the kind of event that sets them; None: every event.
+_MESSAGES: Mapping[str, tuple[Mapping[str, ColumnMaker], EventKind | None]] = {
     "event_params": (EVENT_PARAMS_FIELDS, None),
-    "purchase": (PURCHASE_FIELDS, Happening.PURCHASE),
-    "error": (ERROR_FIELDS, Happening.ERROR),
+    "purchase": (PURCHASE_FIELDS, EventKind.PURCHASE),
+    "error": (ERROR_FIELDS, EventKind.ERROR),
 }

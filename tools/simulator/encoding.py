@@ -1,25 +1,31 @@
-"""Columns to Kafka values: Protobuf behind a Confluent frame, without a Python object per event."""
+"""Events to bytes, without a Python object per event: Kafka records, and the messages that games submit.
+
+A Kafka record is Protobuf behind a Confluent frame. A submitted message is the event in the SDK's version of the
+contract, followed by the personal fields.
+Source: https://protobuf.dev/programming-guides/encoding/#last-one-wins (two encodings in a row are one merged message).
+"""
 
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from ptars import HandlerPool, PtarsConfig
 
-from gamelake.model.errors import ContractError
-from gamelake.schemas.event_schemas import EventSchema, load_schema
-from gamelake.schemas.framing import frame_header
-from tools.simulator.columns import Scene, record_batch
-from tools.simulator.event_arrays import Happening
+from gamelake.errors import ContractError
+from gamelake.wire.event_schemas import EventSchema, load_schema
+from gamelake.wire.framing import frame_header
+from tools.simulator.columns import EventContext, record_batch
+from tools.simulator.event_arrays import EventKind
 from tools.simulator.players import personal_column
 
 _CONFIG = PtarsConfig(timestamp_unit="us", timestamp_tz="UTC")
 
 
-class Encoder:
-    """Writes events as one version of the contract."""
+class RecordEncoder:
+    """Encodes events as Kafka record values of one schema version."""
 
     def __init__(self, schema: EventSchema, schema_id: int) -> None:
         self.version = schema.version
@@ -27,9 +33,9 @@ class Encoder:
         self._columns = self._handler.schema()
         self._header = pa.scalar(frame_header(schema_id), pa.binary())
 
-    def encode(self, scene: Scene) -> pa.BinaryArray:
-        """Give one framed value per event."""
-        bodies = self._handler.record_batch_to_array(record_batch(scene, self._columns))
+    def encode(self, context: EventContext) -> pa.BinaryArray:
+        """One framed value per event, in the order of the context."""
+        bodies = self._handler.record_batch_to_array(record_batch(context, self._columns))
         return pc.binary_join_element_wise(self._header, bodies, pa.scalar(b"", pa.binary()))
 
 
@@ -38,10 +44,10 @@ _NOTHING = pa.scalar(b"", pa.binary())
 
 
 def load_submitted(contracts: Path) -> EventSchema:
-    """The newest version of the event with its personal fields, as games may send it.
+    """Load the newest version of the submitted event, which has the personal fields.
 
     Raises:
-        ContractError: it is not there, does not compile, or has no place for what is personal.
+        ContractError: the schema is missing, does not compile, or has no personal fields.
     """
     version = max((int(folder.name[1:]) for folder in (contracts / "submitted").glob("v*")), default=1)
     schema = load_schema(contracts / "submitted" / f"v{version}", version)
@@ -51,11 +57,11 @@ def load_submitted(contracts: Path) -> EventSchema:
 
 
 class SubmittedEncoder:
-    """Writes events as an SDK that knows one version of the contract; an older one leaves what is newer empty.
+    """Encodes events as an SDK of one schema version submits them; fields of newer versions stay empty.
 
     Args:
         schema: the version that the SDK knows.
-        submitted: where the personal fields are.
+        submitted: the schema with the personal fields.
     """
 
     def __init__(self, schema: EventSchema, submitted: EventSchema) -> None:
@@ -65,38 +71,40 @@ class SubmittedEncoder:
         self._whole = HandlerPool([submitted.message.file], config=_CONFIG).get_for_message(submitted.message)
         self._blank = self._whole.schema()
 
-    def encode(self, scene: Scene) -> pa.BinaryArray:
-        """Give one message per event; a session's first one says who plays."""
-        # The platform says when it took an event in; a game does not.
-        events = self._event.record_batch_to_array(record_batch(replace(scene, ingest_time_us=None), self._columns))
-        starts = np.flatnonzero(scene.moments.happening == Happening.SESSION_START)
+    def encode(self, context: EventContext) -> pa.BinaryArray:
+        """One message per event; the first one of each session has the personal fields of its player."""
+        # The platform sets ingest_time, a game does not.
+        events = self._event.record_batch_to_array(record_batch(replace(context, ingest_time_us=None), self._columns))
+        starts = np.flatnonzero(context.events.kind == EventKind.SESSION_START)
         if not len(starts):
             return events
-        numbers = np.full(len(scene.moments), len(starts))
+        numbers = np.full(len(context.events), len(starts))
         numbers[starts] = np.arange(len(starts))
-        told = pa.concat_arrays([self._personal(scene, starts), pa.array([b""], pa.binary())])
-        return pc.binary_join_element_wise(events, told.take(pa.array(numbers)), _NOTHING)
+        personal = pa.concat_arrays([self._personal(context, starts), pa.array([b""], pa.binary())])
+        return pc.binary_join_element_wise(events, personal.take(pa.array(numbers)), _NOTHING)
 
-    def _personal(self, scene: Scene, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.BinaryArray:
-        """Messages that hold nothing but what is personal."""
-        people = scene.moments.player[rows]
+    def _personal(self, context: EventContext, rows: npt.NDArray[np.int64]) -> pa.BinaryArray:
+        """Messages with the personal fields alone."""
+        people = context.events.player[rows]
         arrays = [
-            _who(scene, people, field) if field.name == _PERSONAL else _blanks(field.type, len(rows))
+            _personal_struct(context, people, field) if field.name == _PERSONAL else _blanks(field.type, len(rows))
             for field in self._blank
         ]
         return self._whole.record_batch_to_array(pa.RecordBatch.from_arrays(arrays, schema=self._blank))
 
 
-def _who(scene: Scene, people: np.ndarray[tuple[int], np.dtype[np.int64]], field: pa.Field) -> pa.StructArray:
+def _personal_struct(
+    context: EventContext, people: np.ndarray[tuple[int], np.dtype[np.int64]], field: pa.Field
+) -> pa.StructArray:
     try:
-        columns = [personal_column(each.name, scene.population, people) for each in field.type]
+        columns = [personal_column(each.name, context.population, people) for each in field.type]
     except KeyError as error:
         raise ContractError(f"the simulator does not know the field {_PERSONAL}.{error.args[0]}") from error
     return pa.StructArray.from_arrays(columns, fields=list(field.type))
 
 
 def _blanks(kind: pa.DataType, count: int) -> pa.Array:
-    """A column of the values that Protobuf does not write."""
+    """A column of default values, which Protobuf does not encode."""
     if pa.types.is_struct(kind) or pa.types.is_timestamp(kind):
         return pa.nulls(count, kind)
     blank: object = "" if pa.types.is_string(kind) else [] if pa.types.is_nested(kind) else 0

@@ -1,4 +1,4 @@
-"""Events before they have a text or a clock: numbers only, one row per event."""
+"""Events as numpy arrays of codes, one row per event; texts and timestamps are added when they are encoded."""
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-# A stretch, or one flag per event, or the events' numbers.
+# A slice, one flag per event, or indices of events.
 Rows: TypeAlias = slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]
 
 
@@ -23,8 +23,8 @@ EVENT_NAMES = (
 )
 
 
-class Happening(IntEnum):
-    """What an event is; the number is its place in `EVENT_NAMES`."""
+class EventKind(IntEnum):
+    """The kind of an event; the value is the index of its name in `EVENT_NAMES`."""
 
     SESSION_START = 0
     LEVEL_STARTED = 1
@@ -37,16 +37,33 @@ class Happening(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
-    """Things that happened, in the order in which they are sent, in parallel arrays.
+class EventArrays:
+    """Events in the order in which they are sent, in parallel arrays of the same length.
 
-    `position` counts the run's events; `delay_us` is how long the event waited in its device; `schema` is a version of
-    the contract; `product` and `error` are -1 where there is none; `game` beyond the spec's games is an unknown one.
+    Attributes:
+        position: index of the event in the run.
+        event_id: shape (n, 16), random bytes of the UUID.
+        kind: `EventKind`.
+        player: index into the `Population`.
+        game: index into the spec's games; larger ones are unknown games.
+        session: shape (n, 6), random bytes of the session id.
+        schema: version of the contract, from 1.
+        release: index into `RELEASES`.
+        level: the player's level.
+        score: change of the score, in points.
+        product: index into `PRODUCTS`, -1 for none.
+        quantity: items bought.
+        error: index into `ERRORS`, -1 for none.
+        response_ms: response time of a network error.
+        delay_us: how long the event waited on its device.
+        defect: `Defect`.
+        shift_us: how far the event time is moved by a LATE or FUTURE defect.
+        salt: random number for choices that need no draw of their own.
     """
 
     position: npt.NDArray[np.int64]
     event_id: npt.NDArray[np.uint8]
-    happening: npt.NDArray[np.int8]
+    kind: npt.NDArray[np.int8]
     player: npt.NDArray[np.int64]
     game: npt.NDArray[np.int16]
     session: npt.NDArray[np.uint8]
@@ -59,14 +76,14 @@ class Moments:
     error: npt.NDArray[np.int8]
     response_ms: npt.NDArray[np.int64]
     delay_us: npt.NDArray[np.int64]
-    fate: npt.NDArray[np.int8]
+    defect: npt.NDArray[np.int8]
     shift_us: npt.NDArray[np.int64]
     salt: npt.NDArray[np.uint64]
 
     def __len__(self) -> int:
-        """Count the events."""
+        """Number of events."""
         return len(self.position)
 
-    def __getitem__(self, rows: Rows) -> "Moments":
-        """Give some of the events."""
-        return Moments(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+    def __getitem__(self, rows: Rows) -> "EventArrays":
+        """Select events."""
+        return EventArrays(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})

@@ -1,4 +1,4 @@
-"""One SDK client for each game, as many connections, and the accounts of all of them."""
+"""One SDK client per game, and the outcome of every event that they deliver."""
 
 import threading
 import time
@@ -27,14 +27,14 @@ from services.sdk import (
     Outcome,
     Packing,
 )
-from tools.simulator.ledger import Acknowledged, HttpLedger, RequestTimes
-from tools.simulator.sdk_payloads import Packet
+from tools.simulator.ledger import AcknowledgedEvents, HttpLedger, RequestTimes
+from tools.simulator.sdk_payloads import SdkPayload
 from tools.simulator.text import uuid_text
 
 
 @dataclass(slots=True)
-class Tally:
-    """The accounts of one game."""
+class DeliveryCounts:
+    """What became of the events of one game; seconds of each request, and arrays of player indices."""
 
     sent: int = 0
     acknowledged: int = 0
@@ -45,43 +45,43 @@ class Tally:
     players: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
 
-class Acknowledgements:
-    """The file with the id of every event that was acknowledged, one a line, as often as it was."""
+class AcknowledgedIdsFile:
+    """The file of acknowledged event ids, one per line; an id that was acknowledged twice is there twice."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._lock = threading.Lock()
 
-    def note(self, event_ids: npt.NDArray[np.uint8]) -> None:
-        """Write ids of 16 bytes each as the events have them."""
+    def write(self, event_ids: npt.NDArray[np.uint8]) -> None:
+        """Append ids: shape (n, 16), random bytes of the UUIDs."""
         if len(event_ids):
             lines = "\n".join(uuid_text(event_ids).to_pylist()) + "\n"
             with self._lock:
                 self._file.write(lines.encode())
 
 
-class GameBooks:
-    """Knows which events a ticket stands for, and what became of them."""
+class DeliveryTracker:
+    """Maps the SDK's tickets to events, and counts their outcomes."""
 
-    def __init__(self, acknowledgements: Acknowledgements | None) -> None:
-        self.tally = Tally()
+    def __init__(self, acknowledgements: AcknowledgedIdsFile | None) -> None:
+        self.counts = DeliveryCounts()
         self._acknowledgements = acknowledgements
-        self._waiting: dict[int, tuple[Packet, int]] = {}
-        # Held while a packet is handed over too: its outcome may be there before its ticket is.
+        self._waiting: dict[int, tuple[SdkPayload, int]] = {}
+        # Also held while a payload is handed over: its outcome may arrive before its ticket is known.
         self.lock = threading.Lock()
 
-    def hand_over(self, ticket: int, packet: Packet) -> None:
-        """Note a packet that the SDK has taken; the caller holds the lock."""
-        self._waiting[ticket] = (packet, len(packet))
-        self.tally.sent += len(packet)
+    def hand_over(self, ticket: int, payload: SdkPayload) -> None:
+        """Register a payload that the SDK has buffered; the caller holds the lock."""
+        self._waiting[ticket] = (payload, len(payload))
+        self.counts.sent += len(payload)
 
     def settle(self, outcome: Outcome) -> None:
-        """Note what became of a batch; the SDK calls it on a thread of its own."""
+        """Count the outcome of a batch; the SDK calls it on its own thread."""
         rejected = np.array([rejection.index for rejection in outcome.rejections], dtype=np.int64)
         start = 0
         with self.lock:
-            self.tally.request_seconds.append(outcome.seconds)
-            self.tally.rejected.update(rejection.reason for rejection in outcome.rejections)
+            self.counts.request_seconds.append(outcome.seconds)
+            self.counts.rejected.update(rejection.reason for rejection in outcome.rejections)
             for parcel in outcome.parcels:
                 is_accepted = np.full(parcel.count, outcome.refusal is None)
                 here = rejected[(rejected >= start) & (rejected < start + parcel.count)] - start
@@ -89,18 +89,18 @@ class GameBooks:
                 self._enter(parcel.ticket, parcel.first, is_accepted)
                 start += parcel.count
             if outcome.refusal is not None:
-                self.tally.refused += start
+                self.counts.refused += start
 
     def _enter(self, ticket: int, first: int, is_accepted: npt.NDArray[np.bool_]) -> None:
-        packet, open_events = self._waiting.pop(ticket)
+        payload, open_events = self._waiting.pop(ticket)
         if open_events > len(is_accepted):
-            self._waiting[ticket] = (packet, open_events - len(is_accepted))
+            self._waiting[ticket] = (payload, open_events - len(is_accepted))
         here = slice(first, first + len(is_accepted))
-        self.tally.acknowledged += int(is_accepted.sum())
-        self.tally.duplicates += int(packet.copies[here][is_accepted].sum())
-        self.tally.players.append(np.unique(packet.players[here][is_accepted]))
+        self.counts.acknowledged += int(is_accepted.sum())
+        self.counts.duplicates += int(payload.copies[here][is_accepted].sum())
+        self.counts.players.append(np.unique(payload.players[here][is_accepted]))
         if self._acknowledgements is not None:
-            self._acknowledgements.note(packet.event_ids[here][is_accepted])
+            self._acknowledgements.write(payload.event_ids[here][is_accepted])
 
 
 class _Key(msgspec.Struct, frozen=True):
@@ -114,10 +114,10 @@ class _KeyFile(msgspec.Struct, frozen=True):
 
 
 def read_credentials(file: Path) -> Mapping[str, Credentials]:
-    """Give one key for each game, by the game's name in the contract.
+    """Read one key per game from a file in the format of the gateway's keys, by the game's name in the contract.
 
     Raises:
-        SettingsError: the file can't be read or is not a list of keys; it says nothing of what the file holds.
+        SettingsError: the file can't be read or is not a list of keys; the message has no content of the file.
     """
     try:
         keys = msgspec.yaml.decode(file.read_bytes(), type=_KeyFile).keys
@@ -133,64 +133,69 @@ EVENTS_PER_BATCH = 2_000
 _OPTIONS = Options(
     batch=BatchLimits(events=EVENTS_PER_BATCH, bytes=_MIB * 3 // 4, wait=timedelta(milliseconds=100)),
     buffer=BufferLimits(bytes=4 * _MIB),
-    # Between programs of one machine packing costs more than it saves.
+    # Between programs on one machine, compression costs more than it saves.
     packing=Packing.NONE,
 )
-_SECONDS_BETWEEN_LOOKS = timedelta(seconds=0.5)
+_POLL_INTERVAL = timedelta(seconds=0.5)
 # One device in so many has a wrong clock.
 _SKEWED, _SKEW_SECONDS = 5, 3 * 3600.0
 
 
 class UnacknowledgedError(TransientError):
-    """The gateway has refused events, or did not answer for them in time."""
+    """The gateway refused events, or did not acknowledge them in time."""
 
 
 class GameSdk:
-    """The SDK of one game, with its books."""
+    """The SDK client of one game, with the outcome of its events."""
 
-    def __init__(self, url: str, credentials: Credentials, number: int, books: GameBooks) -> None:
+    def __init__(self, url: str, credentials: Credentials, number: int, deliveries: DeliveryTracker) -> None:
         skew = _SKEW_SECONDS if number % _SKEWED == _SKEWED - 1 else 0.0
-        self.books = books
+        self.deliveries = deliveries
         self.client = Client(
-            HttpTransport(url, _OPTIONS.patience), credentials, _OPTIONS, books.settle, partial(_skewed_clock, skew)
+            HttpTransport(url, _OPTIONS.patience),
+            credentials,
+            _OPTIONS,
+            deliveries.settle,
+            partial(_skewed_clock, skew),
         )
 
-    def send(self, packet: Packet, stop: threading.Event) -> bool:
-        """Hand a packet over, waiting while there is no room; says whether it was before the run was stopped."""
+    def send(self, payload: SdkPayload, stop: threading.Event) -> bool:
+        """Hand a payload to the SDK, waiting while its buffer is full; False if the run was stopped first."""
         while not stop.is_set():
             try:
-                with self.books.lock:
-                    self.books.hand_over(self.client.send_packed(packet.payload, len(packet)), packet)
+                with self.deliveries.lock:
+                    self.deliveries.hand_over(self.client.send_packed(payload.data, len(payload)), payload)
             except BufferFullError:
-                self.client.await_room(len(packet.payload), _SECONDS_BETWEEN_LOOKS)
+                self.client.await_room(len(payload.data), _POLL_INTERVAL)
             else:
                 return True
         return False
 
 
 class GameSdks:
-    """All of them.
+    """The SDK clients of all games.
 
     Args:
-        credentials: one for each title, in the order of the titles' numbers.
+        credentials: by the game's title, in the order of the games' indices.
     """
 
     def __init__(
-        self, url: str, credentials: Mapping[str, Credentials], acknowledgements: Acknowledgements | None
+        self, url: str, credentials: Mapping[str, Credentials], acknowledgements: AcknowledgedIdsFile | None
     ) -> None:
         self._titles = tuple(credentials)
         self._sdks = [
-            GameSdk(url, each, number, GameBooks(acknowledgements)) for number, each in enumerate(credentials.values())
+            GameSdk(url, each, number, DeliveryTracker(acknowledgements))
+            for number, each in enumerate(credentials.values())
         ]
         self._started = time.monotonic()
         self._unsettled = 0
 
-    def send(self, packet: Packet, stop: threading.Event) -> bool:
-        """Hand a packet over to its game's SDK; says whether that was before the run was stopped."""
-        return self._sdks[packet.game].send(packet, stop)
+    def send(self, payload: SdkPayload, stop: threading.Event) -> bool:
+        """Hand a payload to its game's SDK; False if the run was stopped first."""
+        return self._sdks[payload.game].send(payload, stop)
 
     def finish(self, patience: timedelta) -> None:
-        """Wait until all that was handed over is settled, or the patience is over."""
+        """Wait until all events are settled, `patience` at most, then close the clients."""
         latest = time.monotonic() + patience.total_seconds()
         for sdk in self._sdks:
             sdk.client.flush(timedelta(seconds=max(0.0, latest - time.monotonic())))
@@ -199,18 +204,18 @@ class GameSdks:
             self._unsettled += sdk.client.waiting
 
     def ledger(self, personal: Sequence[str]) -> HttpLedger:
-        """Close the accounts."""
-        tallies = [sdk.books.tally for sdk in self._sdks]
+        """Sum up the run; `personal` are samples of personal data that no table may have."""
+        counts = [sdk.deliveries.counts for sdk in self._sdks]
         figures = [sdk.client.figures() for sdk in self._sdks]
-        players = [some for tally in tallies for some in tally.players]
+        players = [players for each in counts for players in each.players]
         return HttpLedger(
-            sent=sum(tally.sent for tally in tallies),
+            sent=sum(each.sent for each in counts),
             by_game={
-                title: Acknowledged(tally.acknowledged, tally.duplicates)
-                for title, tally in zip(self._titles, tallies, strict=True)
+                title: AcknowledgedEvents(each.acknowledged, each.duplicates)
+                for title, each in zip(self._titles, counts, strict=True)
             },
-            rejected=dict(sorted(sum((tally.rejected for tally in tallies), Counter[str]()).items())),
-            refused=sum(tally.refused for tally in tallies),
+            rejected=dict(sorted(sum((each.rejected for each in counts), Counter[str]()).items())),
+            refused=sum(each.refused for each in counts),
             unsettled=self._unsettled,
             players=len(np.unique(np.concatenate(players))) if players else 0,
             requests=_sum(figures, "requests"),
@@ -218,7 +223,7 @@ class GameSdks:
             unanswered=_sum(figures, "unanswered"),
             sent_bytes=_sum(figures, "sent_bytes"),
             seconds=round(time.monotonic() - self._started, 3),
-            request_times=_times([seconds for tally in tallies for seconds in tally.request_seconds]),
+            request_times=_times([seconds for each in counts for seconds in each.request_seconds]),
             personal=tuple(personal),
         )
 

@@ -1,4 +1,4 @@
-"""Parcels to Kafka: idempotent, and with an account of what Kafka has confirmed."""
+"""A run to Kafka without the gateway: an idempotent producer, and events in all versions of the contract."""
 
 import threading
 from collections.abc import Mapping
@@ -7,20 +7,19 @@ from datetime import timedelta
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gamelake.kafka import KafkaAccess
-from gamelake.model.errors import TransientError
-from gamelake.schemas.event_schemas import load_schemas, register
-from tools.simulator.cli import KafkaTarget, Options
-from tools.simulator.encoding import Encoder
-from tools.simulator.ledger import Bookkeeper, Ledger
+from gamelake.wire.event_schemas import load_schemas, register
+from tools.simulator.cli import KafkaTarget, SimulatorOptions
+from tools.simulator.encoding import RecordEncoder
+from tools.simulator.ledger import KafkaLedger, KafkaLedgerBuilder
 from tools.simulator.pacing import Pacer, ProgressLine, events_per_step
-from tools.simulator.sessions import BLOCK_SEATS
+from tools.simulator.sessions import BLOCK_SLOTS
 from tools.simulator.spec import TrafficSpec
-from tools.simulator.traffic import Parcel, Traffic
+from tools.simulator.traffic import TrafficBatch, TrafficGenerator
 
 _MAX_QUEUED = 200_000
 _POLL_SECONDS = 0.005
-_FIRST_ANSWER_SECONDS = 15
-# Long enough for a broker to be started again.
+_CONNECT_SECONDS = 15
+# Long enough for a broker to restart.
 _PATIENCE = timedelta(seconds=120)
 
 _PRODUCER_SETTINGS: Mapping[str, str | int | bool] = {
@@ -32,20 +31,20 @@ _PRODUCER_SETTINGS: Mapping[str, str | int | bool] = {
     "batch.num.messages": 50_000,
     "queue.buffering.max.messages": 2 * _MAX_QUEUED,
     "queue.buffering.max.kbytes": 512 * 1024,
-    # Successes are what is left when the failures are known; a callback for each of them costs more than sending.
+    # The number of successes follows from the failures; a callback per success costs more than sending.
     "delivery.report.only.error": True,
     "message.timeout.ms": int(_PATIENCE.total_seconds() * 1000),
-    # What matters in librdkafka's own log comes back as an error; the rest is a line for every attempt to connect.
+    # Errors are raised; the rest of librdkafka's log is a line for every attempt to connect.
     "log_level": 2,
 }
 
 
 class DeliveryError(TransientError):
-    """Kafka did not take every record."""
+    """Kafka did not confirm every record."""
 
 
 class KafkaSender:
-    """Sends parcels to one topic, in order.
+    """Sends batches of records to one topic, in order.
 
     Raises:
         DeliveryError: Kafka does not answer.
@@ -58,35 +57,35 @@ class KafkaSender:
         self._reason: KafkaError | None = None
         self._producer = Producer({**_PRODUCER_SETTINGS, **kafka.for_clients()})
         try:
-            self._producer.list_topics(timeout=_FIRST_ANSWER_SECONDS)
+            self._producer.list_topics(timeout=_CONNECT_SECONDS)
         except KafkaException as error:
             raise DeliveryError(f"Kafka at {kafka.bootstrap_servers} does not answer: {error}") from error
 
-    def send(self, parcel: Parcel) -> None:
-        """Hand a parcel to the producer, waiting while its queue is full.
+    def send(self, batch: TrafficBatch) -> None:
+        """Queue the records of a batch, waiting while the producer's queue is full.
 
         Raises:
-            DeliveryError: Kafka has refused records for good.
+            DeliveryError: Kafka rejected records.
         """
-        self._wait_for_room(len(parcel.keys))
+        self._wait_for_room(len(batch.keys))
         records = [
             {"key": key, "value": value}
-            for key, value in zip(parcel.keys.to_pylist(), parcel.values.to_pylist(), strict=True)
+            for key, value in zip(batch.keys.to_pylist(), batch.values.to_pylist(), strict=True)
         ]
         queued = self._producer.produce_batch(self._topic, records, on_delivery=self._on_failure)
         self.sent += queued
         if queued < len(records):
-            raise DeliveryError(f"the producer took {queued} of {len(records)} records")
+            raise DeliveryError(f"the producer queued {queued} of {len(records)} records")
         self._producer.poll(0)
         self._raise_failures()
 
     def finish(self, patience: timedelta = _PATIENCE) -> int:
-        """Wait until Kafka has answered for every record, and give the number that it has confirmed."""
+        """Flush the producer; returns the number of records that Kafka has confirmed."""
         unanswered = self._producer.flush(patience.total_seconds())
         return self.sent - self._failed - unanswered
 
     def _wait_for_room(self, records: int) -> None:
-        # A record that the full queue refuses would be overtaken by the next one of its player.
+        # If the queue refused a record, the next record of its player would overtake it.
         while len(self._producer) and len(self._producer) + records > _MAX_QUEUED:
             self._producer.poll(_POLL_SECONDS)
             self._raise_failures()
@@ -98,55 +97,57 @@ class KafkaSender:
 
     def _raise_failures(self) -> None:
         if self._failed:
-            raise DeliveryError(f"Kafka refused {self._failed} records: {self._reason}")
+            raise DeliveryError(f"Kafka rejected {self._failed} records: {self._reason}")
 
 
 class KafkaRun:
-    """Sends one run of traffic, and keeps the account of what Kafka has confirmed.
+    """Sends one run of traffic and records what Kafka has confirmed.
 
     Raises:
-        RegistryUnavailableError: the registry took no schema.
+        RegistryUnavailableError: the schemas cannot be registered.
         DeliveryError: Kafka does not answer.
     """
 
-    def __init__(self, options: Options, target: KafkaTarget, spec: TrafficSpec) -> None:
+    def __init__(self, options: SimulatorOptions, target: KafkaTarget, spec: TrafficSpec) -> None:
         schemas = load_schemas(options.contracts, options.versions)
         ids = register(schemas, registry_url=target.registry_url, topic=target.topic)
         self._options = options
-        self._traffic = Traffic(spec, [Encoder(schema, number) for schema, number in zip(schemas, ids, strict=True)])
+        self._traffic = TrafficGenerator(
+            spec, [RecordEncoder(schema, number) for schema, number in zip(schemas, ids, strict=True)]
+        )
         self._sender = KafkaSender(
             kafka=KafkaAccess.of(target.bootstrap_servers, target.credentials_file), topic=target.topic
         )
-        self._books = Bookkeeper(spec)
+        self._ledger = KafkaLedgerBuilder(spec)
 
     def send(self, stop: threading.Event) -> None:
-        """Send all events.
+        """Send all events, until stopped.
 
         Raises:
-            DeliveryError: Kafka has refused records for good.
+            DeliveryError: Kafka rejected records.
         """
         rate = self._options.rate
         pacer = Pacer(rate, stop) if rate else None
         progress = ProgressLine(self._options.events)
-        for parcel in self._traffic.parcels(events_per_step(rate) if rate else BLOCK_SEATS):
-            self._sender.send(parcel)
-            self._books.note(parcel.moments, records=len(parcel.values), value_bytes=parcel.value_bytes)
-            progress.advance(len(parcel.moments))
+        for batch in self._traffic.batches(events_per_step(rate) if rate else BLOCK_SLOTS):
+            self._sender.send(batch)
+            self._ledger.add(batch.events, records=len(batch.values), value_bytes=batch.value_bytes)
+            progress.advance(len(batch.events))
             if pacer:
-                pacer.wait_after(len(parcel.moments))
+                pacer.wait_after(len(batch.events))
             if stop.is_set():
                 break
         progress.close()
 
-    def finish(self) -> Ledger:
-        """Wait until Kafka has answered for every record, and close the accounts."""
-        return self._books.ledger(acked=self._sender.finish())
+    def finish(self) -> KafkaLedger:
+        """Flush the producer, and sum up the run."""
+        return self._ledger.build(acked=self._sender.finish())
 
-    def check(self, ledger: Ledger) -> None:
-        """See whether Kafka has everything.
+    def check(self, ledger: KafkaLedger) -> None:
+        """Check that Kafka confirmed every record.
 
         Raises:
-            DeliveryError: it has not.
+            DeliveryError: it did not.
         """
         if ledger.acked != ledger.sent:
             raise DeliveryError(f"Kafka confirmed {ledger.acked} of {ledger.sent} records")

@@ -1,4 +1,4 @@
-"""A steady rate by the wall clock."""
+"""A steady rate by the wall clock, and a progress line on the terminal."""
 
 import sys
 import threading
@@ -10,12 +10,12 @@ _STEP_SECONDS = 0.05
 
 
 def events_per_step(rate: int) -> int:
-    """Give how many events to send at one go, so that a step is short and costs little."""
+    """How many events to send at once at a rate (events per second), so that a step is short and costs little."""
     return max(1, int(rate * _STEP_SECONDS))
 
 
 class Pacer:
-    """Holds a sender back to so many events per second; after a stall it catches up at full speed."""
+    """Limits a sender to `rate` events per second; after a stall the sender catches up at full speed."""
 
     def __init__(
         self, rate: int, stop: threading.Event, monotonic_seconds: Callable[[], float] = time.monotonic
@@ -27,7 +27,7 @@ class Pacer:
         self._events = 0
 
     def wait_after(self, events: int) -> None:
-        """Sleep until events beyond these are due, or until stopped."""
+        """Sleep until the next events are due after `events` more were sent, or until stopped."""
         self._events += events
         early = self._start + self._events / self._rate - self._now()
         if early > 0:
@@ -38,7 +38,7 @@ _EVERY_SECONDS = 0.5
 
 
 class ProgressLine:
-    """Rewrites one line of a terminal now and then."""
+    """Rewrites one line of a terminal every half second; silent where the stream is no terminal."""
 
     def __init__(self, total: int, stream: TextIO = sys.stderr) -> None:
         self._total = total
@@ -47,7 +47,7 @@ class ProgressLine:
         self._start = self._shown = time.monotonic()
 
     def advance(self, events: int) -> None:
-        """Count events, and show where the run is if it was a while ago."""
+        """Count events, and update the line if it is due."""
         self._events += events
         now = time.monotonic()
         if now - self._shown >= _EVERY_SECONDS:
@@ -55,7 +55,7 @@ class ProgressLine:
             self._show(now)
 
     def close(self) -> None:
-        """Show the end, and leave the line standing."""
+        """Show the final count, and end the line."""
         self._show(time.monotonic())
         if self._stream.isatty():
             self._stream.write("\n")

@@ -1,8 +1,9 @@
-"""Everybody who plays: who they are never changes during a run, except for the level that they have reached."""
+"""The players: their attributes, which do not change during a run, and their personal data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +22,15 @@ _MAX_SKEW_MS = 6 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What the ids of players and of their devices begin with."""
+    """Prefixes of the ids of players and of their devices."""
 
     gamer: str
     device: str
 
 
-# What a record in Kafka may hold.
+# Ids for records that go to Kafka directly.
 ANONYMOUS = Naming("g", "d")
-# Who a person is, for the gateway alone: no text of hexadecimal digits can hold one of these by chance.
+# Ids for the gateway, which replaces them by pseudonyms: no hexadecimal text contains one of them by chance.
 IDENTIFYING = Naming("p", "v")
 
 
@@ -37,7 +38,13 @@ IDENTIFYING = Naming("p", "v")
 class Population:
     """One row per player, in parallel arrays.
 
-    `eagerness` from 0 to 1 says how early a player takes an update; `clock_skew_us` how wrong the device's clock is.
+    Attributes:
+        game: index of the player's game.
+        platform, country, connection, experiments: indices into the reference data.
+        eagerness: from 0 to 1, how early a player installs an update.
+        clock_skew_us: error of the device's clock.
+        first_level: the level at the start of the run.
+        gamer_ids, device_ids: unique ids.
     """
 
     game: npt.NDArray[np.int16]
@@ -53,7 +60,7 @@ class Population:
 
 
 def make_population(players: int, games: int, random: np.random.Generator, names: Naming = ANONYMOUS) -> Population:
-    """Draw the players; games are popular in the order of their numbers."""
+    """Draw the players; games are popular in the order of their indices."""
     popularity = 1 / np.arange(1, games + 1) ** _POPULARITY_SKEW
     return Population(
         game=pick(random, popularity, players).astype(np.int16),
@@ -70,7 +77,7 @@ def make_population(players: int, games: int, random: np.random.Generator, names
 
 
 def pick(random: np.random.Generator, weights: npt.ArrayLike | Sequence[float], count: int) -> npt.NDArray[np.int8]:
-    """Draw numbers of things by weight."""
+    """Draw `count` indices by weight."""
     edges = np.cumsum(weights)
     numbers: npt.NDArray[np.intp] = np.searchsorted(edges, random.random(count) * edges[-1], side="right")
     return numbers.astype(np.int8)
@@ -91,36 +98,37 @@ _FIRST = pa.array(["Ada", "Bram", "Chiara", "Dilnoza", "Emre", "Fatou", "Goran",
 _LAST = pa.array(["Abernathy", "Bielak", "Castellanos", "Dimitrov", "Eriksen", "Fukuda", "Grünwald", "Haddad", "Iyer"])
 _STREETS = pa.array(["Alder Row", "Brick Lane", "Canal Street", "Dove Close", "Elm Walk", "Fern Hill", "Gable End"])
 _OCTETS = pa.array([str(number) for number in range(256)])
-# One in so many players writes to the support, about one thing.
+# One in so many players has a text that was written to the support.
 _WRITERS = 8
 
-People = npt.NDArray[np.int64]
-_Maker = Callable[[Population, People], pa.StringArray]
+# Indices into the `Population`.
+PlayerIndices: TypeAlias = npt.NDArray[np.int64]
+_PersonalColumn: TypeAlias = Callable[[Population, PlayerIndices], pa.StringArray]
 
 
-def personal_column(name: str, population: Population, people: People) -> pa.StringArray:
-    """What a field of the contract's `PersonalData` says of each of some players, by their numbers.
+def personal_column(name: str, population: Population, people: PlayerIndices) -> pa.StringArray:
+    """A field of the contract's `PersonalData` for some players; the same player always has the same value.
 
     Raises:
-        KeyError: the contract has a field that no game knows how to fill.
+        KeyError: the contract has a field that the simulator cannot fill.
     """
     return _MAKERS[name](population, people)
 
 
-def _emails(population: Population, people: People) -> pa.StringArray:
+def _emails(population: Population, people: PlayerIndices) -> pa.StringArray:
     return _joined("", pc.utf8_lower(_of(_FIRST, people)), ".", _gamer_ids(population, people), "@mail.example")
 
 
-def _addresses(_population: Population, people: People) -> pa.StringArray:
+def _addresses(_population: Population, people: PlayerIndices) -> pa.StringArray:
     octets = [_OCTETS.take(pa.array((people >> shift) % 256)) for shift in (16, 8, 0)]
     return _joined(".", "100", *octets)
 
 
-def _names(population: Population, people: People) -> pa.StringArray:
+def _names(population: Population, people: PlayerIndices) -> pa.StringArray:
     return _joined(" ", _of(_FIRST, people), _of(_LAST, people), _gamer_ids(population, people))
 
 
-def _texts(population: Population, people: People) -> pa.StringArray:
+def _texts(population: Population, people: PlayerIndices) -> pa.StringArray:
     house = _OCTETS.take(pa.array(people % 256))
     text = _joined(
         " ", "My bag is gone. I live at", house, _of(_STREETS, people), "and sign as", _gamer_ids(population, people)
@@ -128,16 +136,16 @@ def _texts(population: Population, people: People) -> pa.StringArray:
     return pc.if_else(pa.array(people % _WRITERS == 0), text, "")
 
 
-_MAKERS: Mapping[str, _Maker] = MappingProxyType(
+_MAKERS: Mapping[str, _PersonalColumn] = MappingProxyType(
     {"email": _emails, "ip_address": _addresses, "player_name": _names, "free_text": _texts}
 )
 
 
-def _gamer_ids(population: Population, people: People) -> pa.StringArray:
+def _gamer_ids(population: Population, people: PlayerIndices) -> pa.StringArray:
     return population.gamer_ids.take(pa.array(people))
 
 
-def _of(words: pa.StringArray, people: People) -> pa.StringArray:
+def _of(words: pa.StringArray, people: PlayerIndices) -> pa.StringArray:
     return words.take(pa.array(people % len(words)))
 
 

@@ -1,4 +1,4 @@
-"""The world that the players live in: devices, countries, products, and what can happen."""
+"""Reference data that events are drawn from: platforms, countries, app releases, products, errors; with weights."""
 
 PLATFORMS = ("android", "ios", "web")
 PLATFORM_WEIGHTS = (0.56, 0.36, 0.08)

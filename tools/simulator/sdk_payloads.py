@@ -1,4 +1,4 @@
-"""From parcels to what each game's SDK hands over: messages behind their lengths, without a Python object per event."""
+"""Records grouped by game as the SDKs send them: length-delimited messages, without a Python object per event."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,73 +9,74 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.model.errors import ContractError
-from tools.simulator.traffic import Parcel
+from gamelake.errors import ContractError
+from tools.simulator.traffic import TrafficBatch
 
 _NOTHING = pa.scalar(b"", pa.binary())
 _BITS, _MORE, _SHIFT = 0x7F, 0x80, 7
-# Lengths of three bytes reach 2 MiB, which no gateway takes.
+# Lengths of three bytes reach 2 MiB, which is above the gateway's limit.
 _WIDTHS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
-    """Events of one game's SDK, in their order.
+class SdkPayload:
+    """Events of one game's SDK, in their order; the arrays have one row per event.
 
-    Args:
-        game: the number of the game whose SDK sends them.
-        payload: Protobuf messages, each behind its length.
-        event_ids: 16 bytes each.
-        copies: which of them were in an earlier packet, or in this one, already.
-        players: the numbers of who plays.
+    Attributes:
+        game: index of the game whose SDK sends them.
+        data: Protobuf messages, each behind its length as a varint.
+        event_ids: shape (n, 16), random bytes of the UUIDs.
+        copies: whether the event was in an earlier payload, or earlier in this one.
+        players: indices into the `Population`.
     """
 
     game: int
-    payload: bytes
+    data: bytes
     event_ids: npt.NDArray[np.uint8]
     copies: npt.NDArray[np.bool_]
     players: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
-        """Count the events."""
+        """Number of events."""
         return len(self.copies)
 
 
-def packets(parcel: Parcel, home_games: npt.NDArray[np.int16], most: int) -> Iterator[Packet]:
-    """Sort a parcel's records by the game that sends them, so many at a time at most.
+def payloads_by_game(batch: TrafficBatch, home_games: npt.NDArray[np.int16], most: int) -> Iterator[SdkPayload]:
+    """Group a batch's records by the game that sends them.
 
     Args:
-        parcel: records without frames.
-        home_games: the game of each of the parcel's moments.
-        most: events in a packet.
+        batch: records without frames.
+        home_games: index of the game, one per event of the batch.
+        most: the largest number of events in a payload.
     """
-    games = home_games[parcel.origin]
+    games = home_games[batch.origin]
     order = np.argsort(games, kind="stable")
-    delimited = _behind_their_lengths(parcel.values.take(pa.array(order)))
+    delimited = _length_delimited(batch.values.take(pa.array(order)))
     ends, data = _offsets(delimited), memoryview(delimited.buffers()[2])
-    games, origin = games[order], parcel.origin[order]
-    copies = order >= len(parcel.moments)
-    for start, stop in _stretches(games, most):
-        yield Packet(
+    games, origin = games[order], batch.origin[order]
+    copies = order >= len(batch.events)
+    for start, stop in _ranges(games, most):
+        yield SdkPayload(
             game=int(games[start]),
-            payload=bytes(data[ends[start] : ends[stop]]),
-            event_ids=parcel.moments.event_id[origin[start:stop]],
+            data=bytes(data[ends[start] : ends[stop]]),
+            event_ids=batch.events.event_id[origin[start:stop]],
             copies=copies[start:stop],
-            players=parcel.moments.player[origin[start:stop]],
+            players=batch.events.player[origin[start:stop]],
         )
 
 
-def _stretches(games: npt.NDArray[np.int16], most: int) -> Iterator[tuple[int, int]]:
+def _ranges(games: npt.NDArray[np.int16], most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows (start, end) of one game each, `most` rows at most."""
     borders = [0, *(np.flatnonzero(np.diff(games)) + 1).tolist(), len(games)]
     for start, end in pairwise(borders):
         for at in range(start, end, most):
             yield at, min(at + most, end)
 
 
-def _behind_their_lengths(messages: pa.BinaryArray) -> pa.BinaryArray:
+def _length_delimited(messages: pa.BinaryArray) -> pa.BinaryArray:
     lengths = np.diff(_offsets(messages))
     if len(lengths) and lengths.max() >= 1 << _SHIFT * _WIDTHS:
-        raise ContractError("an event is larger than any gateway takes")
+        raise ContractError("an event is larger than the gateway's limit")
     widths = 1 + (lengths >> _SHIFT > 0) + (lengths >> 2 * _SHIFT > 0)
     digits = np.stack([lengths >> _SHIFT * place & _BITS for place in range(_WIDTHS)], axis=1)
     is_written = np.arange(_WIDTHS) < widths[:, None]

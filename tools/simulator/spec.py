@@ -1,4 +1,4 @@
-"""What traffic to make: how many events, of which games, and how many of them are bad."""
+"""The traffic of a run: how many events, of which games, and which share of them has defects."""
 
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
@@ -10,7 +10,7 @@ from tools.simulator.players import ANONYMOUS, Naming
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Parts of the events, from 0 to 1, that are not as they should be; an event is bad in one way only."""
+    """Shares of the events, from 0 to 1, that have a defect; an event has one defect at most."""
 
     late: float = 0.01
     future: float = 0.001
@@ -20,7 +20,7 @@ class Shares:
     null_time: float = 0.001
 
     def __post_init__(self) -> None:
-        """Refuse shares that no run can have."""
+        """Check that no share is negative and that they sum up to 1 at most."""
         shares = [getattr(self, each.name) for each in fields(self)]
         if min(shares) < 0 or sum(shares) > 1:
             raise SettingsError("each share must be at least 0, and all together at most 1")
@@ -34,14 +34,14 @@ NO_BAD_EVENTS = Shares(late=0, future=0, duplicate=0, undecodable=0, unknown_gam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficSpec:
-    """One run of the simulator; with the same clock it gives the same bytes.
+    """One run of the simulator; the same spec and clock give the same bytes.
 
-    Args:
-        game_names: what stands in `game_name`, the most popular game first.
-        events: how many events happen; duplicates come on top.
-        players: how many people play; by default so many that each of them has time for a session or two.
-        history: the simulated time that the run covers, ending now; zero makes events happen when they are sent.
-        incidents: what goes wrong meanwhile; of a game that is silent fewer events are sent.
+    Attributes:
+        game_names: values of `game_name`, the most popular game first.
+        events: number of events; duplicates come on top.
+        players: number of players; by default so many that each has a session or two.
+        history: the simulated time that the run covers, ending now; with zero, events happen when they are sent.
+        incidents: what goes wrong during the run; a silent game sends fewer events.
     """
 
     game_names: tuple[str, ...]
@@ -55,7 +55,7 @@ class TrafficSpec:
     incidents: tuple[Incident, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a run of nothing."""
+        """Check that the run has games, events and players."""
         if not self.game_names:
             raise SettingsError("the simulator needs at least one game")
         if min(self.versions, self.events, self.population) < 1:
@@ -65,7 +65,7 @@ class TrafficSpec:
 
     @property
     def population(self) -> int:
-        """How many people play."""
+        """Number of players."""
         if self.players is not None:
             return self.players
         return min(_MOST_PLAYERS, max(1, int(self.events * _PLAYERS_PER_EVENT)))

@@ -1,4 +1,4 @@
-"""Text columns made of random bytes, without a Python object per row."""
+"""Text columns from bytes, without a Python object per row."""
 
 from typing import TypeAlias
 
@@ -14,19 +14,19 @@ _UUID_GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
 
 
 def hex_digits(rows: ByteRows) -> ByteRows:
-    """Give the hexadecimal digits of each row of bytes, as ASCII."""
+    """Hexadecimal digits as ASCII: rows of n bytes become rows of 2n digits."""
     return _HEX_PAIRS[rows].view(np.uint8)
 
 
 def fixed_width_text(rows: ByteRows) -> pa.StringArray:
-    """Make a text column of rows of ASCII."""
+    """A text column from rows of ASCII, shape (rows, width), uint8."""
     count, width = rows.shape
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(rows)))
 
 
 def hex_text(prefix: str, rows: ByteRows, digits: int) -> pa.StringArray:
-    """Write the last digits of each row behind a prefix."""
+    """A prefix followed by the last hexadecimal digits of each row."""
     text = np.empty((len(rows), len(prefix) + digits), dtype=np.uint8)
     text[:, : len(prefix)] = np.frombuffer(prefix.encode(), dtype=np.uint8)
     text[:, len(prefix) :] = hex_digits(rows)[:, -digits:]
@@ -34,7 +34,7 @@ def hex_text(prefix: str, rows: ByteRows, digits: int) -> pa.StringArray:
 
 
 def uuid_text(rows: ByteRows) -> pa.StringArray:
-    """Write 16 random bytes per row as a UUID of version 4."""
+    """UUIDs of version 4 from 16 random bytes per row."""
     rows = rows.copy()
     rows[:, 6] = (rows[:, 6] & 0x0F) | 0x40
     rows[:, 8] = (rows[:, 8] & 0x3F) | 0x80

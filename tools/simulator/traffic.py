@@ -1,4 +1,4 @@
-"""Records for Kafka: the players' events with a clock, encoded, and spoiled where the spec says so."""
+"""Batches of records: events with timestamps, encoded, with the defects that the spec asks for."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.model.errors import SettingsError
-from tools.simulator.columns import Scene, Titles
-from tools.simulator.defects import Fate, spoil_record
-from tools.simulator.event_arrays import Moments
+from gamelake.errors import SettingsError
+from tools.simulator.columns import EventContext, GameTitles
+from tools.simulator.defects import Defect, corrupt_records
+from tools.simulator.event_arrays import EventArrays
 from tools.simulator.incidents import Incidents
 from tools.simulator.players import make_population
-from tools.simulator.sessions import BLOCK_SEATS, Arcade
+from tools.simulator.sessions import BLOCK_SLOTS, SessionSimulator
 from tools.simulator.spec import TrafficSpec
 
 # Microseconds since 1970.
@@ -28,12 +28,12 @@ _STEPS = 2_048
 
 
 def wall_clock() -> int:
-    """Give the machine's time."""
+    """The machine's time."""
     return time.time_ns() // 1000
 
 
 class Timeline:
-    """Spreads a run's events over the simulated time before now, denser in the evening (UTC) than at night."""
+    """Spreads a run's events over the simulated time before now: more in the evening (UTC), fewer at night."""
 
     def __init__(self, *, history: timedelta, events: int, now_us: int) -> None:
         ages = np.linspace(history.total_seconds(), 0, _STEPS)
@@ -45,114 +45,121 @@ class Timeline:
         self._ages_us = ages * 1e6
 
     def event_times_us(self, positions: npt.NDArray[np.int64], now_us: int) -> npt.NDArray[np.int64]:
-        """Give each event's time, in whole milliseconds."""
+        """Times of events by their positions in the run: microseconds since 1970, in whole milliseconds."""
         ages_us = np.interp(positions, self._done, self._ages_us)
         return (now_us - ages_us).astype(np.int64) // 1000 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """Records to send together; no two of them, but for duplicates, are of one player.
+class TrafficBatch:
+    """Records to send together; except for duplicates, no two of them are of one player.
 
-    `origin` has the number of each record's moment; records beyond the moments are duplicates.
+    Attributes:
+        keys, values: one row per record.
+        events: the events of the records.
+        origin: index of each record's event; records behind the first `len(events)` are duplicates.
     """
 
     keys: pa.StringArray
     values: pa.BinaryArray
-    moments: Moments
+    events: EventArrays
     origin: npt.NDArray[np.int64]
 
     @property
     def value_bytes(self) -> int:
-        """Size of the values together."""
+        """Total size of the values."""
         ends = np.frombuffer(self.values.buffers()[1], dtype=np.int32)
         return int(ends[self.values.offset + len(self.values)] - ends[self.values.offset])
 
 
-class EventWriter(Protocol):
-    """Writes events as one version of the contract."""
+class EventEncoder(Protocol):
+    """Encodes events as one version of the contract."""
 
     version: int
 
-    def encode(self, scene: Scene) -> pa.BinaryArray:
-        """Give one value per event."""
+    def encode(self, context: EventContext) -> pa.BinaryArray:
+        """One value per event."""
 
 
-Spoil: TypeAlias = Callable[[pa.BinaryArray, npt.NDArray[np.uint64]], pa.BinaryArray]
+Corrupt: TypeAlias = Callable[[pa.BinaryArray, npt.NDArray[np.uint64]], pa.BinaryArray]
 
 
-class Traffic:
-    """A run of the simulator.
+class TrafficGenerator:
+    """Generates the records of a run.
 
     Args:
         encoders: one per version of the contract, from version 1 on.
-        spoil: makes values undecodable, each in the way that its salt says.
+        corrupt: makes values undecodable; gets the values and one salt for each.
     """
 
     def __init__(
-        self, spec: TrafficSpec, encoders: Sequence[EventWriter], clock: Clock = wall_clock, spoil: Spoil = spoil_record
+        self,
+        spec: TrafficSpec,
+        encoders: Sequence[EventEncoder],
+        clock: Clock = wall_clock,
+        corrupt: Corrupt = corrupt_records,
     ) -> None:
         if [each.version for each in encoders] != list(range(1, spec.versions + 1)):
             raise SettingsError(f"there must be one encoder for each of {spec.versions} versions, in order")
-        population_seed, arcade_seed = np.random.SeedSequence(spec.seed).spawn(2)
+        population_seed, session_seed = np.random.SeedSequence(spec.seed).spawn(2)
         random = np.random.default_rng(population_seed)
         self._encoders = encoders
         self._clock = clock
-        self._spoil = spoil
+        self._corrupt = corrupt
         self.population = make_population(spec.population, len(spec.game_names), random, spec.naming)
-        self._arcade = Arcade(spec, self.population, arcade_seed)
+        self._sessions = SessionSimulator(spec, self.population, session_seed)
         self._timeline = Timeline(history=spec.history, events=spec.events, now_us=clock())
-        self._titles = Titles.of(spec.game_names)
+        self._titles = GameTitles.of(spec.game_names)
         self._incidents = Incidents(spec.incidents, spec.game_names)
 
-    def parcels(self, events: int = BLOCK_SEATS) -> Iterator[Parcel]:
-        """Make the run's records, so many events at a time at most; each parcel is stamped when it is asked for."""
-        for block in self._arcade.blocks():
-            for start in range(0, len(block), events):
-                moments = self._as_it_happens(block[start : start + events])
-                if len(moments):
-                    yield self._parcel(moments)
+    def batches(self, most_events: int = BLOCK_SLOTS) -> Iterator[TrafficBatch]:
+        """The run's records in batches of `most_events` events at most; each gets its timestamps when it is made."""
+        for block in self._sessions.blocks():
+            for start in range(0, len(block), most_events):
+                events = self._with_incidents(block[start : start + most_events])
+                if len(events):
+                    yield self._batch(events)
 
-    def _parcel(self, moments: Moments) -> Parcel:
-        scene = self._scene(moments)
-        groups = [(each, scene[moments.schema == each.version]) for each in self._encoders]
-        values = pa.concat_arrays([encoder.encode(group) for encoder, group in groups if len(group.moments)])
-        moments = moments[np.argsort(moments.schema, kind="stable")]
-        values, keys = self._spoiled(values, moments), self.population.gamer_ids.take(pa.array(moments.player))
-        again = np.flatnonzero(moments.fate == Fate.DUPLICATED)
-        return Parcel(
+    def _batch(self, events: EventArrays) -> TrafficBatch:
+        context = self._context_of(events)
+        groups = [(each, context[events.schema == each.version]) for each in self._encoders]
+        values = pa.concat_arrays([encoder.encode(group) for encoder, group in groups if len(group.events)])
+        events = events[np.argsort(events.schema, kind="stable")]
+        values, keys = self._corrupted(values, events), self.population.gamer_ids.take(pa.array(events.player))
+        again = np.flatnonzero(events.defect == Defect.DUPLICATED)
+        return TrafficBatch(
             keys=pa.concat_arrays([keys, keys.take(pa.array(again))]),
             values=pa.concat_arrays([values, values.take(pa.array(again))]),
-            moments=moments,
-            origin=np.concatenate([np.arange(len(moments)), again]),
+            events=events,
+            origin=np.concatenate([np.arange(len(events)), again]),
         )
 
-    def _as_it_happens(self, moments: Moments) -> Moments:
+    def _with_incidents(self, events: EventArrays) -> EventArrays:
         if not self._incidents.incidents:
-            return moments
-        happened_us = self._timeline.event_times_us(moments.position, self._clock())
-        return self._incidents.happen(moments, happened_us)
+            return events
+        happened_us = self._timeline.event_times_us(events.position, self._clock())
+        return self._incidents.apply(events, happened_us)
 
-    def home_games(self, moments: Moments) -> npt.NDArray[np.int16]:
-        """The game whose SDK each event comes from, whatever game it names."""
-        return self.population.game[moments.player]
+    def home_games(self, events: EventArrays) -> npt.NDArray[np.int16]:
+        """Index of the game whose SDK sends each event, whatever game the event names."""
+        return self.population.game[events.player]
 
-    def _scene(self, moments: Moments) -> Scene:
+    def _context_of(self, events: EventArrays) -> EventContext:
         now_us = self._clock()
-        happened_us = self._timeline.event_times_us(moments.position, now_us)
-        return Scene(
-            moments=moments,
+        happened_us = self._timeline.event_times_us(events.position, now_us)
+        return EventContext(
+            events=events,
             population=self.population,
             titles=self._titles,
-            event_time_us=(happened_us - moments.delay_us + moments.shift_us) // 1000 * 1000,
+            event_time_us=(happened_us - events.delay_us + events.shift_us) // 1000 * 1000,
             ingest_time_us=now_us,
         )
 
-    def _spoiled(self, values: pa.BinaryArray, moments: Moments) -> pa.BinaryArray:
-        bad = np.flatnonzero(moments.fate == Fate.UNDECODABLE)
+    def _corrupted(self, values: pa.BinaryArray, events: EventArrays) -> pa.BinaryArray:
+        bad = np.flatnonzero(events.defect == Defect.UNDECODABLE)
         if not len(bad):
             return values
         replaced = np.arange(len(values))
         replaced[bad] = len(values) + np.arange(len(bad))
-        spoiled = self._spoil(values.take(pa.array(bad)), moments.salt[bad])
-        return pa.concat_arrays([values, spoiled]).take(pa.array(replaced))
+        corrupted = self._corrupt(values.take(pa.array(bad)), events.salt[bad])
+        return pa.concat_arrays([values, corrupted]).take(pa.array(replaced))

@@ -15,16 +15,16 @@ from tools.demo.figures import (
 )
 from tools.demo.freshness import Freshness, Histogram
 from tools.demo.key_figures import GameKeyFigures, KeyFigures, Stretch
-from tools.demo.verification import Ledgers
-from tools.simulator.ledger import Acknowledged, GameCounts, HttpLedger, Ledger, RequestTimes
+from tools.demo.verification import RunLedgers
+from tools.simulator.ledger import AcknowledgedEvents, GameCounts, HttpLedger, KafkaLedger, RequestTimes
 
 TABLES = {"Archery Duel": "silver/archery_duel_events", "Bingo Harbor": "silver/bingo_harbor_events"}
 SOME_FRESHNESS = Freshness(rows=90, p50_seconds=1.5, p95_seconds=2.5, max_seconds=3.0)
 
 
-def a_ledger() -> Ledger:
+def a_ledger() -> KafkaLedger:
     """Two games' accounts with one event at least of every kind."""
-    return Ledger(
+    return KafkaLedger(
         sent=70,
         acked=70,
         value_bytes=7_000,
@@ -62,10 +62,10 @@ def an_http_ledger(**changes: object) -> HttpLedger:
     return replace(nothing, **changes)  # type: ignore[arg-type] # a test names fields of the ledger
 
 
-def ledgers(**by_game: Acknowledged) -> Ledgers:
+def ledgers(**by_game: AcknowledgedEvents) -> RunLedgers:
     """Both accounts of a run, with what was acknowledged by the games' names in the contract."""
     titles = {title.lower().replace(" ", "_"): title for title in TABLES}
-    return Ledgers(a_ledger(), an_http_ledger(by_game={titles[name]: each for name, each in by_game.items()}))
+    return RunLedgers(a_ledger(), an_http_ledger(by_game={titles[name]: each for name, each in by_game.items()}))
 
 
 def a_batch(number: int) -> BatchFigures:

@@ -7,9 +7,9 @@ import pytest
 
 from gamelake.storage.reconciliation import Books, TableBooks
 from tests.unit.demo.builders import TABLES, a_ledger, an_http_ledger, ledgers
-from tools.demo.verification import Gains, Ledgers, allowing_repeats, differences, expected, gained
-from tools.simulator.defects import Spoiling
-from tools.simulator.ledger import Acknowledged
+from tools.demo.verification import Gains, RunLedgers, allowing_repeats, differences, expected, gained
+from tools.simulator.defects import Corruption
+from tools.simulator.ledger import AcknowledgedEvents
 
 DEAD_LETTERS = {"undecodable": 7, "bad_framing": 5, "unknown_schema": 1, "unroutable": 5, "no_event_time": 5}
 ROWS = {
@@ -40,21 +40,21 @@ def test_every_kind_of_event_is_expected_where_it_belongs() -> None:
 
 
 def test_each_way_of_spoiling_has_a_reason() -> None:
-    assert set(a_ledger().undecodable) == set(Spoiling)
+    assert set(a_ledger().undecodable) == set(Corruption)
     assert sum(expected(ledgers(), TABLES).dead_letters.values()) == 23
 
 
 def test_ledgers_are_read_as_the_simulator_writes_them(tmp_path: Path) -> None:
-    over_http = an_http_ledger(by_game={"Archery Duel": Acknowledged(5, 1)}, rejected={"malformed": 2})
+    over_http = an_http_ledger(by_game={"Archery Duel": AcknowledgedEvents(5, 1)}, rejected={"malformed": 2})
     kafka, http = tmp_path / "kafka.json", tmp_path / "http.json"
     kafka.write_text(a_ledger().to_json())
     http.write_text(over_http.to_json())
 
-    assert Ledgers.read(kafka, http) == Ledgers(a_ledger(), over_http)
+    assert RunLedgers.read(kafka, http) == RunLedgers(a_ledger(), over_http)
 
 
 def test_what_the_gateway_acknowledged_is_expected_besides() -> None:
-    wanted = expected(ledgers(archery_duel=Acknowledged(100, 3)), TABLES)
+    wanted = expected(ledgers(archery_duel=AcknowledgedEvents(100, 3)), TABLES)
 
     assert wanted.records == 170
     assert wanted.rows == ROWS | {

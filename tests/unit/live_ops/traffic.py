@@ -15,12 +15,12 @@ from gamelake.serving.live_ops.counts import Count
 from gamelake.serving.live_ops.detector import Detector
 from gamelake.serving.live_ops.signals import Signal
 from tools.simulator import reference_data
-from tools.simulator.columns import Scene
-from tools.simulator.defects import Fate
-from tools.simulator.event_arrays import Happening
+from tools.simulator.columns import EventContext
+from tools.simulator.defects import Defect
+from tools.simulator.event_arrays import EventKind
 from tools.simulator.incidents import Incident
 from tools.simulator.spec import Shares, TrafficSpec
-from tools.simulator.traffic import Traffic
+from tools.simulator.traffic import TrafficGenerator
 
 # A run ends here, at midnight: its last day is whole.
 END = datetime(2026, 1, 2, tzinfo=UTC)
@@ -33,11 +33,11 @@ class _Listener:
     """Hears what happens instead of encoding it."""
 
     version: int
-    scenes: list[Scene] = field(default_factory=list)
+    contexts: list[EventContext] = field(default_factory=list)
 
-    def encode(self, scene: Scene) -> pa.BinaryArray:
-        self.scenes.append(scene)
-        return pa.array([b""] * len(scene.moments), pa.binary())
+    def encode(self, context: EventContext) -> pa.BinaryArray:
+        self.contexts.append(context)
+        return pa.array([b""] * len(context.events), pa.binary())
 
 
 @cache
@@ -57,28 +57,28 @@ def minutes(
     listeners = [_Listener(version) for version in (1, 2, 3)]
     first = _END_US // 60_000_000 - hours * 60
     sums = np.zeros((hours * 60 + 1, len(games), len(reference_data.RELEASES), 4), np.int64)
-    for _ in Traffic(spec, listeners, clock=lambda: _END_US).parcels():
+    for _ in TrafficGenerator(spec, listeners, clock=lambda: _END_US).batches():
         for listener in listeners:
-            for scene in listener.scenes:
-                _add(sums, scene, first, len(games))
-            listener.scenes.clear()
+            for context in listener.contexts:
+                _add(sums, context, first, len(games))
+            listener.contexts.clear()
     names = [game.name for game in games]
     return tuple((first + at, tuple(_counts(first + at, sums[at], names))) for at in range(hours * 60))
 
 
-def _add(sums: npt.NDArray[np.int64], scene: Scene, first: int, games: int) -> None:
-    moments = scene.moments
-    at = scene.event_time_us // 60_000_000 - first
-    good = (at >= 0) & (moments.fate != Fate.LATE) & (moments.game < games)
-    bought = moments.happening == Happening.PURCHASE
+def _add(sums: npt.NDArray[np.int64], context: EventContext, first: int, games: int) -> None:
+    events = context.events
+    at = context.event_time_us // 60_000_000 - first
+    good = (at >= 0) & (events.defect != Defect.LATE) & (events.game < games)
+    bought = events.kind == EventKind.PURCHASE
     measures = (
-        np.ones(len(moments), np.int64),
-        moments.happening == Happening.ERROR,
+        np.ones(len(events), np.int64),
+        events.kind == EventKind.ERROR,
         bought,
-        np.where(bought, _PRICES[moments.product] * moments.quantity, 0),
+        np.where(bought, _PRICES[events.product] * events.quantity, 0),
     )
     for place, values in enumerate(measures):
-        np.add.at(sums[..., place], (at[good], moments.game[good], moments.release[good]), values[good])
+        np.add.at(sums[..., place], (at[good], events.game[good], events.release[good]), values[good])
 
 
 def _counts(minute: int, sums: npt.NDArray[np.int64], names: list[str]) -> Iterator[Count]:

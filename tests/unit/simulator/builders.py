@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.schemas.event_schemas import EventSchema, load_schemas
-from gamelake.schemas.framing import HEADER_BYTES
-from tools.simulator.encoding import Encoder
+from gamelake.wire.event_schemas import EventSchema, load_schemas
+from gamelake.wire.framing import HEADER_BYTES
+from tools.simulator.encoding import RecordEncoder
 from tools.simulator.spec import NO_BAD_EVENTS, Shares, TrafficSpec
-from tools.simulator.traffic import Parcel, Traffic
+from tools.simulator.traffic import TrafficBatch, TrafficGenerator
 
 # Its class is made while the tests run, one for each version, so its fields are unknown to the type checker.
 Event: TypeAlias = Any
@@ -42,8 +42,8 @@ def schemas() -> tuple[EventSchema, ...]:
 
 
 @cache
-def encoders(versions: int = 3) -> tuple[Encoder, ...]:
-    return tuple(Encoder(schema, FIRST_SCHEMA_ID + at) for at, schema in enumerate(schemas()[:versions]))
+def encoders(versions: int = 3) -> tuple[RecordEncoder, ...]:
+    return tuple(RecordEncoder(schema, FIRST_SCHEMA_ID + at) for at, schema in enumerate(schemas()[:versions]))
 
 
 @cache
@@ -55,17 +55,17 @@ def a_spec(**changes: object) -> TrafficSpec:
     return dataclasses.replace(_SPEC, **changes)  # type: ignore[arg-type] # checked by the spec itself
 
 
-def a_run(*, now_us: int = NOW_US, **changes: object) -> Traffic:
+def a_run(*, now_us: int = NOW_US, **changes: object) -> TrafficGenerator:
     spec = a_spec(**changes)
-    return Traffic(spec, encoders(spec.versions), clock=lambda: now_us)
+    return TrafficGenerator(spec, encoders(spec.versions), clock=lambda: now_us)
 
 
-def records_of(parcel: Parcel) -> list[tuple[str, bytes]]:
-    return list(zip(parcel.keys.to_pylist(), parcel.values.to_pylist(), strict=True))
+def records_of(batch: TrafficBatch) -> list[tuple[str, bytes]]:
+    return list(zip(batch.keys.to_pylist(), batch.values.to_pylist(), strict=True))
 
 
-def records(traffic: Traffic) -> list[tuple[str, bytes]]:
-    return [record for parcel in traffic.parcels() for record in records_of(parcel)]
+def records(traffic: TrafficGenerator) -> list[tuple[str, bytes]]:
+    return [record for batch in traffic.batches() for record in records_of(batch)]
 
 
 def decode(value: bytes) -> tuple[int, Event]:
@@ -73,7 +73,7 @@ def decode(value: bytes) -> tuple[int, Event]:
     return version, _message_classes()[version].FromString(value[HEADER_BYTES:])
 
 
-def events(traffic: Traffic) -> Iterator[Sent]:
+def events(traffic: TrafficGenerator) -> Iterator[Sent]:
     """Decode every record with the protobuf package, which knows nothing of how they were made."""
     for key, value in records(traffic):
         version, event = decode(value)

@@ -1,4 +1,4 @@
-"""The account of what the gateway says of each event."""
+"""The outcome of each event that is sent to the gateway."""
 
 import io
 import json
@@ -10,40 +10,40 @@ import pytest
 from gamelake.model.errors import SettingsError
 from services.sdk import Credentials, Form, Outcome, Parcel, Refusal, Rejection
 from tools.simulator.cli import HttpTarget, parse
-from tools.simulator.game_sdks import Acknowledgements, GameBooks, read_credentials
-from tools.simulator.ledger import Acknowledged, HttpLedger, RequestTimes
-from tools.simulator.sdk_payloads import Packet
+from tools.simulator.game_sdks import AcknowledgedIdsFile, DeliveryTracker, read_credentials
+from tools.simulator.ledger import AcknowledgedEvents, HttpLedger, RequestTimes
+from tools.simulator.sdk_payloads import SdkPayload
 
-SECRET = "a-secret-that-nobody-should-see-1"  # noqa: S105 # it opens nothing
+SECRET = "a-secret-that-must-not-be-shown-1"  # noqa: S105 # it opens nothing
 
 
-def a_packet(count: int, *, copies: tuple[int, ...] = (), first_id: int = 0) -> Packet:
+def a_payload(count: int, *, copies: tuple[int, ...] = (), first_id: int = 0) -> SdkPayload:
     ids = np.zeros((count, 16), dtype=np.uint8)
     ids[:, 15] = np.arange(first_id, first_id + count)
-    return Packet(0, b"", ids, np.isin(np.arange(count), copies), np.arange(count, dtype=np.int64) + first_id)
+    return SdkPayload(0, b"", ids, np.isin(np.arange(count), copies), np.arange(count, dtype=np.int64) + first_id)
 
 
 def a_parcel(ticket: int, count: int, first: int = 0) -> Parcel:
     return Parcel(ticket, Form.PROTOBUF, count, b"", first)
 
 
-def books_with(*waiting: Packet) -> tuple[GameBooks, io.BytesIO]:
+def tracker_with(*waiting: SdkPayload) -> tuple[DeliveryTracker, io.BytesIO]:
     file = io.BytesIO()
-    books = GameBooks(Acknowledgements(file))
-    with books.lock:
-        for ticket, packet in enumerate(waiting, start=1):
-            books.hand_over(ticket, packet)
-    return books, file
+    deliveries = DeliveryTracker(AcknowledgedIdsFile(file))
+    with deliveries.lock:
+        for ticket, payload in enumerate(waiting, start=1):
+            deliveries.hand_over(ticket, payload)
+    return deliveries, file
 
 
 def last_digits(file: io.BytesIO) -> list[int]:
     return [int(line[-2:], 16) for line in file.getvalue().decode().split()]
 
 
-def test_what_was_accepted_is_counted_and_named() -> None:
-    books, file = books_with(a_packet(3), a_packet(4, copies=(1, 3), first_id=10))
+def test_acknowledged_events_are_counted_and_their_ids_written() -> None:
+    deliveries, file = tracker_with(a_payload(3), a_payload(4, copies=(1, 3), first_id=10))
 
-    books.settle(
+    deliveries.settle(
         Outcome(
             parcels=(a_parcel(1, 3), a_parcel(2, 4)),
             accepted=5,
@@ -51,27 +51,29 @@ def test_what_was_accepted_is_counted_and_named() -> None:
         )
     )
 
-    assert (books.tally.sent, books.tally.acknowledged, books.tally.duplicates) == (7, 5, 1)
-    assert books.tally.rejected == {"malformed": 1, "other_game": 1}
+    assert (deliveries.counts.sent, deliveries.counts.acknowledged, deliveries.counts.duplicates) == (7, 5, 1)
+    assert deliveries.counts.rejected == {"malformed": 1, "other_game": 1}
     assert last_digits(file) == [0, 1, 10, 12, 13]
-    assert np.concatenate(books.tally.players).tolist() == [0, 1, 10, 12, 13]
+    assert np.concatenate(deliveries.counts.players).tolist() == [0, 1, 10, 12, 13]
 
 
-def test_a_packet_that_was_divided_is_settled_part_by_part() -> None:
-    books, file = books_with(a_packet(6))
+def test_a_payload_that_was_divided_is_settled_part_by_part() -> None:
+    deliveries, file = tracker_with(a_payload(6))
 
-    books.settle(Outcome(parcels=(a_parcel(1, 3),), accepted=3))
-    books.settle(Outcome(parcels=(a_parcel(1, 1, first=3),), accepted=0, refusal=Refusal(413, "too large")))
-    books.settle(Outcome(parcels=(a_parcel(1, 2, first=4),), accepted=1, rejections=(Rejection(0, "no_event_id"),)))
+    deliveries.settle(Outcome(parcels=(a_parcel(1, 3),), accepted=3))
+    deliveries.settle(Outcome(parcels=(a_parcel(1, 1, first=3),), accepted=0, refusal=Refusal(413, "too large")))
+    deliveries.settle(
+        Outcome(parcels=(a_parcel(1, 2, first=4),), accepted=1, rejections=(Rejection(0, "no_event_id"),))
+    )
 
-    assert (books.tally.acknowledged, books.tally.refused) == (4, 1)
+    assert (deliveries.counts.acknowledged, deliveries.counts.refused) == (4, 1)
     assert last_digits(file) == [0, 1, 2, 5]
 
 
-def test_a_ledger_says_its_sums() -> None:
+def test_a_ledger_has_its_totals() -> None:
     ledger = HttpLedger(
         sent=10,
-        by_game={"A": Acknowledged(5, 1), "B": Acknowledged(3, 0)},
+        by_game={"A": AcknowledgedEvents(5, 1), "B": AcknowledgedEvents(3, 0)},
         rejected={"malformed": 2},
         refused=0,
         unsettled=0,
@@ -82,7 +84,7 @@ def test_a_ledger_says_its_sums() -> None:
         sent_bytes=100,
         seconds=1.0,
         request_times=RequestTimes(p50_ms=1, p99_ms=1, max_ms=1),
-        personal=("somebody",),
+        personal=("someone@example.com",),
     )
 
     written = json.loads(ledger.to_json())
@@ -101,7 +103,7 @@ def test_the_gateway_is_the_target_unless_kafka_is_asked_for(capsys: pytest.Capt
     assert "needs --keys-file" in capsys.readouterr().err
 
 
-def test_keys_are_read_in_the_gateways_form(tmp_path: Path) -> None:
+def test_keys_are_read_in_the_gateways_format(tmp_path: Path) -> None:
     file = tmp_path / "keys.yaml"
     file.write_text(f"keys:\n  - {{id: a-1, game: archery_duel, secrets: [{SECRET}, other], rate: 5}}\n")
 
@@ -109,7 +111,7 @@ def test_keys_are_read_in_the_gateways_form(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, f"keys: [{SECRET}]", f"{SECRET}: ["])
-def test_a_keys_file_that_is_none_is_named_and_nothing_of_it_told(tmp_path: Path, content: str | None) -> None:
+def test_a_malformed_keys_file_is_named_and_none_of_its_content_shown(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "keys.yaml"
     if content is not None:
         file.write_text(content)

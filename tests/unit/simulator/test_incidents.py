@@ -1,4 +1,4 @@
-"""What goes wrong in a game when the simulator is told so, and nothing else does."""
+"""Simulated incidents change the events that they name, and no others."""
 
 from collections import Counter
 from datetime import UTC, datetime, time
@@ -27,7 +27,7 @@ def names(run: list[Sent], game: str) -> Counter[str]:
     return Counter(sent.event.event_name for sent in run if sent.event.game_name == game and within(sent))
 
 
-def test_broken_purchases_are_errors_of_the_shop_in_one_game_and_for_a_while() -> None:
+def test_broken_purchases_are_store_errors_in_one_game_during_the_incident() -> None:
     usual, broken = played(), played(f"broken_purchases/{GAMES[0]}/{WHEN}")
 
     # An event that waited in its device happened a moment before it was its turn.
@@ -69,12 +69,12 @@ def test_an_incident_may_go_past_midnight() -> None:
 @pytest.mark.parametrize(
     "text", ["", "fire/Archery Duel/14:00/15:00", "silence/Archery Duel/14:00", "silence/Archery Duel/25:00/26:00"]
 )
-def test_what_is_no_incident_is_refused(text: str) -> None:
+def test_a_malformed_incident_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="--incident is"):
         Incident.parse(text)
 
 
 @pytest.mark.parametrize("text", ["silence/Unheard Of/14:00/15:00", f"crashes/{GAMES[0]}/14:00/15:00"])
-def test_an_incident_of_nothing_that_is_there_is_refused(text: str) -> None:
+def test_an_incident_with_an_unknown_subject_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="which is none of"):
         a_run(incidents=(Incident.parse(text),))

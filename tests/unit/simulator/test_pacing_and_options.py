@@ -1,4 +1,4 @@
-"""How fast a run goes, and how a person asks for it."""
+"""The rate of a run, and its command line."""
 
 import io
 import threading
@@ -59,7 +59,7 @@ def test_a_step_lasts_a_few_milliseconds(rate: int, events: int) -> None:
     assert events_per_step(rate) == events
 
 
-def test_addresses_are_all_that_must_be_said() -> None:
+def test_only_addresses_are_required() -> None:
     options = parse(_ADDRESSES)
 
     assert options.events == 1_000_000
@@ -86,7 +86,7 @@ def test_a_version_that_the_contract_lacks_is_named() -> None:
         load_schemas(contracts, 4)
 
 
-def test_a_terminal_sees_the_progress() -> None:
+def test_progress_is_written_to_a_terminal() -> None:
     terminal = _Terminal()
     progress = ProgressLine(2_000, terminal)
 
@@ -96,7 +96,7 @@ def test_a_terminal_sees_the_progress() -> None:
     assert "1,500 of 2,000 events" in terminal.getvalue()
 
 
-def test_a_file_sees_no_progress() -> None:
+def test_no_progress_is_written_to_a_file() -> None:
     file = io.StringIO()
 
     ProgressLine(10, file).close()

@@ -1,4 +1,4 @@
-"""What the events say is a story that players could have lived."""
+"""Sequences of events are consistent: sessions, levels, players and times."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -91,7 +91,7 @@ def test_the_first_games_are_the_most_popular() -> None:
     assert [name for name, _ in counts.most_common()] == list(GAMES)
 
 
-def test_platforms_and_countries_come_from_the_world() -> None:
+def test_platforms_and_countries_come_from_the_reference_data() -> None:
     params = [sent.event.event_params for sent in good_events() if sent.version > 1]
 
     assert {each.platform for each in params} == set(PLATFORMS)

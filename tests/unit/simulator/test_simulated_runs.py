@@ -19,7 +19,7 @@ from tests.unit.simulator.builders import (
     records_of,
 )
 from tools.simulator.spec import Shares
-from tools.simulator.traffic import Traffic
+from tools.simulator.traffic import TrafficGenerator
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
@@ -32,17 +32,17 @@ def test_another_seed_gives_other_events() -> None:
     assert not one & other
 
 
-def test_small_parcels_hold_the_same_records_as_big_ones() -> None:
-    small = [record for parcel in a_run(shares=Shares()).parcels(events=97) for record in records_of(parcel)]
+def test_small_batches_have_the_same_records_as_large_ones() -> None:
+    small = [record for batch in a_run(shares=Shares()).batches(most_events=97) for record in records_of(batch)]
 
     assert sorted(small) == sorted(records(a_run(shares=Shares())))
 
 
-def test_a_parcel_is_stamped_when_it_is_asked_for() -> None:
+def test_a_batch_gets_its_timestamps_when_it_is_made() -> None:
     ticks = iter(range(NOW_US, NOW_US + 10**9, 1_000_000))
-    traffic = Traffic(a_spec(), encoders(), clock=lambda: next(ticks))
+    traffic = TrafficGenerator(a_spec(), encoders(), clock=lambda: next(ticks))
 
-    stamps = [decode(parcel.values[0].as_py())[1].ingest_time.ToMicroseconds() for parcel in traffic.parcels(1_000)]
+    stamps = [decode(batch.values[0].as_py())[1].ingest_time.ToMicroseconds() for batch in traffic.batches(1_000)]
 
     assert stamps == sorted(set(stamps))
     assert len(stamps) >= 6
@@ -66,9 +66,9 @@ def test_the_key_is_the_player() -> None:
     assert all(sent.key == sent.event.gamer_id for sent in good_events())
 
 
-def test_no_parcel_holds_two_events_of_one_player() -> None:
-    for parcel in a_run().parcels():
-        keys = parcel.keys.to_pylist()
+def test_no_batch_has_two_events_of_one_player() -> None:
+    for batch in a_run().batches():
+        keys = batch.keys.to_pylist()
         assert len(keys) == len(set(keys))
 
 
@@ -90,16 +90,16 @@ def test_an_event_takes_about_160_bytes() -> None:
     assert 150 < sum(map(len, values)) / len(values) < 185
 
 
-def test_a_parcel_knows_the_size_of_its_values() -> None:
-    for parcel in a_run(shares=Shares()).parcels():
-        assert parcel.value_bytes == sum(map(len, parcel.values.to_pylist()))
+def test_a_batch_knows_the_size_of_its_values() -> None:
+    for batch in a_run(shares=Shares()).batches():
+        assert batch.value_bytes == sum(map(len, batch.values.to_pylist()))
 
 
 @pytest.mark.parametrize(
     "changes",
     [{"game_names": ()}, {"events": 0}, {"versions": 0}, {"players": 0}, {"history": timedelta(seconds=-1)}],
 )
-def test_a_run_of_nothing_is_refused(changes: dict[str, object]) -> None:
+def test_a_run_without_games_events_or_players_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(SettingsError):
         a_spec(**changes)
 
@@ -110,10 +110,10 @@ def test_a_single_player_can_play_alone() -> None:
 
 def test_a_version_without_an_encoder_is_refused() -> None:
     with pytest.raises(SettingsError, match="3 versions"):
-        Traffic(a_spec(), encoders(2))
+        TrafficGenerator(a_spec(), encoders(2))
 
 
-def test_small_runs_have_few_players_so_that_sessions_get_somewhere() -> None:
+def test_small_runs_have_few_players_so_that_sessions_are_long_enough() -> None:
     names = [sent.event.event_name for sent in events(a_run(players=None, events=3_000))]
 
     assert names.count("session_start") < 0.2 * len(names)

@@ -8,11 +8,11 @@ import pytest
 
 from gamelake.model.errors import ContractError
 from tests.unit.simulator.builders import FIRST_SCHEMA_ID, GAMES, NOW_US, Event, a_spec, decode, encoders, good_events
-from tools.simulator.columns import Scene, Titles, record_batch
+from tools.simulator.columns import EventContext, GameTitles, record_batch
 from tools.simulator.event_arrays import EVENT_NAMES
 from tools.simulator.players import make_population
 from tools.simulator.reference_data import PRODUCTS
-from tools.simulator.sessions import Arcade
+from tools.simulator.sessions import SessionSimulator
 from tools.simulator.text import hex_text, uuid_text
 
 
@@ -21,36 +21,36 @@ def _events(version: int) -> tuple[Event, ...]:
     return tuple(sent.event for sent in good_events() if sent.version == version)
 
 
-def _a_scene() -> Scene:
+def _a_scene() -> EventContext:
     spec = a_spec()
     population = make_population(spec.population, len(GAMES), np.random.default_rng(3))
-    moments = next(Arcade(spec, population, np.random.SeedSequence(5)).blocks())
-    return Scene(
-        moments=moments,
+    events = next(SessionSimulator(spec, population, np.random.SeedSequence(5)).blocks())
+    return EventContext(
+        events=events,
         population=population,
-        titles=Titles.of(GAMES),
-        event_time_us=NOW_US - moments.position,
+        titles=GameTitles.of(GAMES),
+        event_time_us=NOW_US - events.position,
         ingest_time_us=NOW_US,
     )
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_value_decodes_to_what_the_columns_say(version: int) -> None:
-    scene, encoder = _a_scene(), encoders()[version - 1]
+    context, encoder = _a_scene(), encoders()[version - 1]
 
-    values = encoder.encode(scene).to_pylist()
+    values = encoder.encode(context).to_pylist()
 
     for row, value in enumerate(values):
         assert int.from_bytes(value[1:5], "big") == FIRST_SCHEMA_ID + version - 1
         _, event = decode(value)
-        assert event.event_name == EVENT_NAMES[scene.moments.happening[row]]
-        assert event.event_time.ToMicroseconds() == scene.event_time_us[row]
+        assert event.event_name == EVENT_NAMES[context.events.kind[row]]
+        assert event.event_time.ToMicroseconds() == context.event_time_us[row]
         assert event.ingest_time.ToMicroseconds() == NOW_US
-        assert event.game_name == GAMES[scene.moments.game[row]]
-        assert event.gamer_id == scene.population.gamer_ids[int(scene.moments.player[row])].as_py()
-        assert event.session_id == scene.moments.session[row].tobytes().hex()
+        assert event.game_name == GAMES[context.events.game[row]]
+        assert event.gamer_id == context.population.gamer_ids[int(context.events.player[row])].as_py()
+        assert event.session_id == context.events.session[row].tobytes().hex()
         if version > 1:
-            assert event.event_params.level == scene.moments.level[row]
+            assert event.event_params.level == context.events.level[row]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -71,7 +71,7 @@ def test_only_purchases_have_an_amount_and_only_finished_levels_a_score(version:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_purchase_says_what_was_bought_for_how_much(version: int) -> None:
+def test_a_purchase_has_product_and_price(version: int) -> None:
     bought = [event for event in _events(version) if event.HasField("purchase")]
 
     assert bought
@@ -89,7 +89,7 @@ def test_only_error_events_have_a_report() -> None:
     assert set(reported) == {"error"}
 
 
-def test_some_answers_that_failed_have_a_time_and_others_have_none() -> None:
+def test_some_failed_responses_have_a_duration_and_others_have_none() -> None:
     reports = [event.error for event in _events(3) if event.HasField("error")]
 
     assert {report.HasField("response_ms") for report in reports} == {True, False}
@@ -113,7 +113,7 @@ def test_a_session_says_once_which_app_it_is_of() -> None:
         assert bool(event.event_params.game_keyword) == (event.event_name == "session_start")
 
 
-def test_a_field_that_no_sdk_knows_is_named() -> None:
+def test_an_unknown_field_is_named() -> None:
     with pytest.raises(ContractError, match="mood"):
         record_batch(_a_scene(), pa.schema([("mood", pa.string())]))
 

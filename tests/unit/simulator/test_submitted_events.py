@@ -1,4 +1,4 @@
-"""What the games' SDKs hand over: the same events as ever, with what is personal, cut for each game."""
+"""What the games' SDKs send: the same events, with personal data, grouped by game."""
 
 from functools import cache
 from pathlib import Path
@@ -13,13 +13,13 @@ from google.protobuf.message_factory import GetMessageClass
 from services.sdk import Form
 from services.sdk import Parcel as SdkParcel
 from tests.unit.simulator.builders import NOW_US, Event, a_run, a_spec, events, only, schemas
-from tools.simulator.defects import spoil_message
+from tools.simulator.defects import corrupt_messages
 from tools.simulator.encoding import SubmittedEncoder, load_submitted
 from tools.simulator.players import IDENTIFYING
-from tools.simulator.sdk_payloads import Packet, packets
+from tools.simulator.sdk_payloads import SdkPayload, payloads_by_game
 from tools.simulator.spec import Shares
 from tools.simulator.text import uuid_text
-from tools.simulator.traffic import Parcel, Traffic
+from tools.simulator.traffic import TrafficBatch, TrafficGenerator
 
 PERSONAL = ("email", "ip_address", "player_name")
 
@@ -35,13 +35,13 @@ def event_class() -> type[Message]:
     return GetMessageClass(load_submitted(Path("contracts")).message)
 
 
-def a_submitted_run(**changes: object) -> Traffic:
+def a_submitted_run(**changes: object) -> TrafficGenerator:
     spec = a_spec(**{"naming": IDENTIFYING} | changes)
-    return Traffic(spec, encoders()[: spec.versions], clock=lambda: NOW_US, spoil=spoil_message)
+    return TrafficGenerator(spec, encoders()[: spec.versions], clock=lambda: NOW_US, corrupt=corrupt_messages)
 
 
-def submitted(traffic: Traffic) -> list[Event]:
-    values = [value for parcel in traffic.parcels() for value in parcel.values.to_pylist()]
+def submitted(traffic: TrafficGenerator) -> list[Event]:
+    values = [value for batch in traffic.batches() for value in batch.values.to_pylist()]
     return [event_class().FromString(value) for value in values]
 
 
@@ -62,7 +62,7 @@ def test_a_game_submits_what_a_producer_would_write_to_kafka() -> None:
     assert straight == {}
 
 
-def test_a_session_begins_with_who_plays_and_no_other_event_says_it() -> None:
+def test_only_the_first_event_of_a_session_has_personal_data() -> None:
     says = {event.event_name for event in good_events() if event.HasField("personal")}
     starts = [event for event in good_events() if event.event_name == "session_start"]
 
@@ -73,7 +73,7 @@ def test_a_session_begins_with_who_plays_and_no_other_event_says_it() -> None:
     assert 0 < sum(map(bool, texts)) < len(texts)
 
 
-def test_what_is_personal_is_the_same_for_the_same_player_and_another_for_others() -> None:
+def test_personal_data_is_constant_per_player_and_differs_between_players() -> None:
     by_player: dict[str, set[str]] = {}
     for event in good_events():
         if event.HasField("personal"):
@@ -83,12 +83,12 @@ def test_what_is_personal_is_the_same_for_the_same_player_and_another_for_others
     assert len({email for emails in by_player.values() for email in emails}) == len(by_player)
 
 
-def test_no_hexadecimal_text_can_pass_for_the_name_of_a_player() -> None:
+def test_no_hexadecimal_text_contains_a_players_id() -> None:
     assert {event.gamer_id[0] for event in good_events()} == {"p"}
     assert {event.event_params.device_id[0] for event in good_events()} == {"v"}
 
 
-def test_an_older_sdk_leaves_empty_what_it_does_not_know() -> None:
+def test_an_older_sdk_leaves_newer_fields_empty() -> None:
     oldest = submitted(a_submitted_run(versions=1))
 
     assert any(event.HasField("personal") for event in oldest)
@@ -96,14 +96,14 @@ def test_an_older_sdk_leaves_empty_what_it_does_not_know() -> None:
     assert any(event.attributes for event in good_events())
 
 
-def test_no_game_says_when_the_platform_took_an_event_in() -> None:
+def test_no_game_sets_the_ingest_time() -> None:
     assert not any(event.HasField("ingest_time") for event in good_events())
 
 
-def test_a_spoiled_message_can_not_be_read() -> None:
+def test_a_corrupted_message_cannot_be_decoded() -> None:
     unreadable = 0
-    for parcel in a_submitted_run(shares=only(undecodable=0.3)).parcels():
-        for value in parcel.values.to_pylist():
+    for batch in a_submitted_run(shares=only(undecodable=0.3)).batches():
+        for value in batch.values.to_pylist():
             try:
                 event_class().FromString(value)
             except DecodeError:
@@ -112,38 +112,39 @@ def test_a_spoiled_message_can_not_be_read() -> None:
     assert unreadable == pytest.approx(0.3 * 6_000, rel=0.1)
 
 
-def cut(traffic: Traffic, most: int) -> list[tuple[Parcel, list[Packet]]]:
+def cut(traffic: TrafficGenerator, most: int) -> list[tuple[TrafficBatch, list[SdkPayload]]]:
     return [
-        (parcel, list(packets(parcel, traffic.home_games(parcel.moments), most))) for parcel in traffic.parcels(2_000)
+        (batch, list(payloads_by_game(batch, traffic.home_games(batch.events), most)))
+        for batch in traffic.batches(2_000)
     ]
 
 
-def messages_in(packet: Packet) -> tuple[bytes, ...]:
-    return SdkParcel(1, Form.PROTOBUF, len(packet), packet.payload).events()
+def messages_in(payload: SdkPayload) -> tuple[bytes, ...]:
+    return SdkParcel(1, Form.PROTOBUF, len(payload), payload.data).events()
 
 
-def test_each_game_gets_its_events_in_their_order_and_each_packet_is_small_enough() -> None:
+def test_each_game_gets_its_events_in_order_and_each_payload_is_within_the_limit() -> None:
     traffic = a_submitted_run(shares=Shares())
 
-    for parcel, cut_up in cut(traffic, 150):
-        values = parcel.values.to_pylist()
-        games = traffic.home_games(parcel.moments)[parcel.origin]
+    for batch, cut_up in cut(traffic, 150):
+        values = batch.values.to_pylist()
+        games = traffic.home_games(batch.events)[batch.origin]
         for game in range(3):
             wanted = [value for value, home in zip(values, games, strict=True) if home == game]
-            got = [message for packet in cut_up if packet.game == game for message in messages_in(packet)]
+            got = [message for payload in cut_up if payload.game == game for message in messages_in(payload)]
             assert got == wanted
         assert max(map(len, cut_up)) <= 150
         assert sum(map(len, cut_up)) == len(values)
 
 
-def test_a_packet_knows_its_events_and_which_of_them_are_copies() -> None:
+def test_a_payload_has_its_event_ids_and_marks_copies() -> None:
     ids: list[str] = []
     again: list[str] = []
     for _, cut_up in cut(a_submitted_run(shares=only(duplicate=0.2)), 1_000):
-        for packet in cut_up:
-            read = [event_class().FromString(message) for message in messages_in(packet)]
-            assert [uuid_of(row) for row in packet.event_ids] == [event.event_id for event in read]  # type: ignore[attr-defined]
-            for event, is_copy in zip(read, packet.copies.tolist(), strict=True):
+        for payload in cut_up:
+            read = [event_class().FromString(message) for message in messages_in(payload)]
+            assert [uuid_of(row) for row in payload.event_ids] == [event.event_id for event in read]  # type: ignore[attr-defined]
+            for event, is_copy in zip(read, payload.copies.tolist(), strict=True):
                 (again if is_copy else ids).append(event.event_id)  # type: ignore[attr-defined]
 
     assert len(set(ids)) == len(ids) == 6_000
@@ -158,11 +159,11 @@ def uuid_of(row: npt.NDArray[np.uint8]) -> str:
 
 @pytest.mark.parametrize("sizes", [[0, 1, 127, 128, 129], [16_383, 16_384, 16_385, 2**20], [5]])
 def test_lengths_of_any_size_are_written_as_the_sdk_reads_them(sizes: list[int]) -> None:
-    (parcel, _), *_ = cut(a_submitted_run(events=len(sizes), players=len(sizes) * 40), 100)
-    written = [bytes([number]) * size for number, size in enumerate(sizes)][: len(parcel.moments)]
-    values = pa.array(written + [b""] * (len(parcel.values) - len(written)), pa.binary())
-    long = Parcel(parcel.keys, values, parcel.moments, parcel.origin)
+    (batch, _), *_ = cut(a_submitted_run(events=len(sizes), players=len(sizes) * 40), 100)
+    written = [bytes([number]) * size for number, size in enumerate(sizes)][: len(batch.events)]
+    values = pa.array(written + [b""] * (len(batch.values) - len(written)), pa.binary())
+    long = TrafficBatch(batch.keys, values, batch.events, batch.origin)
 
-    (packet,) = packets(long, np.zeros(len(parcel.moments), dtype=np.int16), 100)
+    (payload,) = payloads_by_game(long, np.zeros(len(batch.events), dtype=np.int16), 100)
 
-    assert messages_in(packet) == tuple(values.to_pylist())
+    assert messages_in(payload) == tuple(values.to_pylist())

@@ -1,4 +1,4 @@
-"""What is bad is bad for good, in the way and as often as the spec says, and the ledger knows of all of it."""
+"""Events with defects have them in the shares of the spec, and the ledger counts all of them."""
 
 import json
 from collections import Counter
@@ -24,35 +24,35 @@ from tests.unit.simulator.builders import (
     records_of,
     schemas,
 )
-from tools.simulator.defects import UNKNOWN_SCHEMA_ID, Spoiling
-from tools.simulator.ledger import Bookkeeper, Ledger
+from tools.simulator.defects import UNKNOWN_SCHEMA_ID, Corruption
+from tools.simulator.ledger import KafkaLedger, KafkaLedgerBuilder
 from tools.simulator.reference_data import UNKNOWN_GAMES
 from tools.simulator.spec import Shares, TrafficSpec
-from tools.simulator.traffic import Traffic
+from tools.simulator.traffic import TrafficGenerator
 
 _HOUR_US = 3600 * 1_000_000
 _BAD = Shares(late=0.05, future=0.04, duplicate=0.03, undecodable=0.08, unknown_game=0.02, null_time=0.06)
 
 
-def _run(spec: TrafficSpec) -> tuple[list[tuple[str, bytes]], Ledger]:
-    traffic = Traffic(spec, encoders(), clock=lambda: NOW_US)
-    books, sent = Bookkeeper(spec), []
-    for parcel in traffic.parcels():
-        sent += records_of(parcel)
-        books.note(parcel.moments, records=len(parcel.values), value_bytes=parcel.value_bytes)
-    return sent, books.ledger(acked=len(sent))
+def _run(spec: TrafficSpec) -> tuple[list[tuple[str, bytes]], KafkaLedger]:
+    traffic = TrafficGenerator(spec, encoders(), clock=lambda: NOW_US)
+    builder, sent = KafkaLedgerBuilder(spec), []
+    for batch in traffic.batches():
+        sent += records_of(batch)
+        builder.add(batch.events, records=len(batch.values), value_bytes=batch.value_bytes)
+    return sent, builder.build(acked=len(sent))
 
 
-def _kind(value: bytes) -> Spoiling | None:
-    """Tell why a value can't be read, as a reader of the frame would."""
+def _kind(value: bytes) -> Corruption | None:
+    """The reason why a value cannot be decoded, as a reader of the frame finds it."""
     if value[0] != 0:
-        return Spoiling.WRONG_MAGIC
+        return Corruption.WRONG_MAGIC
     if int.from_bytes(value[1:5], "big") == UNKNOWN_SCHEMA_ID:
-        return Spoiling.UNKNOWN_SCHEMA
+        return Corruption.UNKNOWN_SCHEMA
     try:
         decode(value)
     except DecodeError:
-        return Spoiling.RANDOM_BODY if value[HEADER_BYTES] == 0x0F else Spoiling.TRUNCATED_BODY
+        return Corruption.RANDOM_BODY if value[HEADER_BYTES] == 0x0F else Corruption.TRUNCATED_BODY
     return None
 
 
@@ -71,7 +71,7 @@ def test_the_shares_are_met() -> None:
     assert _about(sum(ledger.unknown_game.values()), _BAD.unknown_game, 20_000)
 
 
-def test_the_ledger_adds_up() -> None:
+def test_the_ledgers_counts_sum_up_to_the_records_sent() -> None:
     sent, ledger = _run(a_spec(shares=_BAD))
 
     good = sum(game.events for game in ledger.by_game.values())
@@ -81,20 +81,20 @@ def test_the_ledger_adds_up() -> None:
     assert ledger.value_bytes == sum(len(value) for _, value in sent)
 
 
-def test_the_ledger_counts_what_a_reader_counts() -> None:
+def test_the_ledger_counts_the_same_as_a_reader() -> None:
     sent, ledger = _run(a_spec(shares=_BAD))
     kinds = [_kind(value) for _, value in sent]
     decoded = [decode(value)[1] for (_, value), kind in zip(sent, kinds, strict=True) if kind is None]
     games = Counter(event.game_name for event in decoded)
 
-    assert ledger.undecodable == {kind: kinds.count(kind) for kind in Spoiling}
+    assert ledger.undecodable == {kind: kinds.count(kind) for kind in Corruption}
     assert ledger.null_time == sum(not event.HasField("event_time") for event in decoded)
     assert ledger.unknown_game == {name: games[name] for name in UNKNOWN_GAMES}
     for name in GAMES:
         assert ledger.by_game[name].events + ledger.by_game[name].duplicated == games[name]
 
 
-def test_a_good_run_has_nothing_bad_in_its_ledger() -> None:
+def test_a_run_without_defects_has_none_in_its_ledger() -> None:
     ledger = _run(a_spec())[1]
 
     assert ledger.sent == sum(game.on_time for game in ledger.by_game.values()) == 6_000
@@ -123,23 +123,23 @@ def test_a_duplicate_keeps_its_event_id() -> None:
     assert set(ids.values()) == {2}
 
 
-def test_no_spoiled_value_passes_for_an_event() -> None:
+def test_no_corrupted_value_decodes_to_an_event() -> None:
     kinds = [_kind(value) for _, value in records(a_run(shares=only(undecodable=1.0)))]
 
     assert None not in kinds
-    assert set(kinds) == set(Spoiling)
+    assert set(kinds) == set(Corruption)
 
 
-def test_the_decoder_of_the_streams_refuses_spoiled_bodies_too() -> None:
+def test_the_decoder_of_the_streams_rejects_corrupted_bodies_too() -> None:
     handlers = [HandlerPool([schema.message.file]).get_for_message(schema.message) for schema in schemas()]
     for _, value in records(a_run(shares=only(undecodable=1.0), events=2_000)):
-        if _kind(value) in {Spoiling.RANDOM_BODY, Spoiling.TRUNCATED_BODY}:
+        if _kind(value) in {Corruption.RANDOM_BODY, Corruption.TRUNCATED_BODY}:
             handler = handlers[int.from_bytes(value[1:5], "big") - FIRST_SCHEMA_ID]
             with pytest.raises(ValueError, match="failed to decode"):
                 handler.list_to_record_batch([value[HEADER_BYTES:]])
 
 
-def test_events_of_unknown_games_are_whole_but_for_the_name() -> None:
+def test_events_of_unknown_games_are_complete_except_for_the_name() -> None:
     names = {sent.event.game_name for sent in events(a_run(shares=only(unknown_game=1.0)))}
 
     assert names == set(UNKNOWN_GAMES)
@@ -168,7 +168,7 @@ def test_future_events_are_at_most_twenty_hours_ahead() -> None:
 
 
 @pytest.mark.parametrize("shares", [{"late": -0.1}, {"late": 0.6, "duplicate": 0.6}])
-def test_shares_that_cannot_be_are_refused(shares: dict[str, float]) -> None:
+def test_impossible_shares_are_refused(shares: dict[str, float]) -> None:
     with pytest.raises(SettingsError):
         only(**shares)
 
