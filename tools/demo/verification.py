@@ -7,9 +7,9 @@ from typing import Self
 
 import msgspec
 
-from gamelake.contracts.reasons import DeadLetterReason
-from gamelake.maintenance.books import Books
-from gamelake.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
+from gamelake.model.dead_letter_reasons import DeadLetterReason
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
+from gamelake.storage.reconciliation import Books
 from tools.simulator.defects import Corruption
 from tools.simulator.ledger import GameCounts, HttpLedger, KafkaLedger
 

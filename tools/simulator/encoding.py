@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from ptars import HandlerPool, PtarsConfig
 
-from gamelake.errors import ContractError
-from gamelake.wire.event_schemas import EventSchema, load_schema
-from gamelake.wire.framing import frame_header
+from gamelake.model.errors import ContractError
+from gamelake.schemas.event_schemas import EventSchema, load_schema
+from gamelake.schemas.framing import frame_header
 from tools.simulator.columns import EventContext, record_batch
 from tools.simulator.event_arrays import EventKind
 from tools.simulator.players import personal_column

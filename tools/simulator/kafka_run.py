@@ -7,7 +7,8 @@ from datetime import timedelta
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gamelake.kafka import KafkaAccess
-from gamelake.wire.event_schemas import load_schemas, register
+from gamelake.model.errors import TransientError
+from gamelake.schemas.event_schemas import load_schemas, register
 from tools.simulator.cli import KafkaTarget, SimulatorOptions
 from tools.simulator.encoding import RecordEncoder
 from tools.simulator.ledger import KafkaLedger, KafkaLedgerBuilder

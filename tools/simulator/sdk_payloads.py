@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.errors import ContractError
+from gamelake.model.errors import ContractError
 from tools.simulator.traffic import TrafficBatch
 
 _NOTHING = pa.scalar(b"", pa.binary())

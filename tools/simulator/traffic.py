@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.errors import SettingsError
+from gamelake.model.errors import SettingsError
 from tools.simulator.columns import EventContext, GameTitles
 from tools.simulator.defects import Defect, corrupt_records
 from tools.simulator.event_arrays import EventArrays

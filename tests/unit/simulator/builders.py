@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.wire.event_schemas import EventSchema, load_schemas
-from gamelake.wire.framing import HEADER_BYTES
+from gamelake.schemas.event_schemas import EventSchema, load_schemas
+from gamelake.schemas.framing import HEADER_BYTES
 from tools.simulator.encoding import RecordEncoder
 from tools.simulator.spec import NO_BAD_EVENTS, Shares, TrafficSpec
 from tools.simulator.traffic import TrafficBatch, TrafficGenerator
