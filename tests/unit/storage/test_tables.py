@@ -16,7 +16,7 @@ from gamelake.model.errors import ContractError, IncompatibleSchemaError
 from gamelake.storage.appends import BatchTransaction, TableHead, schema_of
 from gamelake.storage.store import Store
 from gamelake.storage.tables import CommitOutcome, open_table
-from tests.unit.lake.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
+from tests.unit.storage.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
 
 _WRITERS, _COMMITS = 8, 12
 

@@ -12,7 +12,7 @@ import pytest
 
 from gamelake.schemas.compiler import compile_sources, message_at
 from gamelake.schemas.decoder import MessageDecoder
-from tests.unit.wire.protos import google_file, varint
+from tests.unit.schemas.protos import google_file, varint
 
 _TEXT = """
 syntax = "proto3";

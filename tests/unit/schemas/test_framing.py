@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gamelake.schemas.compiler import compile_sources, message_at
 from gamelake.schemas.framing import MessageType, Unframed, unframe
 from tests.unit.properties import examples
-from tests.unit.wire.protos import AnyMessage, frame, varint
+from tests.unit.schemas.protos import AnyMessage, frame, varint
 
 _MANY = "\n".join(f"message M{number} {{ int32 n = 1; }}" for number in range(3, 201))
 _TEXT = f"""

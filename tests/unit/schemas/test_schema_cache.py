@@ -11,7 +11,7 @@ from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import RegistryUnavailableError, UnknownSchemaError
 from gamelake.schemas.registry import SchemaSource
 from gamelake.schemas.schema_cache import MissingSchema, SchemaCache, SchemaWait, schema_path
-from tests.unit.wire.protos import NO_WAIT, FakeRegistry, a_store, schema
+from tests.unit.schemas.protos import NO_WAIT, FakeRegistry, a_store, schema
 
 _TEXT = schema('syntax = "proto3"; message Event { int32 number = 1; }')
 _WAIT = SchemaWait(patience=timedelta(seconds=10), ask_again_after=timedelta(seconds=60))

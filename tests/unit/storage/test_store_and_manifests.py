@@ -9,7 +9,7 @@ from gamelake.model.errors import SettingsError
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.store import Location, Store
-from tests.unit.lake.appends import a_location
+from tests.unit.storage.appends import a_location
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.schemas.decoder import Decoder, MessageDecoder
 from gamelake.schemas.framing import MessageType
 from tests.unit.properties import examples
-from tests.unit.wire.protos import a_decoder, decoder_of, frame, message_class
+from tests.unit.schemas.protos import a_decoder, decoder_of, frame, message_class
 
 _TEXT = """
 syntax = "proto3";

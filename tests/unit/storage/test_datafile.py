@@ -14,8 +14,8 @@ from hypothesis import given
 
 from gamelake.storage.columns import MICROSECONDS_UTC
 from gamelake.storage.data_files import encode_parquet, new_file_name
-from tests.unit.lake.random_tables import tables
 from tests.unit.properties import examples
+from tests.unit.storage.random_tables import tables
 
 Statistics: TypeAlias = dict[str, Any]
 _ROW_GROUP = 131_072

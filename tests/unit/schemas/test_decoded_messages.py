@@ -11,9 +11,9 @@ from gamelake.schemas.decoder import Decoder
 from gamelake.schemas.registry import SchemaSource
 from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
 from tests.unit.properties import examples
-from tests.unit.wire.expected_columns import expected_columns, same
-from tests.unit.wire.protos import NO_WAIT, AnyMessage, FakeRegistry, a_store, frame, google_file
-from tests.unit.wire.random_messages import messages
+from tests.unit.schemas.expected_columns import expected_columns, same
+from tests.unit.schemas.protos import NO_WAIT, AnyMessage, FakeRegistry, a_store, frame, google_file
+from tests.unit.schemas.random_messages import messages
 
 # File to messages. Each stands in a message of the test alone, in a list and as the value of a map.
 _TYPES = {

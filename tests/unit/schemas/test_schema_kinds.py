@@ -9,7 +9,7 @@ from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import SchemaError
 from gamelake.schemas.compiler import compile_sources
 from gamelake.storage.data_files import encode_parquet
-from tests.unit.wire.protos import a_decoder, decoder_of, frame, message_class
+from tests.unit.schemas.protos import a_decoder, decoder_of, frame, message_class
 
 _PROTO2 = """
 syntax = "proto2";
