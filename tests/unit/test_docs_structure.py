@@ -19,7 +19,11 @@ _CODE = re.compile(r"`[^`\n]*`")
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _TEST_NAME = re.compile(r"`(test_\w+)`")
 _TEST = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
-_LONGEST_DECISION = 60
+_FILE = re.compile(
+    r"`((?:contracts|gamelake|jobs|quality|services|sql|tests|tools)/[\w/-]+\.(?:py|yaml|proto|md|sql))`"
+)
+_WALK = re.compile(r"^\| \d+ \| `([\w/]+\.py)` \|", re.MULTILINE)
+_LONGEST_DECISION, _LONGEST_WALK = 60, 15
 
 
 def _documents() -> list[Path]:
@@ -51,6 +55,20 @@ def _broken_links(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("document", _documents(), ids=str)
 def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
     assert list(_broken_links(REPOSITORY / document)) == []
+
+
+@pytest.mark.parametrize("document", sorted(path.name for path in DOCS.glob("*.md")))
+def test_every_file_that_a_document_names_exists(document: str) -> None:
+    named = _FILE.findall((DOCS / document).read_text(encoding="utf-8"))
+
+    assert [name for name in named if not (REPOSITORY / name).exists()] == []
+
+
+def test_the_walk_of_one_event_passes_few_files_and_each_one_once() -> None:
+    walk = _WALK.findall((DOCS / "architecture.md").read_text(encoding="utf-8"))
+
+    assert 0 < len(walk) <= _LONGEST_WALK
+    assert len(walk) == len(set(walk))
 
 
 def test_the_index_of_decisions_names_every_page_by_its_title() -> None:
