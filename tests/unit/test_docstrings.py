@@ -1,0 +1,202 @@
+"""Types say that a function takes an Arrow table; its docstring must say of which columns, dtypes, order or units."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / "gamelake").rglob("*.py"))
+}
+DATA_TYPE = re.compile(r"\b(?:pa\.(?:Table|RecordBatch|\w*Array)|np\.ndarray|NDArray)\b")
+# Any of these says more than the type does.
+DATA_WORD = re.compile(
+    r"\b(?:columns?|fields?|dtypes?|bool(?:ean)?s?|u?int(?:8|16|32|64)|float(?:32|64)|strings?|binary|dictionary"
+    r"|timestamps?|microseconds|milliseconds|seconds|minutes|days|bytes"
+    r"|order|ordered|sorted|ascending|rising|shape|length|parallel"
+    r"|one (?:\w+ )?(?:per|for each|each)|a row (?:for )?each)\b",
+    re.IGNORECASE,
+)
+
+# Functions that still say nothing of their data. Entries may only go.
+MISSING: frozenset[str] = frozenset(
+    {
+        "gamelake.layers.bronze.parse_headers",
+        "gamelake.layers.identity.Identities.of",
+        "gamelake.layers.known_events.Events.of",
+        "gamelake.layers.known_events.Events.rest",
+        "gamelake.layers.known_events.Events.seconds",
+        "gamelake.layers.known_events.Events.take",
+        "gamelake.layers.known_events.KnownEvents.have",
+        "gamelake.layers.routing.Router.route",
+        "gamelake.observability.kpis.Newest.in_rows",
+        "gamelake.quality.engine.without_zones",
+        "gamelake.quality.evaluation.Evaluator.broken",
+        "gamelake.quality.evaluation.RowsByGame.broken",
+        "gamelake.quality.judging.Judge.set_aside",
+        "gamelake.quality.judging.JudgeByRules.set_aside",
+        "gamelake.quality.judging.LetsAllPass.set_aside",
+        "gamelake.recovery.replay.marks.without",
+        "gamelake.recovery.replay.presence.Names.events",
+        "gamelake.recovery.replay.presence.Presence.events",
+        "gamelake.recovery.replay.presence.Presence.missing",
+        "gamelake.recovery.replay.presence.Presence.present",
+        "gamelake.recovery.replay.presence.by_event",
+        "gamelake.recovery.replay.presence.by_record",
+        "gamelake.schemas.decoder.Decoder.decode",
+        "gamelake.schemas.decoder.Rejects.add",
+        "gamelake.schemas.framing.unframe",
+        "gamelake.serving.gold.merging.Merge.prepare",
+        "gamelake.serving.gold.merging.Merge.rows",
+        "gamelake.serving.kpis.aggregation.Fold.run",
+        "gamelake.serving.kpis.aggregation.fold",
+        "gamelake.serving.live_ops.baselines.Levels.expected",
+        "gamelake.serving.live_ops.baselines.Levels.take",
+        "gamelake.serving.live_ops.baselines.median_of_rows",
+        "gamelake.serving.live_ops.counts.as_counts",
+        "gamelake.serving.live_ops.counts.limited",
+        "gamelake.serving.live_ops.hour.LastHour.add",
+        "gamelake.serving.live_ops.hour.LastHour.leaving",
+        "gamelake.serving.live_ops.hour.events_of",
+        "gamelake.serving.live_ops.hour.purchases",
+        "gamelake.serving.live_ops.memory.PlayerRuns.add",
+        "gamelake.serving.live_ops.memory.PlayerRuns.all",
+        "gamelake.serving.live_ops.memory.ShareMemory.apply",
+        "gamelake.serving.live_ops.player_table.as_rows",
+        "gamelake.serving.live_ops.player_table.as_states",
+        "gamelake.serving.live_ops.player_table.write_bucket",
+        "gamelake.serving.live_ops.players.blank",
+        "gamelake.serving.live_ops.players.share_of",
+        "gamelake.serving.live_ops.publishing.Publisher.forget",
+        "gamelake.serving.live_ops.publishing.player_keys",
+        "gamelake.serving.live_ops.reading.Taken.are",
+        "gamelake.serving.live_ops.reading.Taken.games",
+        "gamelake.serving.live_ops.reading.Taken.micros",
+        "gamelake.serving.live_ops.reading.Taken.of",
+        "gamelake.serving.live_ops.reading.happenings",
+        "gamelake.serving.live_ops.reading.minute_counts",
+        "gamelake.serving.live_ops.signals.fewer_by_chance",
+        "gamelake.serving.live_ops.state_files.read_change",
+        "gamelake.serving.live_ops.state_files.read_table",
+        "gamelake.serving.live_ops.state_files.unpack_table",
+        "gamelake.serving.live_ops.state_files.write_change",
+        "gamelake.serving.live_ops.state_files.write_table",
+        "gamelake.serving.live_ops.updating.as_messages",
+        "gamelake.serving.live_ops.updating.keys_of_players",
+        "gamelake.serving.live_ops.watch_tables.additions",
+        "gamelake.serving.live_ops.watch_tables.minute_rows",
+        "gamelake.serving.live_ops.watch_tables.signal_rows",
+        "gamelake.serving.live_ops.watching.Watching.carried",
+        "gamelake.serving.live_ops.watching.Watching.go_on_from",
+        "gamelake.serving.live_ops.watching.Watching.judge",
+        "gamelake.serving.sql.duckdb.answer",
+        "gamelake.serving.sql.output.written",
+        "gamelake.storage.columns.as_delta",
+        "gamelake.storage.delta_log.entries_of",
+        "gamelake.storage.sql_engine.Engine.give",
+        "gamelake.storage.sql_engine.Engine.table",
+        "gamelake.streaming.chunk.ChunkWriter.add",
+        "gamelake.streaming.cross_source.NotTakenElsewhere.duplicates",
+        "gamelake.streaming.duplicates.Duplicates.duplicates",
+        "gamelake.streaming.duplicates.Filter.duplicates",
+        "gamelake.streaming.duplicates.TakesAll.duplicates",
+        "gamelake.streaming.duplicates.by_game",
+        "gamelake.streaming.duplicates.with_an_id",
+        "gamelake.streaming.files.chooser.repeated_after",
+        "gamelake.streaming.files.coordinates.Placed.records",
+        "gamelake.streaming.files.formats.events.Framer.framed",
+        "gamelake.streaming.files.formats.events.Framer.values",
+        "gamelake.streaming.files.ledger.file_rows",
+        "gamelake.streaming.files.silver_ids.SilverIds.rows",
+        "gamelake.streaming.files.silver_ids.TwinFilter.duplicates",
+        "gamelake.streaming.plan.pack",
+        "gamelake.streaming.task.Chunk.set_aside",
+        "gamelake.streaming.task.Chunk.take",
+        "gamelake.streaming.task.kafka_microseconds",
+        "gamelake.streaming.task.offset_ranges",
+        "gamelake.streaming.task.schema_ids",
+    }
+)
+
+
+def aliases(tree: ast.Module) -> set[str]:
+    """Names that a module gives to types of columnar data."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            value, targets = node.value, node.targets
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            value, targets = node.value, [node.target]
+        else:
+            continue
+        text = ast.unparse(value)
+        if DATA_TYPE.search(text) and "Callable" not in text:
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+ALIASES = {module: aliases(tree) for module, tree in MODULES.items()}
+
+
+def visible_aliases(module: str) -> set[str]:
+    """A module's own names for types of columnar data, and those that it imports."""
+    imports = [node for node in MODULES[module].body if isinstance(node, ast.ImportFrom)]
+    imported = {
+        (alias.asname or alias.name)
+        for node in imports
+        for alias in node.names
+        if alias.name in ALIASES.get(node.module or "", set())
+    }
+    return ALIASES[module] | imported
+
+
+def public_functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Functions and methods that other modules may call, by their dotted names."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from public_functions(node.body, f"{prefix}.{node.name}")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            yield f"{prefix}.{node.name}", node
+
+
+def takes_or_gives_data(function: ast.FunctionDef | ast.AsyncFunctionDef, names: set[str]) -> bool:
+    """Whether the signature has an Arrow or numpy type, or a name for one."""
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    annotations = [argument.annotation for argument in arguments] + [function.returns]
+    for annotation in annotations:
+        if annotation is not None:
+            used = {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
+            if DATA_TYPE.search(ast.unparse(annotation)) or used & names:
+                return True
+    return False
+
+
+FUNCTIONS = {
+    name: ast.get_docstring(function) or ""
+    for module, tree in MODULES.items()
+    for name, function in public_functions(tree.body, module)
+    if takes_or_gives_data(function, visible_aliases(module))
+}
+
+
+def test_public_functions_say_what_their_columns_and_arrays_are() -> None:
+    silent = {name for name, docstring in FUNCTIONS.items() if not DATA_WORD.search(docstring)}
+
+    assert sorted(silent - MISSING) == [], "say the columns, dtypes, order or units in the docstring"
+
+
+@pytest.mark.parametrize("name", sorted(MISSING))
+def test_a_function_leaves_the_list_with_its_docstring(name: str) -> None:
+    assert name in FUNCTIONS, "the function is gone or renamed: take it off the list"
+    assert not DATA_WORD.search(FUNCTIONS[name]), "the docstring says it now: take the function off the list"
+
+
+def test_the_check_tells_a_docstring_that_says_something_from_one_that_does_not() -> None:
+    assert len(FUNCTIONS) > 80
+    assert DATA_WORD.search("The bronze rows of records, in their order.")
+    assert DATA_WORD.search("Args:\n    codes: int64, one per row.")
+    assert not DATA_WORD.search("The rows of a batch.")
