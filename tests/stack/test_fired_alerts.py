@@ -65,7 +65,7 @@ def stopped(stack: Stack, service: str) -> Iterator[None]:
 def test_a_query_and_a_gateway_that_are_stopped_are_told_and_so_is_their_return(stack: Stack) -> None:
     """Both at once: each takes minutes."""
     prometheus, file = Prometheus.of_the_stack(), AlertFile(stack)
-    # Of one process both queries are told, those of both ways in.
+    # One process runs both queries, of Kafka and of files, and the alert fires for both.
     fires = 'count by (alertname) (ALERTS{alertname=~"StreamQueryDown|GatewayDown", alertstate="firing"})'
     stack.await_health("ingest-events")
     stack.await_health("ingest")

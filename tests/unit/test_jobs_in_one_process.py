@@ -8,7 +8,7 @@ import pytest
 from gamelake.model.errors import DataLossError, TransientError
 from gamelake.program import again_and_again, together
 from gamelake.serving.settings import AnswersSettings
-from gamelake.streaming.files.settings import BothWaysInSettings
+from gamelake.streaming.files.settings import AllSourcesSettings
 
 VARIABLES = {
     "GAMELAKE_LAKEHOUSE": "file:///lake",
@@ -83,8 +83,8 @@ def test_each_job_has_a_port_and_a_sign_of_life_of_its_own() -> None:
     ]
 
 
-def test_both_ways_in_read_topics_of_their_own_under_names_of_their_own() -> None:
-    settings = BothWaysInSettings.from_env(VARIABLES)
+def test_both_sources_read_topics_of_their_own_under_names_of_their_own() -> None:
+    settings = AllSourcesSettings.from_env(VARIABLES)
 
     assert (settings.events.stream, settings.events.topic) == ("ingest_events", "events")
     assert (settings.files.reading.stream, settings.files.reading.topic) == ("ingest_files", "files.notifications")

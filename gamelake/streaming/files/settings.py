@@ -88,8 +88,8 @@ def landing(variables: Mapping[str, str]) -> Location:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BothWaysInSettings:
-    """What each job is to know: the same but for its telemetry, which each has for itself."""
+class AllSourcesSettings:
+    """The settings of both ingest jobs in one process: each has its own metrics port and heartbeat file."""
 
     events: IngestSettings
     files: FilesSettings

@@ -9,7 +9,7 @@ import pytest
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.games import load_games
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
-from tests.unit.fanout.tasks import Json, Lakehouse, Outcome, Record, framed, game_event_schema, schema_id
+from tests.unit.streaming.tasks import Json, Lakehouse, Outcome, Record, framed, game_event_schema, schema_id
 
 _SAMPLES = sorted(Path("contracts/samples").glob("*.json"))
 _PASSING = [path for path in _SAMPLES if path.name.endswith(".pass.json")]

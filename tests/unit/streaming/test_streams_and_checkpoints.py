@@ -14,7 +14,7 @@ from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.checkpoint import Checkpoint
 from gamelake.streaming.stream import Stream
-from tests.unit.fanout.streams import (
+from tests.unit.streaming.streams import (
     NEW_TOPIC_ID,
     TOPIC,
     TOPIC_ID,

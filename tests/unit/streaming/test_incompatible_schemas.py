@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from gamelake.model.naming import DEAD_LETTERS
-from tests.unit.fanout.tasks import (
+from tests.unit.streaming.tasks import (
     KART_TABLE,
     YETI_TABLE,
     Lakehouse,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from gamelake.model.games import EventTimeLimits, GamesContract, GameSpec, PartitionColumn, UnlistedGames
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
 from gamelake.streaming.plan import ChunkLimits
-from tests.unit.fanout.tasks import (
+from tests.unit.properties import examples
+from tests.unit.streaming.tasks import (
     KART,
     KART_TABLE,
     NOON,
@@ -25,7 +26,6 @@ from tests.unit.fanout.tasks import (
     a_spoiled_record,
     numbered,
 )
-from tests.unit.properties import examples
 
 
 @pytest.fixture

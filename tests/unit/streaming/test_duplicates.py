@@ -16,7 +16,8 @@ from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection,
 from gamelake.streaming.decision import check_one_task_per_partition
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskReport
-from tests.unit.fanout.tasks import (
+from tests.unit.properties import examples
+from tests.unit.streaming.tasks import (
     KART_TABLE,
     NOON,
     YETI_TABLE,
@@ -29,7 +30,6 @@ from tests.unit.fanout.tasks import (
     numbered,
     schema_id,
 )
-from tests.unit.properties import examples
 
 STREAM, SEED = "ingest", "query"
 

@@ -17,8 +17,8 @@ from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.streaming.files.formats import delimited, parquet
 from gamelake.streaming.files.formats.events import UnreadableFileError
 from gamelake.streaming.files.formats.json_lines import JsonLines
-from tests.unit.files.contract import DECODER, FRAMER, MESSAGE, SCHEMA_ID, WHOLE, decoded, line, plain
 from tests.unit.properties import examples
+from tests.unit.streaming_files.contract import DECODER, FRAMER, MESSAGE, SCHEMA_ID, WHOLE, decoded, line, plain
 
 LINES = JsonLines(MESSAGE, SCHEMA_ID)
 

@@ -1,13 +1,13 @@
-"""Takes events in by both ways in one process, where memory is short: from Kafka, and from files.
+"""Ingests events from both sources, Kafka and files, in one process, to save memory.
 
-Does what `jobs/ingest_events.py` and `jobs/ingest_files.py` do, in one Spark. Settings are theirs (docs/settings.md),
-except that each has its metrics at a port of its own, events at GAMELAKE_METRICS_PORT and files at the next one, and
-touches a file of its own, GAMELAKE_HEARTBEAT_FILE with a dot and `events` or `files`. SIGTERM ends both after the batch
-that runs.
+Does what `jobs/ingest_events.py` and `jobs/ingest_files.py` do, with one Spark application. It reads the settings of
+both (docs/settings.md), with two exceptions. Each query serves its metrics on its own port: events on
+GAMELAKE_METRICS_PORT, files on the next one. Each query touches its own heartbeat file: GAMELAKE_HEARTBEAT_FILE
+followed by `.events` or `.files`. On SIGTERM both queries end after the running batch.
 
-Events go first: files are read once their query runs, and what ends it ends the process, with its exit code. What ends
-the query of files stands in the log and in the metrics, and it alone begins anew, after 15 seconds, then 30, and so on
-up to 5 minutes.
+Kafka's events have priority: the query of files starts once the query of events runs. If the query of events fails, the
+process ends with its exit code. If the query of files fails, the error is logged and counted, and only that query
+restarts: after 15 seconds, then 30, and so on up to 5 minutes.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from threading import Event
 
 from gamelake.program import OK, again_and_again, run, stop_event, together
 from gamelake.session import SharedSpark
-from gamelake.streaming.files.settings import BothWaysInSettings
+from gamelake.streaming.files.settings import AllSourcesSettings
 from jobs import ingest_events, ingest_files
 
 _LOOK_SECONDS = 0.5
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.5
 def main() -> int:
     """Run both until events' ends or both are stopped."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    settings = BothWaysInSettings.from_env()
+    settings = AllSourcesSettings.from_env()
     spark = SharedSpark("ingest", settings.events.lakehouse.location, settings.events.spark_jars)
     stop = stop_event()
     running = Event()

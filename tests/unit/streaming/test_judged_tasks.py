@@ -13,8 +13,8 @@ from gamelake.quality.judging import require_unbroken, together
 from gamelake.quality.rules import load_rules
 from gamelake.storage.manifests import Judged
 from gamelake.streaming.plan import DedupPlan
-from tests.unit.fanout.tasks import KART_TABLE, YETI_TABLE, Lakehouse, Outcome, a_record, an_event, numbered
 from tests.unit.quality.ruling import a_rule, written
+from tests.unit.streaming.tasks import KART_TABLE, YETI_TABLE, Lakehouse, Outcome, a_record, an_event, numbered
 
 
 @pytest.fixture
