@@ -1,4 +1,4 @@
-"""The demo, small: it ends well, proves its figures, goes on where it stopped, and leaves nothing running."""
+"""A small demo: it succeeds, its figures reconcile, it continues after an interruption and leaves no process behind."""
 
 import json
 import signal
@@ -75,8 +75,8 @@ def test_a_second_demo_goes_on_where_the_first_one_ended(tmp_path: Path) -> None
     printed, first = demo(directory)
     _, second = demo(directory)
 
-    assert "Everything adds up" in printed
-    assert "Everything adds up" in (directory / "report.html").read_text()
+    assert "Reconciliation: no differences" in printed
+    assert "Reconciliation: no differences" in (directory / "report.html").read_text()
     check_sums(second, directory)
     assert first["verdict"]["records_in_lakehouse"] == first["totals"]["records"]
     both = first["totals"]["records"] + second["totals"]["records"]

@@ -14,7 +14,7 @@ from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
 from tools import stack
 from tools.backup.parts import RegistryPart, StackVaultPart, TopicsPart, VaultPart
-from tools.demo.options import Places
+from tools.demo.options import DemoPaths
 from tools.embedded import EmbeddedRegistry
 from tools.embedded.ports import HOST
 from tools.embedded.service import REPOSITORY
@@ -57,7 +57,7 @@ def of_the_stack() -> Platform:
 @contextmanager
 def of_the_demo() -> Iterator[Platform]:
     """What `make demo` has left; its registry is started for as long as the block lasts."""
-    places = Places.under(_DEMO)
+    places = DemoPaths.under(_DEMO)
     with EmbeddedRegistry(_DEMO / "registry") as registry:
         vault = {
             **os.environ,

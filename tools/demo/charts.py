@@ -1,23 +1,23 @@
-"""The pictures of a run."""
+"""The charts of a run."""
 
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
 from xml.etree import ElementTree as ET
 
-from tools.demo.figures import BatchFigures, Sample, Summary
-from tools.demo.plot import Axis, Bar, Frame, Side, bar_list
+from tools.demo.figures import BatchFigures, RunSample, Summary
+from tools.demo.plot import Axis, Frame, LabelledBar, Side, bar_list
 
 Chart: TypeAlias = Callable[[Summary], ET.Element]
 
 _LEAST_SECONDS = 0.5
 _BATCH_MARKS = 10
 _GIB = 2**30
-_START, _PLAYED = "seconds since the start", "seconds of the games' own time"
+_START, _PLAYED = "seconds since the start", "seconds of event time"
 
 
 def throughput(summary: Summary) -> ET.Element:
-    """Records per second: one block for each batch, as wide as the batch was long, and a line for the simulator."""
+    """Records per second: a block for each batch, as wide as the batch was long, and a line for the simulator."""
     taken = [(batch, batch.records / _seconds(batch)) for batch in summary.batches]
     sent = _sent_rates(summary.samples)
     most = max([rate for _, rate in taken] + [rate for _, rate in sent], default=0)
@@ -30,8 +30,8 @@ def throughput(summary: Summary) -> ET.Element:
     return frame.svg
 
 
-def _sent_rates(samples: tuple[Sample, ...]) -> list[tuple[float, float]]:
-    """What Kafka received per second between two samples; samples that lie close together say nothing."""
+def _sent_rates(samples: tuple[RunSample, ...]) -> list[tuple[float, float]]:
+    """Records per second into Kafka between two samples; samples that are close together are left out."""
     rates = [(samples[0].seconds, 0.0)]
     for before, after in pairwise(samples):
         seconds = after.seconds - before.seconds
@@ -41,7 +41,7 @@ def _sent_rates(samples: tuple[Sample, ...]) -> list[tuple[float, float]]:
 
 
 def lag(summary: Summary) -> ET.Element:
-    """Records that Kafka had and the tables had not."""
+    """Records in Kafka that are not in the tables yet."""
     points = [(sample.seconds, float(sample.lag)) for sample in summary.samples]
     most = max(behind for _, behind in points)
     frame = Frame("Lag over time", Axis(_START, _end(summary)), Axis("records behind", most))
@@ -52,7 +52,7 @@ def lag(summary: Summary) -> ET.Element:
 
 
 def batch_durations(summary: Summary) -> ET.Element:
-    """What each batch spent on deciding (reading, decoding, writing files) and on committing."""
+    """Seconds of each batch for its decision (read, decode, write files) and for its commits."""
     batches = summary.batches
     every = max(1, round(len(batches) / _BATCH_MARKS))
     marks = tuple((place + 0.5, str(batch.batch)) for place, batch in enumerate(batches) if place % every == 0)
@@ -71,7 +71,7 @@ def freshness(summary: Summary) -> ET.Element:
     """Rows by the seconds from the event's arrival to its commit."""
     width, rows = summary.histogram.bin_seconds, summary.histogram.rows
     across = Axis("seconds from arrival to commit", width * len(rows))
-    frame = Frame("Freshness of the rows", across, Axis("rows", max(rows, default=0)))
+    frame = Frame("FreshnessPercentiles of the rows", across, Axis("rows", max(rows, default=0)))
     for place, count in enumerate(rows):
         low, high = place * width, (place + 1) * width
         frame.bar("a", low + width * 0.06, high - width * 0.06, (0, count), f"{low:g} to {high:g} s: {count:,} rows")
@@ -81,7 +81,7 @@ def freshness(summary: Summary) -> ET.Element:
 
 
 def memory(summary: Summary) -> ET.Element:
-    """What all processes together took."""
+    """Memory of all processes together."""
     points = [(sample.seconds, sample.memory_bytes / _GIB) for sample in summary.samples]
     frame = Frame("Memory over time", Axis(_START, _end(summary)), Axis("GiB", max(size for _, size in points)))
     frame.area("a soft", points)
@@ -91,59 +91,62 @@ def memory(summary: Summary) -> ET.Element:
 
 
 def rows_per_game(summary: Summary) -> ET.Element:
-    """What each game's table gained."""
+    """Rows added to each game's table."""
     bars = [
-        Bar(game.game, game.rows, f"{game.table}: {game.rows:,} rows in {game.files} files") for game in summary.games
+        LabelledBar(game.game, game.rows, f"{game.table}: {game.rows:,} rows in {game.files} files")
+        for game in summary.games
     ]
     return bar_list("Rows per game", bars)
 
 
 def events_played(summary: Summary) -> ET.Element:
-    """What happened in the games, by the events' own time."""
+    """Events by event time."""
     course = summary.key_figures.course
-    most = max((stretch.events for stretch in course), default=0)
-    frame = Frame("Events over their own time", Axis(_PLAYED, _played(summary)), Axis("events", most))
-    for stretch in course:
-        title = f"{stretch.begins:,.0f} to {stretch.ends:,.0f} s: {stretch.events:,} events"
-        frame.bar("a", stretch.begins, stretch.ends, (0, stretch.events), title)
+    most = max((time_bin.events for time_bin in course), default=0)
+    frame = Frame("Events by event time", Axis(_PLAYED, _played(summary)), Axis("events", most))
+    for time_bin in course:
+        title = f"{time_bin.begins:,.0f} to {time_bin.ends:,.0f} s: {time_bin.events:,} events"
+        frame.bar("a", time_bin.begins, time_bin.ends, (0, time_bin.events), title)
     return frame.svg
 
 
 def bookings(summary: Summary) -> ET.Element:
-    """What players paid, by the events' own time."""
+    """Bookings by event time."""
     course = summary.key_figures.course
-    most = max((stretch.bookings for stretch in course), default=0)
-    frame = Frame("Bookings over their own time", Axis(_PLAYED, _played(summary)), Axis("US dollars", most))
-    for stretch in course:
-        title = f"{stretch.begins:,.0f} to {stretch.ends:,.0f} s: {stretch.bookings:,.2f} dollars"
-        frame.bar("b", stretch.begins, stretch.ends, (0, stretch.bookings), title)
+    most = max((time_bin.bookings for time_bin in course), default=0)
+    frame = Frame("Bookings by event time", Axis(_PLAYED, _played(summary)), Axis("US dollars", most))
+    for time_bin in course:
+        title = f"{time_bin.begins:,.0f} to {time_bin.ends:,.0f} s: {time_bin.bookings:,.2f} dollars"
+        frame.bar("b", time_bin.begins, time_bin.ends, (0, time_bin.bookings), title)
     return frame.svg
 
 
 def bookings_per_game(summary: Summary) -> ET.Element:
-    """What each game's players paid."""
+    """Bookings of each game."""
     bars = [
-        Bar(game.game, game.bookings, f"{game.game}: {game.bookings:,.2f} dollars of {game.payers:,} paying players")
+        LabelledBar(
+            game.game, game.bookings, f"{game.game}: {game.bookings:,.2f} dollars of {game.payers:,} paying players"
+        )
         for game in summary.key_figures.games
     ]
     return bar_list("Bookings per game", bars)
 
 
 def _played(summary: Summary) -> float:
-    return max((stretch.ends for stretch in summary.key_figures.course), default=0)
+    return max((time_bin.ends for time_bin in summary.key_figures.course), default=0)
 
 
 def dead_letters(summary: Summary) -> ET.Element:
-    """What was set aside, and why."""
+    """Dead letters by reason."""
     found = sorted(summary.dead_letters.items(), key=lambda item: -item[1])
-    bars = [Bar(reason, count, f"{count:,} dead letters: {reason}") for reason, count in found]
+    bars = [LabelledBar(reason, count, f"{count:,} dead letters: {reason}") for reason, count in found]
     return bar_list("Dead letters by reason", bars)
 
 
 def broken_rules(summary: Summary) -> ET.Element:
-    """Which rules rows broke."""
+    """Rows by the rule that they broke."""
     found = sorted(summary.broken_rules.items(), key=lambda item: -item[1])
-    bars = [Bar(rule, count, f"{count:,} rows: {rule}") for rule, count in found]
+    bars = [LabelledBar(rule, count, f"{count:,} rows: {rule}") for rule, count in found]
     return bar_list("Rows that broke a rule", bars)
 
 

@@ -1,4 +1,4 @@
-"""From what a run left behind to its figures and its verdict."""
+"""Evaluates a run: its figures, and whether the tables reconcile with the ledgers of what was sent."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -10,10 +10,19 @@ from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.reconciliation import Books, balance
 from gamelake.storage.store import Store
-from tools.demo.figures import Asked, BatchFigures, GameFigures, GatewayFigures, Summary, Times, Totals, Verdict
-from tools.demo.freshness import Delays, Freshness, delays_of
+from tools.demo.figures import (
+    BatchFigures,
+    GameFigures,
+    GatewayFigures,
+    RunParameters,
+    RunVerdict,
+    Summary,
+    Times,
+    Totals,
+)
+from tools.demo.freshness import Delays, FreshnessPercentiles, delays_of
 from tools.demo.key_figures import key_figures
-from tools.demo.options import Options, Places
+from tools.demo.options import DemoOptions, DemoPaths
 from tools.demo.pii_scan import tables_with
 from tools.demo.programs import CONTRACTS
 from tools.demo.progress import RunClock
@@ -24,21 +33,21 @@ from tools.simulator.ledger import HttpLedger
 LAKEHOUSE = "lakehouse"
 
 
-def summarise(options: Options, places: Places, seed: int, recording: Recording) -> Summary:
-    """Check the tables against the simulator's ledger, and add up the run."""
-    after = balance(Store(places.lakehouse))
+def summarise(options: DemoOptions, paths: DemoPaths, seed: int, recording: Recording) -> Summary:
+    """Reconcile the tables with the simulators' ledgers, and compute the figures of the run."""
+    after = balance(Store(paths.lakehouse))
     contract = load_games(CONTRACTS / "games.yaml")
     commits = [(manifest, line.committed_at) for line, manifest in recording.batches]
-    delays = delays_of(places.directory / LAKEHOUSE, commits)
+    delays = delays_of(paths.directory / LAKEHOUSE, commits)
     batches = tuple(_batches(recording))
-    ledgers = RunLedgers.read(places.kafka_ledger, places.http_ledger)
-    gateway = gateway_figures(ledgers.http, places)
+    ledgers = RunLedgers.read(paths.kafka_ledger, paths.http_ledger)
+    gateway = gateway_figures(ledgers.http, paths)
     leaks = tables_with(
-        ledgers.http.personal, places.directory / LAKEHOUSE, [manifest for _, manifest in recording.batches]
+        ledgers.http.personal, paths.directory / LAKEHOUSE, [manifest for _, manifest in recording.batches]
     )
     times = _times(recording, delays, batches)
     return Summary(
-        asked=_asked(options, seed, recording.clock),
+        asked=_parameters(options, seed, recording.clock),
         verdict=_verdict(
             after,
             (*_differences(ledgers, contract, recording.before, after), *problems_at(gateway), *map(_leak, leaks)),
@@ -46,11 +55,11 @@ def summarise(options: Options, places: Places, seed: int, recording: Recording)
         totals=_totals(recording, batches, times),
         times=times,
         gateway=gateway,
-        freshness=Freshness.of(delays.all),
-        freshness_once_running=Freshness.of(delays.once_running),
+        freshness=FreshnessPercentiles.of(delays.all),
+        freshness_once_running=FreshnessPercentiles.of(delays.once_running),
         histogram=delays.histogram(),
         games=tuple(_games(recording, contract, delays, after)),
-        key_figures=key_figures(places.lakehouse, [manifest for _, manifest in recording.batches]),
+        key_figures=key_figures(paths.lakehouse, [manifest for _, manifest in recording.batches]),
         dead_letters=dict(sorted(_dead_letters(recording).items())),
         broken_rules=dict(sorted(_broken_rules(recording).items())),
         batches=batches,
@@ -58,8 +67,8 @@ def summarise(options: Options, places: Places, seed: int, recording: Recording)
     )
 
 
-def _asked(options: Options, seed: int, clock: RunClock) -> Asked:
-    return Asked(
+def _parameters(options: DemoOptions, seed: int, clock: RunClock) -> RunParameters:
+    return RunParameters(
         events=options.events,
         games=options.games,
         versions=options.versions,
@@ -79,11 +88,11 @@ def _differences(ledgers: RunLedgers, contract: GamesContract, before: Books, af
 
 
 def _leak(table: str) -> str:
-    return f"{table} holds something personal that a game has sent"
+    return f"{table} contains personal data that a game has sent"
 
 
-def _verdict(after: Books, problems: tuple[str, ...]) -> Verdict:
-    return Verdict(
+def _verdict(after: Books, problems: tuple[str, ...]) -> RunVerdict:
+    return RunVerdict(
         problems=(*after.problems, *problems),
         batches_in_lakehouse=after.batches,
         records_in_lakehouse=after.records,
@@ -150,10 +159,10 @@ def _games(recording: Recording, contract: GamesContract, delays: Delays, after:
         entries = added.get(game.table)
         if entries:
             seconds = [delays.games[name] for name in game.match if name in delays.games]
-            yield _game(game.game_name, entries, rows_in[game.table], Freshness.of(np.concatenate(seconds)))
+            yield _game(game.game_name, entries, rows_in[game.table], FreshnessPercentiles.of(np.concatenate(seconds)))
 
 
-def _game(name: str, entries: list[TableFiles], rows_in_table: int, freshness: Freshness) -> GameFigures:
+def _game(name: str, entries: list[TableFiles], rows_in_table: int, freshness: FreshnessPercentiles) -> GameFigures:
     rows = sum(entry.rows for entry in entries)
     size = sum(file.size for entry in entries for file in entry.files)
     return GameFigures(
@@ -180,8 +189,8 @@ def _broken_rules(recording: Recording) -> Mapping[str, int]:
     return broken
 
 
-def gateway_figures(ledger: HttpLedger, places: Places) -> GatewayFigures:
-    """Take the figures from the games' ledger and from the vault."""
+def gateway_figures(ledger: HttpLedger, paths: DemoPaths) -> GatewayFigures:
+    """The gateway's figures, from the games' ledger and the vault."""
     times = ledger.request_times
     return GatewayFigures(
         acknowledged=ledger.acknowledged,
@@ -194,19 +203,19 @@ def gateway_figures(ledger: HttpLedger, places: Places) -> GatewayFigures:
         p99_ms=times.p99_ms,
         max_ms=times.max_ms,
         players=ledger.players,
-        players_in_vault=_players_in_vault(places),
+        players_in_vault=_players_in_vault(paths),
         personal_texts=len(ledger.personal),
     )
 
 
 def problems_at(gateway: GatewayFigures) -> Iterator[str]:
-    """A sentence for what can't be."""
+    """A message for each inconsistency between vault and gateway."""
     if gateway.players_in_vault < gateway.players:
-        yield f"the vault knows {gateway.players_in_vault:,} players, of {gateway.players:,} events were acknowledged"
+        yield f"the vault has {gateway.players_in_vault:,} players, events of {gateway.players:,} were acknowledged"
 
 
-def _players_in_vault(places: Places) -> int:
-    vault = SqliteVault(places.vault)
+def _players_in_vault(paths: DemoPaths) -> int:
+    vault = SqliteVault(paths.vault)
     try:
         return sum(vault.players_by_key().values())
     finally:

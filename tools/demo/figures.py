@@ -1,18 +1,18 @@
-"""A run of the demo in figures: what `summary.json` says and the page shows."""
+"""The figures of a run: the content of `summary.json` and of the report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
-from tools.demo.freshness import Freshness, Histogram
+from tools.demo.freshness import FreshnessPercentiles, Histogram
 from tools.demo.key_figures import KeyFigures
 from tools.demo.options import DemoError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the run was asked for."""
+class RunParameters:
+    """The parameters of the run."""
 
     events: int
     games: int
@@ -24,8 +24,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """The run at one moment, in seconds since its start; `produced` and `taken` are records of this run."""
+class RunSample:
+    """The run at `seconds` since its start; `produced` (in Kafka) and `taken` (committed) are records of this run."""
 
     seconds: float
     produced: int
@@ -34,7 +34,7 @@ class Sample:
 
     @property
     def lag(self) -> int:
-        """Records that Kafka has and the tables do not."""
+        """Records in Kafka that are not in the tables yet."""
         return self.produced - self.taken
 
 
@@ -55,14 +55,14 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayFigures:
-    """What the games have heard from the gateway; request times are as the games measured them.
+    """What the gateway did for the games; request times are as the games measured them.
 
-    Args:
+    Attributes:
         acknowledged: events, duplicates included.
-        duplicates: events that were sent again although they had been acknowledged, and were acknowledged again.
-        players: people of whom an event was acknowledged in this run.
-        players_in_vault: of all runs.
-        personal_texts: so many texts about people were looked for in the tables.
+        duplicates: events that were sent and acknowledged a second time.
+        players: distinct players with an acknowledged event in this run.
+        players_in_vault: players of all runs.
+        personal_texts: number of personal texts that the tables were scanned for.
     """
 
     acknowledged: int
@@ -81,7 +81,7 @@ class GatewayFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameFigures:
-    """What one game's table gained in this run."""
+    """What one game's table gained in this run; `rows_in_table` is of all runs."""
 
     game: str
     table: str
@@ -90,12 +90,12 @@ class GameFigures:
     bytes: int
     bytes_per_row: float
     rows_in_table: int
-    freshness: Freshness
+    freshness: FreshnessPercentiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """When what was done, in seconds since the run's start."""
+    """Times of the run's steps, in seconds since its start."""
 
     services_ready: float
     simulator_started: float
@@ -107,12 +107,12 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The run as a whole.
+    """Totals of the run.
 
-    Args:
+    Attributes:
         records_per_second: from the first event sent to the last one committed.
-        records_per_busy_second: while a batch was being decided or committed.
-        peak_memory_bytes: of all processes together, pages that they share counted for each.
+        records_per_busy_second: over the time in which a batch was decided or committed.
+        peak_memory_bytes: of all processes together; shared pages count for each process.
     """
 
     records: int
@@ -129,8 +129,8 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Whether everything adds up: it does if there are no problems."""
+class RunVerdict:
+    """The result of the reconciliation: no problems, or a message for each."""
 
     problems: tuple[str, ...]
     batches_in_lakehouse: int
@@ -142,8 +142,8 @@ class Verdict:
     dropped_in_lakehouse: int = 0
 
     @property
-    def adds_up(self) -> bool:
-        """Whether nothing is wrong."""
+    def is_consistent(self) -> bool:
+        """Whether there are no problems."""
         return not self.problems
 
 
@@ -151,28 +151,28 @@ class Verdict:
 class Summary:
     """All figures of a run.
 
-    Args:
-        broken_rules: so many rows broke which rule, whatever became of them.
-        freshness_once_running: of the rows that arrived after the first commit, when no row waited for a start.
+    Attributes:
+        broken_rules: number of rows that broke each rule, whatever its severity.
+        freshness_once_running: freshness of the rows that arrived after the first commit, when the job was running.
     """
 
-    asked: Asked
-    verdict: Verdict
+    asked: RunParameters
+    verdict: RunVerdict
     totals: Totals
     times: Times
     gateway: GatewayFigures
-    freshness: Freshness
-    freshness_once_running: Freshness
+    freshness: FreshnessPercentiles
+    freshness_once_running: FreshnessPercentiles
     histogram: Histogram
     games: tuple[GameFigures, ...]
     key_figures: KeyFigures
     dead_letters: Mapping[str, int]
     broken_rules: Mapping[str, int]
     batches: tuple[BatchFigures, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[RunSample, ...]
 
     def to_json(self) -> bytes:
-        """Write the figures for a program."""
+        """The figures as indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     @classmethod
@@ -180,9 +180,9 @@ class Summary:
         """Read what `to_json` wrote.
 
         Raises:
-            DemoError: it is of another form.
+            DemoError: the JSON has another form.
         """
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.DecodeError as error:
-            raise DemoError(f"no figures of a run ({error}); run make demo again") from error
+            raise DemoError(f"not the summary of a run ({error}); run make demo again") from error

@@ -1,4 +1,4 @@
-"""How long it took from an event's arrival to the commit that made it readable, row by row."""
+"""Freshness: the delay from an event's ingest time to the commit that made it readable, for each row."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ _COLUMNS = ("game_name", "ingest_time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Freshness:
-    """The distribution of some rows' delays, in seconds."""
+class FreshnessPercentiles:
+    """The distribution of rows' delays, in seconds."""
 
     rows: int
     p50_seconds: float
@@ -30,7 +30,7 @@ class Freshness:
 
     @classmethod
     def of(cls, seconds: npt.NDArray[np.float64]) -> Self:
-        """Describe delays; those of no rows are not numbers, and are given as 0."""
+        """The percentiles of delays; 0 if there are no rows."""
         if not len(seconds):
             return cls(rows=0, p50_seconds=0, p95_seconds=0, max_seconds=0)
         p50, p95, most = np.quantile(seconds, [0.5, 0.95, 1]).round(3).tolist()
@@ -39,7 +39,7 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """Rows by delay: `rows[i]` of them waited from `i` to `i + 1` times `bin_seconds`."""
+    """Rows by delay: `rows[i]` rows have a delay from `i` to `i + 1` times `bin_seconds`."""
 
     bin_seconds: float
     rows: tuple[int, ...]
@@ -47,12 +47,12 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Seconds from ingest to commit.
+    """Delays from ingest to commit, in seconds; one value per row.
 
-    Args:
-        games: of all rows, by `game_name`.
-        once_running: of the rows that were ingested after the first commit.
-        first_ingest: when the first row was ingested, in seconds since 1970.
+    Attributes:
+        games: delays of all rows, by `game_name`.
+        once_running: delays of the rows that were ingested after the first commit.
+        first_ingest: ingest time of the first row, in seconds since 1970.
     """
 
     games: Mapping[str, npt.NDArray[np.float64]]
@@ -65,7 +65,7 @@ class Delays:
         return np.concatenate([*self.games.values(), np.empty(0)])
 
     def histogram(self) -> Histogram:
-        """Bins of equal and readable width."""
+        """A histogram of at most 41 bins of a round width."""
         every = self.all
         width = _readable(every.max() / _BINS) if len(every) else 1.0
         counts = np.bincount(np.floor(every / width).clip(0).astype(np.int64))
@@ -73,12 +73,12 @@ class Delays:
 
 
 def _readable(width: float) -> float:
-    """The next of 0.01, 0.02, 0.05, 0.1, ... that is at least the width."""
+    """The smallest of 0.01, 0.02, 0.05, 0.1, ... that is at least the width."""
     return next(step for step in (d * 10.0**e for e in range(-2, 9) for d in (1, 2, 5)) if step >= width)
 
 
 def delays_of(lakehouse: Path, committed: Iterable[tuple[BatchManifest, datetime]]) -> Delays:
-    """Read the rows that batches added to `silver/events`, each batch with the time at which it was committed."""
+    """Delays of the rows that batches added to `silver/events`; `committed` has each batch with its commit time."""
     found: dict[str, list[npt.NDArray[np.float64]]] = {}
     late_arrivals = [np.empty(0)]
     first_ingest, first_commit = np.inf, np.inf

@@ -1,4 +1,4 @@
-"""What the players of a run did: the key figures of its games, from the rows that the run added to silver."""
+"""Key figures of the games (players, sessions, bookings) from the rows that a run added to silver."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from gamelake.storage.store import Location
 
 _THREADS, _BINS = 2, 40
 _COLUMNS = ("event_time", "event_name", "game_name", "gamer_id", "session_id", "amount", "ingest_time")
-# The definitions of gamelake/kpis: when an event happened, and what a player, a payer and a session are.
+# The same definitions as the KPI tables: event time, player, payer, session.
 _GAMES = """
 SELECT game_name, count(*) AS events, count(DISTINCT gamer_id) AS players, count(DISTINCT session_id) AS sessions,
   count(DISTINCT gamer_id) FILTER (WHERE event_name = 'purchase') AS payers,
@@ -33,7 +33,7 @@ FROM placed CROSS JOIN shown WHERE moment >= first GROUP BY bin ORDER BY bin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameKeyFigures:
-    """A game's players in one run; bookings are US dollars."""
+    """Key figures of a game in one run; bookings in US dollars."""
 
     game: str
     events: int
@@ -44,18 +44,18 @@ class GameKeyFigures:
 
     @property
     def conversion(self) -> float:
-        """Paying players among the players."""
+        """Share of the players who paid."""
         return self.payers / self.players if self.players else 0.0
 
     @property
     def bookings_per_player(self) -> float:
-        """What a player has brought in the mean."""
+        """Mean bookings per player, in US dollars."""
         return self.bookings / self.players if self.players else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """What happened between two moments of the events' own time, in seconds since the first stretch began."""
+class TimeBin:
+    """Events and bookings between two event times, in seconds since the start of the first bin."""
 
     begins: float
     ends: float
@@ -65,21 +65,21 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFigures:
-    """All games of a run, the one with the highest bookings first, and the run's course."""
+    """All games of a run, the one with the highest bookings first, and their events over event time."""
 
     games: tuple[GameKeyFigures, ...] = ()
-    course: tuple[Stretch, ...] = field(default=())
+    course: tuple[TimeBin, ...] = field(default=())
 
 
 def key_figures(lakehouse: Location, manifests: Iterable[BatchManifest]) -> KeyFigures:
-    """Ask the rows that these batches added to `silver/events`."""
+    """Compute the key figures of the rows that these batches added to `silver/events`."""
     entries = [entry for manifest in manifests for entry in manifest.tables if entry.table == SILVER_EVENTS]
     with engine(_THREADS) as sql:
         _give(sql, lakehouse, entries)
         games = tuple(
             GameKeyFigures(game=row.pop("game_name"), **row) for row in sql.table(_GAMES).to_pylist() if row["events"]
         )
-        return KeyFigures(games=games, course=tuple(map(_stretch, sql.table(_COURSE).to_pylist())))
+        return KeyFigures(games=games, course=tuple(map(_time_bin, sql.table(_COURSE).to_pylist())))
 
 
 def _give(sql: Engine, lakehouse: Location, entries: Iterable[TableFiles]) -> None:
@@ -89,9 +89,9 @@ def _give(sql: Engine, lakehouse: Location, entries: Iterable[TableFiles]) -> No
     sql.give("events", rows)
 
 
-def _stretch(row: dict[str, float]) -> Stretch:
+def _time_bin(row: dict[str, float]) -> TimeBin:
     begins = row["bin"] * row["seconds"]
-    return Stretch(
+    return TimeBin(
         begins=round(begins, 3),
         ends=round(begins + row["seconds"], 3),
         events=int(row["events"]),

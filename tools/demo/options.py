@@ -1,4 +1,4 @@
-"""The command line: what a person may ask of the demo."""
+"""The command line of the demo, and the paths of its directory."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from gamelake.storage.store import Location
 from tools.embedded.service import REPOSITORY
 
 DIRECTORY = REPOSITORY / "build" / "demo"
-# Small enough that the first figures come soon after the first batch, large enough that 30 commits cost little.
+# Small enough that the first batch ends soon, large enough that 30 commits are a small part of a batch.
 MAX_RECORDS_PER_BATCH = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """A parsed command line; `rate` 0 is as fast as possible, `seed` None is another one in each run."""
+class DemoOptions:
+    """A parsed command line; `rate` 0 is as fast as possible, `seed` None is a new one in each run."""
 
     events: int
     games: int
@@ -28,24 +28,24 @@ class Options:
     max_records_per_batch: int
 
 
-def parse(arguments: Sequence[str] | None = None) -> Options:
-    """Read the command line, or leave with a message."""
-    return Options(**vars(_parser().parse_args(arguments)))
+def parse(arguments: Sequence[str] | None = None) -> DemoOptions:
+    """Parse the command line; exits with a message if it is malformed."""
+    return DemoOptions(**vars(_parser().parse_args(arguments)))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tools.demo",
-        description="Simulate players, ingest their events into one Delta table per game, and check every figure. "
-        "A second run in the same directory goes on with the tables of the first.",
+        description="Simulate players, ingest their events into one Delta table per game, and reconcile all figures. "
+        "A second run in the same directory continues with the tables of the first.",
     )
     add = parser.add_argument
     add("--events", type=_positive, default=1_000_000, help="events to simulate; default: %(default)s")
     add("--games", type=_positive, default=30, help="how many of the contract's games; default: %(default)s")
     add("--versions", type=_positive, default=3, help="newest schema version in the mix; default: %(default)s")
-    add("--rate", type=_positive, default=0, metavar="N", help="events per second; default: as fast as it goes")
+    add("--rate", type=_positive, default=0, metavar="N", help="events per second; default: as fast as possible")
     add("--directory", type=Path, default=DIRECTORY, help="for tables, Kafka, logs and report; default: build/demo")
-    add("--seed", type=int, help="the same seed makes the same events; default: another one in each run")
+    add("--seed", type=int, help="the same seed makes the same events; default: a new one in each run")
     add(
         "--max-records-per-batch",
         type=_positive,
@@ -64,42 +64,42 @@ def _positive(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DemoPaths:
     """The files and folders of one demo directory."""
 
     directory: Path
 
     @classmethod
     def under(cls, directory: Path) -> Self:
-        """Make the directory, and name what is in it."""
+        """Create the directory."""
         resolved = directory.resolve()
         (resolved / "logs").mkdir(parents=True, exist_ok=True)
         return cls(resolved)
 
     @property
     def lakehouse(self) -> Location:
-        """The tables."""
-        # Not as_uri(), which would write a space as %20: Spark takes such a path by the letter.
+        """The lakehouse with the tables."""
+        # Not as_uri(), which writes a space as %20: Spark does not decode that.
         return Location(uri=f"file://{self.directory / 'lakehouse'}")
 
     @property
     def job_log(self) -> Path:
-        """What the ingest job says; each run adds to it."""
+        """The log of the ingest job; each run appends to it."""
         return self.directory / "logs" / "ingest_events.log"
 
     @property
     def lineage(self) -> Path:
-        """What the ingest job tells of its tables' lineage, besides the table; each run adds to it."""
+        """Lineage events of the ingest job, in addition to the lakehouse's table; each run appends to it."""
         return self.directory / "lineage.jsonl"
 
     @property
     def games_log(self) -> Path:
-        """What the games that send over HTTP say; each run adds to it."""
+        """The log of the games, which send over HTTP; each run appends to it."""
         return self.directory / "logs" / "games.log"
 
     @property
     def old_producers_log(self) -> Path:
-        """What the producers that write to Kafka say; each run adds to it."""
+        """The log of the producers that write to Kafka directly; each run appends to it."""
         return self.directory / "logs" / "old_producers.log"
 
     @property
@@ -110,29 +110,29 @@ class Places:
 
     @property
     def vault(self) -> Path:
-        """Who the players are, sealed."""
+        """The vault with the players' personal data, encrypted."""
         return self.gateway / "vault.db"
 
     @property
     def http_ledger(self) -> Path:
-        """What the gateway has acknowledged to the games of the latest run."""
+        """The ledger of what the gateway acknowledged in the latest run."""
         return self.directory / "ledger.http.json"
 
     @property
     def kafka_ledger(self) -> Path:
-        """What the old producers of the latest run have sent to Kafka."""
+        """The ledger of what the old producers sent to Kafka in the latest run."""
         return self.directory / "ledger.kafka.json"
 
     @property
     def summary(self) -> Path:
-        """The latest run in figures."""
+        """The figures of the latest run."""
         return self.directory / "summary.json"
 
     @property
     def report(self) -> Path:
-        """The latest run as a page."""
+        """The report of the latest run."""
         return self.directory / "report.html"
 
 
 class DemoError(GamelakeError):
-    """The run could not be brought to its end."""
+    """The demo failed before its end."""

@@ -1,4 +1,4 @@
-"""Looks for what must be in the vault alone: every text of every row that a run has written, column by column."""
+"""Scans every text of every row that a run has written for personal data, which only the vault may have."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 
 from gamelake.storage.manifests import BatchManifest
 
-# An expression of many texts is dear to make ready, so that it should read much each time.
+# Compiling a regular expression of many texts is slow, so each use of it reads many bytes.
 _BYTES_AT_ONCE = 32 * 2**20
 
 
 def tables_with(texts: Sequence[str], lakehouse: Path, manifests: Iterable[BatchManifest]) -> list[str]:
-    """The tables in which one of the texts stands anywhere in a row that the batches added."""
+    """The tables in which a row of these batches contains one of the texts, in any column."""
     files: dict[str, list[Path]] = {}
     for manifest in manifests:
         for entry in manifest.tables:
@@ -49,7 +49,7 @@ def _matches(pattern: str, columns: Sequence[pa.Array]) -> bool:
 
 
 def _in_a_row(texts: pa.Array) -> pa.LargeBinaryArray:
-    """One value of all bytes of a column."""
+    """All bytes of a column as one value, without copying."""
     bare = texts.cast(pa.large_binary())
     _, offsets, data = bare.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[[bare.offset, bare.offset + len(bare)]]
@@ -57,13 +57,13 @@ def _in_a_row(texts: pa.Array) -> pa.LargeBinaryArray:
 
 
 def _texts_of(file: Path) -> Iterator[pa.Array]:
-    # Most files are small: threads would cost more than they bring.
+    # Most files are small: threads would cost more than they save.
     for column in pq.ParquetFile(file).read(use_threads=False).columns:
         yield from _texts(column.combine_chunks())
 
 
 def _texts(column: pa.Array) -> Iterator[pa.Array]:
-    """The columns of text or bytes that a column is made of."""
+    """The text and binary columns nested in a column."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
         yield column

@@ -1,4 +1,4 @@
-"""SVG pictures from numbers: a frame with axes, bars and lines, each with a title for who points at it."""
+"""SVG charts: axes, bars, lines and areas, each with a title that is shown on hover."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _BAR_ROW, _NAME_WIDTH, _VALUE_WIDTH = 19, 150, 70
 
 
 class Side(StrEnum):
-    """On which side of a marker its word stands, as SVG says it of the word."""
+    """The side of a marker on which its label is; the value is SVG's `text-anchor`."""
 
     LEFT = "end"
     RIGHT = "start"
@@ -23,7 +23,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is along one side of a frame, from 0 to `top`; `marks` (place, text) stand instead of round numbers."""
+    """An axis from 0 to `top`; `marks` (position, text) replace the ticks at round numbers."""
 
     label: str
     top: float
@@ -31,19 +31,19 @@ class Axis:
 
     @property
     def end(self) -> float:
-        """Where the axis ends: at a round number, unless it has marks of its own."""
+        """The end of the axis: a round number, unless the axis has marks."""
         return self.top if self.marks else nice_top(self.top)
 
     @property
     def ticks(self) -> tuple[tuple[float, str], ...]:
-        """Where something is written along the axis."""
+        """Positions and texts of the ticks."""
         steps = (self.end * step / _TICKS for step in range(_TICKS + 1))
         return self.marks or tuple((value, short(value)) for value in steps)
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar of a list: its name, its value, and what to say of it; `rest` of the value is in another colour."""
+class LabelledBar:
+    """One bar of a list: its name, value and hover title; `rest` of the value is drawn in the second colour."""
 
     name: str
     value: float
@@ -52,7 +52,7 @@ class Bar:
 
 
 class Frame:
-    """A picture with two axes from 0; what is drawn into it is given in the axes' units."""
+    """A chart with two axes from 0; coordinates are in the units of the axes."""
 
     def __init__(self, label: str, across: Axis, up: Axis) -> None:
         self.svg = picture(label, HEIGHT)
@@ -61,15 +61,15 @@ class Frame:
         self._draw_axes(across, up)
 
     def x(self, value: float) -> float:
-        """Where a value lies from left to right."""
+        """The x coordinate of a value."""
         return LEFT + value / self._across * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
-        """Where a value lies from top to bottom."""
+        """The y coordinate of a value."""
         return HEIGHT - BOTTOM - value / self._up * (HEIGHT - TOP - BOTTOM)
 
     def bar(self, style: str, left: float, right: float, span: tuple[float, float], title: str) -> None:
-        """Draw a rectangle from `left` to `right`, over a span of values."""
+        """Draw a rectangle from `left` to `right` over the values (low, high) of `span`."""
         low, high = span
         place = {
             "x": self.x(left),
@@ -84,18 +84,18 @@ class Frame:
         _add(self.svg, "polyline", style, points=self._path(points))
 
     def area(self, style: str, points: Sequence[tuple[float, float]]) -> None:
-        """Fill what is below a line."""
+        """Fill the area below a line."""
         if points:
             closed = [(points[0][0], 0.0), *points, (points[-1][0], 0.0)]
             _add(self.svg, "polygon", style, points=self._path(closed))
 
     def spots(self, points: Iterable[tuple[float, float, str]]) -> None:
-        """Make points that show nothing but their title."""
+        """Add invisible points (x, y, title) that show their title on hover."""
         for x, y, title in points:
             _titled(_add(self.svg, "circle", "spot", cx=self.x(x), cy=self.y(y), r=6), title)
 
     def marker(self, value: float, text: str, side: Side) -> None:
-        """Draw a vertical line with a word on one side of it."""
+        """Draw a vertical line with a label on one side."""
         _add(self.svg, "line", "marker", x1=self.x(value), x2=self.x(value), y1=TOP, y2=self.y(0))
         gap = -5 if side is Side.LEFT else 5
         word = _add(self.svg, "text", "word", x=self.x(value) + gap, y=TOP + 10)
@@ -116,8 +116,8 @@ class Frame:
         turned.set("transform", f"translate(12 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)")
 
 
-def bar_list(label: str, bars: Sequence[Bar]) -> ET.Element:
-    """Bars from left to right, one below the other, each with its name and its value."""
+def bar_list(label: str, bars: Sequence[LabelledBar]) -> ET.Element:
+    """Horizontal bars, one below the other, each with its name and value."""
     spoken = ", ".join(f"{bar.name} {bar.value:,.0f}" for bar in bars)
     svg = picture(f"{label}: {spoken}", max(len(bars), 1) * _BAR_ROW + 8)
     most = max((bar.value for bar in bars), default=0) or 1
@@ -135,12 +135,12 @@ def bar_list(label: str, bars: Sequence[Bar]) -> ET.Element:
 
 
 def picture(label: str, height: float) -> ET.Element:
-    """An empty picture that says what it shows to who cannot see it."""
+    """An empty picture with a description for screen readers."""
     return ET.Element("svg", {"viewBox": f"0 0 {WIDTH} {height:g}", "role": "img", "aria-label": label})
 
 
 def nice_top(value: float) -> float:
-    """The least round number that is at least the value, and whose quarters are short."""
+    """The smallest round number that is at least the value and whose quarters have few digits."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -148,7 +148,7 @@ def nice_top(value: float) -> float:
 
 
 def short(value: float) -> str:
-    """A number as an axis has room for it."""
+    """A short text of a number, for an axis."""
     if value >= _MILLION:
         return f"{value / _MILLION:g} M"
     if value >= _THOUSAND:

@@ -1,11 +1,11 @@
-"""The programs that a demo runs beside Kafka and the registry."""
+"""The programs of a demo besides Kafka and the registry: ingest job, gateway, simulated games, old producers."""
 
 import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tools.demo.options import Options, Places
+from tools.demo.options import DemoOptions, DemoPaths
 from tools.embedded import EmbeddedServices
 from tools.embedded.gateway import Backing, EmbeddedGateway
 from tools.embedded.java import spark_environment
@@ -17,22 +17,22 @@ PARTITIONS = 4
 CONTRACTS = REPOSITORY / "contracts"
 RULES = REPOSITORY / "quality" / "rules"
 SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
-# Without a pause between batches a job that waits for the simulator would keep a core busy asking Kafka.
+# Without a pause between batches, a job that waits for records would keep a core busy with polling Kafka.
 TRIGGER_SECONDS = 0.5
 # One game may send as fast as all of them together: the demo shows what the gateway can do, not what it forbids.
 _KEY_RATE = 1_000_000
-# One event in so many comes from a producer that predates the gateway and writes to Kafka itself.
+# One event in so many comes from a producer that is older than the gateway and writes to Kafka directly.
 _OLD_PRODUCERS = 33
-# What such a producer writes nobody has looked at.
+# Nothing validates what such a producer writes.
 _OLD_HABITS = ("--undecodable", "0.05", "--unknown-game", "0.02", "--null-time", "0.02")
-# Players of different runs differ by their seeds, which are times; no run comes near the seed of another's producers.
+# Seeds are times, so that each run has its own players; this offset keeps the old producers' seeds apart from them.
 _OLD_PRODUCERS_SEED = 2**32
 
 
-def ingest_job(options: Options, places: Places, services: EmbeddedServices) -> Program:
-    """The job as a cluster would run it, until it is asked to end."""
+def ingest_job(options: DemoOptions, paths: DemoPaths, services: EmbeddedServices) -> Program:
+    """The ingest job as on a cluster; runs until it is stopped."""
     settings = {
-        "GAMELAKE_LAKEHOUSE": places.lakehouse.uri,
+        "GAMELAKE_LAKEHOUSE": paths.lakehouse.uri,
         "GAMELAKE_BOOTSTRAP_SERVERS": services.kafka.bootstrap_servers,
         "GAMELAKE_TOPIC": TOPIC,
         "GAMELAKE_REGISTRY_URL": services.registry.url,
@@ -41,28 +41,28 @@ def ingest_job(options: Options, places: Places, services: EmbeddedServices) -> 
         "GAMELAKE_SPARK_JARS": str(fetched(SPARK_JARS)),
         "GAMELAKE_MAX_OFFSETS_PER_TRIGGER": str(options.max_records_per_batch),
         "GAMELAKE_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
-        "GAMELAKE_LINEAGE_FILE": str(places.lineage),
+        "GAMELAKE_LINEAGE_FILE": str(paths.lineage),
     }
     return Program(
         name="the ingest job",
         command=(sys.executable, "-m", "jobs.ingest_events"),
-        log_file=places.job_log,
+        log_file=paths.job_log,
         environment={**spark_environment(), **_importable(), **settings},
     )
 
 
-def gateway(places: Places, services: EmbeddedServices, games: Iterable[str]) -> EmbeddedGateway:
-    """The ingest service, with new keys for the games and the vault of earlier runs."""
+def gateway(paths: DemoPaths, services: EmbeddedServices, games: Iterable[str]) -> EmbeddedGateway:
+    """The gateway, with new keys for the games and the vault of earlier runs."""
     backing = Backing(
         bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=TOPIC
     )
-    gateway = EmbeddedGateway(places.gateway, backing)
+    gateway = EmbeddedGateway(paths.gateway, backing)
     gateway.make_keys(games, _KEY_RATE)
     return gateway
 
 
-def games(options: Options, places: Places, gateway: EmbeddedGateway, seed: int) -> Program:
-    """The games of one run: what their players do goes to the gateway."""
+def games(options: DemoOptions, paths: DemoPaths, gateway: EmbeddedGateway, seed: int) -> Program:
+    """The simulated games of one run, which send to the gateway."""
     arguments = {
         "--target": "http",
         "--url": gateway.url,
@@ -70,13 +70,13 @@ def games(options: Options, places: Places, gateway: EmbeddedGateway, seed: int)
         "--events": str(_of_games(options.events)),
         "--rate": str(_of_games(options.rate)),
         "--seed": str(seed),
-        "--ledger": str(places.http_ledger),
+        "--ledger": str(paths.http_ledger),
     }
-    return _simulator(options, "the games", places.games_log, arguments)
+    return _simulator(options, "the games", paths.games_log, arguments)
 
 
-def old_producers(options: Options, places: Places, services: EmbeddedServices, seed: int) -> Program:
-    """Producers that predate the gateway, and their mistakes."""
+def old_producers(options: DemoOptions, paths: DemoPaths, services: EmbeddedServices, seed: int) -> Program:
+    """Producers that write to Kafka directly, and send some records that become dead letters."""
     arguments = {
         "--target": "kafka",
         "--bootstrap-servers": services.kafka.bootstrap_servers,
@@ -85,9 +85,9 @@ def old_producers(options: Options, places: Places, services: EmbeddedServices, 
         "--events": str(_of_old_producers(options.events)),
         "--rate": str(_of_old_producers(options.rate)),
         "--seed": str(seed + _OLD_PRODUCERS_SEED),
-        "--ledger": str(places.kafka_ledger),
+        "--ledger": str(paths.kafka_ledger),
     }
-    return _simulator(options, "the old producers", places.old_producers_log, arguments, *_OLD_HABITS)
+    return _simulator(options, "the old producers", paths.old_producers_log, arguments, *_OLD_HABITS)
 
 
 def _of_games(events: int) -> int:
@@ -98,7 +98,7 @@ def _of_old_producers(events: int) -> int:
     return max(1, events // _OLD_PRODUCERS) if events else 0
 
 
-def _simulator(options: Options, name: str, log_file: Path, arguments: Mapping[str, str], *habits: str) -> Program:
+def _simulator(options: DemoOptions, name: str, log_file: Path, arguments: Mapping[str, str], *habits: str) -> Program:
     shared = {"--contracts": str(CONTRACTS), "--games": str(options.games), "--versions": str(options.versions)}
     words = [word for argument in {**shared, **arguments}.items() for word in argument]
     return Program(
@@ -110,6 +110,6 @@ def _simulator(options: Options, name: str, log_file: Path, arguments: Mapping[s
 
 
 def _importable() -> Mapping[str, str]:
-    """The repository on the path of Python, wherever the demo was started."""
+    """PYTHONPATH with the repository, whatever directory the demo was started in."""
     already = os.environ.get("PYTHONPATH")
     return {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), *([already] if already else [])])}

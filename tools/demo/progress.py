@@ -1,4 +1,4 @@
-"""What is known of a run while it goes on: what Kafka has, what the job has taken, what memory it all takes."""
+"""Progress of a running demo: records in Kafka, batches that the ingest job has committed, memory of all processes."""
 
 import os
 import re
@@ -17,14 +17,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the stubs do
 )
 
 from gamelake.storage.store import Store
-from tools.demo.figures import Sample
-from tools.demo.screen import Status
+from tools.demo.figures import RunSample
+from tools.demo.screen import RunStatus
 
 _BATCH = re.compile(rb" gamelake\.[\w.]+ batch (\{.*\})$")
 
 
-class BatchLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What the job says of a batch once all tables have it."""
+class BatchLogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The log line of a batch that is committed to all tables."""
 
     batch: int
     records: int
@@ -41,32 +41,32 @@ class BatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def without_a_row(self) -> int:
-        """Records that became no row of silver."""
+        """Records that did not become a row of silver."""
         counted = (self.dead_letters, self.duplicates, self.quarantined, self.dropped)
         return sum(sum(each.values()) for each in counted)
 
     @property
     def seconds(self) -> float:
-        """How long the batch took."""
+        """Duration of the batch."""
         return self.decide_seconds + self.commit_seconds
 
 
-def batch_of(line: bytes) -> BatchLine | None:
-    """The batch that a line of the log tells of, None if it tells of something else.
+def batch_of(line: bytes) -> BatchLogLine | None:
+    """Parse a line of the log; None if it is not the line of a batch.
 
     Raises:
-        msgspec.ValidationError: the job and the demo do not agree on what is said of a batch.
+        msgspec.ValidationError: the line of a batch has other fields than expected.
     """
     found = _BATCH.search(line)
-    return None if found is None else msgspec.json.decode(found[1], type=BatchLine)
+    return None if found is None else msgspec.json.decode(found[1], type=BatchLogLine)
 
 
 class JobLog:
-    """Follows the log from its present end.
+    """Follows the log of the ingest job from its present end.
 
     Args:
-        path: the log, which need not be there yet.
-        decided: batches that were decided before; the job tells of the last of them again when it finishes it.
+        path: the log; it may not exist yet.
+        decided: batches that were decided before; the job logs the last of them again when it finishes it.
     """
 
     def __init__(self, path: Path, decided: Collection[int]) -> None:
@@ -75,37 +75,37 @@ class JobLog:
         self._position = path.stat().st_size if path.exists() else 0
         self._begun = b""
 
-    def new_batches(self) -> list[BatchLine]:
-        """The batches of which the log tells since the last call."""
+    def new_batches(self) -> list[BatchLogLine]:
+        """The batches logged since the last call."""
         with self._path.open("rb") as log:
             log.seek(self._position)
             added = log.read()
         self._position += len(added)
         *lines, self._begun = (self._begun + added).split(b"\n")
-        told = [batch for line in lines if (batch := batch_of(line)) is not None]
-        return [batch for batch in told if batch.batch not in self._decided]
+        found = [batch for line in lines if (batch := batch_of(line)) is not None]
+        return [batch for batch in found if batch.batch not in self._decided]
 
 
 ANSWER_SECONDS = 15.0
 SECONDS_BETWEEN_ATTEMPTS = 0.1
-# A broker names itself as the leader of a new topic a moment before it is.
+# A broker announces itself as the leader of a new topic a moment before it is.
 _SOON_OVER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 
 
 class TopicEnd:
-    """Asks Kafka for the ends of a topic's partitions."""
+    """Reads the end offsets of a topic's partitions."""
 
     def __init__(self, bootstrap_servers: str, topic: str, partitions: int) -> None:
-        # Quiet: librdkafka would report the broker's end on stderr when the demo stops.
+        # No log: librdkafka would report on stderr that the broker is gone when the demo stops.
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # nor give it a type
         self._request = {TopicPartition(topic, number): latest for number in range(partitions)}
 
     def records(self) -> int:
-        """Records that were ever written to the topic, whoever has read them.
+        """Number of records that were ever written to the topic.
 
         Raises:
-            KafkaException: Kafka does not answer.
+            KafkaException: Kafka is not available.
         """
         latest = time.monotonic() + ANSWER_SECONDS
         while True:
@@ -122,13 +122,13 @@ _KIB = 1024
 
 
 def tree_bytes() -> int:
-    """Resident bytes of all processes below this one and of itself; what they share is counted for each of them."""
+    """Resident bytes of this process and all its descendants; shared pages count for each process."""
     listing = subprocess.run(("ps", "-A", "-o", "pid=,ppid=,rss="), capture_output=True, text=True, check=True).stdout  # noqa: S607 # ps has another place on each system
     return resident_bytes(listing, os.getpid())
 
 
 def resident_bytes(listing: str, root: int) -> int:
-    """Add up a tree of processes, given `pid ppid kibibytes` for each process of the machine."""
+    """Resident bytes of the process `root` and its descendants; `listing` has lines of `pid ppid kibibytes`."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     resident: dict[int, int] = {}
     for line in listing.splitlines():
@@ -149,33 +149,33 @@ _LAYERS = ("bronze/", "silver/", "dead_letters/", "quarantine/")
 
 
 class RunClock:
-    """Seconds since the start of a run, by the wall clock, because other processes' times are compared with it."""
+    """Seconds since the start of a run, by the wall clock: times of other processes are compared with it."""
 
     def __init__(self) -> None:
         self.started_at = datetime.now(UTC)
 
     def now(self) -> float:
-        """Seconds until now."""
+        """Seconds from the start until now."""
         return self.at(datetime.now(UTC))
 
     def at(self, moment: datetime) -> float:
-        """Seconds until a moment."""
+        """Seconds from the start until a time."""
         return round((moment - self.started_at).total_seconds(), 3)
 
 
-class Progress:
-    """Counts from what was already taken: records of Kafka by its end offsets, taken ones by the job's log.
+class RunProgress:
+    """Counts records in Kafka by its end offsets, and committed records by the job's log.
 
     Args:
-        taken_before: records that earlier runs took.
-        goal: records that are to be taken.
+        taken_before: records that earlier runs committed.
+        goal: records that this run is to commit.
     """
 
     def __init__(
         self, *, clock: RunClock, job_log: JobLog, topic_end: TopicEnd, store: Store, taken_before: int, goal: int
     ) -> None:
-        self.batches: list[BatchLine] = []
-        self.samples: list[Sample] = []
+        self.batches: list[BatchLogLine] = []
+        self.samples: list[RunSample] = []
         self._clock = clock
         self._job_log = job_log
         self._topic_end = topic_end
@@ -188,20 +188,20 @@ class Progress:
 
     @property
     def lag(self) -> int:
-        """Records that Kafka had at the last sample and the tables have not."""
+        """Records that Kafka had at the last sample and that are not committed."""
         return self.samples[-1].produced - self._taken
 
     @property
     def stalled_for(self) -> timedelta:
-        """How long nothing was taken."""
+        """How long no batch was committed although there were records."""
         return timedelta(seconds=time.monotonic() - self._moved)
 
     @property
     def _taken(self) -> int:
         return sum(batch.records for batch in self.batches)
 
-    def look(self) -> None:
-        """Read the log, and take a sample if the last one is old."""
+    def poll(self) -> None:
+        """Read the log, and take a sample if one is due."""
         new = self._job_log.new_batches()
         if new or self.lag == 0:
             self._moved = time.monotonic()
@@ -210,10 +210,10 @@ class Progress:
             self.sample()
 
     def sample(self) -> None:
-        """Note where the run is."""
+        """Take a sample of records, batches and memory."""
         self._tables = sum(len(self._store.folders(layer)) for layer in _LAYERS)
         self.samples.append(
-            Sample(
+            RunSample(
                 produced=self._topic_end.records() - self._taken_before,
                 taken=self._taken,
                 seconds=self._clock.now(),
@@ -221,12 +221,12 @@ class Progress:
             )
         )
 
-    def status(self) -> Status:
-        """What to show of it."""
+    def status(self) -> RunStatus:
+        """The status to display."""
         taken, now = self._taken, self._clock.now()
         window = [sample for sample in self.samples if sample.seconds >= now - _RATE_WINDOW_SECONDS]
         oldest = window[0] if window else self.samples[-1]
-        return Status(
+        return RunStatus(
             seconds=now,
             goal=self._goal,
             produced=max(self.samples[-1].produced, taken),

@@ -1,4 +1,4 @@
-"""Draws the page of the latest run anew: `python -m tools.demo.redraw`, with what `make quality` has found since."""
+"""Writes the report of the latest run again, with newer validation results: `python -m tools.demo.redraw`."""
 
 import argparse
 import sys
@@ -7,30 +7,30 @@ from pathlib import Path
 
 from gamelake.model.errors import GamelakeError
 from tools.demo.figures import Summary
-from tools.demo.options import DIRECTORY, Places
+from tools.demo.options import DIRECTORY, DemoPaths
 from tools.demo.report import as_page
 from tools.demo.validation import newest_validation
 
 
-def draw(summary: Summary, places: Places) -> None:
-    """Write the page of a run, with what was found in its tables."""
-    places.report.write_text(as_page(summary, newest_validation(places.lakehouse)), encoding="utf-8")
+def draw(summary: Summary, paths: DemoPaths) -> None:
+    """Write the report of a run, with the newest validation of its tables."""
+    paths.report.write_text(as_page(summary, newest_validation(paths.lakehouse)), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page again; without a run there is nothing to do."""
+    """Write the report again; without an earlier run there is nothing to do."""
     parser = argparse.ArgumentParser(prog="python -m tools.demo.redraw", description=__doc__)
     parser.add_argument("--directory", type=Path, default=DIRECTORY, help="of the demo; default: build/demo")
-    places = Places(parser.parse_args(arguments).directory.resolve())
-    if not places.summary.exists():
+    paths = DemoPaths(parser.parse_args(arguments).directory.resolve())
+    if not paths.summary.exists():
         return 0
     try:
-        summary = Summary.from_json(places.summary.read_bytes())
+        summary = Summary.from_json(paths.summary.read_bytes())
     except GamelakeError as error:
-        print(f"gamelake: {places.summary}: {error}", file=sys.stderr)
+        print(f"gamelake: {paths.summary}: {error}", file=sys.stderr)
         return 1
-    draw(summary, places)
-    print(f"Report: {places.report.as_uri()}")
+    draw(summary, paths)
+    print(f"Report: {paths.report.as_uri()}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The run as one page that needs nothing else: style and pictures are in it."""
+"""The report of a run as one self-contained HTML page."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,12 +11,12 @@ from gamelake.quality.check_findings import Bounds
 from tools.demo import charts
 from tools.demo.figures import GameFigures, GatewayFigures, Summary, Totals
 from tools.demo.key_figures import GameKeyFigures
-from tools.demo.plot import Bar, bar_list
-from tools.demo.validation import Failure, GameTally, Validation
+from tools.demo.plot import LabelledBar, bar_list
+from tools.demo.validation import ExpectationCounts, Failure, Validation
 
 
 def page_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column names what the others say of it."""
+    """An HTML table; the first column has the row headers."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "".join(
         f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in rest)}</tr>'
@@ -31,40 +31,40 @@ _SHOWN = 50
 
 
 def as_section(validation: Validation | None) -> str:
-    """Expectations by game as a picture, and each that failed; how to have them judged where nobody has yet."""
+    """The expectations by game as a chart, and a table of the failed ones; a hint if none were evaluated."""
     if validation is None:
-        return "<p><code>make quality</code> judges the newest day, and shows here what it found.</p>"
-    told = f"<p>{_said(validation)}</p>{_key()}{ET.tostring(expectations(validation), encoding='unicode')}"
+        return "<p><code>make quality</code> validates the newest day and shows its results here.</p>"
+    section = f"<p>{_counts_text(validation)}</p>{_key()}{ET.tostring(expectations(validation), encoding='unicode')}"
     if not validation.failures:
-        return told
-    return told + page_table(_COLUMNS, map(_failure, validation.failures[:_SHOWN]))
+        return section
+    return section + page_table(_COLUMNS, map(_failure, validation.failures[:_SHOWN]))
 
 
 def expectations(validation: Validation) -> ET.Element:
-    """How many expectations on each game passed, and how many failed."""
+    """A chart of the passed and failed expectations of each game."""
     return bar_list("Expectations by game", [_bar(game) for game in validation.games])
 
 
-def _said(validation: Validation) -> str:
+def _counts_text(validation: Validation) -> str:
     passed = sum(game.passed for game in validation.games)
     skipped = sum(game.skipped for game in validation.games)
     return (
-        f"The day {validation.day}, judged on {validation.validated_at:%d %B %Y, %H:%M} UTC: "
-        f"{passed:,} expectations passed, {len(validation.failures):,} failed, {skipped:,} had nothing to judge."
+        f"The day {validation.day}, validated on {validation.validated_at:%d %B %Y, %H:%M} UTC: "
+        f"{passed:,} expectations passed, {len(validation.failures):,} failed, {skipped:,} were skipped without data."
     )
 
 
 def _key() -> str:
     return (
-        '<p><i class="key a"></i><span>passed</span> <i class="key b"></i><span>failed</span>; those with nothing to '
-        "judge are left out</p>"
+        '<p><i class="key a"></i><span>passed</span> <i class="key b"></i><span>failed</span>; skipped ones are '
+        "left out</p>"
     )
 
 
-def _bar(game: GameTally) -> Bar:
+def _bar(game: ExpectationCounts) -> LabelledBar:
     name = game.game or _ALL_GAMES
-    title = f"{name}: {game.passed} passed, {game.failed} failed, {game.skipped} had nothing to judge"
-    return Bar(name, game.passed + game.failed, title, rest=game.failed)
+    title = f"{name}: {game.passed} passed, {game.failed} failed, {game.skipped} skipped"
+    return LabelledBar(name, game.passed + game.failed, title, rest=game.failed)
 
 
 def _failure(failure: Failure) -> tuple[str, ...]:
@@ -84,13 +84,13 @@ _SHOWN_PROBLEMS = 50
 
 
 def as_page(summary: Summary, validation: Validation | None = None) -> str:
-    """Fill the template with a run's figures, and with what was found in the tables since."""
+    """Fill the template with the figures of a run and the newest validation of its tables."""
     drawn = {draw.__name__: ET.tostring(draw(summary), encoding="unicode") for draw in charts.ALL}
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         drawn,
         heading=escape(heading(summary)),
         started_at=f"{datetime.fromisoformat(summary.asked.started_at):%d %B %Y, %H:%M} UTC",
-        verdict_class="good" if summary.verdict.adds_up else "bad",
+        verdict_class="good" if summary.verdict.is_consistent else "bad",
         verdict=_verdict(summary),
         tiles=_tiles(summary),
         burst_note=_burst_note(summary),
@@ -102,7 +102,7 @@ def as_page(summary: Summary, validation: Validation | None = None) -> str:
 
 
 def heading(summary: Summary) -> str:
-    """What was asked for, in one line."""
+    """The parameters of the run, in one line."""
     asked = summary.asked
     pace = f"at {asked.rate:,} per second" if asked.rate else "as fast as they can be sent"
     return f"{asked.events:,} events of {asked.games} games, {pace}"
@@ -124,17 +124,17 @@ def _once_running(summary: Summary) -> str:
 
 def _verdict(summary: Summary) -> str:
     verdict = summary.verdict
-    if verdict.adds_up:
+    if verdict.is_consistent:
         return (
-            "<h2>Everything adds up</h2><p>The tables hold just what the simulator sent, game by game and reason by "
-            f"reason. In the whole lakehouse {verdict.records_in_lakehouse:,} records became "
+            "<h2>Reconciliation: no differences</h2><p>For each game and each reason, the tables have exactly what the "
+            f"simulators sent. In the whole lakehouse {verdict.records_in_lakehouse:,} records became "
             f"{verdict.rows_in_lakehouse:,} rows and {verdict.dead_letters_in_lakehouse:,} dead letters, "
             f"{verdict.duplicates_in_lakehouse:,} were duplicates, {verdict.quarantined_in_lakehouse:,} broke a rule "
             f"and were quarantined, {verdict.dropped_in_lakehouse:,} dropped, in "
-            f"{verdict.batches_in_lakehouse:,} batches, and every offset was taken once.</p>"
+            f"{verdict.batches_in_lakehouse:,} batches; every offset was committed exactly once.</p>"
         )
     items = "".join(f"<li>{escape(problem)}</li>" for problem in verdict.problems[:_SHOWN_PROBLEMS])
-    return f"<h2>The books do not balance: {len(verdict.problems):,} problems</h2><ul>{items}</ul>"
+    return f"<h2>Reconciliation failed: {len(verdict.problems):,} problems</h2><ul>{items}</ul>"
 
 
 def _shares(totals: Totals) -> str:
@@ -153,7 +153,11 @@ def _tiles(summary: Summary) -> str:
         ("acknowledged/s", f"{gateway.acknowledged_per_second:,}", f"by the gateway, p99 {gateway.p99_ms:,.0f} ms"),
         ("freshness p95", f"{fresh.p95_seconds:.1f} s", f"p50 {fresh.p50_seconds:.1f} s{_once_running(summary)}"),
         ("files", f"{totals.files:,}", f"{totals.bytes / 2**20:,.0f} MiB in {len(summary.batches):,} batches"),
-        ("in all", f"{summary.times.finished:.0f} s", f"at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"),
+        (
+            "total time",
+            f"{summary.times.finished:.0f} s",
+            f"at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory",
+        ),
     )
     return "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd>{escape(detail)}</dd></div>"
@@ -167,13 +171,13 @@ def _gateway(gateway: GatewayFigures) -> str:
         ("acknowledged", f"{gateway.acknowledged:,} events, {gateway.acknowledged_per_second:,} a second"),
         ("acknowledged a second time", f"{gateway.duplicates:,} events, one row each"),
         *rejected,
-        ("requests", f"{gateway.requests:,}, {gateway.retries:,} of them again"),
+        ("requests", f"{gateway.requests:,}, {gateway.retries:,} of them retries"),
         (
             "request time",
             f"p50 {gateway.p50_ms:,.0f} ms, p99 {gateway.p99_ms:,.0f} ms, longest {gateway.max_ms:,.0f} ms",
         ),
         ("players", f"{gateway.players:,}; in the vault, of all runs, {gateway.players_in_vault:,}"),
-        ("looked for in every row", f"{gateway.personal_texts} texts about people of this run"),
+        ("scanned for in every row", f"{gateway.personal_texts} personal texts of this run"),
     )
     return page_table(("gateway", ""), rows)
 

@@ -1,4 +1,4 @@
-"""The run itself: everything is started, watched until the tables have all that the simulator sent, and ended."""
+"""The run: starts all programs, waits until the tables have all records that were sent, and stops the programs."""
 
 import gc
 import time
@@ -14,18 +14,18 @@ from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.reconciliation import Books, balance, streams_of
 from gamelake.storage.store import Store
 from tools.demo import programs
-from tools.demo.figures import Sample
-from tools.demo.options import DemoError, Options, Places
-from tools.demo.progress import BatchLine, JobLog, Progress, RunClock, TopicEnd
+from tools.demo.figures import RunSample
+from tools.demo.options import DemoError, DemoOptions, DemoPaths
+from tools.demo.progress import BatchLogLine, JobLog, RunClock, RunProgress, TopicEnd
 from tools.demo.screen import Screen
 from tools.embedded import EmbeddedServices
 from tools.embedded.kafka import create_topic
 from tools.embedded.process import ChildProcess, tail_of
 
-SECONDS_BETWEEN_LOOKS = 0.2
+POLL_SECONDS = 0.2
 LONGEST_STALL = timedelta(minutes=3)
 TIME_TO_END = timedelta(seconds=60)
-# The batch that runs may end in good order; a person who has pressed Ctrl-C waits no longer than this.
+# After Ctrl-C the running batch has this long to end.
 TIME_TO_GIVE_UP = timedelta(seconds=15)
 
 # A stream, its checkpoint generation and the batch's id.
@@ -34,41 +34,41 @@ BatchKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What a run leaves to be judged.
+    """What was recorded of a run, for its evaluation.
 
-    Args:
-        before: the books as earlier runs left them.
-        services_ready: in seconds since the start, like `simulator_started`.
+    Attributes:
+        before: the reconciliation of the lakehouse after the earlier runs.
+        services_ready: seconds since the start, as `simulator_started`.
     """
 
     clock: RunClock
     before: Books
-    batches: tuple[tuple[BatchLine, BatchManifest], ...]
-    samples: tuple[Sample, ...]
+    batches: tuple[tuple[BatchLogLine, BatchManifest], ...]
+    samples: tuple[RunSample, ...]
     services_ready: float
     simulator_started: float
 
 
-class Run:
-    """One run of the demo: Kafka, the registry, the gateway, the job and the simulators, to the last record."""
+class DemoRun:
+    """One run of the demo: Kafka, registry, gateway, ingest job and simulators, until the last record is committed."""
 
-    def __init__(self, options: Options, places: Places, seed: int, screen: Screen) -> None:
+    def __init__(self, options: DemoOptions, paths: DemoPaths, seed: int, screen: Screen) -> None:
         self._options = options
-        self._places = places
+        self._places = paths
         self._seed = seed
         self._screen = screen
-        self._store = Store(places.lakehouse)
-        self._services = EmbeddedServices(places.directory)
-        self._gateway = programs.gateway(places, self._services, _names_of_games())
+        self._store = Store(paths.lakehouse)
+        self._services = EmbeddedServices(paths.directory)
+        self._gateway = programs.gateway(paths, self._services, _names_of_games())
         self._clock = RunClock()
-        self._job_log = JobLog(places.job_log, {batch for _, batch in _batch_keys(self._store)})
+        self._job_log = JobLog(paths.job_log, {batch for _, batch in _batch_keys(self._store)})
 
     def record(self) -> Recording:
-        """Run everything to its end; whatever goes wrong, nothing is left running.
+        """Run to the end; all programs are stopped, also after an error.
 
         Raises:
-            DemoError: a program failed, or the job stood still.
-            ServiceError: a program ended that should not have, or never answered.
+            DemoError: a program failed, or the ingest job made no progress.
+            ServiceError: a service ended unexpectedly, or did not become healthy.
         """
         before = balance(self._store)
         with ExitStack() as running:
@@ -78,12 +78,12 @@ class Run:
             running.callback(self._gateway.stop)
             job = ChildProcess(programs.ingest_job(self._options, self._places, self._services))
             running.callback(_give_up, job)
-            before = self._settled(before, topic_end, job)
+            before = self._finish_earlier_run(before, topic_end, job)
             known = set(_batch_keys(self._store))
             self._gateway.wait_until_healthy()
             simulators = self._start_simulators(running)
             started = self._clock.now()
-            self._screen.say(f"Simulating {self._options.events:,} events of {self._options.games} games")
+            self._screen.print_line(f"Simulating {self._options.events:,} events of {self._options.games} games")
             progress = self._progress(topic_end, before, self._options.events)
             self._follow(progress, job, simulators)
             self._end(job)
@@ -107,31 +107,31 @@ class Run:
         return started
 
     def _start_services(self, running: ExitStack) -> TopicEnd:
-        self._screen.say("Starting Kafka, the schema registry and the gateway")
+        self._screen.print_line("Starting Kafka, schema registry and gateway")
         running.enter_context(self._services)
         create_topic(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
-        # The client that found its topic there already would live on, and report the broker's end on stderr.
+        # Without this, a client that found the topic already there would live on and report the broker's end on stderr.
         gc.collect()
         return TopicEnd(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
 
-    def _settled(self, before: Books, topic_end: TopicEnd, job: ChildProcess) -> Books:
-        """The books once the job has made good what an interrupted run left undone."""
+    def _finish_earlier_run(self, before: Books, topic_end: TopicEnd, job: ChildProcess) -> Books:
+        """Let the job finish what an interrupted run left; returns the reconciliation after that."""
         left = topic_end.records() - before.records
         if not left and not before.problems:
             return before
-        self._screen.say(f"Finishing an interrupted run: {left:,} records")
+        self._screen.print_line(f"Finishing an interrupted run: {left:,} records")
         progress = self._progress(topic_end, before, left)
         self._follow(progress, job, ())
         deadline = time.monotonic() + TIME_TO_END.total_seconds()
         while (settled := balance(self._store)).problems:
             if time.monotonic() > deadline:
-                raise DemoError("the books of earlier runs do not balance:\n" + "\n".join(settled.problems))
+                raise DemoError("the tables of earlier runs do not reconcile:\n" + "\n".join(settled.problems))
             job.raise_if_ended()
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_SECONDS)
         return settled
 
-    def _progress(self, topic_end: TopicEnd, before: Books, goal: int) -> Progress:
-        return Progress(
+    def _progress(self, topic_end: TopicEnd, before: Books, goal: int) -> RunProgress:
+        return RunProgress(
             clock=self._clock,
             job_log=self._job_log,
             topic_end=topic_end,
@@ -140,32 +140,32 @@ class Run:
             goal=goal,
         )
 
-    def _follow(self, progress: Progress, job: ChildProcess, simulators: Sequence[ChildProcess]) -> None:
-        """Watch until the simulators have ended and nothing that they sent is left to take."""
-        # All of them are asked each time: one may have failed while another goes on.
+    def _follow(self, progress: RunProgress, job: ChildProcess, simulators: Sequence[ChildProcess]) -> None:
+        """Wait until the simulators have ended and everything that they sent is committed."""
+        # All of them are checked each time: one may have failed while another still runs.
         while False in [_has_ended_well(simulator) for simulator in simulators]:
-            self._look(progress, job)
-        # Only a sample that is younger than the simulators' ends says what there is to take.
+            self._poll(progress, job)
+        # Only a sample that is newer than the end of the simulators has all records.
         progress.sample()
         while progress.lag:
-            self._look(progress, job)
+            self._poll(progress, job)
             if progress.lag < 0:
-                raise DemoError(f"the job has taken {-progress.lag:,} records more than Kafka has")
+                raise DemoError(f"the job has committed {-progress.lag:,} records more than Kafka has")
         progress.sample()
 
-    def _look(self, progress: Progress, job: ChildProcess) -> None:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+    def _poll(self, progress: RunProgress, job: ChildProcess) -> None:
+        time.sleep(POLL_SECONDS)
         self._services.raise_if_ended()
         self._gateway.process.raise_if_ended()
         job.raise_if_ended()
         try:
-            progress.look()
+            progress.poll()
         except KafkaException as error:
             self._services.raise_if_ended()
-            raise DemoError(f"Kafka does not answer: {error}") from error
+            raise DemoError(f"Kafka is not available: {error}") from error
         self._screen.show(progress.status())
         if progress.stalled_for > LONGEST_STALL:
-            raise DemoError(f"the job has taken nothing for {LONGEST_STALL}; {tail_of(self._places.job_log)}")
+            raise DemoError(f"the job has committed nothing for {LONGEST_STALL}; {tail_of(self._places.job_log)}")
 
     def _end(self, job: ChildProcess) -> None:
         self._screen.rest()
@@ -173,12 +173,14 @@ class Run:
         if code != 0:
             raise DemoError(f"the job ended with exit code {code}; {tail_of(self._places.job_log)}")
 
-    def _batches(self, lines: list[BatchLine], known: set[BatchKey]) -> tuple[tuple[BatchLine, BatchManifest], ...]:
+    def _batches(
+        self, lines: list[BatchLogLine], known: set[BatchKey]
+    ) -> tuple[tuple[BatchLogLine, BatchManifest], ...]:
         new = sorted(_batch_keys(self._store) - known)
         manifests = {batch: Manifests(self._store, stream).read(batch) for stream, batch in new}
         pairs = tuple((line, manifest) for line in lines if (manifest := manifests.get(line.batch)) is not None)
         if len(pairs) != len(new) or len(pairs) != len(lines):
-            raise DemoError(f"the job told of {len(lines)} batches and left {len(new)} manifests")
+            raise DemoError(f"the job logged {len(lines)} batches and wrote {len(new)} manifests")
         return pairs
 
 
@@ -199,7 +201,7 @@ def _has_ended_well(simulator: ChildProcess) -> bool:
 
 
 def _give_up(job: ChildProcess) -> None:
-    """End a job that is no longer wanted, after its batch if that does not take long."""
+    """Stop the job; its running batch may end first if that does not take long."""
     try:
         job.finish(TIME_TO_GIVE_UP)
     finally:

@@ -1,4 +1,4 @@
-"""What a person sees while the demo runs: a block that is rewritten on a terminal, a line now and then elsewhere."""
+"""The display while the demo runs: a block that is updated on a terminal, a line every five seconds otherwise."""
 
 import time
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ LINE_EVERY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """How far the run is; `records_per_second` is of the last seconds."""
+class RunStatus:
+    """Progress of the run; `taken` are committed records, `records_per_second` is over the last seconds."""
 
     seconds: float
     goal: int
@@ -27,7 +27,7 @@ class Status:
 
     @property
     def lag(self) -> int:
-        """Records that Kafka has and the tables do not."""
+        """Records in Kafka that are not committed."""
         return self.produced - self.taken
 
 
@@ -40,56 +40,56 @@ class Screen:
         self._shown = 0.0
 
     def __enter__(self) -> Self:
-        """Be ready to show the run."""
+        """Nothing is displayed yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last block standing."""
+        """Stop updating; the last block stays."""
         self.rest()
 
-    def say(self, text: str) -> None:
-        """Write lines that stay."""
+    def print_line(self, text: str) -> None:
+        """Print text that stays."""
         self._console.print(text, markup=False)
 
-    def show(self, status: Status) -> None:
-        """Show how far the run is."""
+    def show(self, status: RunStatus) -> None:
+        """Display the progress."""
         if self._console.is_terminal:
             self._rewrite(status)
         elif time.monotonic() - self._shown >= LINE_EVERY_SECONDS:
             self._shown = time.monotonic()
-            self.say(as_line(status))
+            self.print_line(as_line(status))
 
     def rest(self) -> None:
-        """Rewrite nothing any more."""
+        """Stop updating the block."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
-    def _rewrite(self, status: Status) -> None:
+    def _rewrite(self, status: RunStatus) -> None:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
         self._live.update(as_block(status), refresh=True)
 
 
-def as_line(status: Status) -> str:
+def as_line(status: RunStatus) -> str:
     """The status for a log."""
     return (
-        f"{status.seconds:5.0f} s  produced {status.produced:,}  taken {status.taken:,}  "
+        f"{status.seconds:5.0f} s  produced {status.produced:,}  committed {status.taken:,}  "
         f"{status.records_per_second:,.0f}/s  lag {status.lag:,}  tables {status.tables}  "
         f"dead letters {status.dead_letters:,}"
     )
 
 
-def as_block(status: Status) -> Table:
+def as_block(status: RunStatus) -> Table:
     """The status for a terminal."""
     block = Table.grid(padding=(0, 3))
     for _ in range(4):
         block.add_column(justify="right", min_width=12)
     for labels, values in (
-        (("produced", "taken", "lag", "rows/s"), _large(status)),
+        (("produced", "committed", "lag", "rows/s"), _large(status)),
         (("batches", "tables", "dead letters", "seconds"), _small(status)),
     ):
         block.add_row(*(f"[dim]{label}[/dim]" for label in labels))
@@ -98,13 +98,13 @@ def as_block(status: Status) -> Table:
     return block
 
 
-def _large(status: Status) -> tuple[str, ...]:
+def _large(status: RunStatus) -> tuple[str, ...]:
     return tuple(f"{number:,.0f}" for number in (status.produced, status.taken, status.lag, status.records_per_second))
 
 
-def _small(status: Status) -> tuple[str, ...]:
+def _small(status: RunStatus) -> tuple[str, ...]:
     return tuple(f"{number:,.0f}" for number in (status.batches, status.tables, status.dead_letters, status.seconds))
 
 
 def _bar(share: float) -> str:
-    return f"[bold]{share:.0%}[/bold] taken"
+    return f"[bold]{share:.0%}[/bold] committed"

@@ -1,4 +1,4 @@
-"""The run's figures as text for a terminal."""
+"""The figures of a run as text for the terminal."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ _GIB = 2**30
 
 
 def as_text(summary: Summary) -> str:
-    """A table of the games, the dead letters, the run as a whole and the verdict."""
+    """A table of the games, the dead letters, the totals, and the result of the reconciliation."""
     return "\n".join([*_games(summary), "", *_dead_letters(summary), *_run(summary), "", *_verdict(summary)])
 
 
@@ -45,7 +45,7 @@ def _run(summary: Summary) -> Iterator[str]:
             f"of the {running.rows:,} rows that arrived after the first commit"
         )
     yield from _gateway(summary.gateway)
-    yield f"{times.finished:.0f} s in all, at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"
+    yield f"{times.finished:.0f} s in total, at most {totals.peak_memory_bytes / _GIB:.1f} GiB of memory"
 
 
 def _gateway(gateway: GatewayFigures) -> Iterator[str]:
@@ -56,11 +56,11 @@ def _gateway(gateway: GatewayFigures) -> Iterator[str]:
     )
     yield (
         f"gateway: {gateway.requests:,} requests, p50 {gateway.p50_ms:.0f} ms, p99 {gateway.p99_ms:.0f} ms, "
-        f"{gateway.retries:,} of them again"
+        f"{gateway.retries:,} of them retries"
     )
     yield (
-        f"{gateway.players_in_vault:,} players in the vault; {gateway.personal_texts} texts about them were looked for "
-        "in every row of this run"
+        f"{gateway.players_in_vault:,} players in the vault; every row of this run was scanned for "
+        f"{gateway.personal_texts} personal texts"
     )
 
 
@@ -68,13 +68,13 @@ def _verdict(summary: Summary) -> Iterator[str]:
     verdict = summary.verdict
     for problem in verdict.problems:
         yield f"PROBLEM {problem}"
-    if verdict.adds_up:
+    if verdict.is_consistent:
         yield (
-            "Everything adds up: the tables hold just what was sent, and every offset was taken once "
+            "Reconciliation: no differences; the tables have exactly what was sent, every offset committed once "
             f"({verdict.records_in_lakehouse:,} records in the lakehouse = {verdict.rows_in_lakehouse:,} rows "
             f"+ {verdict.dead_letters_in_lakehouse:,} dead letters "
             f"+ {verdict.duplicates_in_lakehouse:,} duplicates "
             f"+ {verdict.quarantined_in_lakehouse:,} quarantined + {verdict.dropped_in_lakehouse:,} dropped)."
         )
     else:
-        yield f"The books do not balance: {len(verdict.problems)} problems."
+        yield f"Reconciliation failed: {len(verdict.problems)} problems."

@@ -1,4 +1,4 @@
-"""What Great Expectations found in a demo's lakehouse: the newest run of suites that `gold/validations` has."""
+"""The newest validation by Great Expectations in a demo's lakehouse, read from `gold/validations`."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from gamelake.storage.store import Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GameTally:
-    """What the expectations on one game came to; `game` is empty for those on all games together."""
+class ExpectationCounts:
+    """Outcomes of the expectations on one game; `game` is empty for those on all games together."""
 
     game: str
     passed: int
@@ -25,7 +25,7 @@ class GameTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An expectation that failed; what was observed had to lie between `least` and `most`, None being any number."""
+    """A failed expectation: `observed` should be between `least` and `most`; None is no bound."""
 
     game: str
     suite: str
@@ -43,7 +43,7 @@ class Validation:
 
     day: date
     validated_at: datetime
-    games: tuple[GameTally, ...]
+    games: tuple[ExpectationCounts, ...]
     failures: tuple[Failure, ...]
 
 
@@ -51,7 +51,7 @@ _COLUMNS = ("day", "validated_at", "status", *Failure.__slots__)
 
 
 def newest_validation(lakehouse: Location) -> Validation | None:
-    """The run of suites that came last, for whatever day; None if there was none."""
+    """The newest validation of any day; None if there is none."""
     table, options = lakehouse.child(VALIDATIONS), dict(lakehouse.options)
     if not DeltaTable.is_deltatable(table, options):
         return None
@@ -62,15 +62,15 @@ def newest_validation(lakehouse: Location) -> Validation | None:
     return Validation(
         day=newest[0]["day"],
         validated_at=newest[0]["validated_at"],
-        games=tuple(_tallies(newest)),
+        games=tuple(_counts(newest)),
         failures=tuple(_failure(row) for row in newest if row["status"] == Status.FAILED),
     )
 
 
-def _tallies(rows: Sequence[Mapping[str, object]]) -> Sequence[GameTally]:
+def _counts(rows: Sequence[Mapping[str, object]]) -> Sequence[ExpectationCounts]:
     counts = Counter((str(row["game"]), str(row["status"])) for row in rows)
     return [
-        GameTally(
+        ExpectationCounts(
             game=game,
             passed=counts[game, Status.PASSED],
             failed=counts[game, Status.FAILED],

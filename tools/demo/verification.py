@@ -1,4 +1,4 @@
-"""Compares what the tables have gained with what the simulator has sent."""
+"""Reconciles what the tables gained in a run with the ledgers of what was sent."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ _REASONS: Mapping[Corruption, DeadLetterReason] = {
 class Gains:
     """What a run adds to a lakehouse: records, rows by table, dead letters by reason, duplicates by game.
 
-    What is not named is 0.
+    Missing keys count as 0.
     """
 
     records: int
@@ -36,14 +36,14 @@ class Gains:
 
 @dataclass(frozen=True, slots=True)
 class RunLedgers:
-    """The accounts of a run: what came straight to Kafka, and what the gateway acknowledged."""
+    """The ledgers of a run: what was sent to Kafka directly, and what the gateway acknowledged."""
 
     kafka: KafkaLedger
     http: HttpLedger
 
     @classmethod
     def read(cls, kafka: Path, http: Path) -> Self:
-        """The accounts of a run that has ended."""
+        """Read the ledgers of a finished run."""
         return cls(
             msgspec.json.decode(kafka.read_bytes(), type=KafkaLedger),
             msgspec.json.decode(http.read_bytes(), type=HttpLedger),
@@ -51,16 +51,16 @@ class RunLedgers:
 
     @property
     def records(self) -> int:
-        """Records that Kafka must have, at least: a request without an answer may have left some there, too."""
+        """The least number of records in Kafka: requests without a response may have written more."""
         return self.kafka.sent + self.http.acknowledged
 
 
 def expected(ledgers: RunLedgers, tables: Mapping[str, str]) -> Gains:
-    """What the tables must gain by a run.
+    """What the tables must gain in a run.
 
     Args:
-        ledgers: the run's accounts.
-        tables: the silver table of each game by its name.
+        ledgers: the ledgers of the run.
+        tables: the silver table of each game, by the game's title.
     """
     ledger = ledgers.kafka
     dead_letters: dict[str, int] = {}
@@ -85,7 +85,7 @@ def expected(ledgers: RunLedgers, tables: Mapping[str, str]) -> Gains:
 
 
 def _rows(counts: GameCounts) -> int:
-    """An event that is sent twice is one row; an event without a time is none."""
+    """Rows of decodable events: an event that was sent twice is one row, an event without a time is none."""
     return counts.on_time + counts.late + counts.future + counts.duplicated
 
 
@@ -94,9 +94,9 @@ def _add(counts: dict[str, int], name: str, count: int) -> None:
 
 
 def allowing_repeats(wanted: Gains, found: Gains) -> Gains:
-    """What is wanted if requests without an answer have left events in Kafka that were then sent again.
+    """The wanted gains if requests without a response have written events that were then sent again.
 
-    Each record beyond the acknowledged ones must have been found to be a duplicate.
+    Each record beyond the acknowledged ones must have been recognised as a duplicate.
     """
     repeats = found.records - wanted.records
     found_again = sum(found.duplicates.values()) - sum(wanted.duplicates.values())
@@ -107,7 +107,7 @@ def allowing_repeats(wanted: Gains, found: Gains) -> Gains:
 
 
 def gained(before: Books, after: Books) -> Gains:
-    """What the tables have gained between two balances."""
+    """What the tables gained between two reconciliations."""
     rows = {table.table: table.rows for table in after.tables}
     for table in before.tables:
         _add(rows, table.table, -table.rows)
@@ -121,9 +121,9 @@ def gained(before: Books, after: Books) -> Gains:
 
 
 def differences(wanted: Gains, found: Gains) -> Iterator[str]:
-    """A sentence for each figure that is not as it must be."""
+    """A message for each figure that differs."""
     if wanted.records != found.records:
-        yield f"the simulator sent {wanted.records:,} records, the job took {found.records:,}"
+        yield f"the simulators sent {wanted.records:,} records, the job committed {found.records:,}"
     for table in sorted(wanted.rows.keys() | found.rows.keys()):
         want, got = wanted.rows.get(table, 0), found.rows.get(table, 0)
         if want != got:
@@ -135,4 +135,4 @@ def differences(wanted: Gains, found: Gains) -> Iterator[str]:
     for game in sorted(wanted.duplicates.keys() | found.duplicates.keys()):
         want, got = wanted.duplicates.get(game, 0), found.duplicates.get(game, 0)
         if want != got:
-            yield f"{got:,} events of {game} were found to be duplicates instead of {want:,}"
+            yield f"{got:,} events of {game} were recognised as duplicates instead of {want:,}"

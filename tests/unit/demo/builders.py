@@ -3,23 +3,23 @@
 from dataclasses import replace
 
 from tools.demo.figures import (
-    Asked,
     BatchFigures,
     GameFigures,
     GatewayFigures,
-    Sample,
+    RunParameters,
+    RunSample,
+    RunVerdict,
     Summary,
     Times,
     Totals,
-    Verdict,
 )
-from tools.demo.freshness import Freshness, Histogram
-from tools.demo.key_figures import GameKeyFigures, KeyFigures, Stretch
+from tools.demo.freshness import FreshnessPercentiles, Histogram
+from tools.demo.key_figures import GameKeyFigures, KeyFigures, TimeBin
 from tools.demo.verification import RunLedgers
 from tools.simulator.ledger import AcknowledgedEvents, GameCounts, HttpLedger, KafkaLedger, RequestTimes
 
 TABLES = {"Archery Duel": "silver/archery_duel_events", "Bingo Harbor": "silver/bingo_harbor_events"}
-SOME_FRESHNESS = Freshness(rows=90, p50_seconds=1.5, p95_seconds=2.5, max_seconds=3.0)
+SOME_FRESHNESS = FreshnessPercentiles(rows=90, p50_seconds=1.5, p95_seconds=2.5, max_seconds=3.0)
 
 
 def a_ledger() -> KafkaLedger:
@@ -103,8 +103,8 @@ SOME_KEY_FIGURES = KeyFigures(
         GameKeyFigures(game="Bingo Harbor", events=10, players=0, sessions=0, payers=0, bookings=0.0),
     ),
     course=(
-        Stretch(begins=0.0, ends=7.5, events=60, bookings=4.99),
-        Stretch(begins=7.5, ends=15.0, events=30, bookings=39.98),
+        TimeBin(begins=0.0, ends=7.5, events=60, bookings=4.99),
+        TimeBin(begins=7.5, ends=15.0, events=30, bookings=39.98),
     ),
 )
 
@@ -131,7 +131,7 @@ def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0
     """A run in figures."""
     taken = tuple(a_batch(number) for number in range(batches))
     return Summary(
-        asked=Asked(
+        asked=RunParameters(
             events=100 * batches,
             games=1,
             versions=3,
@@ -140,7 +140,7 @@ def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0
             max_records_per_batch=100,
             started_at="2026-11-21T10:40:37+00:00",
         ),
-        verdict=Verdict(
+        verdict=RunVerdict(
             problems=problems,
             batches_in_lakehouse=batches,
             records_in_lakehouse=100 * batches,
@@ -177,8 +177,8 @@ def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0
         broken_rules={"clock_is_not_far_ahead": 3},
         batches=taken,
         samples=(
-            Sample(seconds=4.5, produced=0, taken=0, memory_bytes=2**30),
-            Sample(seconds=8.0, produced=100 * batches, taken=0, memory_bytes=2**31),
-            Sample(seconds=14.0, produced=100 * batches, taken=100 * batches, memory_bytes=2**30),
+            RunSample(seconds=4.5, produced=0, taken=0, memory_bytes=2**30),
+            RunSample(seconds=8.0, produced=100 * batches, taken=0, memory_bytes=2**31),
+            RunSample(seconds=14.0, produced=100 * batches, taken=100 * batches, memory_bytes=2**30),
         ),
     )

@@ -54,7 +54,7 @@ def test_a_program_that_has_ended_gives_its_exit_code_again(tmp_path: Path) -> N
     assert child.finish(PATIENCE) == child.finish(PATIENCE) == 0
 
 
-def test_a_program_that_will_not_end_is_killed_and_told_of(tmp_path: Path) -> None:
+def test_a_program_that_does_not_end_is_killed_and_reported(tmp_path: Path) -> None:
     child = started(tmp_path, DEAF)
 
     with pytest.raises(ServiceUnhealthyError, match="a program did not end within"):

@@ -1,4 +1,4 @@
-"""The figures of a run, its pictures and its page."""
+"""The figures of a run, its charts and its report."""
 
 import json
 from dataclasses import replace
@@ -17,9 +17,9 @@ from gamelake.storage.manifests import BatchManifest, TableFiles
 from tests.unit.demo.builders import a_summary
 from tools.demo import charts
 from tools.demo.evaluation import problems_at
-from tools.demo.freshness import Delays, Freshness, delays_of
+from tools.demo.freshness import Delays, FreshnessPercentiles, delays_of
 from tools.demo.pii_scan import tables_with
-from tools.demo.plot import Bar, bar_list, nice_top, short
+from tools.demo.plot import LabelledBar, bar_list, nice_top, short
 from tools.demo.report import as_page
 from tools.demo.text_report import as_text
 
@@ -80,13 +80,13 @@ def test_a_clock_that_went_back_gives_no_negative_bin() -> None:
     assert Delays({"A": np.array([-0.2, 0.5])}, np.empty(0), 0).histogram().rows[0] >= 1
 
 
-def test_freshness_of_no_rows_is_told_by_their_number() -> None:
-    assert Freshness.of(np.empty(0)).rows == 0
+def test_freshness_without_rows_has_a_row_count_of_zero() -> None:
+    assert FreshnessPercentiles.of(np.empty(0)).rows == 0
 
 
 @pytest.mark.parametrize("draw", charts.ALL, ids=lambda draw: draw.__name__)
 @pytest.mark.parametrize("batches", [1, 2, 300])
-def test_each_picture_is_well_formed_and_says_what_it_shows(draw: charts.Chart, batches: int) -> None:
+def test_each_chart_is_well_formed_and_has_a_description(draw: charts.Chart, batches: int) -> None:
     svg = ET.fromstring(ET.tostring(draw(a_summary(batches=batches))))  # noqa: S314 # written a line above
 
     assert svg.get("role") == "img"
@@ -97,8 +97,8 @@ def test_each_picture_is_well_formed_and_says_what_it_shows(draw: charts.Chart, 
     assert min(numbers, default=0) >= 0
 
 
-def test_names_in_pictures_are_escaped() -> None:
-    drawn = ET.tostring(bar_list("Games", [Bar('<Tom & "Jerry">', 1, "<&>")]), encoding="unicode")
+def test_names_in_charts_are_escaped() -> None:
+    drawn = ET.tostring(bar_list("Games", [LabelledBar('<Tom & "Jerry">', 1, "<&>")]), encoding="unicode")
 
     assert "<Tom" not in drawn
     assert ET.fromstring(drawn).findtext("text") == '<Tom & "Jerry">'  # noqa: S314 # written a line above
@@ -115,7 +115,7 @@ def test_numbers_along_an_axis_are_short(value: float, text: str) -> None:
 
 
 class OpenTags(HTMLParser):
-    """Notes what is opened and not closed, and every address."""
+    """Collects tags that are not closed, and all addresses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class OpenTags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_well_formed_and_needs_nothing_from_anywhere() -> None:
+def test_the_page_is_well_formed_and_self_contained() -> None:
     page = as_page(a_summary())
     parser = OpenTags()
 
@@ -142,10 +142,10 @@ def test_the_page_is_well_formed_and_needs_nothing_from_anywhere() -> None:
     assert parser.open == []
     assert parser.addresses == []
     assert "url(" not in page
-    assert "Everything adds up" in page
+    assert "Reconciliation: no differences" in page
 
 
-def test_the_page_says_what_the_gateway_did() -> None:
+def test_the_page_has_the_gateways_figures() -> None:
     page = as_page(a_summary())
 
     assert "rejected: other_game" in page
@@ -153,7 +153,7 @@ def test_the_page_says_what_the_gateway_did() -> None:
     assert "in the vault, of all runs, 60" in page
 
 
-def test_something_personal_is_found_wherever_it_stands(tmp_path: Path) -> None:
+def test_personal_data_is_found_in_any_column(tmp_path: Path) -> None:
     rows = pa.table(
         {
             "clean": ["nothing here", None],
@@ -179,33 +179,33 @@ def test_a_vault_that_lacks_players_is_a_problem() -> None:
     assert len(list(problems_at(replace(gateway, players_in_vault=29)))) == 1
 
 
-def test_the_page_says_what_is_wrong() -> None:
+def test_the_page_lists_the_problems() -> None:
     page = as_page(a_summary(problems=("silver/<b>_events gained 1 rows instead of 2",)))
 
-    assert "Everything adds up" not in page
-    assert "The books do not balance: 1 problems" in page
+    assert "Reconciliation: no differences" not in page
+    assert "Reconciliation failed: 1 problems" in page
     assert "silver/&lt;b&gt;_events gained 1 rows instead of 2" in page
 
 
-def test_a_steady_run_is_not_said_to_have_queued() -> None:
+def test_the_note_on_queued_rows_is_only_for_runs_without_a_rate() -> None:
     assert "queued" in as_page(a_summary(rate=0))
     assert "queued" not in as_page(a_summary(rate=10_000))
 
 
 def test_the_text_ends_with_the_verdict() -> None:
-    assert "Everything adds up" in as_text(a_summary()).splitlines()[-1]
+    assert "Reconciliation: no differences" in as_text(a_summary()).splitlines()[-1]
     assert as_text(a_summary(problems=("a", "b"))).splitlines()[-3:] == [
         "PROBLEM a",
         "PROBLEM b",
-        "The books do not balance: 2 problems.",
+        "Reconciliation failed: 2 problems.",
     ]
 
 
-def test_the_text_says_what_the_gateway_did() -> None:
+def test_the_text_has_the_gateways_figures() -> None:
     text = as_text(a_summary())
 
     assert "190 events acknowledged, 45/s; rejected: 3 malformed, 1 other_game; 4 duplicates" in text
-    assert "8 requests, p50 12 ms, p99 40 ms, 1 of them again" in text
+    assert "8 requests, p50 12 ms, p99 40 ms, 1 of them retries" in text
 
 
 def test_the_summary_is_written_as_json() -> None:

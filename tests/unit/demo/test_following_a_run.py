@@ -1,4 +1,4 @@
-"""A run while it goes on: the job's log, the memory, what is shown."""
+"""The progress of a run: the job's log, the memory, the display."""
 
 import io
 from pathlib import Path
@@ -9,14 +9,14 @@ from rich.console import Console
 
 from tools.demo.options import parse
 from tools.demo.progress import JobLog, batch_of, resident_bytes
-from tools.demo.screen import Screen, Status
+from tools.demo.screen import RunStatus, Screen
 
 PREFIX = "2026-11-21 10:41:01,858 INFO gamelake.streaming.batch batch "
-SAYS = (
+BATCH = (
     '{"batch":3,"records":199998,"dead_letters":{"bad_framing":109,"unroutable":191},"tables":33,"files":279,'
     '"bytes":28872721,"decide_seconds":7.629,"commit_seconds":0.107,"committed_at":"2026-11-21T10:41:01.858264+00:00"}'
 )
-A_STATUS = Status(
+A_STATUS = RunStatus(
     seconds=12.3,
     goal=1_000_000,
     produced=500_000,
@@ -29,7 +29,7 @@ A_STATUS = Status(
 
 
 def test_a_batch_is_read_from_its_line() -> None:
-    batch = batch_of((PREFIX + SAYS).encode())
+    batch = batch_of((PREFIX + BATCH).encode())
 
     assert batch is not None
     assert (batch.batch, batch.records, batch.tables, batch.files) == (3, 199_998, 33, 279)
@@ -55,16 +55,16 @@ def test_a_batch_that_lacks_a_figure_is_an_error_and_not_overlooked() -> None:
         batch_of((PREFIX + '{"batch":3}').encode())
 
 
-def test_the_log_is_followed_from_where_it_ended_and_only_by_whole_lines(tmp_path: Path) -> None:
+def test_the_log_is_followed_from_its_end_and_by_complete_lines_only(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_text(f"{PREFIX}{SAYS}\n")
+    path.write_text(f"{PREFIX}{BATCH}\n")
     log = JobLog(path, set())
 
     with path.open("a") as writer:
-        writer.write(PREFIX + SAYS.replace('"batch":3', '"batch":4') + "\n" + PREFIX + SAYS[:50])
+        writer.write(PREFIX + BATCH.replace('"batch":3', '"batch":4') + "\n" + PREFIX + BATCH[:50])
         writer.flush()
         first = log.new_batches()
-        writer.write(SAYS[50:] + "\n")
+        writer.write(BATCH[50:] + "\n")
         writer.flush()
         second = log.new_batches()
 
@@ -77,26 +77,26 @@ def test_a_batch_that_was_decided_before_is_not_taken_again(tmp_path: Path) -> N
     path = tmp_path / "log"
     log = JobLog(path, {2, 3})
 
-    new = SAYS.replace('"batch":3', '"batch":4')
-    path.write_text(f"{PREFIX}{SAYS}\n{PREFIX}{new}\n")
+    new = BATCH.replace('"batch":3', '"batch":4')
+    path.write_text(f"{PREFIX}{BATCH}\n{PREFIX}{new}\n")
 
     assert [batch.batch for batch in log.new_batches()] == [4]
 
 
-def test_memory_is_that_of_a_process_and_all_below_it() -> None:
+def test_memory_is_that_of_a_process_and_its_descendants() -> None:
     listing = "  1  0 1000\n 10  1  200\n 11 10   30\n 12 11    4\n 20  1 5000\n"
 
     assert resident_bytes(listing, 10) == 234 * 1024
 
 
-def test_off_a_terminal_the_status_is_a_plain_line() -> None:
+def test_without_a_terminal_the_status_is_a_plain_line() -> None:
     written = io.StringIO()
 
     with Screen(Console(file=written, soft_wrap=True)) as screen:
         screen.show(A_STATUS)
 
     assert written.getvalue() == (
-        "   12 s  produced 500,000  taken 200,000  25,000/s  lag 300,000  tables 33  dead letters 12\n"
+        "   12 s  produced 500,000  committed 200,000  25,000/s  lag 300,000  tables 33  dead letters 12\n"
     )
 
 
@@ -112,7 +112,7 @@ def test_on_a_terminal_the_status_is_a_block() -> None:
 
 
 @pytest.mark.parametrize("option", ["--events", "--games", "--versions", "--rate", "--max-records-per-batch"])
-def test_nothing_less_than_one_can_be_asked_for(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_must_be_at_least_one(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse([option, "0"])
 

@@ -47,7 +47,7 @@ def test_the_course_has_all_that_is_not_days_late_in_the_order_of_its_time(tmp_p
 
     course = key_figures(silver.location, [manifest_of(silver, late, *played)]).course
 
-    assert sum(stretch.events for stretch in course) == pytest.approx(400, abs=13)
+    assert sum(time_bin.events for time_bin in course) == pytest.approx(400, abs=13)
     assert len(course) == 40
     assert all(before.ends == pytest.approx(after.begins) for before, after in pairwise(course))
 

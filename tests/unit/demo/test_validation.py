@@ -1,4 +1,4 @@
-"""What the page says of a day that Great Expectations judged."""
+"""The section of the report on a day that Great Expectations validated."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -12,10 +12,10 @@ from deltalake import write_deltalake
 from gamelake.storage.store import Location
 from tests.unit.demo.builders import a_summary
 from tools.demo.figures import Summary
-from tools.demo.options import DemoError, Places
+from tools.demo.options import DemoError, DemoPaths
 from tools.demo.redraw import main as redraw
 from tools.demo.report import as_page, expectations
-from tools.demo.validation import Failure, GameTally, Validation, newest_validation
+from tools.demo.validation import ExpectationCounts, Failure, Validation, newest_validation
 
 DAY = date(2026, 1, 8)
 MORNING, NOON = datetime(2026, 1, 9, 6, tzinfo=UTC), datetime(2026, 1, 9, 12, tzinfo=UTC)
@@ -52,13 +52,13 @@ def lakehouse_with(folder: Path, *rows: Mapping[str, object]) -> Location:
 
 def a_validation(*failures: Failure) -> Validation:
     games = (
-        GameTally(game="", passed=9, failed=0, skipped=0),
-        GameTally(game="archery_duel", passed=17, failed=len(failures), skipped=2),
+        ExpectationCounts(game="", passed=9, failed=0, skipped=0),
+        ExpectationCounts(game="archery_duel", passed=17, failed=len(failures), skipped=2),
     )
     return Validation(day=DAY, validated_at=NOON, games=games, failures=failures)
 
 
-def test_a_lakehouse_that_nobody_judged_has_no_validation(tmp_path: Path) -> None:
+def test_a_lakehouse_without_validations_has_no_newest_one(tmp_path: Path) -> None:
     assert newest_validation(Location(uri=tmp_path.as_uri())) is None
 
 
@@ -79,8 +79,8 @@ def test_the_newest_run_counts_and_earlier_ones_do_not(tmp_path: Path) -> None:
         day=DAY,
         validated_at=NOON,
         games=(
-            GameTally(game="", passed=1, failed=0, skipped=0),
-            GameTally(game="archery_duel", passed=1, failed=1, skipped=1),
+            ExpectationCounts(game="", passed=1, failed=0, skipped=0),
+            ExpectationCounts(game="archery_duel", passed=1, failed=1, skipped=1),
         ),
         failures=(LEVELS,),
     )
@@ -89,13 +89,13 @@ def test_the_newest_run_counts_and_earlier_ones_do_not(tmp_path: Path) -> None:
 def test_the_page_names_what_failed_and_whom_to_ask() -> None:
     page = as_page(a_summary(), a_validation(LEVELS))
 
-    assert "26 expectations passed, 1 failed, 2 had nothing to judge" in page
+    assert "26 expectations passed, 1 failed, 2 were skipped without data" in page
     assert "levels_go_on" in page
     assert "data@games.example" in page
 
 
 def test_the_page_says_how_a_day_is_judged_while_none_was() -> None:
-    assert "<code>make quality</code> judges the newest day" in as_page(a_summary())
+    assert "<code>make quality</code> validates the newest day" in as_page(a_summary())
 
 
 @pytest.mark.parametrize(("failures", "colours"), [((), ["a", "a"]), ((LEVELS,), ["a", "a", "b"])])
@@ -118,15 +118,15 @@ def test_figures_of_another_form_are_refused_with_the_remedy() -> None:
 
 
 def test_the_page_of_a_run_gains_what_was_found_since(tmp_path: Path) -> None:
-    places = Places.under(tmp_path)
-    places.summary.write_bytes(a_summary().to_json())
+    paths = DemoPaths.under(tmp_path)
+    paths.summary.write_bytes(a_summary().to_json())
     lakehouse_with(tmp_path / "lakehouse", a_row(NOON, "archery_duel", "passed"))
 
     assert redraw(["--directory", str(tmp_path)]) == 0
 
-    assert "1 expectations passed" in places.report.read_text(encoding="utf-8")
+    assert "1 expectations passed" in paths.report.read_text(encoding="utf-8")
 
 
 def test_without_a_run_there_is_no_page_to_draw(tmp_path: Path) -> None:
     assert redraw(["--directory", str(tmp_path)]) == 0
-    assert not Places.under(tmp_path).report.exists()
+    assert not DemoPaths.under(tmp_path).report.exists()

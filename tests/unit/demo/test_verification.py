@@ -1,4 +1,4 @@
-"""The simulator's ledger against the books of the lakehouse."""
+"""The simulators' ledgers are reconciled with the tables."""
 
 from collections import Counter
 from pathlib import Path
@@ -22,10 +22,10 @@ ROWS = {
 DUPLICATES = {"archery_duel": 1, "bingo_harbor": 2}
 
 
-def books(
+def reconciled(
     records: int, rows: dict[str, int], dead_letters: dict[str, int], duplicates: dict[str, int] | None = None
 ) -> Books:
-    """A balance in which only what is compared matters."""
+    """A reconciliation that has only the figures that are compared."""
     tables = [TableBooks(table, count, 1, 1) for table, count in rows.items()]
     found = Counter(DUPLICATES if duplicates is None else duplicates)
     return Books(records=records, tables=tables, dead_letters=Counter(dead_letters), duplicates=found)
@@ -35,8 +35,8 @@ def test_every_kind_of_event_is_expected_where_it_belongs() -> None:
     wanted = expected(ledgers(), TABLES)
 
     assert wanted == Gains(records=70, rows=ROWS, dead_letters=DEAD_LETTERS, duplicates=DUPLICATES)
-    set_aside = sum(wanted.dead_letters.values()) + sum(wanted.duplicates.values())
-    assert wanted.records == wanted.rows["silver/events"] + set_aside
+    without_a_row = sum(wanted.dead_letters.values()) + sum(wanted.duplicates.values())
+    assert wanted.records == wanted.rows["silver/events"] + without_a_row
 
 
 def test_each_way_of_spoiling_has_a_reason() -> None:
@@ -68,8 +68,8 @@ def test_what_the_gateway_acknowledged_is_expected_besides() -> None:
 
 def test_what_was_sent_again_for_want_of_an_answer_may_be_there_twice_if_it_was_found_out() -> None:
     wanted = expected(ledgers(), TABLES)
-    found_out = books(75, ROWS | {"bronze/events": 75}, DEAD_LETTERS, {"archery_duel": 4, "bingo_harbor": 4})
-    overlooked = books(75, ROWS | {"bronze/events": 75, "silver/events": 49}, DEAD_LETTERS)
+    found_out = reconciled(75, ROWS | {"bronze/events": 75}, DEAD_LETTERS, {"archery_duel": 4, "bingo_harbor": 4})
+    overlooked = reconciled(75, ROWS | {"bronze/events": 75, "silver/events": 49}, DEAD_LETTERS)
 
     def problems(after: Books) -> list[str]:
         found = gained(Books(), after)
@@ -80,8 +80,8 @@ def test_what_was_sent_again_for_want_of_an_answer_may_be_there_twice_if_it_was_
 
 
 def test_tables_that_gained_what_was_sent_differ_in_nothing() -> None:
-    before = books(1_000, dict.fromkeys(ROWS, 10), {"undecodable": 3, "unroutable": 1}, {"archery_duel": 5})
-    after = books(
+    before = reconciled(1_000, dict.fromkeys(ROWS, 10), {"undecodable": 3, "unroutable": 1}, {"archery_duel": 5})
+    after = reconciled(
         1_070,
         {table: 10 + rows for table, rows in ROWS.items()},
         {reason: count + before.dead_letters[reason] for reason, count in DEAD_LETTERS.items()},
@@ -93,7 +93,7 @@ def test_tables_that_gained_what_was_sent_differ_in_nothing() -> None:
 
 @pytest.mark.parametrize("table", sorted(ROWS))
 def test_a_missing_row_is_named_with_its_table(table: str) -> None:
-    after = books(70, ROWS | {table: ROWS[table] - 1}, DEAD_LETTERS)
+    after = reconciled(70, ROWS | {table: ROWS[table] - 1}, DEAD_LETTERS)
 
     (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), after))
 
@@ -103,23 +103,23 @@ def test_a_missing_row_is_named_with_its_table(table: str) -> None:
 def test_a_table_that_is_not_there_is_missed() -> None:
     rows = {table: count for table, count in ROWS.items() if table != "silver/bingo_harbor_events"}
 
-    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), books(70, rows, DEAD_LETTERS)))
+    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), reconciled(70, rows, DEAD_LETTERS)))
 
     assert problem == "silver/bingo_harbor_events gained 0 rows instead of 18"
 
 
 def test_a_table_that_nothing_was_sent_to_must_not_grow() -> None:
-    after = books(70, ROWS | {"silver/chess_royale_events": 1}, DEAD_LETTERS)
+    after = reconciled(70, ROWS | {"silver/chess_royale_events": 1}, DEAD_LETTERS)
 
     (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), after))
 
     assert problem == "silver/chess_royale_events gained 1 rows instead of 0"
 
 
-def test_a_dead_letter_of_another_reason_is_told_twice() -> None:
+def test_a_dead_letter_of_another_reason_is_reported_twice() -> None:
     swapped = DEAD_LETTERS | {"undecodable": 6, "invalid_schema": 1}
 
-    problems = list(differences(expected(ledgers(), TABLES), gained(Books(), books(70, ROWS, swapped))))
+    problems = list(differences(expected(ledgers(), TABLES), gained(Books(), reconciled(70, ROWS, swapped))))
 
     assert problems == [
         "1 dead letters are invalid_schema instead of 0",
@@ -127,15 +127,15 @@ def test_a_dead_letter_of_another_reason_is_told_twice() -> None:
     ]
 
 
-def test_a_duplicate_that_was_overlooked_is_told() -> None:
-    after = books(70, ROWS, DEAD_LETTERS, {"archery_duel": 1, "bingo_harbor": 1})
+def test_an_unrecognised_duplicate_is_reported() -> None:
+    after = reconciled(70, ROWS, DEAD_LETTERS, {"archery_duel": 1, "bingo_harbor": 1})
 
     (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), after))
 
-    assert problem == "1 events of bingo_harbor were found to be duplicates instead of 2"
+    assert problem == "1 events of bingo_harbor were recognised as duplicates instead of 2"
 
 
-def test_records_that_were_never_taken_are_told() -> None:
-    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), books(69, ROWS, DEAD_LETTERS)))
+def test_records_that_were_never_committed_are_reported() -> None:
+    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), reconciled(69, ROWS, DEAD_LETTERS)))
 
-    assert problem == "the simulator sent 70 records, the job took 69"
+    assert problem == "the simulators sent 70 records, the job committed 69"
