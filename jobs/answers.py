@@ -10,7 +10,7 @@ import argparse
 from functools import partial
 
 from gamelake.program import OK, run, stop_event, together
-from gamelake.serving.settings import AnswersSettings
+from gamelake.serving.settings import ServingSettings
 from gamelake.session import SharedSpark
 from jobs import gold, kpis, live_ops
 
@@ -18,7 +18,7 @@ from jobs import gold, kpis, live_ops
 def main() -> int:
     """Run all until one ends or all are stopped."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    settings = AnswersSettings.from_env()
+    settings = ServingSettings.from_env()
     spark = SharedSpark("answers", settings.gold.lakehouse.location, settings.gold.spark_jars)
     stop = stop_event()
     together(

@@ -18,8 +18,8 @@ from gamelake.model.errors import QuestionError
 from gamelake.model.games import load_games
 from gamelake.program import OK, run
 from gamelake.serving.sql import duckdb as duckdb_answers
-from gamelake.serving.sql.dialects import Engine, translated
-from gamelake.serving.sql.output import Form, written
+from gamelake.serving.sql.dialects import QueryEngine, translated
+from gamelake.serving.sql.output import OutputFormat, written
 from gamelake.serving.sql.questions import as_of, load_question, load_questions
 from gamelake.serving.sql.relations import Reads, Relations
 from gamelake.serving.sql.views import load_views
@@ -52,9 +52,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("question", nargs="?", help="a statement in Trino's SQL; - reads it from standard input")
     asked.add_argument("--file", type=Path, help="a file with a statement, such as sql/questions/retention.sql")
-    engines = [Engine.DUCKDB, Engine.SPARK]
-    parser.add_argument("--engine", type=Engine, choices=engines, default=Engine.DUCKDB, help="who answers (duckdb)")
-    parser.add_argument("--format", type=Form, choices=list(Form), default=Form.TABLE, help="how it is written (table)")
+    engines = [QueryEngine.DUCKDB, QueryEngine.SPARK]
+    parser.add_argument(
+        "--engine", type=QueryEngine, choices=engines, default=QueryEngine.DUCKDB, help="who answers (duckdb)"
+    )
+    parser.add_argument(
+        "--format",
+        type=OutputFormat,
+        choices=list(OutputFormat),
+        default=OutputFormat.TABLE,
+        help="how it is written (table)",
+    )
     parser.add_argument("--as-of", type=date.fromisoformat, metavar="DAY", help="the day that current_date is, in UTC")
     parser.add_argument("--sql", type=Path, default=SQL, help="the folder of views and questions")
     return parser.parse_args(arguments)
@@ -101,17 +109,17 @@ def answer_of_spark(spark: SparkSession, sql: str, reads: Reads, location: Locat
         path = location.child(name.replace(".", "/", 1))
         spark.read.format("delta").load(path).createOrReplaceTempView(_spark_name(name))
     for name, statement in reads.views:
-        spark.sql(translated(statement, Engine.SPARK, _spark_name)).createOrReplaceTempView(_spark_name(name))
-    return spark.sql(translated(sql, Engine.SPARK, _spark_name)).toArrow()
+        spark.sql(translated(statement, QueryEngine.SPARK, _spark_name)).createOrReplaceTempView(_spark_name(name))
+    return spark.sql(translated(sql, QueryEngine.SPARK, _spark_name)).toArrow()
 
 
 def _spark_name(name: str) -> str:
     return name.replace(".", "__")
 
 
-_ANSWERS: Mapping[Engine, Callable[[str, Reads, TableSettings], pa.Table]] = {
-    Engine.DUCKDB: _by_duckdb,
-    Engine.SPARK: _by_spark,
+_ANSWERS: Mapping[QueryEngine, Callable[[str, Reads, TableSettings], pa.Table]] = {
+    QueryEngine.DUCKDB: _by_duckdb,
+    QueryEngine.SPARK: _by_spark,
 }
 
 

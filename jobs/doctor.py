@@ -17,7 +17,7 @@ from gamelake.kafka import KafkaAccess
 from gamelake.model.errors import CheckpointError, GamelakeError, StoreError
 from gamelake.model.games import load_games
 from gamelake.observability.health import (
-    Finding,
+    HealthFinding,
     StreamState,
     any_failed,
     examine_leases,
@@ -43,7 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")
     arguments = parser.parse_args()
-    findings: list[Finding] = []
+    findings: list[HealthFinding] = []
     for finding in Examination.of(DoctorSettings.from_env()).findings():
         findings.append(finding)
         if not arguments.json:
@@ -103,7 +103,7 @@ class Examination:
             raise StoreError(f"no stream has written to {store.location.uri} yet: there is nothing to examine")
         return cls(settings, store, {each: look_at_kafka(settings.kafka, each) for each in topics}, datetime.now(UTC))
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[HealthFinding]:
         """All that was found, need by need."""
         tables, policy = table_paths(self.store), load_games(self.settings.games_file).upkeep
         for topic, look in self.kafka.items():

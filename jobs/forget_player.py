@@ -15,7 +15,7 @@ from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import load_games
 from gamelake.model.options import LineageOptions
-from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.emitter import lineage_emitter
 from gamelake.observability.lineage.job_flows import flow_of
 from gamelake.privacy.erasure import Forgetting, Outlook, outlook
 from gamelake.privacy.erasure_records import ErasureDone, ErasureRecords, ErasureRequest, Reach
@@ -87,7 +87,7 @@ def _forget(
     finished = forgetting.catch_up(request.run)
     done = forgetting.carry_out(request)
     if done and (flow := flow_of(done)):
-        with telling(lineage, "forget_player", forgetting.store.location) as told:
+        with lineage_emitter(lineage, "forget_player", forgetting.store.location) as told:
             told.tell(flow)
     return _print(msgspec.structs.replace(result, done=done, finished_before=finished)) if done else FAILED
 

@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 
 from gamelake.model.games import load_games
 from gamelake.model.options import TelemetryOptions
-from gamelake.observability.lineage.emitter import telling
-from gamelake.observability.lineage.flow import Kind
+from gamelake.observability.lineage.emitter import lineage_emitter
+from gamelake.observability.lineage.flow import RunKind
 from gamelake.observability.lineage.gold import GoldLineage
 from gamelake.observability.metrics import gold as telemetry
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
 from gamelake.program import FAILED, OK, run, stop_event
 from gamelake.serving.gold.refresh import GoldRefresh
-from gamelake.serving.gold.runner import Failed, GoldTables, Keeper, Result, Several, attempt
+from gamelake.serving.gold.runner import FailedRefresh, GoldObservers, GoldRunner, GoldTables, Result, attempt
 from gamelake.serving.gold.settings import GoldSettings
 from gamelake.session import Sessions, own_session
 from gamelake.storage.store import Store
@@ -30,20 +30,20 @@ from gamelake.storage.store import Store
 _TASKS_PER_CORE = 8
 
 
-class Told:
-    """Tells the telemetry what rounds tell."""
+class RefreshReporter:
+    """Reports the outcomes of runs as metrics."""
 
     def __init__(self, to: telemetry.GoldTelemetry) -> None:
         self._to = to
-        self.round_done, self.is_well = to.round_done, to.is_well
+        self.run_finished, self.is_well = to.run_finished, to.is_well
 
-    def looked_at(self, refresh: GoldRefresh, result: Result) -> None:
-        """A round has come to a table."""
-        self._to.looked_at(
-            telemetry.Look(
+    def table_refreshed(self, refresh: GoldRefresh, result: Result) -> None:
+        """A run has refreshed a table, or failed to."""
+        self._to.table_refreshed(
+            telemetry.RefreshFigures(
                 table=refresh.table,
-                outcome=telemetry.FAILED if isinstance(result, Failed) else result.outcome.value,
-                rows=0 if isinstance(result, Failed) else result.rows_written,
+                outcome=telemetry.FAILED if isinstance(result, FailedRefresh) else result.outcome.value,
+                rows=0 if isinstance(result, FailedRefresh) else result.rows_written,
                 every=refresh.definition.spec.interval,
             )
         )
@@ -59,10 +59,10 @@ def main() -> int:
     if not once:
         keep_up(settings, sessions, stop_event())
         return OK
-    with keeping(settings, sessions, Kind.BATCH) as keeper:
+    with keeping(settings, sessions, RunKind.BATCH) as keeper:
         results = keeper.once()
     print(msgspec.json.encode(results).decode())
-    return FAILED if any(isinstance(each, Failed) for each in results) else OK
+    return FAILED if any(isinstance(each, FailedRefresh) for each in results) else OK
 
 
 def keep_up(settings: GoldSettings, sessions: Sessions, stop: Event) -> None:
@@ -71,30 +71,30 @@ def keep_up(settings: GoldSettings, sessions: Sessions, stop: Event) -> None:
     Raises:
         ContractError: an aggregate of the contract is none, or can't be kept up as it says.
     """
-    with keeping(settings, sessions, Kind.STREAMING) as keeper:
+    with keeping(settings, sessions, RunKind.STREAMING) as keeper:
         keeper.until(stop)
 
 
 @contextmanager
-def keeping(settings: GoldSettings, sessions: Sessions, kind: Kind) -> Iterator[Keeper]:
+def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterator[GoldRunner]:
     """Look after the gold tables until the end of the block."""
     location = settings.lakehouse.location
     # Refuses an aggregate that is none before anything starts.
     tables = GoldTables(Store(location), load_games(settings.games_file))
     with (
         observing(settings.telemetry) as observer,
-        telling(settings.lineage, "gold", location) as told,
+        lineage_emitter(settings.lineage, "gold", location) as told,
         sessions() as spark,
     ):
-        yield Keeper(tables, partial(in_tasks, spark), Several(observer, GoldLineage(told, kind)))
+        yield GoldRunner(tables, partial(in_tasks, spark), GoldObservers(observer, GoldLineage(told, kind)))
 
 
 @contextmanager
-def observing(options: TelemetryOptions) -> Iterator[Told]:
+def observing(options: TelemetryOptions) -> Iterator[RefreshReporter]:
     """Serve the metrics of the gold tables until the end of the block."""
     registry = registry_of_process()
     with served(registry, options):
-        yield Told(telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file)))
+        yield RefreshReporter(telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file)))
 
 
 def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Iterator[Result]:

@@ -9,9 +9,9 @@ from threading import Event
 
 from gamelake.layers.comments import EventComments
 from gamelake.model.games import load_games
-from gamelake.observability.lineage.emitter import Tells, telling
-from gamelake.observability.lineage.flow import Kind, Topic
-from gamelake.observability.lineage.ingest import IngestLineage, RegisteredVersions, WayIn, from_kafka
+from gamelake.observability.lineage.emitter import Emitter, lineage_emitter
+from gamelake.observability.lineage.flow import RunKind, TopicDataset
+from gamelake.observability.lineage.ingest import IngestLineage, IngestSource, RegisteredVersions, from_kafka
 from gamelake.observability.metrics.listener import ProgressListener
 from gamelake.observability.metrics.stream import Observed
 from gamelake.observability.metrics.watch import observing
@@ -60,14 +60,14 @@ def keep_up(
         versions = RegisteredVersions(Registry(settings.registry_url), settings.topic)
         with (
             observing(settings.telemetry, observed, settings.kafka) as telemetry,
-            telling(settings.lineage, "ingest_events", settings.lakehouse.location, versions) as told,
+            lineage_emitter(settings.lineage, "ingest_events", settings.lakehouse.location, versions) as told,
             keeping_quality(QualityTable(store, settings.stream, comments)) as quality,
             sessions() as spark,
         ):
             if settings.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
             body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
-            topic = Topic(settings.kafka.bootstrap_servers, settings.topic)
+            topic = TopicDataset(settings.kafka.bootstrap_servers, settings.topic)
             lineage = lineage_of(from_kafka(topic), source, told, mode)
             lineage.begin(observed.recent)
             body.observer = Several((telemetry, lineage, quality))
@@ -77,9 +77,9 @@ def keep_up(
             run_until(stop, query, body)
 
 
-def lineage_of(job: WayIn, source: OpenStream, told: Tells, mode: Mode) -> IngestLineage:
+def lineage_of(job: IngestSource, source: OpenStream, told: Emitter, mode: Mode) -> IngestLineage:
     """What a stream that fans out tells of its lineage."""
-    kind = Kind.BATCH if mode is Mode.AVAILABLE_NOW else Kind.STREAMING
+    kind = RunKind.BATCH if mode is Mode.AVAILABLE_NOW else RunKind.STREAMING
     return IngestLineage(told, job, source.generation.query_id, kind)
 
 

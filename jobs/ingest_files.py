@@ -9,8 +9,8 @@ from threading import Event
 
 from gamelake.layers.comments import EventComments
 from gamelake.model.games import load_games
-from gamelake.observability.lineage.emitter import telling
-from gamelake.observability.lineage.flow import Files, Topic
+from gamelake.observability.lineage.emitter import lineage_emitter
+from gamelake.observability.lineage.flow import FilesDataset, TopicDataset
 from gamelake.observability.lineage.ingest import RegisteredVersions, from_files
 from gamelake.observability.metrics.endpoint import registry_of_process
 from gamelake.observability.metrics.files import FilesTelemetry
@@ -57,15 +57,15 @@ def keep_up(settings: FilesSettings, sessions: Sessions, stop: Event, mode: Mode
         registry = registry_of_process()
         with (
             observing(reading.telemetry, observed, reading.kafka, registry) as telemetry,
-            telling(reading.lineage, "ingest_files", reading.lakehouse.location, versions) as told,
+            lineage_emitter(reading.lineage, "ingest_files", reading.lakehouse.location, versions) as told,
             keeping_quality(QualityTable(store, reading.stream, comments)) as quality,
             sessions() as spark,
         ):
             if reading.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
             body = file_fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
-            notifications = Topic(reading.kafka.bootstrap_servers, reading.topic)
-            job = from_files(notifications, Files(settings.landing.uri))
+            notifications = TopicDataset(reading.kafka.bootstrap_servers, reading.topic)
+            job = from_files(notifications, FilesDataset(settings.landing.uri))
             lineage = lineage_of(job, source, told, mode)
             lineage.begin(observed.recent)
             body.observer = Several((telemetry, FilesTelemetry(reading.stream, registry), lineage, quality))

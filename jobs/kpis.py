@@ -15,20 +15,20 @@ from threading import Event
 from pyspark.sql import SparkSession
 
 from gamelake.model.options import TelemetryOptions
-from gamelake.observability.kpis import Told
-from gamelake.observability.lineage.emitter import telling
-from gamelake.observability.lineage.flow import Kind
+from gamelake.observability.kpis import KpiReporter
+from gamelake.observability.lineage.emitter import lineage_emitter
+from gamelake.observability.lineage.flow import RunKind
 from gamelake.observability.lineage.job_flows import flows
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
 from gamelake.observability.metrics.kpis import KpiTelemetry
 from gamelake.observability.metrics.listener import ProgressListener
 from gamelake.program import OK, run, stop_event
 from gamelake.serving.kpis.batch import KpiBatches
-from gamelake.serving.kpis.generations import Generation, SourceRevisedError
+from gamelake.serving.kpis.generations import KpiGeneration, SourceRevisedError
 from gamelake.serving.kpis.query import (
     QUERY,
-    Beginning,
-    Mode,
+    KpiMode,
+    KpiStart,
     batches,
     driver_lease,
     prepare,
@@ -52,8 +52,8 @@ def main() -> int:
     parser.add_argument("--rebuild", action="store_true", help="count all of silver again, from its beginning")
     arguments = parser.parse_args()
     asked = Asked(
-        Mode.AVAILABLE_NOW if arguments.available_now else Mode.CONTINUOUS,
-        Beginning.ANEW if arguments.rebuild else Beginning.WHERE_IT_STOPPED,
+        KpiMode.AVAILABLE_NOW if arguments.available_now else KpiMode.CONTINUOUS,
+        KpiStart.ANEW if arguments.rebuild else KpiStart.WHERE_IT_STOPPED,
     )
     settings = KpiSettings.from_env()
     sessions = partial(own_session, QUERY, settings.lakehouse.location, settings.spark_jars)
@@ -65,13 +65,13 @@ def main() -> int:
 class Asked:
     """When the query ends by itself, and where it begins."""
 
-    mode: Mode = Mode.CONTINUOUS
-    beginning: Beginning = Beginning.WHERE_IT_STOPPED
+    mode: KpiMode = KpiMode.CONTINUOUS
+    beginning: KpiStart = KpiStart.WHERE_IT_STOPPED
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> RunKind:
         """What the lineage calls it."""
-        return Kind.BATCH if self.mode is Mode.AVAILABLE_NOW else Kind.STREAMING
+        return RunKind.BATCH if self.mode is KpiMode.AVAILABLE_NOW else RunKind.STREAMING
 
 
 def keep_up(settings: KpiSettings, sessions: Sessions, stop: Event, asked: Asked = Asked()) -> None:
@@ -85,7 +85,7 @@ def keep_up(settings: KpiSettings, sessions: Sessions, stop: Event, asked: Asked
     with (
         driver_lease(store) as driver,
         observing(settings.telemetry) as telemetry,
-        telling(settings.lineage, "kpis", settings.lakehouse.location) as lineage,
+        lineage_emitter(settings.lineage, "kpis", settings.lakehouse.location) as lineage,
     ):
         source_id = wait_for_source(store, stop, telemetry.idled)
         if source_id is None:
@@ -97,7 +97,7 @@ def keep_up(settings: KpiSettings, sessions: Sessions, stop: Event, asked: Asked
             if settings.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
             while not query.has_ended(spark, begun, stop, asked.mode):
-                begun = query.begin(Beginning.ANEW)
+                begun = query.begin(KpiStart.ANEW)
                 lineage.tell(*flows(begun.generation.app_id, asked.kind))
 
 
@@ -105,7 +105,7 @@ def keep_up(settings: KpiSettings, sessions: Sessions, stop: Event, asked: Asked
 class _Begun:
     """A query that may start: its checkpoint, what it looks at, its batch function."""
 
-    generation: Generation
+    generation: KpiGeneration
     source: SourceLog
     body: KpiBatches
 
@@ -120,19 +120,19 @@ class _Query:
     driver: Lease
     telemetry: KpiTelemetry
 
-    def begin(self, beginning: Beginning) -> _Begun:
+    def begin(self, beginning: KpiStart) -> _Begun:
         """Find where to begin; anew, if silver was revised since the last time."""
         try:
             generation, source = prepare(self.settings, self.store, self.source_id, beginning)
         except SourceRevisedError as error:
             log.warning("%s: counting all of silver again", error)
-            generation, source = prepare(self.settings, self.store, self.source_id, Beginning.ANEW)
+            generation, source = prepare(self.settings, self.store, self.source_id, KpiStart.ANEW)
         body = batches(self.settings, self.store, generation, source, self.driver)
         self.telemetry.watch(source.waiting_since)
-        body.observer = Told(self.telemetry, body.tables)
+        body.observer = KpiReporter(self.telemetry, body.tables)
         return _Begun(generation, source, body)
 
-    def has_ended(self, spark: SparkSession, begun: _Begun, stop: Event, mode: Mode) -> bool:
+    def has_ended(self, spark: SparkSession, begun: _Begun, stop: Event, mode: KpiMode) -> bool:
         """Run to the end; gives whether it is one, and not a beginning anew."""
         try:
             run_until(stop, start(spark, self.settings, begun.generation, begun.body, mode), begun.body, begun.source)

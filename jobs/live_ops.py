@@ -9,10 +9,10 @@ from threading import Event
 
 from gamelake.layers.comments import EventComments
 from gamelake.model.games import load_games
-from gamelake.observability.lineage.emitter import telling
-from gamelake.observability.lineage.flow import Kind
+from gamelake.observability.lineage.emitter import lineage_emitter
+from gamelake.observability.lineage.flow import RunKind
 from gamelake.observability.lineage.job_flows import flow
-from gamelake.observability.live_ops import Told
+from gamelake.observability.live_ops import LiveOpsReporter
 from gamelake.observability.metrics.endpoint import registry_of_process
 from gamelake.observability.metrics.listener import ProgressListener
 from gamelake.observability.metrics.live_ops import LiveOpsTelemetry
@@ -49,16 +49,16 @@ def keep_up(settings: LiveOpsSettings, sessions: Sessions, stop: Event, mode: Mo
     """
     reading = settings.reading
     store, detector, registry = Store(reading.lakehouse.location), Detector(), registry_of_process()
-    told = Told(LiveOpsTelemetry(reading.stream, registry), detector)
+    told = LiveOpsReporter(LiveOpsTelemetry(reading.stream, registry), detector)
     comments = EventComments(load_games(reading.games_file), store)
     with DeltaTables(reading.lakehouse.location, comments) as tables:
         source = prepare(reading, store, tables)
         with (
             observing(reading.telemetry, _observed(settings, source), reading.kafka, registry) as telemetry,
-            telling(reading.lineage, "live_ops", reading.lakehouse.location) as lineage,
+            lineage_emitter(reading.lineage, "live_ops", reading.lakehouse.location) as lineage,
             sessions() as spark,
         ):
-            kind = Kind.BATCH if mode is Mode.AVAILABLE_NOW else Kind.STREAMING
+            kind = RunKind.BATCH if mode is Mode.AVAILABLE_NOW else RunKind.STREAMING
             lineage.tell(flow(settings, source.generation.query_id, kind))
             if reading.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))

@@ -24,7 +24,7 @@ from gamelake.program import FAILED, OK, run
 from gamelake.serving.gold.refresh import GoldRefresh
 from gamelake.serving.gold.runner import GoldTables
 from gamelake.serving.gold.table import GoldTable
-from gamelake.serving.kpis.generations import Generations
+from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import needed_from
 from gamelake.storage.listing import own_tables
 from gamelake.storage.settings import TableSettings
@@ -68,7 +68,7 @@ def followed_from(store: Store, contract: GamesContract) -> dict[str, int]:
         for source, version in pool.map(lambda each: _come_to(store, each), GoldTables(store, contract).now()):
             if version is not None:
                 slowest[source] = min(version, slowest.get(source, version))
-    generations = Generations(store).all()
+    generations = KpiGenerations(store).all()
     kpis = needed_from(store, generations[-1]) if generations else None
     if kpis is not None:
         slowest[SILVER_EVENTS] = min(kpis, slowest.get(SILVER_EVENTS, kpis))
@@ -84,7 +84,7 @@ def old_kpi_checkpoints(tidying: Tidying) -> Iterator[Plan]:
     """Checkpoints of the key figures' generations that another has followed, longer ago than history is kept."""
     over = [
         former
-        for former, after in pairwise(Generations(tidying.store).all())
+        for former, after in pairwise(KpiGenerations(tidying.store).all())
         if datetime.fromisoformat(after.created_at) < tidying.since
     ]
     files = [each for former in over for each in tidying.store.objects(former.checkpoint)]

@@ -19,7 +19,7 @@ from gamelake.model.errors import SettingsError
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.program import FAILED, OK, run
-from gamelake.serving.kpis.generations import Generations
+from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import needed_since
 from gamelake.storage.listing import table_paths
 from gamelake.storage.rewrites import upkeep_of
@@ -60,7 +60,7 @@ def readers(store: Store, contract: GamesContract, table: str, now: datetime) ->
     yield Reader("a restore (upkeep.restore_window_days)", now - timedelta(days=policy.restore_window_days))
     yield Reader("a query (upkeep.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
     if table == SILVER_EVENTS:
-        generations = Generations(store).all()
+        generations = KpiGenerations(store).all()
         since = needed_since(store, generations[-1]) if generations else None
         if since is not None:
             yield Reader("the KPI query, which has come no further,", since)

@@ -16,7 +16,7 @@ from benchmarks.gold.results import Race, Refreshes
 from benchmarks.gold.silver import Silver
 from gamelake.model.aggregates import AggregateSpec
 from gamelake.serving.gold.definition import define
-from gamelake.serving.gold.refresh import GoldRefresh, Outcome, Refreshed
+from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 from gamelake.serving.gold.runner import attempt
 from gamelake.storage.store import Location
 
@@ -54,14 +54,14 @@ def race(spark: SparkSession, sizes: Sizes, spec: AggregateSpec, tell: Callable[
         refreshes = [GoldRefresh(lake, f"silver/{game}_events", spec.table(game), define(spec)) for game in games]
         for each in silver:
             each.append(share)
-        _refresh_all(spark, refreshes, Outcome.REBUILT)
+        _refresh_all(spark, refreshes, RefreshOutcome.REBUILT)
         for game in games:
             spark_merge.make(spark, lake, game)
         for number in range(sizes.rounds + 1):
             for each in silver:
                 each.append(share)
             day = _DAY.format(number + 2)
-            ways = [partial(_refresh_all, spark, refreshes, Outcome.MERGED)]
+            ways = [partial(_refresh_all, spark, refreshes, RefreshOutcome.MERGED)]
             ways.insert(number % 2, partial(spark_merge.merge_all, spark, lake, games, day))
             seconds = [_timed(way) for way in ways]
             found = Race(round=number, ours=seconds[1 - number % 2], spark=seconds[number % 2])
@@ -102,7 +102,7 @@ def _changed(silver: Silver, refresh: GoldRefresh, rows: int) -> Refreshed:
     return refresh()
 
 
-def _refresh_all(spark: SparkSession, refreshes: Sequence[GoldRefresh], wanted: Outcome) -> None:
+def _refresh_all(spark: SparkSession, refreshes: Sequence[GoldRefresh], wanted: RefreshOutcome) -> None:
     """As the job does it."""
     for result in spark.sparkContext.parallelize(refreshes, len(refreshes)).map(attempt).collect():
         if not isinstance(result, Refreshed) or result.outcome is not wanted:

@@ -25,7 +25,7 @@ from gamelake.storage.store import Store, StoredObject
 from gamelake.storage.tables import open_table
 
 
-class Verdict(StrEnum):
+class HealthVerdict(StrEnum):
     """Whether a need is met; also the first word of its line."""
 
     PASS = "PASS"  # noqa: S105 # no password
@@ -33,10 +33,10 @@ class Verdict(StrEnum):
     FAIL = "FAIL"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class HealthFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One need, what was found of it, and the remedy (empty where none is wanted)."""
 
-    verdict: Verdict
+    verdict: HealthVerdict
     need: str
     found: str
     remedy: str = ""
@@ -46,24 +46,24 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.verdict} {self.need}: {self.found}{'; ' if self.remedy else ''}{self.remedy}"
 
 
-def passed(need: str, found: str) -> Finding:
+def passed(need: str, found: str) -> HealthFinding:
     """A need that is met."""
-    return Finding(verdict=Verdict.PASS, need=need, found=found)
+    return HealthFinding(verdict=HealthVerdict.PASS, need=need, found=found)
 
 
-def warned(need: str, found: str, remedy: str) -> Finding:
+def warned(need: str, found: str, remedy: str) -> HealthFinding:
     """A need that is met narrowly, or of which nothing can be said."""
-    return Finding(verdict=Verdict.WARN, need=need, found=found, remedy=remedy)
+    return HealthFinding(verdict=HealthVerdict.WARN, need=need, found=found, remedy=remedy)
 
 
-def failed(need: str, found: str, remedy: str) -> Finding:
+def failed(need: str, found: str, remedy: str) -> HealthFinding:
     """A need that is not met."""
-    return Finding(verdict=Verdict.FAIL, need=need, found=found, remedy=remedy)
+    return HealthFinding(verdict=HealthVerdict.FAIL, need=need, found=found, remedy=remedy)
 
 
-def any_failed(findings: Iterable[Finding]) -> bool:
+def any_failed(findings: Iterable[HealthFinding]) -> bool:
     """Whether one of them is more than a warning."""
-    return any(finding.verdict is Verdict.FAIL for finding in findings)
+    return any(finding.verdict is HealthVerdict.FAIL for finding in findings)
 
 
 _LEASES = "leases"
@@ -72,7 +72,7 @@ _FOLDERS = ("_gamelake/leases", "_gamelake/kpis/driver", "_gamelake/upkeep/lease
 _SILENT = timedelta(minutes=1)
 
 
-def examine_leases(store: Store, now: datetime) -> list[Finding]:
+def examine_leases(store: Store, now: datetime) -> list[HealthFinding]:
     """One line for all that is well, one for each holder that was killed or hangs."""
     held = silent = 0
     findings = []
@@ -131,7 +131,7 @@ def waiting_and_lost(positions: Mapping[int, int], held: Mapping[int, tuple[int,
     return waiting, lost
 
 
-def examine_stream(state: StreamState, now: datetime) -> Iterator[Finding]:
+def examine_stream(state: StreamState, now: datetime) -> Iterator[HealthFinding]:
     """One stream."""
     rebuild = "python -m jobs.rebuild_checkpoint"
     if state.trouble:
@@ -174,7 +174,7 @@ _DELETED = (
 
 
 @dataclass(frozen=True, slots=True)
-class TableLooks:
+class TableReadings:
     """What a look at one table found: how many live files it has, or what is wrong with it."""
 
     table: str
@@ -183,17 +183,17 @@ class TableLooks:
     remedy: str = ""
 
 
-def examine_tables(store: Store, tables: Sequence[str]) -> list[Finding]:
+def examine_tables(store: Store, tables: Sequence[str]) -> list[HealthFinding]:
     """All tables; one line for those that are well, one for each other."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        looks = list(pool.map(lambda table: look_at(store, table), tables))
+        looks = list(pool.map(lambda table: read_table_health(store, table), tables))
     bad = [look for look in looks if look.trouble]
     files = sum(look.files for look in looks)
     well = passed(_TABLES, f"{len(looks) - len(bad)} are readable and whole, {files:,} files")
     return [well, *(failed(_TABLES, f"{look.table}: {look.trouble}", look.remedy) for look in bad)]
 
 
-def look_at(store: Store, table: str) -> TableLooks:
+def read_table_health(store: Store, table: str) -> TableReadings:
     """One table: its log, then the files that the newest version names."""
     objects = store.paths(table)
     names = [path.rsplit("/", 1)[-1] for path in objects if path.startswith(f"{table}/{LOG_FOLDER}/")]
@@ -201,11 +201,11 @@ def look_at(store: Store, table: str) -> TableLooks:
     read = [version for version in entries if version > checkpoint]
     trouble = _hole(checkpoint, read) or _damage(store, table, read)
     if trouble:
-        return TableLooks(table, trouble=trouble, remedy=_CORRUPTED)
+        return TableReadings(table, trouble=trouble, remedy=_CORRUPTED)
     try:
         live = live_files(open_table(store.location, table))
     except (DeltaError, GamelakeError, ValueError) as error:
-        return TableLooks(table, trouble=f"it can't be opened ({str(error).splitlines()[0]})", remedy=_CORRUPTED)
+        return TableReadings(table, trouble=f"it can't be opened ({str(error).splitlines()[0]})", remedy=_CORRUPTED)
     there = set(objects)
     # A clone names files of other tables, by their whole addresses.
     own = [file.place for file in live if ":" not in file.place.split("/", 1)[0]]
@@ -213,7 +213,7 @@ def look_at(store: Store, table: str) -> TableLooks:
     if gone and _is_replaced(store, table, gone):
         gone = []
     told = f"{len(gone)} of its files are gone, such as {', '.join(gone[:_NAMED])}" if gone else ""
-    return TableLooks(table, len(live), told, _DELETED)
+    return TableReadings(table, len(live), told, _DELETED)
 
 
 def _is_replaced(store: Store, table: str, gone: Sequence[str]) -> bool:

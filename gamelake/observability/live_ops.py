@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from gamelake.observability.metrics.live_ops import Judged, LiveOpsTelemetry
+from gamelake.observability.metrics.live_ops import JudgedFigures, LiveOpsTelemetry
 from gamelake.serving.live_ops.detector import Detector
 from gamelake.serving.live_ops.signals import SignalKind
 from gamelake.serving.live_ops.watching import Judgement
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LiveOpsReporter:
     """Tells of each batch; what lasts is the detector's to say, also after a start."""
 
     telemetry: LiveOpsTelemetry
@@ -20,7 +20,7 @@ class Told:
     def judged(self, judgement: Judgement, states: int) -> None:
         """A batch was judged, and so many states changed."""
         closed = judgement.closed
-        judged = Judged(
+        judged = JudgedFigures(
             states=states,
             late=judgement.late,
             until=(pc.max(closed["minute"]).as_py() + 1) * 60.0 if len(closed) else None,

@@ -16,7 +16,7 @@ from gamelake.kafka import KafkaAccess
 from gamelake.maintenance.retentions import FOR_EVER, Span, contradictions, promised
 from gamelake.model.errors import GamelakeError, KafkaUnavailableError
 from gamelake.model.games import UpkeepPolicy
-from gamelake.observability.health import Finding, failed, passed, warned
+from gamelake.observability.health import HealthFinding, failed, passed, warned
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
@@ -54,7 +54,7 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_8
 _LATE = 2
 
 
-def examine_retentions(policy: UpkeepPolicy, logs: timedelta, kafka: timedelta | None) -> list[Finding]:
+def examine_retentions(policy: UpkeepPolicy, logs: timedelta, kafka: timedelta | None) -> list[HealthFinding]:
     """Hold all spans against each other; `kafka` is None where Kafka did not tell."""
     spans = promised(policy) | {Span.LOGS: min(logs, DELTAS_LOG_RETENTION)}
     if kafka is not None:
@@ -90,7 +90,7 @@ def _log_retention(properties: Mapping[str, str | None]) -> timedelta | None:
 
 def examine_backups(
     made: Sequence[datetime], policy: UpkeepPolicy, now: datetime, begun: datetime
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     """Whether there are backups, and the newest is young enough; `begun` is how old the lakehouse is."""
     if not made:
         if now - begun < policy.backup_interval:

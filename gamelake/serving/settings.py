@@ -1,4 +1,4 @@
-"""The settings of all that makes answers, when it runs in one process."""
+"""The settings of the serving process: gold, KPIs and live operations in one."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from gamelake.streaming.settings import shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswersSettings:
+class ServingSettings:
     """What each job is to know: the same but for its telemetry, which each has for itself."""
 
     gold: GoldSettings

@@ -10,7 +10,7 @@ from gamelake.layers.bronze import BRONZE_SCHEMA
 from gamelake.layers.dead_letters import dead_letter_schema
 from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
 from gamelake.model.games import GamesContract, load_games
-from gamelake.serving.gold.runner import Failed, GoldTables, attempt
+from gamelake.serving.gold.runner import FailedRefresh, GoldTables, attempt
 from gamelake.storage.columns import MICROSECONDS_UTC
 from gamelake.storage.store import Location, Store
 from tests.answers.figures import FIGURES
@@ -46,7 +46,7 @@ def make_lakehouse(location: Location) -> None:
             location.child(path), rows, partition_by=[partition], storage_options=dict(location.options) or None
         )
     results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
-    failed = [each.reason for each in results if isinstance(each, Failed)]
+    failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed
 
 

@@ -23,7 +23,7 @@ from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
 from gamelake.serving.kpis.definitions import ExactUpTo
 from gamelake.serving.kpis.generations import SourceChangedError
-from gamelake.serving.kpis.query import Beginning, Mode, batches, driver_lease, prepare, run_until, start
+from gamelake.serving.kpis.query import KpiMode, KpiStart, batches, driver_lease, prepare, run_until, start
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.storage.comments import Comments
 from gamelake.storage.player_rows import People, player_tables
@@ -51,13 +51,13 @@ class Kpis:
     def settings(self) -> KpiSettings:
         return KpiSettings(lakehouse=LakehouseSettings(location=self.silver.location), partitions=1, exact=self.exact)
 
-    def run(self, beginning: Beginning = Beginning.WHERE_IT_STOPPED) -> None:
+    def run(self, beginning: KpiStart = KpiStart.WHERE_IT_STOPPED) -> None:
         store = self.silver.store
         source_id = str(open_table(store.location, SILVER_EVENTS).metadata().id)
         with driver_lease(store) as driver:
             generation, source = prepare(self.settings, store, source_id, beginning)
             body = batches(self.settings, store, generation, source, driver)
-            query = start(self.spark, self.settings, generation, body, Mode.AVAILABLE_NOW)
+            query = start(self.spark, self.settings, generation, body, KpiMode.AVAILABLE_NOW)
             run_until(Stop(), query, body, source)
 
     def take(self, *commits: Sequence[Event]) -> None:
@@ -149,7 +149,7 @@ def test_after_rows_were_deleted_the_query_stops_until_it_is_told_to_begin_anew(
 
     with pytest.raises(SourceChangedError, match="--rebuild"):
         kpis.run()
-    kpis.run(Beginning.ANEW)
+    kpis.run(KpiStart.ANEW)
 
     check_equal(kpis, [event for event in events[:100] if event.game != "Bingo"])
 

@@ -7,8 +7,8 @@ import pytest
 
 from gamelake.model.errors import DataLossError, TransientError
 from gamelake.program import again_and_again, together
-from gamelake.serving.settings import AnswersSettings
-from gamelake.streaming.files.settings import AllSourcesSettings
+from gamelake.serving.settings import ServingSettings
+from gamelake.streaming.files.settings import BothWaysInSettings
 
 VARIABLES = {
     "GAMELAKE_LAKEHOUSE": "file:///lake",
@@ -72,7 +72,7 @@ def test_a_job_beside_a_more_important_one_does_not_begin_again_once_all_are_to_
 
 
 def test_each_job_has_a_port_and_a_sign_of_life_of_its_own() -> None:
-    settings = AnswersSettings.from_env(VARIABLES)
+    settings = ServingSettings.from_env(VARIABLES)
 
     telemetry = (settings.gold.telemetry, settings.kpis.telemetry, settings.live_ops.reading.telemetry)
     assert [each.metrics_port for each in telemetry] == [9110, 9111, 9112]

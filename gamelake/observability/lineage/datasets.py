@@ -22,7 +22,15 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.naming.dataset import S3, Kafka, LocalFileSystem
 
-from gamelake.observability.lineage.flow import ColumnOrigin, Files, Place, SchemaVersions, Table, Topic, nothing_known
+from gamelake.observability.lineage.flow import (
+    ColumnOrigin,
+    FilesDataset,
+    FlowEnd,
+    SchemaVersions,
+    TableDataset,
+    TopicDataset,
+    nothing_known,
+)
 from gamelake.storage.delta_log import ENGINE
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
@@ -87,12 +95,12 @@ class Datasets:
         """The same, looked at anew."""
         return replace(self, _known={})
 
-    def read(self, place: Place) -> InputDataset:
+    def read(self, place: FlowEnd) -> InputDataset:
         """An input, as it is now."""
         namespace, name = self.name(place.what)
         return InputDataset(namespace, name, facets=self._facets(place))
 
-    def written(self, place: Place) -> OutputDataset:
+    def written(self, place: FlowEnd) -> OutputDataset:
         """An output, as it is now."""
         namespace, name = self.name(place.what)
         return OutputDataset(namespace, name, facets=self._facets(place))
@@ -101,14 +109,14 @@ class Datasets:
         """Whether there is such a table yet."""
         return DeltaTable.is_deltatable(self.location.child(table), dict(self.location.options))
 
-    def name(self, what: Topic | Table | Files) -> tuple[str, str]:
+    def name(self, what: TopicDataset | TableDataset | FilesDataset) -> tuple[str, str]:
         """Namespace and name. Source: OpenLineage, "Naming Conventions", heading "Dataset naming"."""
         naming: Kafka | S3 | LocalFileSystem
-        if isinstance(what, Topic):
+        if isinstance(what, TopicDataset):
             host, _, port = what.bootstrap_servers.split(",")[0].rpartition(":")
             naming = Kafka(host or port, port, what.name)
         else:
-            parts = urlsplit(what.uri if isinstance(what, Files) else self.location.child(what.path))
+            parts = urlsplit(what.uri if isinstance(what, FilesDataset) else self.location.child(what.path))
             if parts.scheme == "s3":
                 # A whole bucket has no key, and a dataset has a name.
                 naming = S3(parts.netloc, parts.path.lstrip("/") or "/")
@@ -116,13 +124,13 @@ class Datasets:
                 naming = LocalFileSystem(unquote(parts.path))
         return naming.get_namespace(), naming.get_name()
 
-    def _facets(self, place: Place) -> dict[str, DatasetFacet]:
+    def _facets(self, place: FlowEnd) -> dict[str, DatasetFacet]:
         facets: dict[str, DatasetFacet] = {}
         if place.schema_ids:
             facets["gamelake_protobuf"] = self._schemas(place.schema_ids)
-        if isinstance(place.what, Topic):
+        if isinstance(place.what, TopicDataset):
             return {**facets, "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("TOPIC")}
-        if isinstance(place.what, Files):
+        if isinstance(place.what, FilesDataset):
             return {**facets, "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("FILE")}
         path = place.what.path
         if path not in self._known:
@@ -140,7 +148,7 @@ class Datasets:
         ]
         return ProtobufSchemasDatasetFacet(schemas=schemas)
 
-    def _table_facets(self, table: Table) -> dict[str, DatasetFacet]:
+    def _table_facets(self, table: TableDataset) -> dict[str, DatasetFacet]:
         # The path inside the lakehouse is a name of its own: that by which every job and query knows the table.
         name = symlinks_dataset.Identifier(self.location.uri, table.path, "TABLE")
         facets: dict[str, DatasetFacet] = {
@@ -157,7 +165,7 @@ class Datasets:
             facets["documentation"] = documentation_dataset.DocumentationDatasetFacet(description)
         return facets
 
-    def _column_lineage(self, place: Place) -> DatasetFacet:
+    def _column_lineage(self, place: FlowEnd) -> DatasetFacet:
         fields = {
             column.name: column_lineage_dataset.Fields(
                 [self._origin(each) for each in column.origins], transformationDescription=column.sql
@@ -169,7 +177,7 @@ class Datasets:
         )
 
     def _origin(self, origin: ColumnOrigin) -> column_lineage_dataset.InputField:
-        namespace, name = self.name(Table(origin.source))
+        namespace, name = self.name(TableDataset(origin.source))
         kind = "DIRECT" if origin.influence.is_direct else "INDIRECT"
         transformation = column_lineage_dataset.Transformation(kind, origin.influence.value)
         return column_lineage_dataset.InputField(namespace, name, origin.column, [transformation])

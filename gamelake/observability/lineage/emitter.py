@@ -16,7 +16,7 @@ from gamelake.model.options import LineageOptions
 from gamelake.observability.lineage.datasets import Datasets
 from gamelake.observability.lineage.delta_transport import EventTable, open_client
 from gamelake.observability.lineage.events import EventMaker, Runs
-from gamelake.observability.lineage.flow import Flow, SchemaVersions, Table, nothing_known
+from gamelake.observability.lineage.flow import Flow, SchemaVersions, TableDataset, nothing_known
 from gamelake.storage.store import Location, Store
 
 
@@ -50,7 +50,7 @@ class EventSender:
     def lacks(self, flow: Flow) -> frozenset[str]:
         """The tables of a flow that are not there yet."""
         places = (*flow.inputs, *flow.outputs)
-        tables = [place.what.path for place in places if isinstance(place.what, Table)]
+        tables = [place.what.path for place in places if isinstance(place.what, TableDataset)]
         return frozenset(path for path in tables if not self.maker.datasets.has(path))
 
     def _send(self, flows: Sequence[Flow], state: RunState, error: str = "") -> None:
@@ -69,21 +69,21 @@ _TRY_AGAIN_SECONDS = 60.0
 _PATIENCE_SECONDS = 30.0
 
 
-class Tells(Protocol):
+class Emitter(Protocol):
     """Is told what a job reads and writes."""
 
     def tell(self, *flows: Flow) -> None:
         """Take in the flows; one of a job that was told of before takes its place. Quick, and never raises."""
 
 
-class Untold:
+class NoOpEmitter:
     """Nobody wants to know."""
 
     def tell(self, *flows: Flow) -> None:
         """Do nothing."""
 
 
-class Sender(Protocol):
+class SendLineage(Protocol):
     """What turns flows into events; each of its methods may take long, and may raise."""
 
     def started(self, flows: Sequence[Flow]) -> None:
@@ -99,10 +99,10 @@ class Sender(Protocol):
         """The tables of a flow that are not there yet."""
 
 
-class Telling:
+class LineageEmitter:
     """Keeps what was told, and has a thread of its own send it: at once when it is new, and every so often."""
 
-    def __init__(self, open_sender: Callable[[], Sender], every_seconds: float) -> None:
+    def __init__(self, open_sender: Callable[[], SendLineage], every_seconds: float) -> None:
         self._open_sender = open_sender
         self._every = every_seconds
         self._changed = Condition()
@@ -120,7 +120,7 @@ class Telling:
         self._thread.start()
 
     def tell(self, *flows: Flow) -> None:
-        """See `Tells`."""
+        """See `Emitter`."""
         with self._changed:
             news = {flow.job: flow for flow in flows if self._flows.get(flow.job) != flow}
             self._flows |= news
@@ -137,7 +137,7 @@ class Telling:
             log.warning("the last lineage events were not sent within %d seconds", _PATIENCE_SECONDS)
 
     def _run(self) -> None:
-        sender: Sender | None = None
+        sender: SendLineage | None = None
         while self._error is None or self._new:
             new, flows, is_due = self._wait()
             try:
@@ -168,7 +168,7 @@ class Telling:
                 self._due = time.monotonic() + self._every
             return new, dict(self._flows), is_due
 
-    def _send(self, sender: Sender, jobs: set[str], flows: dict[str, Flow]) -> None:
+    def _send(self, sender: SendLineage, jobs: set[str], flows: dict[str, Flow]) -> None:
         jobs = jobs | {job for job, lacking in self._lacking.items() if lacking and lacking != sender.lacks(flows[job])}
         self._lacking |= {job: sender.lacks(flows[job]) for job in jobs}
         first = jobs - self._started
@@ -178,7 +178,7 @@ class Telling:
         if others := jobs - first:
             sender.running([flows[job] for job in sorted(others)])
 
-    def _send_last(self, sender: Sender) -> None:
+    def _send_last(self, sender: SendLineage) -> None:
         try:
             sender.ended([self._flows[job] for job in sorted(self._started)], self._error or "")
         except Exception:
@@ -186,21 +186,21 @@ class Telling:
 
 
 @contextmanager
-def telling(
+def lineage_emitter(
     options: LineageOptions, program: str, location: Location, schemas: SchemaVersions = nothing_known
-) -> Iterator[Tells]:
+) -> Iterator[Emitter]:
     """Tell of the lineage of a program of `jobs/` until the end of the block, and of how that ended."""
     if not options.are_wanted:
-        yield Untold()
+        yield NoOpEmitter()
         return
 
-    def open_sender() -> Sender:
+    def open_sender() -> SendLineage:
         # OpenLineage's client takes half a second to load, which no job's start should wait for.
         from gamelake.observability.lineage.emitter import EventSender  # noqa: PLC0415
 
         return EventSender.of(options, program, location, schemas)
 
-    told = Telling(open_sender, options.every.total_seconds())
+    told = LineageEmitter(open_sender, options.every.total_seconds())
     told.start()
     try:
         yield told

@@ -19,7 +19,7 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.uuid import generate_new_uuid
 
 from gamelake.observability.lineage.datasets import PRODUCER, Datasets, QueryRunFacet
-from gamelake.observability.lineage.flow import Flow, Kind
+from gamelake.observability.lineage.flow import Flow, RunKind
 
 NAMESPACE = "gamelake"
 _DIALECT = "duckdb"
@@ -79,7 +79,7 @@ class EventMaker:
 
 def _job_facets(flow: Flow) -> dict[str, JobFacet]:
     how = job_type_job.EmissionPattern(
-        eventTrigger="PERIODIC" if flow.kind is Kind.STREAMING else "EVENT_BASED", eventContentMode="ACCUMULATIVE"
+        eventTrigger="PERIODIC" if flow.kind is RunKind.STREAMING else "EVENT_BASED", eventContentMode="ACCUMULATIVE"
     )
     facets: dict[str, JobFacet] = {
         "documentation": documentation_job.DocumentationJobFacet(flow.description),

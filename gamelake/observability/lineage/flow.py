@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 
-class Kind(StrEnum):
+class RunKind(StrEnum):
     """Whether a job ends by itself, in OpenLineage's words."""
 
     BATCH = "BATCH"
@@ -28,7 +28,7 @@ class Influence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicDataset:
     """A Kafka topic, and the addresses of its Kafka."""
 
     bootstrap_servers: str
@@ -36,14 +36,14 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableDataset:
     """A table, by its path inside the lakehouse."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FilesDataset:
     """A bucket or folder of files, by its URI."""
 
     uri: str
@@ -68,7 +68,7 @@ class DerivedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FlowEnd:
     """One input or output.
 
     Attributes:
@@ -78,7 +78,7 @@ class Place:
         layout: changes with the table's columns, for whoever wants that to be told.
     """
 
-    what: Topic | Table | Files
+    what: TopicDataset | TableDataset | FilesDataset
     schema_ids: frozenset[int] = frozenset()
     columns: tuple[DerivedColumn, ...] = ()
     row_origins: tuple[ColumnOrigin, ...] = ()
@@ -91,16 +91,16 @@ class Flow:
 
     job: str
     description: str
-    kind: Kind
-    inputs: tuple[Place, ...]
-    outputs: tuple[Place, ...]
+    kind: RunKind
+    inputs: tuple[FlowEnd, ...]
+    outputs: tuple[FlowEnd, ...]
     query: str = ""
     sql: str = ""
 
 
-def tables(*paths: str) -> tuple[Place, ...]:
+def tables(*paths: str) -> tuple[FlowEnd, ...]:
     """Tables of which no more is known than their paths."""
-    return tuple(Place(what=Table(path)) for path in paths)
+    return tuple(FlowEnd(what=TableDataset(path)) for path in paths)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,27 +6,36 @@ from dataclasses import dataclass, field
 import sqlglot
 from sqlglot import exp
 
-from gamelake.observability.lineage.emitter import Tells
-from gamelake.observability.lineage.flow import ColumnOrigin, DerivedColumn, Flow, Influence, Kind, Place, Table, tables
+from gamelake.observability.lineage.emitter import Emitter
+from gamelake.observability.lineage.flow import (
+    ColumnOrigin,
+    DerivedColumn,
+    Flow,
+    FlowEnd,
+    Influence,
+    RunKind,
+    TableDataset,
+    tables,
+)
 from gamelake.observability.metrics.best_effort import harmless
-from gamelake.serving.gold.definition import Definition
-from gamelake.serving.gold.refresh import GoldRefresh, Outcome, Refreshed
+from gamelake.serving.gold.definition import AggregateDefinition
+from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 
 _DIALECT = "duckdb"
-_NOTHING_NEW = frozenset({Outcome.NO_SOURCE, Outcome.HELD})
+_NOTHING_NEW = frozenset({RefreshOutcome.NO_SOURCE, RefreshOutcome.HELD})
 
 
 @dataclass(slots=True)
 class GoldLineage:
     """Is told of rounds, as `gamelake.serving.gold.runner` says; each flow is made once."""
 
-    tells: Tells
-    kind: Kind
+    tells: Emitter
+    kind: RunKind
     _flows: dict[tuple[str, str], Flow] = field(default_factory=dict)
     _there: dict[str, Flow] = field(default_factory=dict)
 
     @harmless
-    def looked_at(self, refresh: GoldRefresh, result: object) -> None:
+    def table_refreshed(self, refresh: GoldRefresh, result: object) -> None:
         """A table that is up to date has its lineage told at the end of the round."""
         if isinstance(result, Refreshed) and result.outcome not in _NOTHING_NEW:
             key = (refresh.table, refresh.definition.fingerprint)
@@ -34,7 +43,7 @@ class GoldLineage:
                 self._flows[key] = flow_of(refresh, self.kind)
             self._there[refresh.table] = self._flows[key]
 
-    def round_done(self, seconds: float) -> None:
+    def run_finished(self, seconds: float) -> None:
         """Tell of all tables that are there."""
         self.tells.tell(*self._there.values())
 
@@ -42,7 +51,7 @@ class GoldLineage:
         """Do nothing."""
 
 
-def flow_of(refresh: GoldRefresh, kind: Kind) -> Flow:
+def flow_of(refresh: GoldRefresh, kind: RunKind) -> Flow:
     """The lineage of one gold table."""
     definition, source = refresh.definition, refresh.source
     spec = definition.spec
@@ -53,8 +62,8 @@ def flow_of(refresh: GoldRefresh, kind: Kind) -> Flow:
         sql=sqlglot.parse_one(definition.over(source.replace("/", ".")), dialect=_DIALECT).sql(_DIALECT, pretty=True),
         inputs=tables(source),
         outputs=(
-            Place(
-                what=Table(refresh.table),
+            FlowEnd(
+                what=TableDataset(refresh.table),
                 columns=tuple(derived_columns(definition, source)),
                 row_origins=tuple(ColumnOrigin(source, key, Influence.GROUP_BY) for key in definition.keys),
             ),
@@ -62,7 +71,7 @@ def flow_of(refresh: GoldRefresh, kind: Kind) -> Flow:
     )
 
 
-def derived_columns(definition: Definition, source: str) -> Iterator[DerivedColumn]:
+def derived_columns(definition: AggregateDefinition, source: str) -> Iterator[DerivedColumn]:
     """Each column of an aggregate, with the columns of its source that bear on it."""
     for key in definition.keys:
         yield DerivedColumn(key, key, (ColumnOrigin(source, key, Influence.IDENTITY),))

@@ -7,42 +7,50 @@ from typing import Protocol
 
 from gamelake.model.errors import GamelakeError
 from gamelake.model.naming import BRONZE_EVENTS
-from gamelake.observability.lineage.emitter import Tells
-from gamelake.observability.lineage.flow import Files, Flow, Kind, Place, SchemaVersion, Table, Topic
+from gamelake.observability.lineage.emitter import Emitter
+from gamelake.observability.lineage.flow import (
+    FilesDataset,
+    Flow,
+    FlowEnd,
+    RunKind,
+    SchemaVersion,
+    TableDataset,
+    TopicDataset,
+)
 from gamelake.observability.metrics.best_effort import harmless
 from gamelake.storage.manifests import BatchManifest, TableFiles
 
 
 @dataclass(frozen=True, slots=True)
-class WayIn:
+class IngestSource:
     """A job that fans events out, and what it reads."""
 
     name: str
     description: str
-    reads: tuple[Topic | Files, ...]
+    reads: tuple[TopicDataset | FilesDataset, ...]
 
 
-def from_kafka(topic: Topic) -> WayIn:
+def from_kafka(topic: TopicDataset) -> IngestSource:
     """The job that reads the topic of events."""
     description = "Reads the event topic and fans it out into bronze, one silver table per game, and the dead letters."
-    return WayIn("ingest_events", description, (topic,))
+    return IngestSource("ingest_events", description, (topic,))
 
 
-def from_files(notifications: Topic, landing: Files) -> WayIn:
+def from_files(notifications: TopicDataset, landing: FilesDataset) -> IngestSource:
     """The job that reads the files that notifications name."""
     description = "Reads the files that notifications name, into the tables that Kafka's events are in."
-    return WayIn("ingest_files", description, (notifications, landing))
+    return IngestSource("ingest_files", description, (notifications, landing))
 
 
 @dataclass(slots=True)
 class IngestLineage:
     """Is told of a query's batches, as `BatchObserver` says, and of the last ones of the run before."""
 
-    tells: Tells
-    job: WayIn
+    tells: Emitter
+    job: IngestSource
     query: str
-    kind: Kind
-    _written: dict[str, Place] = field(default_factory=dict)
+    kind: RunKind
+    _written: dict[str, FlowEnd] = field(default_factory=dict)
 
     def begin(self, recent: Iterable[BatchManifest]) -> None:
         """Tell of what the stream's last batches wrote."""
@@ -61,24 +69,24 @@ class IngestLineage:
 
     def _take(self, manifest: BatchManifest) -> bool:
         news = [place for entry in manifest.tables if (place := self._place(entry)) != self._written.get(entry.table)]
-        self._written |= {place.what.path: place for place in news if isinstance(place.what, Table)}
+        self._written |= {place.what.path: place for place in news if isinstance(place.what, TableDataset)}
         return bool(news)
 
-    def _place(self, entry: TableFiles) -> Place:
+    def _place(self, entry: TableFiles) -> FlowEnd:
         known = self._written.get(entry.table)
         ids = frozenset(entry.schema_ids) | (known.schema_ids if known else frozenset())
-        return Place(what=Table(entry.table), schema_ids=ids, layout=entry.schema)
+        return FlowEnd(what=TableDataset(entry.table), schema_ids=ids, layout=entry.schema)
 
     def _flow(self) -> Flow:
         read = frozenset[int]().union(*(place.schema_ids for place in self._written.values()))
-        bronze = Place(what=Table(BRONZE_EVENTS), schema_ids=read, layout="")
+        bronze = FlowEnd(what=TableDataset(BRONZE_EVENTS), schema_ids=read, layout="")
         outputs = {**self._written, **({BRONZE_EVENTS: bronze} if BRONZE_EVENTS in self._written else {})}
         return Flow(
             job=self.job.name,
             description=self.job.description,
             kind=self.kind,
             query=self.query,
-            inputs=tuple(Place(what=each, schema_ids=read) for each in self.job.reads),
+            inputs=tuple(FlowEnd(what=each, schema_ids=read) for each in self.job.reads),
             outputs=tuple(outputs[path] for path in sorted(outputs)),
         )
 

@@ -4,7 +4,7 @@ import sqlglot
 from sqlglot import exp
 
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.observability.lineage.flow import Flow, Kind, Place, Topic, tables
+from gamelake.observability.lineage.flow import Flow, FlowEnd, RunKind, TopicDataset, tables
 from gamelake.privacy.erasure_records import ErasureDone
 from gamelake.serving.kpis.definitions import ALL, KpiTable
 from gamelake.serving.live_ops.player_table import PLAYER_STATE
@@ -20,7 +20,7 @@ def flow_of(done: ErasureDone) -> Flow | None:
     return Flow(
         job="forget_player",
         description="Takes the rows of people who are to be forgotten out of all tables.",
-        kind=Kind.BATCH,
+        kind=RunKind.BATCH,
         inputs=tables(*changed),
         outputs=tables(*changed),
     )
@@ -31,12 +31,12 @@ _OF_SILVER = frozenset({"hours", "visits", "arrivals"})
 _PATHS = {table.name: table.path for table in ALL}
 
 
-def flows(query: str, kind: Kind) -> list[Flow]:
+def flows(query: str, kind: RunKind) -> list[Flow]:
     """The lineage of all KPI tables; `query` is the name under which they know its commits."""
     return [_flow(table, query, kind) for table in ALL]
 
 
-def _flow(table: KpiTable, query: str, kind: Kind) -> Flow:
+def _flow(table: KpiTable, query: str, kind: RunKind) -> Flow:
     tree = sqlglot.parse_one(table.sql, dialect="duckdb")
     read = {each.name for each in tree.find_all(exp.Table)}
     sources = sorted(path for name, path in _PATHS.items() if name in read and name != table.name)
@@ -51,15 +51,15 @@ def _flow(table: KpiTable, query: str, kind: Kind) -> Flow:
     )
 
 
-def flow(settings: LiveOpsSettings, query: str, kind: Kind) -> Flow:
+def flow(settings: LiveOpsSettings, query: str, kind: RunKind) -> Flow:
     """The lineage of the whole query; `query` is its id."""
     servers, reading = settings.reading.kafka.bootstrap_servers, settings.reading
-    published = (Place(what=Topic(servers, name)) for name in (settings.player_topic, settings.signal_topic))
+    published = (FlowEnd(what=TopicDataset(servers, name)) for name in (settings.player_topic, settings.signal_topic))
     return Flow(
         job="live_ops",
         description="Keeps each player's state and the signals about games, for those who act on them.",
         kind=kind,
         query=query,
-        inputs=(Place(what=Topic(servers, reading.topic)),),
+        inputs=(FlowEnd(what=TopicDataset(servers, reading.topic)),),
         outputs=(*published, *tables(PLAYER_STATE, MINUTES, SIGNALS)),
     )

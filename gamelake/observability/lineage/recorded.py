@@ -43,7 +43,7 @@ class ColumnLineage(msgspec.Struct, frozen=True):
     fields: dict[str, Derived]
 
 
-class Column(msgspec.Struct, frozen=True):
+class RecordedColumn(msgspec.Struct, frozen=True):
     """One column."""
 
     name: str
@@ -54,7 +54,7 @@ class Column(msgspec.Struct, frozen=True):
 class Columns(msgspec.Struct, frozen=True):
     """A dataset's columns."""
 
-    fields: tuple[Column, ...] = ()
+    fields: tuple[RecordedColumn, ...] = ()
 
 
 class Version(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,7 +91,7 @@ class Name(msgspec.Struct, frozen=True):
     type: str
 
 
-class Names(msgspec.Struct, frozen=True):
+class RecordedNames(msgspec.Struct, frozen=True):
     """The other names of a dataset."""
 
     identifiers: tuple[Name, ...]
@@ -103,7 +103,7 @@ class DatasetFacets(msgspec.Struct, frozen=True):
     schema: Columns = Columns()
     version: Version | None = None
     documentation: Text | None = None
-    symlinks: Names = Names(())
+    symlinks: RecordedNames = RecordedNames(())
     protobuf: Schemas = msgspec.field(default=Schemas(()), name="gamelake_protobuf")
     column_lineage: ColumnLineage = msgspec.field(default=ColumnLineage({}), name="columnLineage")
 
@@ -165,7 +165,7 @@ class RunFacets(msgspec.Struct, frozen=True):
     query: Query | None = msgspec.field(default=None, name="gamelake_query")
 
 
-class Run(msgspec.Struct, frozen=True, rename={"run_id": "runId"}):
+class RecordedRun(msgspec.Struct, frozen=True, rename={"run_id": "runId"}):
     """A run of a job."""
 
     run_id: str
@@ -177,7 +177,7 @@ class RecordedEvent(msgspec.Struct, frozen=True, rename="camel"):
 
     event_time: datetime
     event_type: str
-    run: Run
+    run: RecordedRun
     job: Job
     inputs: tuple[Dataset, ...] = ()
     outputs: tuple[Dataset, ...] = ()

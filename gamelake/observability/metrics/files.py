@@ -5,7 +5,7 @@ from enum import Enum
 from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.best_effort import harmless
-from gamelake.observability.metrics.instruments import Definition, Kind
+from gamelake.observability.metrics.instruments import MetricDefinition, MetricKind
 from gamelake.storage.manifests import BatchManifest
 
 TAKEN, SUPERSEDED, DEAD_LETTER = "taken", "superseded", "dead_letter"
@@ -21,20 +21,24 @@ _REASONS = {
 class FilesMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
-    FILES = Definition(
+    FILES = MetricDefinition(
         "gamelake_files_processed_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query", "outcome"),
         "Files that were named, by what became of them",
     )
-    PASSED_OVER = Definition(
+    PASSED_OVER = MetricDefinition(
         "gamelake_files_notifications_ignored_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query", "reason"),
         "Notifications that led to no file to read",
     )
-    BYTES = Definition("gamelake_files_bytes_total", Kind.COUNTER, ("query",), "Size of the files that were named")
-    RECORDS = Definition("gamelake_files_records_total", Kind.COUNTER, ("query",), "Events and other rows in files")
+    BYTES = MetricDefinition(
+        "gamelake_files_bytes_total", MetricKind.COUNTER, ("query",), "Size of the files that were named"
+    )
+    RECORDS = MetricDefinition(
+        "gamelake_files_records_total", MetricKind.COUNTER, ("query",), "Events and other rows in files"
+    )
 
 
 class FilesTelemetry:

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.best_effort import harmless
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.instruments import Definition, Kind
+from gamelake.observability.metrics.instruments import MetricDefinition, MetricKind
 
 FAILED, HELD = "failed", "held"
 
@@ -17,29 +17,38 @@ FAILED, HELD = "failed", "held"
 class GoldMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
-    REFRESHES = Definition(
-        "gamelake_gold_refreshes_total", Kind.COUNTER, ("outcome",), "Looks at a gold table, by what became of them"
+    REFRESHES = MetricDefinition(
+        "gamelake_gold_refreshes_total",
+        MetricKind.COUNTER,
+        ("outcome",),
+        "Looks at a gold table, by what became of them",
     )
-    ROWS = Definition(
-        "gamelake_gold_rows_written_total", Kind.COUNTER, ("table",), "Rows that were written to a gold table"
+    ROWS = MetricDefinition(
+        "gamelake_gold_rows_written_total", MetricKind.COUNTER, ("table",), "Rows that were written to a gold table"
     )
-    ROUND_SECONDS = Definition("gamelake_gold_run_seconds", Kind.HISTOGRAM, (), "How long a round took")
-    LAST_ROUND = Definition(
-        "gamelake_gold_last_run_timestamp_seconds", Kind.GAUGE, (), "When the job last did, or needed not do, a round"
+    ROUND_SECONDS = MetricDefinition("gamelake_gold_run_seconds", MetricKind.HISTOGRAM, (), "How long a round took")
+    LAST_ROUND = MetricDefinition(
+        "gamelake_gold_last_run_timestamp_seconds",
+        MetricKind.GAUGE,
+        (),
+        "When the job last did, or needed not do, a round",
     )
-    REFRESHED = Definition(
+    REFRESHED = MetricDefinition(
         "gamelake_gold_table_refreshed_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("table",),
         "When a gold table was last found, or made, equal to silver",
     )
-    INTERVAL = Definition(
-        "gamelake_gold_table_interval_seconds", Kind.GAUGE, ("table",), "How often a gold table is brought up to date"
+    INTERVAL = MetricDefinition(
+        "gamelake_gold_table_interval_seconds",
+        MetricKind.GAUGE,
+        ("table",),
+        "How often a gold table is brought up to date",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class RefreshFigures:
     """What became of one table in a round; `outcome` is FAILED or HELD where it stayed as it was."""
 
     table: str
@@ -63,7 +72,7 @@ class GoldTelemetry:
         self._refreshes.labels(FAILED)
 
     @harmless
-    def looked_at(self, look: Look) -> None:
+    def table_refreshed(self, look: RefreshFigures) -> None:
         """A round has come to a table."""
         self._refreshes.labels(look.outcome).inc()
         self._interval.labels(look.table).set(look.every.total_seconds())
@@ -75,7 +84,7 @@ class GoldTelemetry:
         self._refreshed.labels(look.table).set(time.time())
 
     @harmless
-    def round_done(self, seconds: float) -> None:
+    def run_finished(self, seconds: float) -> None:
         """All tables that were due have been looked at."""
         self._seconds.observe(seconds)
         self.is_well()

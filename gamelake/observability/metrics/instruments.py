@@ -12,7 +12,7 @@ BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 15, 30, 60, 120, 30
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """Prometheus' type of a metric."""
 
     GAUGE = "gauge"
@@ -21,11 +21,11 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class MetricDefinition:
     """A metric: its whole name, type and labels, and a line of help."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     labels: tuple[str, ...]
     help: str
 
@@ -45,133 +45,136 @@ class Definition:
 class Metric(Enum):
     """The metrics by what the code calls them."""
 
-    UP = Definition("gamelake_stream_up", Kind.GAUGE, ("query",), "1 while Spark runs the query")
-    STARTED = Definition(
-        "gamelake_stream_started_timestamp_seconds", Kind.GAUGE, ("query",), "When Spark started the query"
+    UP = MetricDefinition("gamelake_stream_up", MetricKind.GAUGE, ("query",), "1 while Spark runs the query")
+    STARTED = MetricDefinition(
+        "gamelake_stream_started_timestamp_seconds", MetricKind.GAUGE, ("query",), "When Spark started the query"
     )
-    LAST_PROGRESS = Definition(
+    LAST_PROGRESS = MetricDefinition(
         "gamelake_stream_last_progress_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query",),
         "When the query last started, finished a batch, or told that it waits for records",
     )
-    LAST_LOOK = Definition(
+    LAST_LOOK = MetricDefinition(
         "gamelake_stream_last_poll_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query",),
         "When Kafka last told how far the topic goes",
     )
-    COMMIT_FAILURES = Definition(
+    COMMIT_FAILURES = MetricDefinition(
         "gamelake_stream_commit_failures_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query",),
         "Commits of one table that ended in an error",
     )
-    OFFSETS_BEHIND = Definition(
+    OFFSETS_BEHIND = MetricDefinition(
         "gamelake_stream_offsets_behind",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query", "topic", "statistic"),
         "Offsets that are not committed to all tables, over partitions",
     )
-    SECONDS_BEHIND = Definition(
+    SECONDS_BEHIND = MetricDefinition(
         "gamelake_stream_seconds_behind",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query",),
         "Age of the oldest record that is not committed to all tables, 0 when there is none",
     )
-    CATCH_UP = Definition(
+    CATCH_UP = MetricDefinition(
         "gamelake_stream_catch_up_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query",),
         "Time until all is read at the pace of the last minutes, 0 while the query keeps up (estimate)",
     )
-    RETENTION_USED = Definition(
+    RETENTION_USED = MetricDefinition(
         "gamelake_stream_retention_used_ratio",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query", "topic"),
         "Share of what Kafka holds that is not committed yet, in the worst partition",
     )
-    RECORDS = Definition(
-        "gamelake_stream_records_total", Kind.COUNTER, ("query",), "Kafka records in committed batches"
+    RECORDS = MetricDefinition(
+        "gamelake_stream_records_total", MetricKind.COUNTER, ("query",), "Kafka records in committed batches"
     )
-    ROWS = Definition(
-        "gamelake_stream_rows_total", Kind.COUNTER, ("query", "layer"), "Rows of committed batches by layer"
+    ROWS = MetricDefinition(
+        "gamelake_stream_rows_total", MetricKind.COUNTER, ("query", "layer"), "Rows of committed batches by layer"
     )
-    DEAD_LETTERS = Definition(
+    DEAD_LETTERS = MetricDefinition(
         "gamelake_stream_dead_letters_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query", "reason"),
         "Records of committed batches that became dead letters",
     )
-    DUPLICATES = Definition(
+    DUPLICATES = MetricDefinition(
         "gamelake_stream_duplicates_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query", "game"),
         "Records of committed batches whose event silver had already",
     )
-    JUDGED = Definition(
+    JUDGED = MetricDefinition(
         "gamelake_quality_rows_evaluated_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query", "game"),
         "Rows of committed batches that rules have judged",
     )
-    BROKEN = Definition(
+    BROKEN = MetricDefinition(
         "gamelake_quality_rows_broken_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query", "game", "rule", "severity"),
         "Rows of committed batches that broke a rule",
     )
-    UNJUDGED = Definition(
+    UNJUDGED = MetricDefinition(
         "gamelake_quality_rows_unevaluated_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query", "game", "rule"),
         "Rows of committed batches that a rule could not judge, by the types of their columns",
     )
-    DROPPED = Definition(
+    DROPPED = MetricDefinition(
         "gamelake_quality_rows_dropped_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query", "rule"),
         "Rows of committed batches that a rule has dropped",
     )
-    RULES_SINCE = Definition(
+    RULES_SINCE = MetricDefinition(
         "gamelake_quality_rules_since_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query", "fingerprint"),
         "Since when batches are judged by the set of rules with this fingerprint",
     )
-    RULES_REFUSED = Definition(
+    RULES_REFUSED = MetricDefinition(
         "gamelake_quality_rules_rejected",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query",),
         "1 while the files of the rules say something else than what is in force, as they are broken",
     )
-    TABLE_ROWS = Definition(
-        "gamelake_stream_table_rows_total", Kind.COUNTER, ("query", "table"), "Rows that were added to a table"
+    TABLE_ROWS = MetricDefinition(
+        "gamelake_stream_table_rows_total", MetricKind.COUNTER, ("query", "table"), "Rows that were added to a table"
     )
-    FILES = Definition(
-        "gamelake_stream_files_total", Kind.COUNTER, ("query", "table"), "Data files that were added to a table"
+    FILES = MetricDefinition(
+        "gamelake_stream_files_total", MetricKind.COUNTER, ("query", "table"), "Data files that were added to a table"
     )
-    BYTES = Definition(
-        "gamelake_stream_bytes_total", Kind.COUNTER, ("query", "table"), "Size of the files that were added to a table"
+    BYTES = MetricDefinition(
+        "gamelake_stream_bytes_total",
+        MetricKind.COUNTER,
+        ("query", "table"),
+        "Size of the files that were added to a table",
     )
-    BATCH_SECONDS = Definition(
-        "gamelake_stream_batch_seconds", Kind.HISTOGRAM, ("query", "phase"), "How long a part of a batch took"
+    BATCH_SECONDS = MetricDefinition(
+        "gamelake_stream_batch_seconds", MetricKind.HISTOGRAM, ("query", "phase"), "How long a part of a batch took"
     )
-    GAME_OFFSETS_BEHIND = Definition(
+    GAME_OFFSETS_BEHIND = MetricDefinition(
         "gamelake_game_offsets_behind",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query", "game"),
         "The query's offsets behind, shared out by the games' shares of recent batches (estimate)",
     )
-    GAME_SECONDS_BEHIND = Definition(
+    GAME_SECONDS_BEHIND = MetricDefinition(
         "gamelake_game_seconds_behind",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query", "game"),
         "The query's seconds behind, for a game that has a part in what is behind (estimate)",
     )
-    GAME_LAST_EVENT = Definition(
+    GAME_LAST_EVENT = MetricDefinition(
         "gamelake_game_last_event_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query", "game"),
         "Event time of the newest event committed",
     )
@@ -187,10 +190,12 @@ class Instruments:
 
     def __init__(self, registry: CollectorRegistry, query: str) -> None:
         self._query = query
-        self._gauges = {each: each.value.gauge(registry) for each in Metric if each.value.kind is Kind.GAUGE}
-        self._counters = {each: each.value.counter(registry) for each in Metric if each.value.kind is Kind.COUNTER}
+        self._gauges = {each: each.value.gauge(registry) for each in Metric if each.value.kind is MetricKind.GAUGE}
+        self._counters = {
+            each: each.value.counter(registry) for each in Metric if each.value.kind is MetricKind.COUNTER
+        }
         self._histograms = {
-            each: each.value.histogram(registry) for each in Metric if each.value.kind is Kind.HISTOGRAM
+            each: each.value.histogram(registry) for each in Metric if each.value.kind is MetricKind.HISTOGRAM
         }
 
     def gauge(self, metric: Metric, *labels: str) -> Gauge:

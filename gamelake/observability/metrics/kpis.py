@@ -10,82 +10,90 @@ from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.best_effort import harmless
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.instruments import Definition, Kind
-from gamelake.observability.metrics.stream import Progress
+from gamelake.observability.metrics.instruments import MetricDefinition, MetricKind
+from gamelake.observability.metrics.stream import StreamProgress
 
 
 class KpiMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
-    UP = Definition("gamelake_kpis_up", Kind.GAUGE, ("query",), "1 while Spark runs the KPI query")
-    LAST_PROGRESS = Definition(
+    UP = MetricDefinition("gamelake_kpis_up", MetricKind.GAUGE, ("query",), "1 while Spark runs the KPI query")
+    LAST_PROGRESS = MetricDefinition(
         "gamelake_kpis_last_progress_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query",),
         "When the KPI query last started, finished a batch, or told that it waits for events",
     )
-    SECONDS_BEHIND = Definition(
+    SECONDS_BEHIND = MetricDefinition(
         "gamelake_kpis_seconds_behind",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query",),
         "Age of the oldest commit of silver/events that is not in the KPI tables, 0 when there is none",
     )
-    BATCH_SECONDS = Definition(
-        "gamelake_kpis_batch_seconds", Kind.HISTOGRAM, ("query", "phase"), "How long a part of a batch took"
+    BATCH_SECONDS = MetricDefinition(
+        "gamelake_kpis_batch_seconds", MetricKind.HISTOGRAM, ("query", "phase"), "How long a part of a batch took"
     )
-    NEWEST_HOUR = Definition(
-        "gamelake_kpi_newest_hour_timestamp_seconds", Kind.GAUGE, (), "Beginning of the newest hour in the KPI tables"
+    NEWEST_HOUR = MetricDefinition(
+        "gamelake_kpi_newest_hour_timestamp_seconds",
+        MetricKind.GAUGE,
+        (),
+        "Beginning of the newest hour in the KPI tables",
     )
-    HOUR_EVENTS = Definition("gamelake_kpi_hour_events", Kind.GAUGE, ("title",), "Events of the newest hour")
-    HOUR_BOOKINGS = Definition(
-        "gamelake_kpi_hour_bookings", Kind.GAUGE, ("title",), "Bookings of the newest hour, in US dollars"
+    HOUR_EVENTS = MetricDefinition(
+        "gamelake_kpi_hour_events", MetricKind.GAUGE, ("title",), "Events of the newest hour"
     )
-    LATE_EVENTS = Definition(
-        "gamelake_kpi_late_events_total", Kind.COUNTER, ("title",), "Events that came after their hour was closed"
+    HOUR_BOOKINGS = MetricDefinition(
+        "gamelake_kpi_hour_bookings", MetricKind.GAUGE, ("title",), "Bookings of the newest hour, in US dollars"
     )
-    DAY_EVENTS = Definition("gamelake_kpi_day_events", Kind.GAUGE, ("title",), "Events of the newest day")
-    DAY_BOOKINGS = Definition(
-        "gamelake_kpi_day_bookings", Kind.GAUGE, ("title",), "Bookings of the newest day, in US dollars"
+    LATE_EVENTS = MetricDefinition(
+        "gamelake_kpi_late_events_total", MetricKind.COUNTER, ("title",), "Events that came after their hour was closed"
     )
-    ACTIVE_PLAYERS = Definition(
+    DAY_EVENTS = MetricDefinition("gamelake_kpi_day_events", MetricKind.GAUGE, ("title",), "Events of the newest day")
+    DAY_BOOKINGS = MetricDefinition(
+        "gamelake_kpi_day_bookings", MetricKind.GAUGE, ("title",), "Bookings of the newest day, in US dollars"
+    )
+    ACTIVE_PLAYERS = MetricDefinition(
         "gamelake_kpi_active_players",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("title", "window"),
         "Players of the last day, week and 30 days",
     )
-    PLAYERS_ERROR = Definition(
+    PLAYERS_ERROR = MetricDefinition(
         "gamelake_kpi_players_error_ratio",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("title",),
         "Standard error of counts of players, 0 if exact",
     )
-    STICKINESS = Definition(
-        "gamelake_kpi_stickiness_ratio", Kind.GAUGE, ("title",), "Players of the newest day among those of 30 days"
+    STICKINESS = MetricDefinition(
+        "gamelake_kpi_stickiness_ratio",
+        MetricKind.GAUGE,
+        ("title",),
+        "Players of the newest day among those of 30 days",
     )
-    PAYERS = Definition("gamelake_kpi_payers", Kind.GAUGE, ("title",), "Paying players of the newest day")
-    CONVERSION = Definition(
-        "gamelake_kpi_conversion_ratio", Kind.GAUGE, ("title",), "Paying players among those of the newest day"
+    PAYERS = MetricDefinition("gamelake_kpi_payers", MetricKind.GAUGE, ("title",), "Paying players of the newest day")
+    CONVERSION = MetricDefinition(
+        "gamelake_kpi_conversion_ratio", MetricKind.GAUGE, ("title",), "Paying players among those of the newest day"
     )
-    ARPDAU = Definition(
-        "gamelake_kpi_arpdau", Kind.GAUGE, ("title",), "Bookings of the newest day by its players, in US dollars"
+    ARPDAU = MetricDefinition(
+        "gamelake_kpi_arpdau", MetricKind.GAUGE, ("title",), "Bookings of the newest day by its players, in US dollars"
     )
-    SESSIONS = Definition("gamelake_kpi_sessions", Kind.GAUGE, ("title",), "Sessions of the newest day")
-    SESSION_SECONDS = Definition(
-        "gamelake_kpi_session_seconds", Kind.GAUGE, ("title", "quantile"), "Lengths of the newest day's sessions"
+    SESSIONS = MetricDefinition("gamelake_kpi_sessions", MetricKind.GAUGE, ("title",), "Sessions of the newest day")
+    SESSION_SECONDS = MetricDefinition(
+        "gamelake_kpi_session_seconds", MetricKind.GAUGE, ("title", "quantile"), "Lengths of the newest day's sessions"
     )
-    NEW_PLAYERS = Definition(
-        "gamelake_kpi_new_players", Kind.GAUGE, ("title",), "Players whose first day is the newest one"
+    NEW_PLAYERS = MetricDefinition(
+        "gamelake_kpi_new_players", MetricKind.GAUGE, ("title",), "Players whose first day is the newest one"
     )
-    RETENTION = Definition(
+    RETENTION = MetricDefinition(
         "gamelake_kpi_retention_ratio",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("title", "after"),
         "New players who came back 1, 7 and 30 days later, of the newest cohort whose day that is",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class KpiFigure:
     """The value of a gauge, by the labels that are its own."""
 
     metric: KpiMetric
@@ -100,7 +108,7 @@ class KpiTelemetry:
         self._query = query
         self._heartbeat = heartbeat
         self._waiting_since: Callable[[], float | None] = lambda: None
-        self._gauges = {each: each.value.gauge(registry) for each in KpiMetric if each.value.kind is Kind.GAUGE}
+        self._gauges = {each: each.value.gauge(registry) for each in KpiMetric if each.value.kind is MetricKind.GAUGE}
         self._seconds = KpiMetric.BATCH_SECONDS.value.histogram(registry)
         self._late = KpiMetric.LATE_EVENTS.value.counter(registry)
         for metric in (KpiMetric.UP, KpiMetric.LAST_PROGRESS):
@@ -112,14 +120,14 @@ class KpiTelemetry:
         self._waiting_since = waiting_since
 
     @harmless
-    def folded(self, late: Mapping[str, int], seconds: float) -> None:
+    def updated(self, late: Mapping[str, int], seconds: float) -> None:
         """The tables have a batch; `late` are the events that came too late with it, by game."""
         self._seconds.labels(self._query, "merge").observe(seconds)
         for game, count in late.items():
             self._late.labels(game).inc(count)
 
     @harmless
-    def show(self, figures: Sequence[Figure]) -> None:
+    def show(self, figures: Sequence[KpiFigure]) -> None:
         """These are the newest."""
         for figure in figures:
             gauge = self._gauges[figure.metric]
@@ -133,7 +141,7 @@ class KpiTelemetry:
         self._is_well()
 
     @harmless
-    def progressed(self, progress: Progress) -> None:
+    def progressed(self, progress: StreamProgress) -> None:
         """A trigger is done."""
         self._is_well()
         if progress.had_batch:

@@ -12,7 +12,7 @@ UNKNOWN = math.nan
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class OffsetSpan:
     """What Kafka holds of a partition: the first offset that is there, and the one that the next record will get."""
 
     earliest: int
@@ -28,11 +28,11 @@ class Oldest:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LagReading:
     """What Kafka said at one moment; `oldest` has the partitions that were asked for and that it answered for."""
 
     at: float
-    spans: Mapping[int, Span]
+    spans: Mapping[int, OffsetSpan]
     oldest: Mapping[int, Oldest] = field(default_factory=dict)
 
 
@@ -48,7 +48,7 @@ class Lag:
         self._lock = RLock()
         self._positions = dict(positions)
         self._trigger_seconds = trigger_seconds
-        self._look: Look | None = None
+        self._look: LagReading | None = None
         self._known: dict[int, Oldest] = {}
         self._guessed: dict[int, Oldest] = {}
         self._history: deque[tuple[float, int]] = deque()
@@ -65,7 +65,7 @@ class Lag:
         """The newest batch left so many offsets that were there when it was planned."""
         self._left = left
 
-    def unread(self, spans: Mapping[int, Span]) -> dict[int, int]:
+    def unread(self, spans: Mapping[int, OffsetSpan]) -> dict[int, int]:
         """Partitions that are behind and whose oldest record is not known: the offset at which it stands, or after."""
         with self._lock:
             starts = {partition: self._start(partition, span) for partition, span in spans.items()}
@@ -75,7 +75,7 @@ class Lag:
                 if start < spans[partition].end and not _is_of(self._known.get(partition), start)
             }
 
-    def looked(self, look: Look) -> None:
+    def looked(self, look: LagReading) -> None:
         """Take in what Kafka said."""
         with self._lock:
             self._look = look
@@ -130,7 +130,7 @@ class Lag:
         patience = self._trigger_seconds + max(_LEAST_OVERDUE_SECONDS, 2 * self._last_batch_seconds)
         return not self._left and self.seconds_behind(now) <= patience
 
-    def _start(self, partition: int, span: Span) -> int:
+    def _start(self, partition: int, span: OffsetSpan) -> int:
         return max(self._positions.get(partition, 0), span.earliest)
 
     def _since(self, partition: int) -> float:
@@ -138,7 +138,7 @@ class Lag:
         known, guessed = self._known.get(partition), self._guessed[partition]
         return known.timestamp if known and _is_of(known, guessed.position) else guessed.timestamp
 
-    def _note_oldest(self, partition: int, start: int, look: Look) -> None:
+    def _note_oldest(self, partition: int, start: int, look: LagReading) -> None:
         if partition in look.oldest:
             self._known[partition] = look.oldest[partition]
         if not _is_of(self._guessed.get(partition), start):

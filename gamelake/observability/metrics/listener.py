@@ -11,7 +11,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from gamelake.observability.metrics.best_effort import harmless
-from gamelake.observability.metrics.stream import Progress
+from gamelake.observability.metrics.stream import StreamProgress
 
 
 class QueryLife(Protocol):
@@ -20,7 +20,7 @@ class QueryLife(Protocol):
     def started(self) -> None:
         """Spark runs the query."""
 
-    def progressed(self, progress: Progress) -> None:
+    def progressed(self, progress: StreamProgress) -> None:
         """A trigger is done."""
 
     def idled(self) -> None:
@@ -46,7 +46,7 @@ class ProgressListener(StreamingQueryListener):
         progress = event.progress
         # Offsets behind when the batch was planned, less what the batch took.
         left = max((int(source.metrics.get("maxOffsetsBehindLatest", 0)) for source in progress.sources), default=0)
-        self._life.progressed(Progress(dict(progress.durationMs), left))
+        self._life.progressed(StreamProgress(dict(progress.durationMs), left))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """The query waits for records."""

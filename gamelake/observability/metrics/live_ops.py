@@ -7,40 +7,43 @@ from enum import Enum
 from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.best_effort import harmless
-from gamelake.observability.metrics.instruments import Definition, Kind
+from gamelake.observability.metrics.instruments import MetricDefinition, MetricKind
 
 
 class LiveOpsMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
-    SIGNAL_LASTS = Definition(
-        "gamelake_live_ops_signal_active", Kind.GAUGE, ("query", "game", "kind"), "1 while a signal about a game lasts"
+    SIGNAL_LASTS = MetricDefinition(
+        "gamelake_live_ops_signal_active",
+        MetricKind.GAUGE,
+        ("query", "game", "kind"),
+        "1 while a signal about a game lasts",
     )
-    OBSERVED = Definition(
+    OBSERVED = MetricDefinition(
         "gamelake_live_ops_observed_ratio",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query", "game", "measure"),
         "What a game had in the last five minutes that were judged, as a part of what is expected",
     )
-    JUDGED = Definition(
+    JUDGED = MetricDefinition(
         "gamelake_live_ops_evaluated_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("query",),
         "End of the newest minute that was judged, by the events' clocks",
     )
-    STATES = Definition(
-        "gamelake_live_ops_states_total", Kind.COUNTER, ("query",), "States of players that were published"
+    STATES = MetricDefinition(
+        "gamelake_live_ops_states_total", MetricKind.COUNTER, ("query",), "States of players that were published"
     )
-    LATE_EVENTS = Definition(
+    LATE_EVENTS = MetricDefinition(
         "gamelake_live_ops_late_events_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("query",),
         "Events that came after their minute was judged",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedFigures:
     """What a batch has changed; `signals` has 1 for each game and kind that has a signal, 0 for the others."""
 
     states: int
@@ -55,16 +58,18 @@ class LiveOpsTelemetry:
 
     def __init__(self, query: str, registry: CollectorRegistry) -> None:
         self._query = query
-        self._gauges = {each: each.value.gauge(registry) for each in LiveOpsMetric if each.value.kind is Kind.GAUGE}
+        self._gauges = {
+            each: each.value.gauge(registry) for each in LiveOpsMetric if each.value.kind is MetricKind.GAUGE
+        }
         self._counters = {
-            each: each.value.counter(registry) for each in LiveOpsMetric if each.value.kind is Kind.COUNTER
+            each: each.value.counter(registry) for each in LiveOpsMetric if each.value.kind is MetricKind.COUNTER
         }
         # A series that is there from the start has a rate at its first event.
         for counter in self._counters.values():
             counter.labels(query)
 
     @harmless
-    def judged(self, judged: Judged) -> None:
+    def judged(self, judged: JudgedFigures) -> None:
         """A batch was judged."""
         self._counters[LiveOpsMetric.STATES].labels(self._query).inc(judged.states)
         self._counters[LiveOpsMetric.LATE_EVENTS].labels(self._query).inc(judged.late)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.best_effort import harmless
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.instruments import Definition, Kind
+from gamelake.observability.metrics.instruments import MetricDefinition, MetricKind
 
 _OUTCOMES = ("ok", "failed")
 
@@ -19,99 +19,99 @@ _OUTCOMES = ("ok", "failed")
 class UpkeepMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
-    LAST_SUCCESS = Definition(
+    LAST_SUCCESS = MetricDefinition(
         "gamelake_maintenance_task_last_success_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("task",),
         "Last successful run of a task, or when the schedule first listed it",
     )
-    NEXT = Definition(
+    NEXT = MetricDefinition(
         "gamelake_maintenance_task_next_run_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("task",),
         "Next run of a task",
     )
-    INTERVAL = Definition(
+    INTERVAL = MetricDefinition(
         "gamelake_maintenance_task_interval_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("task",),
         "Time between two scheduled runs of a task",
     )
-    SECONDS = Definition(
+    SECONDS = MetricDefinition(
         "gamelake_maintenance_task_last_run_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("task",),
         "Duration of the last run of a task",
     )
-    FAILURES = Definition(
+    FAILURES = MetricDefinition(
         "gamelake_maintenance_task_consecutive_failures",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("task",),
         "Failed runs of a task since its last success",
     )
-    RUNS = Definition(
+    RUNS = MetricDefinition(
         "gamelake_maintenance_runs_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("task", "outcome"),
         "Runs that have ended",
     )
-    PACKED_FILES = Definition(
+    PACKED_FILES = MetricDefinition(
         "gamelake_maintenance_compacted_files_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("task",),
         "Files that were replaced by fewer, larger ones",
     )
-    PACKED_BYTES = Definition(
+    PACKED_BYTES = MetricDefinition(
         "gamelake_maintenance_compacted_bytes_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("task",),
         "Size of the files that compaction replaced",
     )
-    FREED_FILES = Definition(
+    FREED_FILES = MetricDefinition(
         "gamelake_maintenance_deleted_files_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("task",),
         "Files that were deleted",
     )
-    FREED_BYTES = Definition(
+    FREED_BYTES = MetricDefinition(
         "gamelake_maintenance_deleted_bytes_total",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         ("task",),
         "Size of the files that were deleted",
     )
-    WAITING_FILES = Definition(
+    WAITING_FILES = MetricDefinition(
         "gamelake_maintenance_table_pending_files",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("table",),
         "Small files that the next daily run compacts",
     )
-    WAITING_BYTES = Definition(
+    WAITING_BYTES = MetricDefinition(
         "gamelake_maintenance_table_pending_bytes",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("table",),
         "Size of the small files that the next daily run compacts",
     )
-    LEFT_FILES = Definition(
+    LEFT_FILES = MetricDefinition(
         "gamelake_maintenance_table_skipped_files",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("table",),
         "Small files that only a run with Spark can compact",
     )
-    RETENTION = Definition(
+    RETENTION = MetricDefinition(
         "gamelake_maintenance_retention_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("span",),
         "How long data is kept, or promised",
     )
-    FITS = Definition(
+    FITS = MetricDefinition(
         "gamelake_maintenance_retention_sufficient",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         ("longer", "shorter"),
         "1 where a retention is as long as another that depends on it",
     )
-    LAST_LOOK = Definition(
+    LAST_LOOK = MetricDefinition(
         "gamelake_maintenance_last_measurement_timestamp_seconds",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         (),
         "When all tables were last measured",
     )
@@ -146,9 +146,11 @@ class UpkeepTelemetry:
 
     def __init__(self, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
-        self._gauges = {each: each.value.gauge(registry) for each in UpkeepMetric if each.value.kind is Kind.GAUGE}
+        self._gauges = {
+            each: each.value.gauge(registry) for each in UpkeepMetric if each.value.kind is MetricKind.GAUGE
+        }
         self._counters = {
-            each: each.value.counter(registry) for each in UpkeepMetric if each.value.kind is Kind.COUNTER
+            each: each.value.counter(registry) for each in UpkeepMetric if each.value.kind is MetricKind.COUNTER
         }
         self._counted: dict[tuple[UpkeepMetric, tuple[str, ...]], int] = {}
 

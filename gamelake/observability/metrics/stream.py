@@ -138,7 +138,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StreamProgress:
     """What Spark tells after a trigger: milliseconds by phase, and how many offsets the batch left in the topic."""
 
     milliseconds: Mapping[str, int]
@@ -216,7 +216,7 @@ class StreamTelemetry:
         self._is_well()
 
     @harmless
-    def progressed(self, progress: Progress) -> None:
+    def progressed(self, progress: StreamProgress) -> None:
         """A trigger is done."""
         self._is_well()
         if progress.had_batch:

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, IsolationLevel, TopicCollection, TopicPart
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # the stubs lack it
 
 from gamelake.kafka import KafkaAccess
-from gamelake.observability.metrics.lag import Oldest, Span
+from gamelake.observability.metrics.lag import OffsetSpan, Oldest
 
 _ANSWER_SECONDS = 10.0
 # Longer: librdkafka itself tells that an answer did not come in time, and says why.
@@ -48,7 +48,7 @@ class TopicWindow:
         answer = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER_SECONDS)
         return str(answer[self._topic].result(_RESULT_SECONDS).topic_id)
 
-    def spans(self) -> dict[int, Span]:
+    def spans(self) -> dict[int, OffsetSpan]:
         """What is held of each partition, to the end of the committed transactions.
 
         Raises:
@@ -58,7 +58,7 @@ class TopicWindow:
         partitions = [found.id for found in answer[self._topic].result(_RESULT_SECONDS).partitions]
         earliest = self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
         ends = self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-        return {each: Span(earliest[each], ends[each]) for each in partitions}
+        return {each: OffsetSpan(earliest[each], ends[each]) for each in partitions}
 
     def _offsets(self, partitions: list[int], which: OffsetSpec) -> dict[int, int]:
         request = {TopicPartition(self._topic, partition): which for partition in partitions}

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from gamelake.kafka import KafkaAccess
 from gamelake.model.options import TelemetryOptions
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
-from gamelake.observability.metrics.lag import Lag, Look, Oldest, Span
+from gamelake.observability.metrics.lag import Lag, LagReading, OffsetSpan, Oldest
 from gamelake.observability.metrics.stream import Observed, StreamTelemetry
 from gamelake.observability.metrics.topic_window import TopicWindow
 
@@ -27,7 +27,7 @@ _LOOK_AT_MOST_EVERY_SECONDS = 1.0
 class Window(Protocol):
     """What a topic can be asked."""
 
-    def spans(self) -> dict[int, Span]:
+    def spans(self) -> dict[int, OffsetSpan]:
         """What Kafka holds of each partition; raises when it does not answer."""
 
     def oldest(self, starts: dict[int, int]) -> dict[int, Oldest]:
@@ -56,7 +56,7 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Look no more; does not wait for a Kafka that is silent, since the thread is a daemon."""
+        """LagReading no more; does not wait for a Kafka that is silent, since the thread is a daemon."""
         self._ended.set()
         self._due.set()
         self._thread.join(_LOOK_AT_MOST_EVERY_SECONDS)
@@ -76,7 +76,7 @@ class Watch:
     def _look(self) -> None:
         try:
             spans = self._window.spans()
-            self._lag.looked(Look(time.time(), spans, self._window.oldest(self._lag.unread(spans))))
+            self._lag.looked(LagReading(time.time(), spans, self._window.oldest(self._lag.unread(spans))))
         except Exception as error:
             if self._answers:
                 expected = isinstance(error, KafkaException | TimeoutError)

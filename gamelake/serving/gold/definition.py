@@ -22,7 +22,7 @@ PARTITION = "event_date"
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class AggregateDefinition:
     """The SQL of one aggregate; `{source}` and the like are names of relations that the caller has registered."""
 
     spec: AggregateSpec
@@ -59,7 +59,7 @@ def quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def define(spec: AggregateSpec) -> Definition:
+def define(spec: AggregateSpec) -> AggregateDefinition:
     """Read an aggregate's SQL.
 
     Raises:
@@ -73,7 +73,7 @@ def define(spec: AggregateSpec) -> Definition:
         merged_by = {name: _merging(spec.name, name, tree) for name, tree in parsed.items()}
     reads = {column.name for tree in parsed.values() for column in tree.find_all(exp.Column)}
     columns = {name: tree.sql(dialect=_DIALECT) for name, tree in parsed.items()}
-    return Definition(spec, columns, merged_by, frozenset(reads | set(spec.group_by)))
+    return AggregateDefinition(spec, columns, merged_by, frozenset(reads | set(spec.group_by)))
 
 
 def _parsed(aggregate: str, column: str, sql: str) -> exp.Expr:

@@ -1,4 +1,4 @@
-"""What has happened to a silver table since a gold table last looked: which files came, and which were replaced.
+"""The changes of a silver table since the last refresh of a gold table: files added, and files replaced.
 
 Only the commits since then are read, so that this costs as much as what is new, however large the table is.
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Actions".
@@ -17,7 +17,7 @@ from gamelake.storage.delta_log import FileEntry
 from gamelake.storage.store import Store
 
 
-class Position(msgspec.Struct, frozen=True):
+class TablePosition(msgspec.Struct, frozen=True):
     """Up to where a table was read: the version, what its log entry was, and the table's columns then."""
 
     version: int
@@ -26,7 +26,7 @@ class Position(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Replaced:
+class ReplacedFiles:
     """What one commit put in the place of what: it deleted, restored, or changed rows."""
 
     removed: list[FileEntry] = field(default_factory=list)
@@ -34,12 +34,12 @@ class Replaced:
 
 
 @dataclass(slots=True)
-class Changes:
+class TableChanges:
     """What a table's commits did, up to a position."""
 
-    position: Position
+    position: TablePosition
     appended: list[FileEntry] = field(default_factory=list)
-    replaced: list[Replaced] = field(default_factory=list)
+    replaced: list[ReplacedFiles] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
@@ -59,13 +59,13 @@ def day_of(file: FileEntry) -> date | None:
     return None if value is None else date.fromisoformat(value)
 
 
-def position_at(store: Store, table: str, version: int, schema: str) -> Position | None:
+def position_at(store: Store, table: str, version: int, schema: str) -> TablePosition | None:
     """A version as a position to go on from; None if its log entry is no longer there."""
     entry = store.get(entry_path(table, version))
-    return None if entry is None else Position(version, _digest(entry), schema)
+    return None if entry is None else TablePosition(version, _digest(entry), schema)
 
 
-def changes_since(store: Store, table: str, position: Position) -> Changes | None:
+def changes_since(store: Store, table: str, position: TablePosition) -> TableChanges | None:
     """What the commits after a position did; None if they can't be followed from there.
 
     The log may have been cleaned up to beyond the position, or the table dropped and made again.
@@ -73,21 +73,21 @@ def changes_since(store: Store, table: str, position: Position) -> Changes | Non
     standing = store.get(entry_path(table, position.version))
     if standing is None or _digest(standing) != position.entry:
         return None
-    changes = Changes(position)
+    changes = TableChanges(position)
     while (entry := store.get(entry_path(table, changes.position.version + 1))) is not None:
         actions = [json.loads(line) for line in entry.splitlines()]
         _take(changes, actions)
         schema = next((a["metaData"]["schemaString"] for a in actions if "metaData" in a), changes.position.schema)
-        changes.position = Position(changes.position.version + 1, _digest(entry), schema)
+        changes.position = TablePosition(changes.position.version + 1, _digest(entry), schema)
     return changes
 
 
-def _take(changes: Changes, actions: list[dict[str, Any]]) -> None:
+def _take(changes: TableChanges, actions: list[dict[str, Any]]) -> None:
     """Files that were only rewritten (`dataChange` false: a compaction) change no row."""
     added = [_file(a["add"]) for a in actions if "add" in a and a["add"]["dataChange"]]
     removed = [_file(a["remove"]) for a in actions if "remove" in a and a["remove"]["dataChange"]]
     if removed:
-        changes.replaced.append(Replaced(removed, added))
+        changes.replaced.append(ReplacedFiles(removed, added))
     else:
         changes.appended.extend(added)
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from gamelake.model.errors import ContractError, StoreError
-from gamelake.serving.gold.definition import Definition, quoted
-from gamelake.serving.gold.history import Changes, Position, position_at
+from gamelake.serving.gold.definition import AggregateDefinition, quoted
+from gamelake.serving.gold.history import TableChanges, TablePosition, position_at
 from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import FileEntry, live_files
@@ -27,10 +27,10 @@ class Source:
 
     store: Store
     table: str
-    definition: Definition
+    definition: AggregateDefinition
     sql: Engine
 
-    def newest(self) -> tuple[DeltaTable, Position]:
+    def newest(self) -> tuple[DeltaTable, TablePosition]:
         """The table at its newest version, and that version as a position.
 
         Raises:
@@ -43,7 +43,7 @@ class Source:
             raise StoreError(f"{self.table} has no log entry of its newest version, {handle.version()}")
         return handle, position
 
-    def at(self, position: Position) -> DeltaTable:
+    def at(self, position: TablePosition) -> DeltaTable:
         """The table at a position."""
         return open_table(self.store.location, self.table, position.version)
 
@@ -72,18 +72,18 @@ class Merge:
     """One merge; the relations `fresh` and `again` are what came and the keys to be computed again."""
 
     source: Source
-    changes: Changes
+    changes: TableChanges
 
     @property
     def _sql(self) -> Engine:
         return self.source.sql
 
     @property
-    def _definition(self) -> Definition:
+    def _definition(self) -> AggregateDefinition:
         return self.source.definition
 
     def prepare(self) -> pa.ChunkedArray:
-        """Look at what has changed; gives the first key of each row that is concerned."""
+        """Read what has changed; gives the first key of each row that is concerned."""
         schema = pa.schema(Schema.from_json(self.changes.position.schema))
         self.source.give("fresh_rows", schema, self.changes.appended)
         self._sql.give("fresh", self._sql.table(self._definition.over("fresh_rows")))

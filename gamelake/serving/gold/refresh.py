@@ -12,8 +12,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.model.aggregates import Refresh
 from gamelake.model.errors import ContractError, StoreError
-from gamelake.serving.gold.definition import PARTITION, Definition
-from gamelake.serving.gold.history import Changes, Position, changes_since, day_of
+from gamelake.serving.gold.definition import PARTITION, AggregateDefinition
+from gamelake.serving.gold.history import TableChanges, TablePosition, changes_since, day_of
 from gamelake.serving.gold.merging import Merge, Source
 from gamelake.serving.gold.runs import runs_of, split, touched
 from gamelake.serving.gold.table import GoldTable, GoldWriter
@@ -28,7 +28,7 @@ from gamelake.storage.store import Location, Store
 _ATTEMPTS = 10
 
 
-class Outcome(StrEnum):
+class RefreshOutcome(StrEnum):
     """What a refresh did."""
 
     NO_SOURCE = "no_source"
@@ -43,7 +43,7 @@ class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
     """One table after a refresh: the silver version that it is equal to, and the rows that were written."""
 
     table: str
-    outcome: Outcome
+    outcome: RefreshOutcome
     source_version: int = -1
     rows_written: int = 0
     seconds: float = 0.0
@@ -56,7 +56,7 @@ class GoldRefresh:
     location: Location
     source: str
     table: str
-    definition: Definition
+    definition: AggregateDefinition
     threads: int = 1
     comments: Comments = NO_COMMENTS
     held: str = ""
@@ -69,13 +69,13 @@ class GoldRefresh:
             StoreError: another writer was faster each time: a gold table has one.
         """
         if self.held:
-            return Refreshed(table=self.table, outcome=Outcome.HELD)
+            return Refreshed(table=self.table, outcome=RefreshOutcome.HELD)
         started = time.perf_counter()
         for _ in range(_ATTEMPTS):
             done = self._once()
             if done is not None:
                 return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
-        raise StoreError(f"{self.table} is written by somebody else too; a gold table has one writer, its job")
+        raise StoreError(f"{self.table} has another writer too; a gold table has one writer, its job")
 
     def _once(self) -> Refreshed | None:
         """One attempt; None if another writer was faster."""
@@ -89,7 +89,9 @@ class GoldRefresh:
             if gold is None or changes is None:
                 return step.rebuild()
             if changes.is_empty:
-                return Refreshed(table=self.table, outcome=Outcome.UNCHANGED, source_version=changes.position.version)
+                return Refreshed(
+                    table=self.table, outcome=RefreshOutcome.UNCHANGED, source_version=changes.position.version
+                )
             try:
                 return step.take_in(gold, changes)
             except FileNotFoundError:
@@ -106,7 +108,7 @@ class _Step:
     gold: GoldTable | None
 
     @property
-    def _definition(self) -> Definition:
+    def _definition(self) -> AggregateDefinition:
         return self.job.definition
 
     @property
@@ -118,14 +120,14 @@ class _Step:
         try:
             handle, position = self.source.newest()
         except TableNotFoundError:
-            return Refreshed(table=self.job.table, outcome=Outcome.NO_SOURCE)
+            return Refreshed(table=self.job.table, outcome=RefreshOutcome.NO_SOURCE)
         self.source.give_live("silver", handle)
         _check_exact(self.source)
         rows = self._sorted(self.source.sql.table(self._definition.over("silver")))
         removed = [] if self.gold is None else live_files(self.gold.handle)
-        return self._finish(rows, removed, position, Outcome.REBUILT)
+        return self._finish(rows, removed, position, RefreshOutcome.REBUILT)
 
-    def take_in(self, gold: GoldTable, changes: Changes) -> Refreshed | None:
+    def take_in(self, gold: GoldTable, changes: TableChanges) -> Refreshed | None:
         """Bring the table up to date with changes of silver."""
         if self._definition.spec.refresh is Refresh.PARTITION:
             return self._compute_days(gold, changes)
@@ -133,18 +135,18 @@ class _Step:
         concerned = touched(runs_of(gold.handle, self._definition.keys[0]), merge.prepare())
         removed = [run.file for run in concerned]
         old = dataset(self.job.location, self.job.table, schema_of(gold.handle), removed).to_table()
-        return self._finish(self._sorted(merge.rows(old)), removed, changes.position, Outcome.MERGED)
+        return self._finish(self._sorted(merge.rows(old)), removed, changes.position, RefreshOutcome.MERGED)
 
-    def _compute_days(self, gold: GoldTable, changes: Changes) -> Refreshed | None:
+    def _compute_days(self, gold: GoldTable, changes: TableChanges) -> Refreshed | None:
         handle = self.source.at(changes.position)
         of_days = [file for file in live_files(handle) if day_of(file) in changes.days]
         self.source.give("silver", schema_of(handle), of_days)
         rows = self._sorted(self.source.sql.table(self._definition.over("silver")))
         removed = [file for file in live_files(gold.handle) if day_of(file) in changes.days]
-        return self._finish(rows, removed, changes.position, Outcome.PARTITIONS)
+        return self._finish(rows, removed, changes.position, RefreshOutcome.PARTITIONS)
 
     def _finish(
-        self, rows: pa.Table, removed: Sequence[FileEntry], position: Position, outcome: Outcome
+        self, rows: pa.Table, removed: Sequence[FileEntry], position: TablePosition, outcome: RefreshOutcome
     ) -> Refreshed | None:
         files = list(self._written(rows))
         if not self._writer.commit(self.gold, rows.schema, files, removed, position):

@@ -1,4 +1,4 @@
-"""Which gold tables there are, when each is due, and what became of them in a round."""
+"""Runs the refreshes of gold tables: which tables there are, when each is due, and the outcome of a run."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ from gamelake.model.aggregates import AggregateSpec, Over
 from gamelake.model.errors import GamelakeError
 from gamelake.model.games import GamesContract
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.serving.gold.definition import Definition, define
+from gamelake.serving.gold.definition import AggregateDefinition, define
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed
 from gamelake.storage.comments import Comments
 from gamelake.storage.holds import Hold, holds
@@ -36,21 +36,21 @@ def aggregate_comments(contract: GamesContract, spec: AggregateSpec, game: str) 
     return Comments(spec.description.replace("<game>", title), {**in_silver, **spec.descriptions})
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True):
+class FailedRefresh(msgspec.Struct, frozen=True, kw_only=True):
     """A table that could not be brought up to date; the others were not held up."""
 
     table: str
     reason: str
 
 
-def attempt(refresh: GoldRefresh) -> Refreshed | Failed:
-    """Bring one table up to date; what Spark maps over the tables of a round."""
+def attempt(refresh: GoldRefresh) -> Refreshed | FailedRefresh:
+    """Bring one table up to date; what Spark maps over the tables of a run."""
     try:
         return refresh()
     except GamelakeError as error:
-        return Failed(table=refresh.table, reason=str(error))
+        return FailedRefresh(table=refresh.table, reason=str(error))
     except Exception as error:  # one game's table must not hold up another's, whatever is wrong with it
-        return Failed(table=refresh.table, reason=f"{type(error).__name__}: {error}")
+        return FailedRefresh(table=refresh.table, reason=f"{type(error).__name__}: {error}")
 
 
 class GoldTables:
@@ -73,7 +73,7 @@ class GoldTables:
         tables = (*pairs, *((each, "") for each in of_all))
         return [self._table(definition, game, held.get(game)) for definition, game in tables]
 
-    def _table(self, definition: Definition, game: str, hold: Hold | None) -> GoldRefresh:
+    def _table(self, definition: AggregateDefinition, game: str, hold: Hold | None) -> GoldRefresh:
         spec = definition.spec
         comments = aggregate_comments(self._contract, spec, game)
         held = f"since {hold.since:%Y-%m-%d %H:%M} by {hold.by}: {hold.why}" if hold else ""
@@ -82,15 +82,15 @@ class GoldTables:
 
 
 @dataclass(slots=True)
-class Schedule:
-    """Knows when each table was looked at last; times are seconds on one steady clock."""
+class RefreshSchedule:
+    """Knows when each table was refreshed last; times are seconds on one monotonic clock."""
 
-    _looked_at: dict[str, float] = field(default_factory=dict)
+    _refreshed_at: dict[str, float] = field(default_factory=dict)
 
     def due(self, tables: Sequence[GoldRefresh], now: float) -> list[GoldRefresh]:
-        """The tables whose interval is over; they count as looked at now."""
+        """The tables whose interval is over; they count as refreshed now."""
         due = [each for each in tables if now >= self._next(each)]
-        self._looked_at |= {each.table: now for each in due}
+        self._refreshed_at |= {each.table: now for each in due}
         return due
 
     def pause(self, tables: Sequence[GoldRefresh], now: float, longest: timedelta) -> float:
@@ -98,12 +98,12 @@ class Schedule:
         return max(0.0, min([longest.total_seconds(), *(self._next(each) - now for each in tables)]))
 
     def _next(self, refresh: GoldRefresh) -> float:
-        looked_at = self._looked_at.get(refresh.table)
-        return 0.0 if looked_at is None else looked_at + refresh.definition.spec.interval.total_seconds()
+        refreshed_at = self._refreshed_at.get(refresh.table)
+        return 0.0 if refreshed_at is None else refreshed_at + refresh.definition.spec.interval.total_seconds()
 
 
-def summary(results: Sequence[Refreshed | Failed], seconds: float) -> str:
-    """A round in a line."""
+def summary(results: Sequence[Refreshed | FailedRefresh], seconds: float) -> str:
+    """A run in one line of text."""
     done = [each for each in results if isinstance(each, Refreshed)]
     outcomes = Counter(each.outcome.value for each in done)
     outcomes["failed"] = len(results) - len(done)
@@ -114,85 +114,85 @@ def summary(results: Sequence[Refreshed | Failed], seconds: float) -> str:
 
 log = logging.getLogger(__name__)
 
-# New games are looked for so often.
+# How often the list of games is read again.
 _LONGEST_PAUSE = timedelta(seconds=15)
 
-Result = Refreshed | Failed
+Result = Refreshed | FailedRefresh
 # Attempts every refresh, in any order; what is given is in the order of what was asked, some at a time.
 RunAll = Callable[[Sequence[GoldRefresh]], Iterable[Result]]
 
 
-class Observer(Protocol):
-    """Is told of rounds; none of its methods raises."""
+class GoldObserver(Protocol):
+    """Is notified of runs; none of its methods raises."""
 
-    def looked_at(self, refresh: GoldRefresh, result: Result) -> None:
-        """A round has come to a table."""
+    def table_refreshed(self, refresh: GoldRefresh, result: Result) -> None:
+        """A run has refreshed a table, or failed to."""
 
-    def round_done(self, seconds: float) -> None:
-        """All tables that were due have been looked at."""
+    def run_finished(self, seconds: float) -> None:
+        """A run is over; `seconds` is how long it took."""
 
     def is_well(self) -> None:
-        """The job moves, whether anything was due or not."""
+        """The job is alive, whether a table was due or not."""
 
 
-class Several:
-    """Passes on what it is told."""
+class GoldObservers:
+    """Notifies several observers, in order."""
 
-    def __init__(self, *observers: Observer) -> None:
+    def __init__(self, *observers: GoldObserver) -> None:
         self._observers = observers
 
-    def looked_at(self, refresh: GoldRefresh, result: Result) -> None:
-        """Tell everyone."""
+    def table_refreshed(self, refresh: GoldRefresh, result: Result) -> None:
+        """Notify each observer."""
         for each in self._observers:
-            each.looked_at(refresh, result)
+            each.table_refreshed(refresh, result)
 
-    def round_done(self, seconds: float) -> None:
-        """Tell everyone."""
+    def run_finished(self, seconds: float) -> None:
+        """Notify each observer."""
         for each in self._observers:
-            each.round_done(seconds)
+            each.run_finished(seconds)
 
     def is_well(self) -> None:
-        """Tell everyone."""
+        """Notify each observer."""
         for each in self._observers:
             each.is_well()
 
 
-class Keeper:
-    """Looks after the gold tables of one lakehouse."""
+class GoldRunner:
+    """Refreshes the gold tables of one lakehouse."""
 
-    def __init__(self, tables: GoldTables, run_all: RunAll, observer: Observer) -> None:
+    def __init__(self, tables: GoldTables, run_all: RunAll, observer: GoldObserver) -> None:
         self._tables = tables
         self._run_all = run_all
         self._observer = observer
 
     def once(self) -> Sequence[Result]:
         """Refresh every table now."""
-        return self._round(self._tables.now())
+        return self._run_tables(self._tables.now())
 
     def until(self, stop: Event) -> None:
-        """Refresh each table at its own interval until asked to stop, which is heard between rounds."""
-        schedule = Schedule()
+        """Refresh each table at its own interval until asked to stop, which is checked between runs."""
+        schedule = RefreshSchedule()
         while not stop.is_set():
             tables = self._tables.now()
             due = schedule.due(tables, time.monotonic())
             if due:
-                self._round(due)
+                self._run_tables(due)
             self._observer.is_well()
             stop.wait(schedule.pause(tables, time.monotonic(), _LONGEST_PAUSE))
 
-    def _round(self, due: Sequence[GoldRefresh]) -> Sequence[Result]:
+    def _run_tables(self, due: Sequence[GoldRefresh]) -> Sequence[Result]:
         started = time.monotonic()
         results = []
         for refresh, result in zip(due, self._run_all(due), strict=True):
             results.append(result)
-            if isinstance(result, Failed):
+            if isinstance(result, FailedRefresh):
                 log.error("%s is not up to date: %s", result.table, result.reason)
             elif refresh.held:
                 log.warning("%s is held back %s", refresh.table, refresh.held)
-            self._observer.looked_at(refresh, result)
-            # A round of many tables that have much to catch up with takes minutes.
+            self._observer.table_refreshed(refresh, result)
+            # A run over many tables with a long backlog takes minutes.
             self._observer.is_well()
         seconds = time.monotonic() - started
-        self._observer.round_done(seconds)
+        self._observer.run_finished(seconds)
         log.info("%s", summary(results, seconds))
         return results

@@ -16,7 +16,7 @@ ROWS_PER_RUN = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PartitionRun:
     """A file and the least and greatest of its rows' first keys; None where the log does not say."""
 
     file: FileEntry
@@ -24,11 +24,11 @@ class Run:
     greatest: Any
 
 
-def runs_of(handle: DeltaTable, key: str) -> list[Run]:
+def runs_of(handle: DeltaTable, key: str) -> list[PartitionRun]:
     """The files of an open table, in the order of their keys where that is known."""
     actions = pa.table(handle.get_add_actions(flatten=False))
     least, greatest = (_bounds(actions, side, key) for side in ("min", "max"))
-    runs = [Run(*each) for each in zip(entries_of(actions), least, greatest, strict=True)]
+    runs = [PartitionRun(*each) for each in zip(entries_of(actions), least, greatest, strict=True)]
     return sorted(runs, key=lambda run: run.least) if all(run.least is not None for run in runs) else runs
 
 
@@ -39,7 +39,7 @@ def _bounds(actions: pa.Table, side: str, key: str) -> list[Any]:
     return bounds
 
 
-def touched(runs: Sequence[Run], keys: pa.ChunkedArray) -> list[Run]:
+def touched(runs: Sequence[PartitionRun], keys: pa.ChunkedArray) -> list[PartitionRun]:
     """The runs that rows of these first keys are in, or would be; all of them where their order is not known."""
     if len(runs) <= 1 or not _in_order(runs) or keys.null_count:
         return list(runs)
@@ -48,7 +48,7 @@ def touched(runs: Sequence[Run], keys: pa.ChunkedArray) -> list[Run]:
     return [runs[place] for place in np.unique(np.maximum(places, 0))]
 
 
-def _in_order(runs: Sequence[Run]) -> bool:
+def _in_order(runs: Sequence[PartitionRun]) -> bool:
     known = all(run.least is not None and run.greatest is not None for run in runs)
     return known and all(before.greatest < after.least for before, after in pairwise(runs))
 

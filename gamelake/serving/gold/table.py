@@ -1,4 +1,4 @@
-"""A gold table as the job that keeps it up sees it: what it was made of, up to where, and how it is written."""
+"""A gold table as its job sees it: from which source versions it was computed, and how it is written."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from gamelake.serving.gold.definition import PARTITION, Definition
-from gamelake.serving.gold.history import Position
+from gamelake.serving.gold.definition import PARTITION, AggregateDefinition
+from gamelake.serving.gold.history import TablePosition
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, entry_path
 from gamelake.storage.columns import delta_field
 from gamelake.storage.comments import NO_COMMENTS, Comments
@@ -31,10 +31,10 @@ class GoldTable:
     """A gold table at its newest version; `position` is None if its rows can't be gone on from."""
 
     handle: DeltaTable
-    position: Position | None
+    position: TablePosition | None
 
     @classmethod
-    def open(cls, store: Store, table: str, definition: Definition) -> Self | None:
+    def open(cls, store: Store, table: str, definition: AggregateDefinition) -> Self | None:
         """Open the table; None if there is none yet."""
         try:
             handle = open_table(store.location, table)
@@ -43,7 +43,7 @@ class GoldTable:
         return cls(handle, _position(store, table, handle.version(), definition))
 
 
-def _position(store: Store, table: str, version: int, definition: Definition) -> Position | None:
+def _position(store: Store, table: str, version: int, definition: AggregateDefinition) -> TablePosition | None:
     """What the newest commit that changed rows says of its source; None if that was another's, or of another SQL."""
     while (entry := store.get(entry_path(table, version))) is not None:
         actions = [json.loads(line) for line in entry.splitlines()]
@@ -51,7 +51,7 @@ def _position(store: Store, table: str, version: int, definition: Definition) ->
             notes: Mapping[str, str] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
             if notes.get(_DEFINITION) != definition.fingerprint:
                 return None
-            return msgspec.json.decode(notes[_SOURCE], type=Position)
+            return msgspec.json.decode(notes[_SOURCE], type=TablePosition)
         version -= 1
     return None
 
@@ -62,7 +62,7 @@ class GoldWriter:
 
     store: Store
     table: str
-    definition: Definition
+    definition: AggregateDefinition
     comments: Comments = NO_COMMENTS
 
     def write(self, rows: pa.Table, partition: Mapping[str, str | None]) -> DataFile:
@@ -76,7 +76,7 @@ class GoldWriter:
 
     def commit(
         self, gold: GoldTable | None, schema: pa.Schema, files: Sequence[DataFile], removed: Sequence[FileEntry],
-        position: Position,
+        position: TablePosition,
     ) -> bool:  # fmt: skip
         """Put files in the place of others; gives whether that is the table's next version now."""
         remade = gold is None or gold.position is None

@@ -1,4 +1,4 @@
-"""Folds what a batch brings into the KPI tables: which days it touches, what is computed again, what is written."""
+"""Aggregates a batch into the KPI tables: which days it touches, what is computed again, what is written."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ _MOVED = """
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class KpiUpdate:
     """The rows that a batch has written, by table, and how many more events are late than before it, by game."""
 
     rows: Mapping[str, pa.Table]
@@ -43,18 +43,18 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class KpiAggregation:
     """One batch on its way into the tables, which are open."""
 
     tables: Mapping[str, DayTable]
     exact: ExactUpTo
     sql: Engine
 
-    def run(self, facts: pa.Table, batch: int) -> Folded:
+    def run(self, facts: pa.Table, batch: int) -> KpiUpdate:
         """Merge the facts and compute what follows from them.
 
         Raises:
-            AnotherWriterError: somebody has committed to a table in between.
+            AnotherWriterError: another writer has committed to a table in between.
         """
         self._bring(facts)
         touched = self._give_old()
@@ -62,7 +62,7 @@ class Fold:
         made = {table.name: self._make(table, touched) for table in kpi.ALL}
         for table in (*kpi.ALL[1:], kpi.ALL[0]):
             self.tables[table.name].replace(touched[table.name], made[table.name], batch)
-        return Folded(made, {game: late - before.get(game, 0) for game, late in self._late().items()})
+        return KpiUpdate(made, {game: late - before.get(game, 0) for game, late in self._late().items()})
 
     def _bring(self, facts: pa.Table) -> None:
         self.sql.give("facts", facts)
@@ -124,16 +124,16 @@ class Fold:
         self.sql.give(name, pa.table(arrays))
 
 
-def fold(tables: Mapping[str, DayTable], exact: ExactUpTo, facts: pa.Table, batch: int) -> Folded:
+def aggregate(tables: Mapping[str, DayTable], exact: ExactUpTo, facts: pa.Table, batch: int) -> KpiUpdate:
     """Take a batch into the tables.
 
     Raises:
-        AnotherWriterError: somebody has committed to a table in between; nothing is lost if it is done again.
+        AnotherWriterError: another writer has committed to a table in between; nothing is lost if it is done again.
     """
     for table in tables.values():
         table.open()
     with engine(threads=2) as sql:
-        return Fold(tables, exact, sql).run(facts, batch)
+        return KpiAggregation(tables, exact, sql).run(facts, batch)
 
 
 def _after(days: set[date], distances: Sequence[int]) -> set[date]:

@@ -1,4 +1,4 @@
-"""What Spark calls with each batch of changed facts: they are folded into the tables, or the query stops."""
+"""What Spark calls with each batch of changed facts: the tables are updated, or the query stops."""
 
 import logging
 import time
@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame
 from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.serving.kpis import definitions
-from gamelake.serving.kpis.aggregation import Folded, fold
+from gamelake.serving.kpis.aggregation import KpiUpdate, aggregate
 from gamelake.serving.kpis.day_tables import AnotherWriterError, DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo
-from gamelake.serving.kpis.generations import Generation, Generations
+from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations
 from gamelake.serving.kpis.source import SourceLog
 from gamelake.storage.leases import Lease
 from gamelake.storage.store import Store
@@ -27,16 +27,16 @@ _ATTEMPTS = 10
 
 
 class KpiObserver(Protocol):
-    """Is told of batches; must be quick, and must not raise."""
+    """Is notified of batches; must return quickly, and must not raise."""
 
-    def folded(self, folded: Folded, seconds: float) -> None:
+    def updated(self, updated: KpiUpdate, seconds: float) -> None:
         """The tables have a batch."""
 
 
-class Unobserved:
-    """Nobody wants to know."""
+class NoOpKpiObserver:
+    """Ignores every batch."""
 
-    def folded(self, folded: Folded, seconds: float) -> None:
+    def updated(self, updated: KpiUpdate, seconds: float) -> None:
         """Do nothing."""
 
 
@@ -44,7 +44,7 @@ class KpiBatches:
     """The batch function of the KPI query; `failure` is what ended it."""
 
     def __init__(self, tables: Mapping[str, DayTable], exact: ExactUpTo, source: SourceLog, lease: Lease) -> None:
-        self.observer: KpiObserver = Unobserved()
+        self.observer: KpiObserver = NoOpKpiObserver()
         self.failpoints = Failpoints()
         self.failure: Exception | None = None
         self.tables = tables
@@ -75,23 +75,23 @@ class KpiBatches:
         self._lease.require()
         if facts.num_rows:
             started = time.monotonic()
-            folded = self._fold(facts, batch)
+            updated = self._fold(facts, batch)
             seconds = time.monotonic() - started
-            log.info("batch %d: %d facts into %d tables in %.1f s", batch, facts.num_rows, len(folded.rows), seconds)
-            self.observer.folded(folded, seconds)
+            log.info("batch %d: %d facts into %d tables in %.1f s", batch, facts.num_rows, len(updated.rows), seconds)
+            self.observer.updated(updated, seconds)
         self.failpoints.reach(Failpoint.AFTER_COMMITS)
 
-    def _fold(self, facts: pa.Table, batch: int) -> Folded:
+    def _fold(self, facts: pa.Table, batch: int) -> KpiUpdate:
         for _ in range(_ATTEMPTS):
             try:
-                return fold(self.tables, self._exact, facts, batch)
+                return aggregate(self.tables, self._exact, facts, batch)
             except AnotherWriterError:
                 # An erasure, which takes rows out; or another driver, which the lease knows of.
                 self._lease.require()
         raise TransientError("others have committed to the KPI tables at every attempt; try again")
 
 
-def kpi_tables(store: Store, generation: Generation) -> dict[str, DayTable]:
+def kpi_tables(store: Store, generation: KpiGeneration) -> dict[str, DayTable]:
     """The tables of a generation, by name."""
-    former = frozenset(each.app_id for each in Generations(store).all()) - {generation.app_id}
+    former = frozenset(each.app_id for each in KpiGenerations(store).all()) - {generation.app_id}
     return {table.name: DayTable(store, table, generation.app_id, former) for table in definitions.ALL}

@@ -53,7 +53,7 @@ _PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
 
 
 class AnotherWriterError(Exception):
-    """Somebody has committed in between; what was read is to be read again."""
+    """Another writer has committed in between; read again, then retry."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class DayTable:
         """See the newest version.
 
         Raises:
-            KpiTableError: somebody else has written rows into it.
+            KpiTableError: another writer has written rows into it.
         """
         try:
             self._handle = open_table(self.store.location, self.path)
@@ -105,7 +105,7 @@ class DayTable:
         """Make the rows of some days those; `rows` has no others.
 
         Raises:
-            AnotherWriterError: somebody has committed since the table was opened.
+            AnotherWriterError: another writer has committed since the table was opened.
         """
         removed = [file for file in self._files() if self._day(file) in days]
         if self._is_void and self._handle is not None:
@@ -116,7 +116,7 @@ class DayTable:
         self._commit(files, removed, batch)
         now = time.monotonic()
         self._superseded.extend((now, f"{self.path}/{file.place}") for file in removed)
-        self._tidy(now)
+        self._clean_up(now)
 
     def _files(self) -> list[FileEntry]:
         return [] if self._handle is None or self._is_void else live_files(self._handle)
@@ -164,7 +164,7 @@ class DayTable:
         """The generation that wrote the newest rows; an erasure's commit and a compaction's count for none.
 
         Raises:
-            KpiTableError: it was somebody else.
+            KpiTableError: another writer has written rows.
         """
         while (entry := self.store.get(entry_path(self.path, version))) is not None:
             actions = [json.loads(line) for line in entry.splitlines()]
@@ -177,7 +177,7 @@ class DayTable:
             version -= 1
         return self.app_id
 
-    def _tidy(self, now: float) -> None:
+    def _clean_up(self, now: float) -> None:
         while self._superseded and now - self._superseded[0][0] > _GRACE_SECONDS:
             self.store.delete(self._superseded.popleft()[1])
 
@@ -189,5 +189,5 @@ def _days_of(rows: pa.Table, column: str) -> list[date]:
 def _foreign(path: str, version: int, operation: str) -> str:
     return (
         f"version {version} of {path} ({operation}) is not the KPI query's: a KPI table has one writer. Nothing was "
-        "written. Stop who wrote it, then start once with --rebuild, which makes all KPI tables anew from silver"
+        "written. Stop the other writer, then start once with --rebuild, which makes all KPI tables anew from silver"
     )

@@ -60,7 +60,7 @@ MEANINGS: Mapping[str, str] = {
 
 # Facets: what a fact is about.
 HOUR, SESSION, ARRIVAL = "hour", "session", "arrival"
-# A device's clock may be ahead, and nothing happens after the platform has been told of it. Without this one such event
+# A device's clock may be ahead, and nothing happens after the platform has received it. Without this one such event
 # would move the watermark, and everybody else's would be late.
 OCCURRED = "least(event_time, ingest_time)"
 
@@ -101,7 +101,7 @@ class KpiTable:
 
 
 def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
-    # Delta keeps what a column means beside its type.
+    # Delta keeps the meaning of a column next to its type.
     return pa.schema([pa.field(name, kind, metadata={"comment": MEANINGS[name]}) for name, kind in columns])
 
 
@@ -296,7 +296,7 @@ _RETURNED = ", ".join(
     f"count(DISTINCT days.gamer_id) FILTER (WHERE event_date = first_date + {n}) AS returned_{n}"
     for n in RETENTION_DAYS
 )
-# Nobody has come back on a day that has not begun.
+# No player can have returned on a day that has not begun.
 _KNOWN = ", ".join(
     f"CASE WHEN first_date + {n} <= newest THEN returned_{n} END AS returned_{n}" for n in RETENTION_DAYS
 )

@@ -24,7 +24,7 @@ class SourceChangedError(DataLossError):
 
 
 class SourceRevisedError(SourceChangedError):
-    """A person had rows set back or brought back, and wants them counted as they are now."""
+    """Rows were restored or replayed, and the KPIs are to be computed from them as they are now."""
 
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 FOLDER = "_gamelake/kpis"
 
 
-class Generation(msgspec.Struct, frozen=True, kw_only=True):
+class KpiGeneration(msgspec.Struct, frozen=True, kw_only=True):
     """One generation: `source` is silver's table id, `partitions` the number of state stores, which never changes."""
 
     number: int
@@ -48,18 +48,18 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
         return f"{FOLDER}/checkpoints/{self.number:06d}"
 
 
-class Generations:
+class KpiGenerations:
     """All generations, as the lakehouse records them; records are only ever added."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def all(self) -> list[Generation]:
+    def all(self) -> list[KpiGeneration]:
         """The generations in order."""
         records = [self._store.get(path) or b"" for path in self._store.paths(f"{FOLDER}/generations")]
-        return [msgspec.json.decode(record, type=Generation) for record in records]
+        return [msgspec.json.decode(record, type=KpiGeneration) for record in records]
 
-    def current(self, source: str, partitions: int) -> Generation:
+    def current(self, source: str, partitions: int) -> KpiGeneration:
         """The generation to run, a new one where none is there or its checkpoint is gone.
 
         Raises:
@@ -79,13 +79,13 @@ class Generations:
             return self.add(source, last.partitions, "the checkpoint was gone")
         return last
 
-    def add(self, source: str, partitions: int, reason: str) -> Generation:
+    def add(self, source: str, partitions: int, reason: str) -> KpiGeneration:
         """Begin a generation.
 
         Raises:
             CheckpointError: another process was faster.
         """
-        generation = Generation(
+        generation = KpiGeneration(
             number=len(self.all()),
             app_id=f"kpis-{uuid.uuid4()}",
             source=source,
@@ -98,10 +98,10 @@ class Generations:
             raise CheckpointError("another process has just begun a generation of the KPI query; start again")
         return generation
 
-    def _has_begun(self, generation: Generation) -> bool:
+    def _has_begun(self, generation: KpiGeneration) -> bool:
         return self._store.get(source_path(generation)) is not None
 
 
-def source_path(generation: Generation) -> str:
-    """Where a generation keeps up to which version silver's log was looked through."""
+def source_path(generation: KpiGeneration) -> str:
+    """Path of the record of the silver version up to which a generation has read the log."""
     return f"{FOLDER}/source/{generation.number:06d}.json"

@@ -18,7 +18,7 @@ from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.kpis.batch import KpiBatches, kpi_tables
 from gamelake.serving.kpis.definitions import ARRIVAL, HOUR, OCCURRED, SESSION
-from gamelake.serving.kpis.generations import FOLDER, Generation, Generations, SourceChangedError
+from gamelake.serving.kpis.generations import FOLDER, KpiGeneration, KpiGenerations, SourceChangedError
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.serving.kpis.source import SourceLog
 from gamelake.storage.leases import Lease
@@ -81,17 +81,17 @@ _STATE_STORE = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
 }
-_LOOK_EVERY_SECONDS, _LOOK_FOR_SOURCE_EVERY_SECONDS = 1, 2
+_POLL_SECONDS, _SOURCE_POLL_SECONDS = 1, 2
 
 
-class Mode(StrEnum):
+class KpiMode(StrEnum):
     """When the query ends."""
 
     CONTINUOUS = "continuous"
     AVAILABLE_NOW = "available_now"
 
 
-class Beginning(StrEnum):
+class KpiStart(StrEnum):
     """Where the query begins."""
 
     WHERE_IT_STOPPED = "where_it_stopped"
@@ -110,11 +110,13 @@ def wait_for_source(store: Store, stop: Event, is_well: Callable[[], None]) -> s
             return str(open_table(store.location, SILVER_EVENTS).metadata().id)
         except TableNotFoundError:
             is_well()
-            stop.wait(_LOOK_FOR_SOURCE_EVERY_SECONDS)
+            stop.wait(_SOURCE_POLL_SECONDS)
     return None
 
 
-def prepare(settings: KpiSettings, store: Store, source_id: str, beginning: Beginning) -> tuple[Generation, SourceLog]:
+def prepare(
+    settings: KpiSettings, store: Store, source_id: str, beginning: KpiStart
+) -> tuple[KpiGeneration, SourceLog]:
     """Find the generation to run, and see that silver has only been appended to since it ran last.
 
     Raises:
@@ -122,8 +124,8 @@ def prepare(settings: KpiSettings, store: Store, source_id: str, beginning: Begi
         SourceRevisedError: silver was restored or replayed into; beginning anew counts what it holds now.
         SourceChangedError: silver was changed otherwise.
     """
-    generations = Generations(store)
-    if beginning is Beginning.ANEW:
+    generations = KpiGenerations(store)
+    if beginning is KpiStart.ANEW:
         generation = generations.add(source_id, settings.partitions, "a person asked for it")
     else:
         generation = generations.current(source_id, settings.partitions)
@@ -132,11 +134,13 @@ def prepare(settings: KpiSettings, store: Store, source_id: str, beginning: Begi
     return generation, source
 
 
-def batches(settings: KpiSettings, store: Store, generation: Generation, source: SourceLog, lease: Lease) -> KpiBatches:
+def batches(
+    settings: KpiSettings, store: Store, generation: KpiGeneration, source: SourceLog, lease: Lease
+) -> KpiBatches:
     """The batch function.
 
     Raises:
-        KpiTableError: somebody else has written into a KPI table.
+        KpiTableError: another writer has written into a KPI table.
     """
     tables = kpi_tables(store, generation)
     for table in tables.values():
@@ -147,7 +151,7 @@ def batches(settings: KpiSettings, store: Store, generation: Generation, source:
 
 
 def start(
-    spark: SparkSession, settings: KpiSettings, generation: Generation, body: KpiBatches, mode: Mode
+    spark: SparkSession, settings: KpiSettings, generation: KpiGeneration, body: KpiBatches, mode: KpiMode
 ) -> StreamingQuery:
     """Start the query on its generation's checkpoint."""
     for name, value in _STATE_STORE.items():
@@ -162,7 +166,7 @@ def start(
     )
     writer = facts(events, settings.watermark).writeStream.queryName(QUERY).outputMode("update").foreachBatch(body)
     writer = writer.option("checkpointLocation", location.child(generation.checkpoint))
-    if mode is Mode.AVAILABLE_NOW:
+    if mode is KpiMode.AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{settings.trigger_interval.total_seconds()} seconds").start()
 
@@ -174,7 +178,7 @@ def run_until(stop: Event, query: StreamingQuery, body: KpiBatches, source: Sour
         GamelakeError: what ended the query.
     """
     try:
-        while not query.awaitTermination(_LOOK_EVERY_SECONDS):
+        while not query.awaitTermination(_POLL_SECONDS):
             source.taken(taken_version(query.lastProgress))
             # Now, and not with the next batch: a restore alone brings none.
             source.follow()

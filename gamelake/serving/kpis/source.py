@@ -2,7 +2,7 @@
 
 Spark passes over commits that change rows (`skipChangeCommits`), which is right for two kinds of them and wrong for the
 others. A compaction changes no row. An erasure takes out rows of people who were forgotten, and what they did stays
-counted. After a deletion or a restore the counts would be wrong for good, and nobody would be told.
+counted. After a deletion or a restore the counts would be wrong for good, without any sign of it.
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Add File and Remove File".
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.serving.kpis.generations import Generation, SourceChangedError, SourceRevisedError, source_path
+from gamelake.serving.kpis.generations import KpiGeneration, SourceChangedError, SourceRevisedError, source_path
 from gamelake.storage.appends import entry_path
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import ERASURE_NOTE, is_revision
@@ -28,9 +28,9 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class SourceLog:
-    """Follows silver's log for one generation; remembers in the lakehouse how far it has looked."""
+    """Follows silver's log for one generation; records in the lakehouse how far it has read."""
 
-    def __init__(self, store: Store, generation: Generation) -> None:
+    def __init__(self, store: Store, generation: KpiGeneration) -> None:
         self._store = store
         self._path = source_path(generation)
         kept = store.get(self._path)
@@ -40,7 +40,7 @@ class SourceLog:
         self._waiting: dict[int, float] = {}
 
     def follow(self) -> None:
-        """Look at the commits since the last time.
+        """Read the commits since the last time.
 
         Raises:
             SourceRevisedError: one of them restored or replayed rows.
@@ -50,7 +50,7 @@ class SourceLog:
             self._follow()
 
     def remember(self) -> None:
-        """Look at the commits since the last time, and don't look at them again after a restart.
+        """Read the commits since the last time, and do not read them again after a restart.
 
         Raises:
             SourceChangedError: see `follow`.
@@ -70,14 +70,14 @@ class SourceLog:
         """See that the log still has what comes next.
 
         Raises:
-            SourceChangedError: commits were cleaned up before they were looked at.
+            SourceChangedError: commits were cleaned up before they were read.
         """
         self.remember()
         # A commit may have come meanwhile: what is there now must have its entry.
         if self._newest() > self._version and self._store.get(entry_path(SILVER_EVENTS, self._version + 1)) is None:
             raise SourceChangedError(
                 f"the log of {SILVER_EVENTS} was cleaned up beyond version {self._version}, where the query stopped: "
-                f"nobody knows whether the commits since only appended. {_REMEDY}"
+                f"it is unknown whether the commits since only appended. {_REMEDY}"
             )
 
     def taken(self, version: int) -> None:
@@ -95,7 +95,7 @@ class SourceLog:
     def _check(self, version: int, actions: list[dict[str, Any]]) -> None:
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         removes = any("remove" in action and action["remove"]["dataChange"] for action in actions)
-        # One that only brings rows back looks like an append.
+        # One that only restores rows looks like an append.
         if is_revision(info):
             raise SourceRevisedError(
                 f"version {version} of {SILVER_EVENTS} ({info.get('operation')}) set rows back, or brought some back"
@@ -107,7 +107,7 @@ class SourceLog:
             )
 
 
-def needed_since(store: Store, generation: Generation) -> datetime | None:
+def needed_since(store: Store, generation: KpiGeneration) -> datetime | None:
     """Since when the query needs silver's versions; None if it has not begun, or has forgotten what it stopped at."""
     kept = store.get(source_path(generation))
     seen = None if kept is None else msgspec.json.decode(kept, type=_Seen)
@@ -117,14 +117,14 @@ def needed_since(store: Store, generation: Generation) -> datetime | None:
     return datetime.fromtimestamp(_committed_at([json.loads(line) for line in entry.splitlines()]), UTC)
 
 
-def needed_from(store: Store, generation: Generation) -> int | None:
+def needed_from(store: Store, generation: KpiGeneration) -> int | None:
     """The version from which on the query needs the log's entries; None if it has not begun."""
     kept = store.get(source_path(generation))
     if kept is None:
         return None
     offsets = [path for path in store.paths(f"{generation.checkpoint}/offsets") if path.rsplit("/", 1)[-1].isdigit()]
     newest = max(offsets, key=lambda path: int(path.rsplit("/", 1)[-1]), default="")
-    # Spark's offset of a Delta source, the last line of a batch's: it may be behind what was looked through.
+    # Spark's offset of a Delta source, the last line of a batch's: it may be behind what was read.
     lines = (store.get(newest) or b"").splitlines() if newest else []
     seen = msgspec.json.decode(kept, type=_Seen).version
     return min(

@@ -26,7 +26,7 @@ _LEARNING = 0.05
 
 
 @dataclass(slots=True)
-class Levels:
+class Baselines:
     """One measure of all games.
 
     `spread` is how far its sums stray, as the variance of a Poisson distribution would be that many times the mean: 1
@@ -51,7 +51,7 @@ class Levels:
     _seasons: dict[int, Floats] = field(default_factory=dict)
 
     def grow(self, games: int) -> None:
-        """Make room for games that are new."""
+        """Extend the arrays by rows for new games."""
         more = games - self.games
         if more <= 0:
             return
@@ -147,7 +147,7 @@ class Levels:
         self._seasons.clear()
 
     def _season(self, minutes: Minutes) -> Floats:
-        """How much each game has at some times of the week, between the middles of hours; NaN where nobody knows."""
+        """How much each game has at some times of the week, between the middles of hours; NaN where it is unknown."""
         hours, parts = np.divmod(minutes - _HOUR // 2, _HOUR)
         season = np.full(minutes.shape, np.nan)
         for hour in np.unique(hours):

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from gamelake.serving.live_ops.observers import Telling
+from gamelake.serving.live_ops.observers import JudgementObserver
 from gamelake.serving.live_ops.plan import LiveOpsPlan, Publication, StatePlan
 from gamelake.serving.live_ops.publishing import Publisher
-from gamelake.serving.live_ops.reading import PARCEL_TYPES, ReadTask
+from gamelake.serving.live_ops.reading import SHARE_TYPES, ReadTask
 from gamelake.serving.live_ops.signals import Signal
-from gamelake.serving.live_ops.state_files import file_prefix, unpack_table, write_table
+from gamelake.serving.live_ops.state_files import decode_table, file_prefix, write_table
 from gamelake.serving.live_ops.updating import REPORT_TYPES, UpdateReport, UpdateTask
 from gamelake.serving.live_ops.watch_tables import additions, signal_rows
 from gamelake.serving.live_ops.watching import Watching
@@ -51,7 +51,7 @@ class LiveOpsDecider:
     parallelism: Parallelism
     watching: Watching
     signals: Publisher
-    telling: Telling
+    observer: JudgementObserver
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, plan: StatePlan | None, /) -> Decision:
         """Read all records of a batch, and bring the states of their players up to date.
@@ -64,10 +64,10 @@ class LiveOpsDecider:
         reports = self._run(records, planned, plan)
         readings = [reading for report in reports for reading in report.readings]
         offsets = taken_offsets(planned, joined_offsets(taken for reading in readings for taken in reading.offsets))
-        counts = [unpack_table(reading.counts) for reading in readings]
+        counts = [decode_table(reading.counts) for reading in readings]
         judgement = self.watching.judge(counts, [reading.newest for reading in readings])
         publish_signals(self.signals, judgement.changes)
-        self.telling.judged(judgement, sum(report.states for report in reports))
+        self.observer.judged(judgement, sum(report.states for report in reports))
         store = Store(self.reading.lakehouse)
         carried = write_table(store, file_prefix(plan.folder, plan.batch_id, "carried"), self.watching.carried())
         return Decision(
@@ -86,6 +86,6 @@ class LiveOpsDecider:
     def _run(self, records: DataFrame, planned: PlannedOffsets, state: StatePlan) -> list[UpdateReport]:
         plan = LiveOpsPlan(reading=self.reading, state=state, players=self.players)
         tasks = records.coalesce(self.parallelism.tasks(planned.records))
-        parcels = tasks.mapInArrow(ReadTask(plan), PARCEL_TYPES).repartitionById(state.shares, "share")
-        rows = parcels.mapInArrow(UpdateTask(plan), REPORT_TYPES).collect()
+        share_events = tasks.mapInArrow(ReadTask(plan), SHARE_TYPES).repartitionById(state.shares, "share")
+        rows = share_events.mapInArrow(UpdateTask(plan), REPORT_TYPES).collect()
         return [msgspec.msgpack.decode(bytes(row.report), type=UpdateReport) for row in rows]

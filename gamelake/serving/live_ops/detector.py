@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gamelake.serving.live_ops.counts import Count, Hour
-from gamelake.serving.live_ops.drops import Falls
+from gamelake.serving.live_ops.drops import Drops
 from gamelake.serving.live_ops.signals import Sensitivity, Signal, SignalKind
-from gamelake.serving.live_ops.surges import Rises
+from gamelake.serving.live_ops.surges import Surges
 
-# Who says nothing has no fewer purchases besides: one incident is one signal.
+# A silent game also has fewer purchases: one incident is one signal.
 _GRAVER = {
     SignalKind.EVENTS_FALL: (SignalKind.SILENT,),
     SignalKind.BOOKINGS_FALL: (SignalKind.SILENT, SignalKind.EVENTS_FALL),
@@ -22,8 +22,8 @@ class Detector:
 
     def __init__(self, sensitivity: Sensitivity = _USUAL_SENSITIVITY) -> None:
         self._sensitivity = sensitivity
-        self._falls = Falls(sensitivity)
-        self._rises = Rises(sensitivity)
+        self._falls = Drops(sensitivity)
+        self._rises = Surges(sensitivity)
         self._lasting: dict[tuple[SignalKind, str, str], Signal] = {}
 
     @property

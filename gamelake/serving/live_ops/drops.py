@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gamelake.serving.live_ops.baselines import Levels, median_of_rows
+from gamelake.serving.live_ops.baselines import Baselines, median_of_rows
 from gamelake.serving.live_ops.counts import Count, Hour
 from gamelake.serving.live_ops.signals import Floats, Sensitivity, Signal, SignalKind, fewer_by_chance
 
@@ -22,7 +22,7 @@ _MEASURES: Mapping[str, tuple[SignalKind, float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Window:
     """What all games had of one measure in the last minutes, and what they should have had: a column per window."""
 
     windows: tuple[int, ...]
@@ -30,14 +30,14 @@ class _Look:
     expected: Floats
 
 
-class Falls:
+class Drops:
     """Watches the sums of games minute by minute, all games at once."""
 
     def __init__(self, sensitivity: Sensitivity) -> None:
         self._sensitivity = sensitivity
         self._games: dict[str, int] = {}
         self._known_minutes = np.zeros(0, np.int64)
-        self._levels = {name: Levels(spread) for name, (_, spread) in _MEASURES.items()}
+        self._levels = {name: Baselines(spread) for name, (_, spread) in _MEASURES.items()}
         # What should have been in each of the last minutes, said before the minute was learnt.
         self._due = {name: np.zeros((0, max(sensitivity.windows))) for name in _MEASURES}
         self._last: int | None = None
@@ -102,26 +102,26 @@ class Falls:
         return sums
 
     def begun(self, minute: int) -> Iterator[Signal]:
-        """Falls that are there now, the gravest of each game first; whether one is new is not known here."""
+        """Drops that are there now, the gravest of each game first; whether one is new is not known here."""
         yield from self._silent(minute)
         for name, (kind, _) in _MEASURES.items():
-            look = self._look(name, self._sensitivity.windows)
-            fallen = self._has_fallen(name, look)
-            for row in np.flatnonzero(fallen.any(axis=1)):
-                yield self._signal(kind, minute, look, int(row), int(np.argmax(fallen[row])))
+            seen = self._window(name, self._sensitivity.windows)
+            dropped = self._has_dropped(name, seen)
+            for row in np.flatnonzero(dropped.any(axis=1)):
+                yield self._signal(kind, minute, seen, int(row), int(np.argmax(dropped[row])))
 
     def _silent(self, minute: int) -> Iterator[Signal]:
-        look = self._look("events", (_SILENT_MINUTES,))
-        for row in np.flatnonzero((self._has_fallen("events", look) & (look.observed == 0)).any(axis=1)):
-            yield self._signal(SignalKind.SILENT, minute, look, int(row), 0)
+        seen = self._window("events", (_SILENT_MINUTES,))
+        for row in np.flatnonzero((self._has_dropped("events", seen) & (seen.observed == 0)).any(axis=1)):
+            yield self._signal(SignalKind.SILENT, minute, seen, int(row), 0)
 
-    def _look(self, name: str, windows: tuple[int, ...]) -> _Look:
+    def _window(self, name: str, windows: tuple[int, ...]) -> _Window:
         columns = [window - 1 for window in windows]
         expected = np.cumsum(self._due[name][:, ::-1], axis=1)[:, columns]
         observed = np.cumsum(self._levels[name].recent[:, ::-1], axis=1)[:, columns]
         too_young = self._known_minutes < self._sensitivity.warm_up
         expected = np.where(too_young[:, None], np.nan, expected)
-        return _Look(windows, observed, expected * self._of_all(observed, expected))
+        return _Window(windows, observed, expected * self._of_all(observed, expected))
 
     def _of_all(self, observed: Floats, expected: Floats) -> Floats:
         """The part of what is expected that most games have: what falls for all of them is no game's own matter."""
@@ -130,19 +130,19 @@ class Falls:
         enough = np.isfinite(parts).sum(axis=0) >= self._sensitivity.common
         return np.where(enough, np.minimum(median_of_rows(parts.T), 1.0), 1.0)
 
-    def _has_fallen(self, name: str, look: _Look) -> Flags:
+    def _has_dropped(self, name: str, seen: _Window) -> Flags:
         spread = self._levels[name].spread[:, None]
-        tolerated = np.nan_to_num(look.expected) * self._sensitivity.tolerated
-        return np.asarray(fewer_by_chance(look.observed / spread, tolerated / spread) > self._sensitivity.sureness)
+        tolerated = np.nan_to_num(seen.expected) * self._sensitivity.tolerated
+        return np.asarray(fewer_by_chance(seen.observed / spread, tolerated / spread) > self._sensitivity.sureness)
 
-    def _signal(self, kind: SignalKind, minute: int, look: _Look, row: int, column: int) -> Signal:
+    def _signal(self, kind: SignalKind, minute: int, seen: _Window, row: int, column: int) -> Signal:
         return Signal(
             kind=kind,
             game=self.games[row],
-            begun=minute - look.windows[column] + 1,
+            begun=minute - seen.windows[column] + 1,
             noticed=minute,
-            observed=round(float(look.observed[row, column]), 2),
-            expected=round(float(look.expected[row, column]), 2),
+            observed=round(float(seen.observed[row, column]), 2),
+            expected=round(float(seen.expected[row, column]), 2),
         )
 
     def is_over(self, signal: Signal, minute: int) -> bool:
@@ -152,18 +152,18 @@ class Falls:
             return False
         if signal.kind is SignalKind.SILENT:
             return bool((self._levels["events"].recent[row, -_HEARD_MINUTES:] > 0).all())
-        # As long as it took to be noticed: a shorter look would take chance for an end.
+        # As long as it took to be noticed: a shorter window would take chance for an end.
         window = min(max(signal.noticed - signal.begun + 1, 5), max(self._sensitivity.windows))
         return all(
             self._has_recovered(name, window, row) for name, (kind, _) in _MEASURES.items() if kind is signal.kind
         )
 
     def _has_recovered(self, name: str, window: int, row: int) -> bool:
-        look = self._look(name, (window,))
-        return bool(look.observed[row, 0] >= self._sensitivity.recovered * np.nan_to_num(look.expected[row, 0]))
+        seen = self._window(name, (window,))
+        return bool(seen.observed[row, 0] >= self._sensitivity.recovered * np.nan_to_num(seen.expected[row, 0]))
 
     def forget(self, game: str) -> None:
-        """What a game had so far is judged no more: a longer look back would find the incident that is over again."""
+        """What a game had so far is judged no more: a longer window would find the incident that is over again."""
         row: int | list[int] = self._games.get(game, [])
         for name, levels in self._levels.items():
             levels.recent[row, :] = 0
@@ -172,7 +172,7 @@ class Falls:
     def ratios(self) -> Iterator[tuple[str, str, float]]:
         """By game and measure, what there was in the last minutes as a part of what is expected."""
         for name in _MEASURES:
-            look = self._look(name, (_RATIO_MINUTES,))
+            seen = self._window(name, (_RATIO_MINUTES,))
             for game, row in self._games.items():
-                if look.expected[row, 0] > 0:
-                    yield game, name, float(look.observed[row, 0] / look.expected[row, 0])
+                if seen.expected[row, 0] > 0:
+                    yield game, name, float(seen.observed[row, 0] / seen.expected[row, 0])

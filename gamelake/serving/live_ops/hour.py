@@ -56,9 +56,9 @@ class LastHour:
         return keys, micros
 
 
-def purchases(happenings: pa.Table, counts: Flags, moment: int) -> pa.Table:
+def purchases(player_events: pa.Table, counts: Flags, moment: int) -> pa.Table:
     """What is to be remembered of the purchases that count."""
-    bought = happenings.filter(pa.array(counts))
+    bought = player_events.filter(pa.array(counts))
     at = bought["at"].to_numpy()
     events = events_of(bought)
     columns = {
@@ -72,8 +72,10 @@ def purchases(happenings: pa.Table, counts: Flags, moment: int) -> pa.Table:
     return pa.table(columns, schema=PURCHASES_SCHEMA)
 
 
-def events_of(happenings: pa.Table) -> Events:
+def events_of(player_events: pa.Table) -> Events:
     """The identities of purchases."""
     return Events.of(
-        happenings["event_high"].to_numpy(), happenings["event_rest"].to_numpy(), happenings["taken_seconds"].to_numpy()
+        player_events["event_high"].to_numpy(),
+        player_events["event_rest"].to_numpy(),
+        player_events["taken_seconds"].to_numpy(),
     )

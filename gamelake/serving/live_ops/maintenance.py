@@ -22,32 +22,32 @@ from gamelake.serving.live_ops.watching import Watching
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.store import Store
 
-_LOOK_EVERY_SECONDS = 5.0
+_POLL_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class Forgotten:
-    """The players of some games who were forgotten; the account is looked at every few seconds.
+class ErasedPlayers:
+    """The players of some games who were forgotten; the erasure records are read every few seconds.
 
-    A start takes all of them for new: what the last run has told the topic of is told again, which changes nothing.
+    A start takes all of them as new: the topic gets the same tombstones again, which changes nothing.
     """
 
     store: Store
     games: tuple[str, ...]
     seed: str
     _seen: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    _published: set[str] = field(default_factory=set)
     _keys: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
-    _looked_at: float = float("-inf")
+    _polled_at: float = float("-inf")
 
-    def look(self) -> None:
-        """Read what was asked for since the last look, if that is some seconds ago."""
-        if time.monotonic() - self._looked_at < _LOOK_EVERY_SECONDS:
+    def poll(self) -> None:
+        """Read what was asked for since the last poll, if that is some seconds ago."""
+        if time.monotonic() - self._polled_at < _POLL_SECONDS:
             return
-        self.look_now()
+        self.poll_now()
 
-    def look_now(self) -> None:
-        """Read what was asked for since the last look."""
+    def poll_now(self) -> None:
+        """Read what was asked for since the last poll."""
         for run, players in ErasureRecords(self.store).requested_since(frozenset(self._seen)).items():
             # A sweep names no game.
             self._seen[run] = tuple(
@@ -56,28 +56,28 @@ class Forgotten:
                 for game in ([players.game] if players.game else self.games)
             )
             self._keys = np.concatenate([self._keys, keys_of_players(self._seen[run], self.seed)[2]])
-        self._looked_at = time.monotonic()
+        self._polled_at = time.monotonic()
 
     @property
     def keys(self) -> bytes:
-        """The keys of all who were forgotten."""
+        """The keys of all erased players, uint64 as bytes."""
         return self._keys.tobytes()
 
-    def untold(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    def unpublished(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         """The runs that the topic does not know of yet, and their players."""
-        runs = tuple(run for run in self._seen if run not in self._told)
+        runs = tuple(run for run in self._seen if run not in self._published)
         return runs, tuple(player for run in runs for player in self._seen[run])
 
-    def told(self, runs: tuple[str, ...]) -> None:
+    def published(self, runs: tuple[str, ...]) -> None:
         """The topic knows of these runs."""
-        self._told.update(runs)
+        self._published.update(runs)
 
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Keeper:
+class StateKeeper:
     """What a live-ops stream remembers."""
 
     store: Store
@@ -86,7 +86,7 @@ class Keeper:
     shares: int
     every: timedelta
     watching: Watching
-    forgotten: Forgotten
+    forgotten: ErasedPlayers
     refresher: Refresher
     _base: Base = field(default_factory=Base)
     _files: Sequence[tuple[int, str]] = ()
@@ -94,7 +94,7 @@ class Keeper:
     _carried: str = ""
     _moment: int = 0
     _taken: int = -1
-    _telling: tuple[str, ...] = ()
+    _publishing: tuple[str, ...] = ()
     _refreshed_at: float = field(default_factory=time.monotonic)
 
     def resume(self, manifests: Manifests) -> None:
@@ -109,12 +109,12 @@ class Keeper:
                 self._follow(manifest)
         if self._carried:
             self.watching.go_on_from(read_table(self.store, self._carried))
-        self._tidy()
+        self._clean_up()
 
     def plan(self, seed: str, batch_id: int) -> StatePlan:
         """What the tasks of a batch begin with."""
-        self.forgotten.look()
-        self._telling, players = self.forgotten.untold()
+        self.forgotten.poll()
+        self._publishing, players = self.forgotten.unpublished()
         return replace(self._now(batch_id), forgotten=players)
 
     def _now(self, batch_id: int) -> StatePlan:
@@ -137,7 +137,7 @@ class Keeper:
             return
         carried = self._carried
         self._follow(manifest)
-        self.forgotten.told(self._telling)
+        self.forgotten.published(self._publishing)
         self._remove([carried] if carried and carried != self._carried else [])
         if time.monotonic() - self._refreshed_at >= self.every.total_seconds():
             self.refresh()
@@ -168,7 +168,7 @@ class Keeper:
             self._carried, self._moment = state.carried, max(self._moment, state.moment)
         self._taken = manifest.batch_id
 
-    def _tidy(self) -> None:
+    def _clean_up(self) -> None:
         """Remove what a crash has left; of a batch that is not decided yet nothing, another driver may be about to."""
         named = {*(path for _, path in self._changes), *self._base.shares, *self._base.segments, self._carried}
         self._remove(

@@ -20,7 +20,7 @@ from gamelake.serving.live_ops.players import STATE_SCHEMA, Keys, blank, share_o
 from gamelake.serving.live_ops.state_files import batch_of, read_change, read_table
 from gamelake.storage.store import Store
 
-# Runs are merged until each is this many times the next one: fewer to look into, more to merge.
+# Runs are merged until each is this many times the next one: fewer to search, more to merge.
 _RATIO = 3
 
 
@@ -40,7 +40,7 @@ class PlayerRuns:
             self._runs[-2:] = [_newest(older, newer)]
 
     def find(self, keys: Keys) -> pa.Table:
-        """The states of players, in order; `keys` rise, and who is not here is blank."""
+        """The states of players, in order; `keys` are ascending, and a player who is absent has a blank state."""
         found = np.zeros(len(keys), np.bool_)
         parts, rows = [], []
         for run_keys, states in reversed(self._runs):

@@ -1,4 +1,4 @@
-"""What the driver tells the tasks of a batch: how to read, which state is there already, and where to publish."""
+"""The plan of a batch for its tasks: how to read, which state is there already, and where to publish."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class StatePlan:
         clock: nothing has happened after it (microseconds since 1970).
         files: of the table, each with its bucket.
         changes: files of the batches since the base, with their batches, in order.
-        erased: keys of all who were forgotten; `forgotten` are those of them whom the topic does not know of yet.
+        erased: keys of all erased players; `forgotten` are those of them for whom the topic has no tombstone yet.
     """
 
     folder: str

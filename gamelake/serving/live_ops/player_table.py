@@ -78,7 +78,7 @@ def write_bucket(store: Store, bucket: int, states: pa.Table) -> DataFile:
     return DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
 
 
-class PlayerTable:
+class PlayerStateTable:
     """The table as the driver sees it."""
 
     def __init__(self, store: Store, stream: str, comments: CommentsOf = no_comments) -> None:
@@ -112,7 +112,7 @@ class PlayerTable:
         return None
 
     def replace(self, files: Sequence[DataFile], base: Base) -> bool:
-        """Put files in the place of all others; gives whether nobody else was faster."""
+        """Put files in the place of all others; returns False if another writer was faster."""
         handle = self._open()
         fields = [*(delta_field(field) for field in ROW_SCHEMA), pa.field(_BUCKET, pa.int32())]
         entry = TableFiles(

@@ -33,7 +33,7 @@ STATE_SCHEMA = pa.schema(
 )
 
 # What of an event matters to a player's state. `session_key` is 0 unless a session begins, `micros` null unless bought.
-HAPPENINGS_SCHEMA = pa.schema(
+PLAYER_EVENTS_SCHEMA = pa.schema(
     [
         pa.field("key", pa.uint64()),
         pa.field("game", pa.string()),
@@ -56,20 +56,20 @@ def share_of(keys: Keys, shares: int) -> Ints:
     return np.asarray((keys % np.uint64(BUCKETS)).astype(np.int64) % shares)
 
 
-def in_order(happenings: pa.Table) -> pa.Table:
+def in_order(player_events: pa.Table) -> pa.Table:
     """By player and by time; what happened at the same time in the order in which Kafka has it."""
     names = ("offset", "partition", "at", "key")
-    return happenings.take(pa.array(np.lexsort([happenings[name].to_numpy() for name in names]))).combine_chunks()
+    return player_events.take(pa.array(np.lexsort([player_events[name].to_numpy() for name in names]))).combine_chunks()
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What a batch brings: happenings in order, which purchases among them count, and what left the last hour.
+class PlayerChanges:
+    """What a batch brings: player_events in order, which purchases among them count, and what left the last hour.
 
     `left_keys` and `left_micros` are parallel: purchases that are more than an hour old by now.
     """
 
-    happenings: pa.Table
+    player_events: pa.Table
     counts: Flags
     left_keys: Keys
     left_micros: Ints
@@ -77,11 +77,11 @@ class Changes:
 
     def keys(self) -> Keys:
         """Whose state changes, in order, each once."""
-        return np.unique(np.concatenate([self.happenings["key"].to_numpy(), self.left_keys]))
+        return np.unique(np.concatenate([self.player_events["key"].to_numpy(), self.left_keys]))
 
 
 def blank(keys: Keys) -> pa.Table:
-    """The state of players who were never seen."""
+    """The state of players that were never seen."""
     columns: dict[str, pa.Array] = {}
     for field in STATE_SCHEMA:
         empty = pa.types.is_string(field.type) or field.name == "level"
@@ -91,9 +91,9 @@ def blank(keys: Keys) -> pa.Table:
     return pa.table(columns, schema=STATE_SCHEMA)
 
 
-def advanced(old: pa.Table, changes: Changes) -> pa.Table:
+def advanced(old: pa.Table, changes: PlayerChanges) -> pa.Table:
     """The state of players once the changes are in; `old` has a row for each of `changes.keys()`."""
-    rows = changes.happenings
+    rows = changes.player_events
     keys = old["key"].to_numpy()
     places = np.searchsorted(keys, rows["key"].to_numpy())
     at = rows["at"].to_numpy()
@@ -120,10 +120,10 @@ def advanced(old: pa.Table, changes: Changes) -> pa.Table:
     return pa.table({field.name: columns[field.name] for field in STATE_SCHEMA}, schema=STATE_SCHEMA)
 
 
-def _purchases(step: "_Step", changes: Changes, keys: Keys) -> dict[str, pa.Array]:
+def _purchases(step: "_Step", changes: PlayerChanges, keys: Keys) -> dict[str, pa.Array]:
     bought = np.flatnonzero(changes.counts)
     places, at = step.places[bought], step.at[bought]
-    micros = pc.fill_null(changes.happenings["micros"], 0).to_numpy()[bought]
+    micros = pc.fill_null(changes.player_events["micros"], 0).to_numpy()[bought]
     recent = at > changes.moment - HOUR
     left = np.searchsorted(keys, changes.left_keys)
     ones = np.ones(len(bought), np.int64)
@@ -146,7 +146,7 @@ def _sum(length: int, places: Ints, values: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The old state, and for each happening the place of its player in it and when it was."""
+    """The old state, and for each event the place of its player in it and when it was."""
 
     old: pa.Table
     places: Ints
@@ -172,7 +172,7 @@ class _Step:
         return values, pa.array(np.where(taken, after, before))
 
     def sessions(self, session_keys: Ints) -> tuple[pa.Array, Ints]:
-        """Each player's last session, and how many began: the same one that is told again is not another."""
+        """Each player's last session, and how many began: a session that is reported twice counts once."""
         last = self.old["session_key"].to_numpy().copy()
         starts = np.flatnonzero(session_keys != 0)
         places, sessions = self.places[starts], session_keys[starts]

@@ -1,4 +1,4 @@
-"""Rows to a topic: Protobuf behind a Confluent frame, encoded all at once, and confirmed before anybody goes on."""
+"""Rows to a topic: Protobuf behind a Confluent frame, encoded all at once; returns once Kafka has acknowledged all."""
 
 from collections.abc import Sequence
 from typing import Any

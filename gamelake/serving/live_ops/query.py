@@ -13,10 +13,10 @@ from gamelake.schemas.compiler import ROOT_FILE, compile_sources
 from gamelake.schemas.event_schemas import register_text
 from gamelake.serving.live_ops.decider import LiveOpsDecider
 from gamelake.serving.live_ops.detector import Detector
-from gamelake.serving.live_ops.maintenance import Forgotten, Keeper
-from gamelake.serving.live_ops.observers import Telling
+from gamelake.serving.live_ops.maintenance import ErasedPlayers, StateKeeper
+from gamelake.serving.live_ops.observers import JudgementObserver
 from gamelake.serving.live_ops.plan import Publication, StatePlan
-from gamelake.serving.live_ops.player_table import PlayerTable
+from gamelake.serving.live_ops.player_table import PlayerStateTable
 from gamelake.serving.live_ops.publishing import Publisher
 from gamelake.serving.live_ops.refreshing import Refresher
 from gamelake.serving.live_ops.settings import LiveOpsSettings
@@ -38,7 +38,7 @@ class LiveOps:
     """The parts of the query: what Spark calls with each batch, the state behind it, and the detector."""
 
     body: FanOut[StatePlan]
-    keeper: Keeper
+    keeper: StateKeeper
     detector: Detector
 
 
@@ -48,7 +48,7 @@ def live_ops(
     store: Store,
     spark: SparkSession,
     detector: Detector,
-    telling: Telling,
+    observer: JudgementObserver,
 ) -> LiveOps:
     """Assemble the query on an open stream, and find its state.
 
@@ -70,29 +70,29 @@ def live_ops(
         parallelism=Parallelism(spark.sparkContext.defaultParallelism, reading.records_per_task),
         watching=watching,
         signals=Publisher(publication(settings, settings.signal_topic, SIGNAL_PROTO)),
-        telling=telling,
+        observer=observer,
     )
     body = FanOut(source, decider, FloodBreaker(reading.flood), failpoints, keeper)
     return LiveOps(body, keeper, detector)
 
 
-def _table(settings: LiveOpsSettings, store: Store) -> PlayerTable:
+def _table(settings: LiveOpsSettings, store: Store) -> PlayerStateTable:
     comments = EventComments(load_games(settings.reading.games_file), store)
-    return PlayerTable(store, state_folder(settings.reading.stream), comments)
+    return PlayerStateTable(store, state_folder(settings.reading.stream), comments)
 
 
 def _keeper(
     settings: LiveOpsSettings, source: OpenStream, store: Store, watching: Watching, refresher: Refresher
-) -> Keeper:
+) -> StateKeeper:
     games = tuple(game.name for game in load_games(settings.reading.games_file).games)
-    return Keeper(
+    return StateKeeper(
         store=store,
         folder=state_folder(settings.reading.stream),
         seed=source.generation.query_id,
         shares=settings.tasks,
         every=settings.table_interval,
         watching=watching,
-        forgotten=Forgotten(store, games, source.generation.query_id),
+        forgotten=ErasedPlayers(store, games, source.generation.query_id),
         refresher=refresher,
     )
 

@@ -13,8 +13,8 @@ from gamelake.layers.routing import Router
 from gamelake.model.naming import game_of
 from gamelake.serving.live_ops.counts import COUNTS_SCHEMA, limited, summed
 from gamelake.serving.live_ops.plan import LiveOpsPlan
-from gamelake.serving.live_ops.players import HAPPENINGS_SCHEMA, Flags, Ints, share_of
-from gamelake.serving.live_ops.state_files import pack_table
+from gamelake.serving.live_ops.players import PLAYER_EVENTS_SCHEMA, Flags, Ints, share_of
+from gamelake.serving.live_ops.state_files import encode_table
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
 from gamelake.streaming.plan import joined_offsets
@@ -27,7 +27,7 @@ _LONGEST_VERSION = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class CheckedEvents:
     """Checked events that have a place, with when each counts as having happened, and where Kafka has it."""
 
     rows: pa.RecordBatch
@@ -38,8 +38,8 @@ class Taken:
     taken_seconds: Ints
 
     @classmethod
-    def of(cls, checked: Checked, tables: Sequence[str], partitions: Ints, taken: Ints, clock: int) -> "Taken":
-        """Leave out what has no place; nothing happens after Kafka was told of it, nor after `clock`."""
+    def of(cls, checked: Checked, tables: Sequence[str], partitions: Ints, taken: Ints, clock: int) -> "CheckedEvents":
+        """Leave out what has no place; no event is later than its Kafka timestamp, nor than `clock`."""
         placed = np.flatnonzero(checked.codes >= 0)
         at = np.minimum(np.minimum(checked.microseconds, taken), clock)[placed]
         return cls(
@@ -91,8 +91,8 @@ class Taken:
         return pa.array(np.rint(values * _MICROS).astype(np.int64), mask=~bought)
 
 
-def happenings(taken: Taken, identities: Identities) -> pa.Table:
-    """What players did; an event without a player is nobody's."""
+def player_events(taken: CheckedEvents, identities: Identities) -> pa.Table:
+    """The events of players; an event without a player is left out."""
     gamers = taken.text("gamer_id")
     named = pc.fill_null(pc.greater(pc.binary_length(gamers), 0), False)
     micros = taken.micros()
@@ -114,15 +114,17 @@ def happenings(taken: Taken, identities: Identities) -> pa.Table:
         "level": taken.number("level"),
         **{name: _said(taken.text(name)) for name in ("platform", "app_version", "country")},
     }
-    return pa.table(columns, schema=HAPPENINGS_SCHEMA).filter(named)
+    return pa.table(columns, schema=PLAYER_EVENTS_SCHEMA).filter(named)
 
 
 def _said(texts: pa.Array) -> pa.Array:
-    """Texts of which an empty one says nothing: Protobuf does not tell it from one that is not set."""
+    """Texts with null for the empty one: Protobuf does not distinguish it from one that is not set."""
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
-def _identity(taken: Taken, identities: Identities, texts: pa.Array, wanted: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def _identity(
+    taken: CheckedEvents, identities: Identities, texts: pa.Array, wanted: pa.Array
+) -> tuple[np.ndarray, np.ndarray]:
     """Identities of what some rows name, of the row itself where it names nothing; 0 for the other rows."""
     high, rest = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.uint64)
     rows = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
@@ -138,7 +140,7 @@ def _identity(taken: Taken, identities: Identities, texts: pa.Array, wanted: pa.
     return high, rest
 
 
-def minute_counts(taken: Taken) -> pa.Table:
+def minute_counts(taken: CheckedEvents) -> pa.Table:
     """How much happened in each minute of each version of each game."""
     micros = taken.micros()
     versions = pc.utf8_slice_codeunits(pc.fill_null(taken.text("app_version"), ""), 0, _LONGEST_VERSION)
@@ -155,7 +157,7 @@ def minute_counts(taken: Taken) -> pa.Table:
 
 
 # What goes from the first half of a batch to the second: one row for each task of the second, whatever is in it.
-PARCEL_TYPES = "share int, parcel binary"
+SHARE_TYPES = "share int, events binary"
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,11 +168,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     counts: bytes
 
 
-class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+class ShareEvents(msgspec.Struct, frozen=True, kw_only=True):
     """What one task hands to another one: the newest moment that it met, what players did, and to one its reading."""
 
     newest: int
-    happenings: bytes
+    player_events: bytes
     reading: Reading | None = None
 
 
@@ -181,12 +183,12 @@ class ReadTask:
     plan: LiveOpsPlan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode and check the records of a partition; yield a parcel for each share of the players."""
+        """Decode and check the records of a partition; yield a each_share for each share of the players."""
         reader = _Reader(self.plan)
         for batch in batches:
             reader.take(batch)
         if reader.offsets:
-            yield reader.parcels()
+            yield reader.share_events()
 
 
 class _Reader:
@@ -198,7 +200,7 @@ class _Reader:
         router = Router(plan.reading.contract, plan.reading.unlisted_tables)
         self._sorter = Sorter(router, plan.reading.contract.event_time, dict(plan.reading.schemas))
         self._identities = Identities(plan.state.seed)
-        self._happenings: list[pa.Table] = [HAPPENINGS_SCHEMA.empty_table()]
+        self._player_events: list[pa.Table] = [PLAYER_EVENTS_SCHEMA.empty_table()]
         self._counts: list[pa.Table] = [COUNTS_SCHEMA.empty_table()]
         self._newest: dict[int, int] = {}
         self.offsets: list[OffsetRange] = []
@@ -214,7 +216,7 @@ class _Reader:
             if checked is not None:
                 rows = group.rows
                 self._keep(
-                    Taken.of(
+                    CheckedEvents.of(
                         checked,
                         self._sorter.router.tables,
                         partitions.to_numpy()[rows],
@@ -223,31 +225,31 @@ class _Reader:
                     )
                 )
 
-    def _keep(self, taken: Taken) -> None:
+    def _keep(self, taken: CheckedEvents) -> None:
         if not len(taken.at):
             return
-        self._happenings.append(happenings(taken, self._identities))
+        self._player_events.append(player_events(taken, self._identities))
         self._counts.append(minute_counts(taken))
         for partition in np.unique(taken.partitions):
             newest = int(taken.at[taken.partitions == partition].max())
             self._newest[int(partition)] = max(newest, self._newest.get(int(partition), 0))
 
-    def parcels(self) -> pa.RecordBatch:
+    def share_events(self) -> pa.RecordBatch:
         """One row for each share, the reading with the first."""
-        happened = pa.concat_tables(self._happenings).combine_chunks()
+        happened = pa.concat_tables(self._player_events).combine_chunks()
         shares = share_of(happened["key"].to_numpy(), self._plan.shares)
         newest = max(self._newest.values(), default=0)
-        counts = pack_table(limited(summed(self._counts)))
+        counts = encode_table(limited(summed(self._counts)))
         reading = Reading(offsets=joined_offsets(self.offsets), newest=self._newest, counts=counts)
-        parcels = [
-            Parcel(
+        share_events = [
+            ShareEvents(
                 newest=newest,
-                happenings=pack_table(happened.filter(pa.array(shares == share))),
+                player_events=encode_table(happened.filter(pa.array(shares == share))),
                 reading=None if share else reading,
             )
             for share in range(self._plan.shares)
         ]
-        packed = [msgspec.msgpack.encode(parcel) for parcel in parcels]
+        packed = [msgspec.msgpack.encode(each_share) for each_share in share_events]
         return pa.RecordBatch.from_arrays(
-            [pa.array(range(len(parcels)), pa.int32()), pa.array(packed, pa.binary())], names=["share", "parcel"]
+            [pa.array(range(len(share_events)), pa.int32()), pa.array(packed, pa.binary())], names=["share", "events"]
         )

@@ -15,7 +15,7 @@ from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.serving.live_ops.hour import PURCHASES_SCHEMA
 from gamelake.serving.live_ops.memory import Share
 from gamelake.serving.live_ops.plan import BUCKETS, Base, StatePlan
-from gamelake.serving.live_ops.player_table import PLAYER_STATE, PlayerTable, write_bucket
+from gamelake.serving.live_ops.player_table import PLAYER_STATE, PlayerStateTable, write_bucket
 from gamelake.serving.live_ops.state_files import file_prefix, read_table, write_table
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.store import Location, Store
@@ -41,7 +41,7 @@ class RefreshTask:
     lakehouse: Location
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the states of each share as they are after the last batch; yield a packed report for each."""
+        """Write the states of each share as they are after the last batch; yield an encoded report for each."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 report = msgspec.msgpack.encode(self._write(number))
@@ -72,14 +72,14 @@ class Refresher:
 
     spark: SparkSession
     store: Store
-    table: PlayerTable
+    table: PlayerStateTable
     failpoints: Failpoints
 
     def refresh(self, plan: Callable[[], StatePlan], shares: tuple[str, ...]) -> tuple[Base, Sequence[tuple[int, str]]]:
         """Commit the state after the plan's batch; gives the new base and its files. `shares` are the batch's files.
 
         Raises:
-            TransientError: others who take rows out were faster at every attempt.
+            TransientError: other writers were faster at every attempt.
         """
         for _ in range(_ATTEMPTS):
             # Whose rows others have taken out meanwhile is in the new plan.

@@ -26,7 +26,7 @@ class SignalKind(StrEnum):
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
     """Something about a game; minutes are counted since 1970 by the events' clocks, `ended` is None while it lasts.
 
-    `begun` is the first minute that was looked at, `noticed` the last one; `observed` and `expected` are what was in
+    `begun` is the first minute of the window, `noticed` the last one; `observed` and `expected` are what was in
     them and what should have been. `app_version` is empty unless it is about one.
     """
 
@@ -77,9 +77,9 @@ class Sensitivity:
         tolerated: falls to this part of what is expected are no signal, however sure.
         sureness: a signal's probability by chance is under exp(-sureness), given a fall to `tolerated`.
         recovered: a fall is over at this part of what is expected.
-        windows: so many last minutes are looked at, the shortest first.
+        windows: lengths of the windows in minutes, the shortest first.
         warm_up: minutes of a game before anything is said of it.
-        common: games with an expectation that it takes to tell a fall of the whole platform from one of a game.
+        common: how many games need an expectation to distinguish a drop of the whole platform from one of a game.
         error_factor: an error rate so many times that of the other versions is no signal.
         error_recovered: and at so many times it is over.
         new_version: minutes for which a version counts as one that has just appeared.

@@ -11,7 +11,7 @@ from gamelake.storage.store import Store
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
-def pack_table(table: pa.Table) -> bytes:
+def encode_table(table: pa.Table) -> bytes:
     """A table as bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
@@ -19,13 +19,13 @@ def pack_table(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpack_table(packed: bytes) -> pa.Table:
-    """A table as `pack_table` wrote it."""
-    with pa.ipc.open_stream(packed) as reader:
+def decode_table(encoded: bytes) -> pa.Table:
+    """A table as `encode_table` wrote it."""
+    with pa.ipc.open_stream(encoded) as reader:
         return reader.read_all()
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     """States that a task has changed, and purchases that came."""
 
     states: bytes
@@ -40,7 +40,7 @@ def file_prefix(folder: str, batch_id: int, kind: str, label: str = "driver") ->
 def write_change(store: Store, prefix: str, states: pa.Table, purchases: pa.Table) -> str:
     """Write what a task changed; gives the path of the file, which no other attempt has."""
     path = f"{prefix}-{uuid.uuid4()}"
-    store.put(path, msgspec.msgpack.encode(Change(states=pack_table(states), purchases=pack_table(purchases))))
+    store.put(path, msgspec.msgpack.encode(StateChange(states=encode_table(states), purchases=encode_table(purchases))))
     return path
 
 
@@ -50,14 +50,14 @@ def read_change(store: Store, path: str) -> tuple[pa.Table, pa.Table]:
     Raises:
         StoreError: the file is gone.
     """
-    change = msgspec.msgpack.decode(_content(store, path), type=Change)
-    return unpack_table(change.states), unpack_table(change.purchases)
+    change = msgspec.msgpack.decode(_content(store, path), type=StateChange)
+    return decode_table(change.states), decode_table(change.purchases)
 
 
 def write_table(store: Store, prefix: str, rows: pa.Table) -> str:
     """Write rows that go with a batch; see `write_change`."""
     path = f"{prefix}-{uuid.uuid4()}"
-    store.put(path, pack_table(rows))
+    store.put(path, encode_table(rows))
     return path
 
 
@@ -67,7 +67,7 @@ def read_table(store: Store, path: str) -> pa.Table:
     Raises:
         StoreError: the file is gone.
     """
-    return unpack_table(_content(store, path))
+    return decode_table(_content(store, path))
 
 
 def batch_of(path: str) -> int:

@@ -47,7 +47,7 @@ class _Version:
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody has played it for as long as is remembered."""
+        """Whether it has had no player for as long as is remembered."""
         return len(self._minutes) == _MINUTES and not self.events
 
 
@@ -60,7 +60,7 @@ class _Game:
     usual: float | None = None
 
 
-class Rises:
+class Surges:
     """Watches the versions of games minute by minute."""
 
     def __init__(self, sensitivity: Sensitivity) -> None:
@@ -94,7 +94,7 @@ class Rises:
         return came_later and minute - version.appeared < self._sensitivity.new_version
 
     def begun(self, minute: int) -> Iterator[Signal]:
-        """Rises that are there now; whether one is new is not known here."""
+        """Surges that are there now; whether one is new is not known here."""
         for name, game in self._games.items():
             if game.usual is None:
                 continue
@@ -120,7 +120,7 @@ class Rises:
                 return
 
     def forget(self, game: str, app_version: str) -> None:
-        """What a version had so far is judged no more: a longer look back would find what is over again."""
+        """What a version had so far is judged no more: a longer window would find what is over again."""
         known = self._games.get(game)
         if known and app_version in known.versions:
             known.versions[app_version].forget()

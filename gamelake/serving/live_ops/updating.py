@@ -14,17 +14,25 @@ from gamelake.serving.live_ops.hour import events_of, purchases
 from gamelake.serving.live_ops.memory import Share, ShareMemory
 from gamelake.serving.live_ops.plan import LiveOpsPlan
 from gamelake.serving.live_ops.player_table import as_rows
-from gamelake.serving.live_ops.players import HAPPENINGS_SCHEMA, Changes, Keys, advanced, blank, in_order, share_of
+from gamelake.serving.live_ops.players import (
+    PLAYER_EVENTS_SCHEMA,
+    Keys,
+    PlayerChanges,
+    advanced,
+    blank,
+    in_order,
+    share_of,
+)
 from gamelake.serving.live_ops.publishing import player_keys, worker_publisher
-from gamelake.serving.live_ops.reading import Parcel, Reading
-from gamelake.serving.live_ops.state_files import file_prefix, unpack_table, write_change
+from gamelake.serving.live_ops.reading import Reading, ShareEvents
+from gamelake.serving.live_ops.state_files import decode_table, file_prefix, write_change
 from gamelake.storage.store import Store
 
 REPORT_TYPES = "report binary"
 
 
 class UpdateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task tells the driver: the file of what it changed, how many states, and what the first half has read."""
+    """The report of a task to the driver: the file of what it changed, how many states, and what the first half has read."""
 
     path: str
     moment: int
@@ -39,15 +47,17 @@ class UpdateTask:
     plan: LiveOpsPlan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Bring the states of a share up to date, publish them, write down what changed; yield one packed report."""
-        parcels: list[Parcel] = []
+        """Bring the states of a share up to date, publish them, write down what changed; yield one encoded report."""
+        share_events: list[ShareEvents] = []
         numbers: set[int] = set()
         for batch in batches:
             numbers.update(batch.column("share").to_pylist())
-            parcels += [msgspec.msgpack.decode(each, type=Parcel) for each in batch.column("parcel").to_pylist()]
-        if parcels:
+            share_events += [
+                msgspec.msgpack.decode(each, type=ShareEvents) for each in batch.column("events").to_pylist()
+            ]
+        if share_events:
             (number,) = numbers
-            report = _Update(self.plan, number).take(parcels)
+            report = _Update(self.plan, number).take(share_events)
             yield pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], ["report"])
 
 
@@ -58,11 +68,11 @@ class _Update:
         self._store = Store(plan.reading.lakehouse)
         self._share = Share(plan.state, number, self._store)
 
-    def take(self, parcels: Sequence[Parcel]) -> UpdateReport:
-        moment = max(self._state.moment, *(parcel.newest for parcel in parcels))
+    def take(self, share_events: Sequence[ShareEvents]) -> UpdateReport:
+        moment = max(self._state.moment, *(each_share.newest for each_share in share_events))
         memory = self._share.memory()
-        changes = self._changes(memory, parcels, moment)
-        new = purchases(changes.happenings, changes.counts, moment)
+        changes = self._changes(memory, share_events, moment)
+        new = purchases(changes.player_events, changes.counts, moment)
         old = memory.players.find(changes.keys())
         # Whose purchase leaves the hour may be gone meanwhile.
         states = advanced(old, changes)
@@ -75,21 +85,23 @@ class _Update:
         prefix = file_prefix(self._state.folder, self._state.batch_id, "change", self._share.label)
         path = write_change(self._store, prefix, changed, new)
         memory.apply(path, changed, new)
-        readings = tuple(parcel.reading for parcel in parcels if parcel.reading is not None)
+        readings = tuple(each_share.reading for each_share in share_events if each_share.reading is not None)
         return UpdateReport(path=path, moment=moment, states=len(changed), readings=readings)
 
-    def _changes(self, memory: ShareMemory, parcels: Sequence[Parcel], moment: int) -> Changes:
-        tables = [unpack_table(parcel.happenings) for parcel in parcels]
-        happenings = in_order(pa.concat_tables([HAPPENINGS_SCHEMA.empty_table(), *tables]))
+    def _changes(self, memory: ShareMemory, share_events: Sequence[ShareEvents], moment: int) -> PlayerChanges:
+        tables = [decode_table(each_share.player_events) for each_share in share_events]
+        player_events = in_order(pa.concat_tables([PLAYER_EVENTS_SCHEMA.empty_table(), *tables]))
         erased = np.frombuffer(self._state.erased, np.uint64)
         if len(erased):
-            happenings = happenings.filter(pa.array(~np.isin(happenings["key"].to_numpy(), erased))).combine_chunks()
-        bought = np.flatnonzero(happenings["micros"].is_valid().to_numpy())
-        counts = np.zeros(len(happenings), np.bool_)
-        counts[bought] = memory.hour.new(events_of(happenings.take(pa.array(bought))))
+            player_events = player_events.filter(
+                pa.array(~np.isin(player_events["key"].to_numpy(), erased))
+            ).combine_chunks()
+        bought = np.flatnonzero(player_events["micros"].is_valid().to_numpy())
+        counts = np.zeros(len(player_events), np.bool_)
+        counts[bought] = memory.hour.new(events_of(player_events.take(pa.array(bought))))
         keys, micros = memory.hour.leaving(self._state.moment, moment)
         kept = ~np.isin(keys, erased)
-        return Changes(happenings, counts, keys[kept], micros[kept], moment)
+        return PlayerChanges(player_events, counts, keys[kept], micros[kept], moment)
 
     def _forgotten(self) -> tuple[pa.Table, pa.Array]:
         """Of those whom the topic still has, though forgotten: what is left of their states, and their names in it."""

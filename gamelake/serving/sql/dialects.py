@@ -1,6 +1,6 @@
 """SQL as Trino has it, in the words of the engines that the embedded mode has.
 
-sqlglot translates; what it leaves different is put right here. The tests of the questions hold the engines to
+sqlglot translates; what it leaves different is corrected here. The tests of the questions hold the engines to
 one answer.
 """
 
@@ -18,15 +18,15 @@ _TRINO = "trino"
 _WHOLE_UNITS = frozenset({"MILLISECOND", "SECOND", "MINUTE", "HOUR"})
 
 
-class Engine(StrEnum):
-    """Who answers a question."""
+class QueryEngine(StrEnum):
+    """The engine that runs a query."""
 
     TRINO = "trino"
     SPARK = "spark"
     DUCKDB = "duckdb"
 
 
-def translated(sql: str, engine: Engine, name_of: Callable[[str], str]) -> str:
+def translated(sql: str, engine: QueryEngine, name_of: Callable[[str], str]) -> str:
     """A statement of Trino's in an engine's words, its tables `schema.table` under the names that `name_of` gives them.
 
     Raises:
@@ -36,7 +36,7 @@ def translated(sql: str, engine: Engine, name_of: Callable[[str], str]) -> str:
     for table in tables_in(tree):
         name = exp.to_identifier(name_of(f"{table.db}.{table.name}"), quoted=True)
         table.replace(exp.Table(this=name, alias=table.args.get("alias") or exp.TableAlias(this=table.this.copy())))
-    if engine is Engine.DUCKDB:
+    if engine is QueryEngine.DUCKDB:
         tree = tree.transform(_for_duckdb)
     return tree.sql(dialect=engine.value, comments=False)
 

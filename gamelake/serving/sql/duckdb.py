@@ -1,4 +1,4 @@
-"""Answers by DuckDB, inside the process that asks: for a lakehouse of one machine, with nothing running.
+"""Queries by DuckDB, inside the process that asks: for a lakehouse of one machine, with nothing running.
 
 A moment in an answer is in UTC and has no zone: DuckDB knows zones by an extension only, which no package index has.
 """
@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 
 from gamelake.model.errors import QuestionError
-from gamelake.serving.sql.dialects import Engine, translated
+from gamelake.serving.sql.dialects import QueryEngine, translated
 from gamelake.serving.sql.relations import Reads
 from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
@@ -17,7 +17,7 @@ from gamelake.storage.tables import open_table
 
 
 def answer(sql: str, reads: Reads, location: Location) -> pa.Table:
-    """What DuckDB answers to a statement of Trino's; of each table only the files that it needs are read.
+    """The result of a Trino statement, run by DuckDB; of each table only the files that it needs are read.
 
     Raises:
         QuestionError: DuckDB can't answer it; carries DuckDB's own words.
@@ -47,4 +47,4 @@ def _give(connection: duckdb.DuckDBPyConnection, name: str, location: Location) 
 
 
 def _said(sql: str) -> str:
-    return translated(sql, Engine.DUCKDB, str)
+    return translated(sql, QueryEngine.DUCKDB, str)

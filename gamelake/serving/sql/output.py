@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 
-class Form(StrEnum):
+class OutputFormat(StrEnum):
     """How an answer is written."""
 
     TABLE = "table"
@@ -19,7 +19,7 @@ class Form(StrEnum):
     JSON = "json"
 
 
-def written(answer: pa.Table, form: Form) -> str:
+def written(answer: pa.Table, form: OutputFormat) -> str:
     """The answer in a form; JSON is one object a line."""
     return _WRITERS[form](answer)
 
@@ -63,8 +63,8 @@ def _plain(value: object) -> object:
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
-_WRITERS: Mapping[Form, Callable[[pa.Table], str]] = {
-    Form.TABLE: _as_table,
-    Form.CSV: _as_csv,
-    Form.JSON: _as_json,
+_WRITERS: Mapping[OutputFormat, Callable[[pa.Table], str]] = {
+    OutputFormat.TABLE: _as_table,
+    OutputFormat.CSV: _as_csv,
+    OutputFormat.JSON: _as_json,
 }

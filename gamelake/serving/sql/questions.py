@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from gamelake.model.errors import QuestionError
-from gamelake.serving.sql.dialects import Engine
+from gamelake.serving.sql.dialects import QueryEngine
 
 _GRAIN, _ASKED_BY, _RUNS_ON = "-- Grain: ", "-- Asked by: ", "-- Runs on: "
 _TODAY = re.compile(r"\bcurrent_date\b", re.IGNORECASE)
@@ -20,13 +20,13 @@ class Question:
     title: str
     grain: str
     asked_by: str
-    engines: frozenset[Engine]
+    engines: frozenset[QueryEngine]
     sql: str
 
     @property
     def is_portable(self) -> bool:
         """Whether every engine can answer."""
-        return len(self.engines) == len(Engine)
+        return len(self.engines) == len(QueryEngine)
 
 
 def load_questions(folder: Path) -> dict[str, Question]:
@@ -60,13 +60,15 @@ def load_question(path: Path) -> Question:
     )
 
 
-def _engines(path: Path, line: str) -> frozenset[Engine]:
+def _engines(path: Path, line: str) -> frozenset[QueryEngine]:
     if not line.startswith(_RUNS_ON):
-        return frozenset(Engine)
+        return frozenset(QueryEngine)
     try:
-        return frozenset(Engine(name.strip().lower()) for name in line.removeprefix(_RUNS_ON).rstrip(".").split(","))
+        return frozenset(
+            QueryEngine(name.strip().lower()) for name in line.removeprefix(_RUNS_ON).rstrip(".").split(",")
+        )
     except ValueError as error:
-        raise QuestionError(f"{path}: {error}; it must be one of {', '.join(Engine)}") from None
+        raise QuestionError(f"{path}: {error}; it must be one of {', '.join(QueryEngine)}") from None
 
 
 def as_of(sql: str, today: date) -> str:

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from gamelake.model.aggregates import AggregateSpec, Refresh
 from gamelake.serving.gold.definition import define
-from gamelake.serving.gold.refresh import GoldRefresh, Outcome
+from gamelake.serving.gold.refresh import GoldRefresh, RefreshOutcome
 from gamelake.storage.sql_engine import engine
 from gamelake.storage.store import Location
 
@@ -67,7 +67,7 @@ def silver(lake: Location) -> DeltaTable:
     return DeltaTable(lake.child(SILVER))
 
 
-def refresh(lake: Location, spec: AggregateSpec = PLAYERS) -> Outcome:
+def refresh(lake: Location, spec: AggregateSpec = PLAYERS) -> RefreshOutcome:
     """Bring the gold table up to date."""
     return GoldRefresh(lake, SILVER, spec.table("archery_duel"), define(spec))().outcome
 

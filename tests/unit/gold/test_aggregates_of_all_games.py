@@ -12,7 +12,7 @@ from gamelake.model.aggregates import AggregateSpec, Over
 from gamelake.model.games import load_games
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.gold.definition import define
-from gamelake.serving.gold.refresh import Outcome, Refreshed
+from gamelake.serving.gold.refresh import Refreshed, RefreshOutcome
 from gamelake.serving.gold.runner import GoldTables, attempt
 from gamelake.storage.sql_engine import engine
 from gamelake.storage.store import Location, Store
@@ -29,7 +29,7 @@ def append(lake: Location, events: list[Event]) -> None:
     write_deltalake(lake.child(SILVER_EVENTS), rows, mode="append", partition_by=["event_date"])
 
 
-def refresh(lake: Location, spec: AggregateSpec) -> Outcome:
+def refresh(lake: Location, spec: AggregateSpec) -> RefreshOutcome:
     [table] = GoldTables(Store(lake), msgspec.structs.replace(CONTRACT, aggregates=(spec,))).now()
     done = attempt(table)
     assert isinstance(done, Refreshed), done
@@ -53,10 +53,10 @@ def test_new_events_late_ones_too_are_merged_into_the_table_of_all_games(tmp_pat
     in_time = [event for place, event in enumerate(events) if place not in late]
 
     append(lake, in_time[:1000])
-    assert refresh(lake, spec) is Outcome.REBUILT
+    assert refresh(lake, spec) is RefreshOutcome.REBUILT
     for part in (in_time[1000:], [events[place] for place in late]):
         append(lake, part)
-        assert refresh(lake, spec) is Outcome.MERGED
+        assert refresh(lake, spec) is RefreshOutcome.MERGED
 
     with engine(1) as sql:
         sql.give("silver", DeltaTable(lake.child(SILVER_EVENTS)).to_pyarrow_table())

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from gamelake.model.games import GamesContract, GameSpec
-from gamelake.serving.gold.refresh import GoldRefresh, Outcome, Refreshed
-from gamelake.serving.gold.runner import Failed, GoldTables, Keeper, Schedule, attempt, summary
+from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
+from gamelake.serving.gold.runner import FailedRefresh, GoldRunner, GoldTables, RefreshSchedule, attempt, summary
 from gamelake.storage.holds import Hold, hold_back, release
 from gamelake.storage.store import Location, Store
 from tests.unit.gold.histories import DAILY, PLAYERS, append
@@ -33,7 +33,7 @@ def test_each_game_that_has_events_has_each_aggregate(store: Store) -> None:
 def test_a_table_is_due_when_its_interval_is_over(store: Store) -> None:
     slow = msgspec.structs.replace(DAILY, every="5 minutes")
     tables = GoldTables(store, msgspec.structs.replace(CONTRACT, aggregates=(PLAYERS, slow))).now()
-    schedule = Schedule()
+    schedule = RefreshSchedule()
 
     assert schedule.due(tables, now=100.0) == tables
     assert schedule.due(tables, now=130.0) == []
@@ -48,7 +48,7 @@ def test_a_table_that_fails_says_why_and_the_others_are_made(store: Store) -> No
 
     failed, made = (attempt(each) for each in GoldTables(store, contract).now())
 
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FailedRefresh)
     assert "no_such_column" in failed.reason
     assert isinstance(made, Refreshed)
     assert summary([failed, made], 1.0) == "2 gold tables in 1.0 s: 1 failed, 1 rebuilt; 1 rows written"
@@ -63,8 +63,11 @@ def test_the_tables_of_a_game_that_is_held_back_stay_as_they_are(store: Store) -
     release(store, "archery_duel")
     made = [attempt(each) for each in GoldTables(store, CONTRACT).now()]
 
-    assert [each.outcome for each in held if isinstance(each, Refreshed)] == [Outcome.HELD, Outcome.HELD]
-    assert [each.outcome for each in made if isinstance(each, Refreshed)] == [Outcome.REBUILT, Outcome.REBUILT]
+    assert [each.outcome for each in held if isinstance(each, Refreshed)] == [RefreshOutcome.HELD, RefreshOutcome.HELD]
+    assert [each.outcome for each in made if isinstance(each, Refreshed)] == [
+        RefreshOutcome.REBUILT,
+        RefreshOutcome.REBUILT,
+    ]
 
 
 class Steps:
@@ -73,10 +76,10 @@ class Steps:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def looked_at(self, refresh: GoldRefresh, _: Refreshed | Failed) -> None:
+    def table_refreshed(self, refresh: GoldRefresh, _: Refreshed | FailedRefresh) -> None:
         self.told.append(refresh.table)
 
-    def round_done(self, _: float) -> None:
+    def run_finished(self, _: float) -> None:
         self.told.append("round done")
 
     def is_well(self) -> None:
@@ -86,12 +89,12 @@ class Steps:
 def test_a_round_of_many_tables_is_seen_to_move_with_each_of_them(store: Store) -> None:
     steps = Steps()
 
-    def one_by_one(due: Sequence[GoldRefresh]) -> Iterator[Refreshed | Failed]:
+    def one_by_one(due: Sequence[GoldRefresh]) -> Iterator[Refreshed | FailedRefresh]:
         for number, refresh in enumerate(due):
             assert steps.told.count("well") == number
             yield attempt(refresh)
 
     tables = GoldTables(store, CONTRACT)
-    Keeper(tables, one_by_one, steps).once()
+    GoldRunner(tables, one_by_one, steps).once()
 
     assert steps.told == [*(step for each in tables.now() for step in (each.table, "well")), "round done"]

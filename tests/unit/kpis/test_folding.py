@@ -1,4 +1,4 @@
-"""What batches bring is folded into the tables so that they are the batch answer, however the batches come."""
+"""What batches bring is updated into the tables so that they are the batch answer, however the batches come."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from gamelake.model.errors import StartupError
 from gamelake.serving.kpis import definitions as kpi
-from gamelake.serving.kpis.aggregation import fold
+from gamelake.serving.kpis.aggregation import aggregate
 from gamelake.serving.kpis.day_tables import AnotherWriterError, DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo, KpiTable
 from gamelake.serving.kpis.generations import KpiTableError
@@ -36,7 +36,7 @@ class Lake:
 
     def bring(self, events: Sequence[Event], tables: dict[str, DayTable] | None = None) -> None:
         """Fold the facts of all these events in, as a batch that changed all of them would."""
-        fold(self.tables() if tables is None else tables, self.exact, facts_of(events), self.batch)
+        aggregate(self.tables() if tables is None else tables, self.exact, facts_of(events), self.batch)
         self.batch += 1
 
     def rows(self, table: str) -> Rows:
@@ -115,7 +115,7 @@ def test_what_did_not_reach_its_hour_is_counted_as_late(lake: Lake) -> None:
     facts = facts_of([*on_time, *too_late])
     dropped = facts.filter([row["facet"] == "arrival" or row["hour"].hour == 0 for row in facts.to_pylist()])
 
-    fold(lake.tables(), lake.exact, dropped, 0)
+    aggregate(lake.tables(), lake.exact, dropped, 0)
 
     assert [row[3:] for row in lake.rows("kpi_late")] == [(3, 3, 0), (2, 0, 2)]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gamelake.observability.kpis import Told
+from gamelake.observability.kpis import KpiReporter
 from gamelake.observability.metrics.endpoint import Heartbeat
 from gamelake.observability.metrics.kpis import KpiTelemetry
-from gamelake.observability.metrics.stream import Progress
+from gamelake.observability.metrics.stream import StreamProgress
 from gamelake.serving.kpis import definitions as kpi
-from gamelake.serving.kpis.aggregation import fold
+from gamelake.serving.kpis.aggregation import aggregate
 from gamelake.serving.kpis.day_tables import DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo
 from gamelake.storage.store import Location, Store
@@ -37,10 +37,10 @@ class Shown:
         self.telemetry = KpiTelemetry("kpis", self.registry, Heartbeat(None))
         for table in self.tables.values():
             table.open()
-        self.told = Told(self.telemetry, self.tables)
+        self.told = KpiReporter(self.telemetry, self.tables)
 
     def bring(self, events: Sequence[Event]) -> None:
-        self.told.folded(fold(self.tables, ExactUpTo(), facts_of(events), self._batch), 0.5)
+        self.told.updated(aggregate(self.tables, ExactUpTo(), facts_of(events), self._batch), 0.5)
         self._batch += 1
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -86,7 +86,7 @@ def test_events_that_are_late_are_counted_as_they_come(shown: Shown) -> None:
     dropped = facts.filter([row["facet"] == "arrival" or row["hour"].hour == 1 for row in facts.to_pylist()])
 
     for batch in range(2):
-        shown.told.folded(fold(shown.tables, ExactUpTo(), dropped, batch), 0.1)
+        shown.told.updated(aggregate(shown.tables, ExactUpTo(), dropped, batch), 0.1)
 
     assert shown.value("gamelake_kpi_late_events_total") == 1
 
@@ -105,7 +105,7 @@ def test_a_query_is_up_from_its_start_to_its_end_and_behind_by_its_oldest_commit
 
     telemetry.started()
     telemetry.watch(lambda: 0.0)
-    telemetry.progressed(Progress({"addBatch": 1500, "triggerExecution": 2000}, 0))
+    telemetry.progressed(StreamProgress({"addBatch": 1500, "triggerExecution": 2000}, 0))
 
     assert value("gamelake_kpis_up", {"query": "kpis"}) == 1
     assert (value("gamelake_kpis_seconds_behind", {"query": "kpis"}) or 0) > 1e9

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from gamelake.model.errors import DataLossError
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.serving.kpis.generations import Generation, Generations, SourceChangedError, SourceRevisedError
+from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations, SourceChangedError, SourceRevisedError
 from gamelake.serving.kpis.source import SourceLog
 from gamelake.storage.appends import entry_path
 from tests.silver_events import BEGINNING, Event, Silver
@@ -22,8 +22,8 @@ def silver(tmp_path: Path) -> Silver:
 
 
 @pytest.fixture
-def generation(silver: Silver) -> Generation:
-    return Generations(silver.store).add("silver", 1, "test")
+def generation(silver: Silver) -> KpiGeneration:
+    return KpiGenerations(silver.store).add("silver", 1, "test")
 
 
 def commit(silver: Silver, version: int, **info: str) -> None:
@@ -35,7 +35,7 @@ def commit(silver: Silver, version: int, **info: str) -> None:
     assert silver.store.put_new(entry_path(SILVER_EVENTS, version), "\n".join(map(json.dumps, entry)).encode())
 
 
-def test_appends_are_followed_and_remembered_across_starts(silver: Silver, generation: Generation) -> None:
+def test_appends_are_followed_and_remembered_across_starts(silver: Silver, generation: KpiGeneration) -> None:
     SourceLog(silver.store, generation).remember()
     silver.append([Event(at=BEGINNING)])
 
@@ -48,7 +48,9 @@ def test_appends_are_followed_and_remembered_across_starts(silver: Silver, gener
 
 
 @pytest.mark.parametrize("operation", ["DELETE", "MERGE"])
-def test_a_commit_that_takes_rows_out_stops_the_query(silver: Silver, generation: Generation, operation: str) -> None:
+def test_a_commit_that_takes_rows_out_stops_the_query(
+    silver: Silver, generation: KpiGeneration, operation: str
+) -> None:
     log = SourceLog(silver.store, generation)
     commit(silver, 1, operation=operation)
 
@@ -60,7 +62,7 @@ def test_a_commit_that_takes_rows_out_stops_the_query(silver: Silver, generation
 
 @pytest.mark.parametrize("info", [{"operation": "RESTORE"}, {"operation": "WRITE", "gamelake.batch": "replay-7/0"}])
 def test_rows_set_back_or_brought_back_ask_for_a_count_anew(
-    silver: Silver, generation: Generation, info: dict[str, str]
+    silver: Silver, generation: KpiGeneration, info: dict[str, str]
 ) -> None:
     log = SourceLog(silver.store, generation)
     commit(silver, 1, **info)
@@ -69,14 +71,14 @@ def test_rows_set_back_or_brought_back_ask_for_a_count_anew(
         log.follow()
 
 
-def test_an_erasure_does_not_stop_the_query(silver: Silver, generation: Generation) -> None:
+def test_an_erasure_does_not_stop_the_query(silver: Silver, generation: KpiGeneration) -> None:
     log = SourceLog(silver.store, generation)
     commit(silver, 1, **{"operation": "DELETE", "gamelake.erasure": "run"})
 
     log.follow()
 
 
-def test_a_change_while_nothing_ran_is_noticed_at_the_next_start(silver: Silver, generation: Generation) -> None:
+def test_a_change_while_nothing_ran_is_noticed_at_the_next_start(silver: Silver, generation: KpiGeneration) -> None:
     SourceLog(silver.store, generation).remember()
     commit(silver, 1, operation="RESTORE")
 
@@ -85,7 +87,7 @@ def test_a_change_while_nothing_ran_is_noticed_at_the_next_start(silver: Silver,
 
 
 def test_commits_that_were_cleaned_up_before_they_were_seen_stop_the_start(
-    silver: Silver, generation: Generation
+    silver: Silver, generation: KpiGeneration
 ) -> None:
     log = SourceLog(silver.store, generation)
     for _ in range(2):
@@ -98,10 +100,10 @@ def test_commits_that_were_cleaned_up_before_they_were_seen_stop_the_start(
         log.check_is_whole()
 
 
-def test_silver_that_was_made_again_is_another_source(silver: Silver, generation: Generation) -> None:
+def test_silver_that_was_made_again_is_another_source(silver: Silver, generation: KpiGeneration) -> None:
     with pytest.raises(SourceChangedError, match="made again"):
-        Generations(silver.store).current("another table", 1)
+        KpiGenerations(silver.store).current("another table", 1)
 
 
-def test_the_number_of_state_stores_stays_that_of_the_first_start(silver: Silver, generation: Generation) -> None:
-    assert Generations(silver.store).current("silver", 8).partitions == generation.partitions
+def test_the_number_of_state_stores_stays_that_of_the_first_start(silver: Silver, generation: KpiGeneration) -> None:
+    assert KpiGenerations(silver.store).current("silver", 8).partitions == generation.partitions

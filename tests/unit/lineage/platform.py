@@ -6,8 +6,16 @@ from pathlib import Path
 from gamelake.model.aggregates import AggregateSpec, Refresh
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
 from gamelake.model.options import LineageOptions
-from gamelake.observability.lineage.emitter import telling
-from gamelake.observability.lineage.flow import Flow, Kind, Place, SchemaVersion, Table, Topic, tables
+from gamelake.observability.lineage.emitter import lineage_emitter
+from gamelake.observability.lineage.flow import (
+    Flow,
+    FlowEnd,
+    RunKind,
+    SchemaVersion,
+    TableDataset,
+    TopicDataset,
+    tables,
+)
 from gamelake.observability.lineage.gold import flow_of
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh
@@ -35,8 +43,8 @@ def told_lakehouse(folder: Path, games: Sequence[str]) -> Location:
     shared = [BRONZE_EVENTS, SILVER_EVENTS, DEAD_LETTERS, "gold/kpi_dau"]
     for path in [*shared, *map(game_table, games), *(f"gold/{game}_player_agg" for game in games)]:
         make_table(location, path, "event_id", "event_name", "gamer_id", "session_count")
-    written = [Place(what=Table(path), schema_ids=ids) for path in [*shared[:3], *map(game_table, games)]]
-    topic = Place(what=Topic("kafka:9092", "game-events"), schema_ids=ids)
+    written = [FlowEnd(what=TableDataset(path), schema_ids=ids) for path in [*shared[:3], *map(game_table, games)]]
+    topic = FlowEnd(what=TopicDataset("kafka:9092", "game-events"), schema_ids=ids)
     gold = [
         GoldRefresh(location, game_table(game), spec.table(game), define(spec))
         for game in games
@@ -45,7 +53,7 @@ def told_lakehouse(folder: Path, games: Sequence[str]) -> Location:
     ingest = Flow(
         job="ingest_events",
         description="Fans out.",
-        kind=Kind.STREAMING,
+        kind=RunKind.STREAMING,
         query="q-1",
         inputs=(topic,),
         outputs=tuple(written),
@@ -53,15 +61,15 @@ def told_lakehouse(folder: Path, games: Sequence[str]) -> Location:
     kpis = Flow(
         job="kpis.dau",
         description="Counts.",
-        kind=Kind.STREAMING,
+        kind=RunKind.STREAMING,
         inputs=tables(SILVER_EVENTS),
         outputs=tables("gold/kpi_dau"),
     )
     versions = lambda _: {7: SchemaVersion("game-events-value", 3)}  # noqa: E731
-    with telling(LineageOptions(), "ingest_events", location, versions) as told:
+    with lineage_emitter(LineageOptions(), "ingest_events", location, versions) as told:
         told.tell(ingest)
-    with telling(LineageOptions(), "gold", location) as told:
-        told.tell(*(flow_of(each, Kind.STREAMING) for each in gold))
-    with telling(LineageOptions(), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(), "gold", location) as told:
+        told.tell(*(flow_of(each, RunKind.STREAMING) for each in gold))
+    with lineage_emitter(LineageOptions(), "kpis", location) as told:
         told.tell(kpis)
     return location

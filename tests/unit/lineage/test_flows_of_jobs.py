@@ -7,13 +7,22 @@ from gamelake.model.aggregates import AggregateSpec, Refresh
 from gamelake.model.errors import RegistryUnavailableError
 from gamelake.model.options import LineageOptions
 from gamelake.observability.lineage import job_flows as erasure
-from gamelake.observability.lineage.flow import Files, Flow, Influence, Kind, Place, SchemaVersion, Table, Topic
+from gamelake.observability.lineage.flow import (
+    FilesDataset,
+    Flow,
+    FlowEnd,
+    Influence,
+    RunKind,
+    SchemaVersion,
+    TableDataset,
+    TopicDataset,
+)
 from gamelake.observability.lineage.gold import GoldLineage, derived_columns, flow_of
 from gamelake.observability.lineage.ingest import IngestLineage, RegisteredVersions, from_files, from_kafka
 from gamelake.privacy.erasure_records import ErasedTable, ErasureDone
 from gamelake.serving.gold.definition import define
-from gamelake.serving.gold.refresh import GoldRefresh, Outcome, Refreshed
-from gamelake.serving.gold.runner import Failed
+from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
+from gamelake.serving.gold.runner import FailedRefresh
 from gamelake.storage.manifests import BatchManifest, TableFiles
 from tests.unit.lineage.tables import lake
 
@@ -40,8 +49,8 @@ class Heard:
         self.flows.extend(flows)
 
 
-def path_of(place: Place) -> str:
-    assert isinstance(place.what, Table)
+def path_of(place: FlowEnd) -> str:
+    assert isinstance(place.what, TableDataset)
     return place.what.path
 
 
@@ -70,7 +79,7 @@ def batch(number: int, *entries: tuple[str, str, tuple[int, ...]]) -> BatchManif
 
 def test_only_a_batch_with_a_new_table_or_schema_is_told_of() -> None:
     heard = Heard()
-    lineage = IngestLineage(heard, from_kafka(Topic("kafka:9092", "events")), "q", Kind.STREAMING)
+    lineage = IngestLineage(heard, from_kafka(TopicDataset("kafka:9092", "events")), "q", RunKind.STREAMING)
     archery, bingo = ("silver/archery_events", "{}", (1,)), ("silver/bingo_events", "{}", (1,))
 
     lineage.begin([batch(0, archery)])
@@ -88,7 +97,7 @@ def test_only_a_batch_with_a_new_table_or_schema_is_told_of() -> None:
 
 def test_bronze_has_the_schemas_of_all_tables() -> None:
     heard = Heard()
-    lineage = IngestLineage(heard, from_kafka(Topic("kafka:9092", "events")), "q", Kind.STREAMING)
+    lineage = IngestLineage(heard, from_kafka(TopicDataset("kafka:9092", "events")), "q", RunKind.STREAMING)
 
     lineage.begin([batch(0, ("bronze/events", "{}", ()), ("silver/a_events", "{}", (1,)), ("silver/b", "{}", (3,)))])
 
@@ -97,13 +106,16 @@ def test_bronze_has_the_schemas_of_all_tables() -> None:
 
 def test_the_job_that_reads_files_comes_from_its_notifications_and_from_where_files_land() -> None:
     heard = Heard()
-    job = from_files(Topic("kafka:9092", "files.notifications"), Files("s3://landing"))
+    job = from_files(TopicDataset("kafka:9092", "files.notifications"), FilesDataset("s3://landing"))
 
-    IngestLineage(heard, job, "q", Kind.STREAMING).begin([batch(0, ("silver/archery_events", "{}", (1,)))])
+    IngestLineage(heard, job, "q", RunKind.STREAMING).begin([batch(0, ("silver/archery_events", "{}", (1,)))])
 
     (flow,) = heard.flows
     assert flow.job == "ingest_files"
-    assert [place.what for place in flow.inputs] == [Topic("kafka:9092", "files.notifications"), Files("s3://landing")]
+    assert [place.what for place in flow.inputs] == [
+        TopicDataset("kafka:9092", "files.notifications"),
+        FilesDataset("s3://landing"),
+    ]
     assert [place.schema_ids for place in flow.inputs] == [{1}, {1}]
 
 
@@ -122,7 +134,7 @@ def test_a_gold_column_comes_from_the_columns_that_its_sql_names() -> None:
 
 
 def test_a_gold_table_is_a_job_of_its_own_with_its_sql(tmp_path: Path) -> None:
-    flow = flow_of(refresh(tmp_path), Kind.STREAMING)
+    flow = flow_of(refresh(tmp_path), RunKind.STREAMING)
 
     assert flow.job == "gold.archery_player_agg"
     assert "FROM silver.archery_events" in flow.sql
@@ -131,16 +143,16 @@ def test_a_gold_table_is_a_job_of_its_own_with_its_sql(tmp_path: Path) -> None:
 
 def test_gold_tells_of_the_tables_that_a_round_found_and_of_no_others(tmp_path: Path) -> None:
     heard = Heard()
-    lineage = GoldLineage(heard, Kind.STREAMING)
+    lineage = GoldLineage(heard, RunKind.STREAMING)
     archery = refresh(tmp_path)
 
-    lineage.looked_at(archery, Failed(table=archery.table, reason="no such column"))
-    lineage.looked_at(archery, Refreshed(table=archery.table, outcome=Outcome.NO_SOURCE))
-    lineage.round_done(0.1)
+    lineage.table_refreshed(archery, FailedRefresh(table=archery.table, reason="no such column"))
+    lineage.table_refreshed(archery, Refreshed(table=archery.table, outcome=RefreshOutcome.NO_SOURCE))
+    lineage.run_finished(0.1)
     assert heard.flows == []
 
-    lineage.looked_at(archery, Refreshed(table=archery.table, outcome=Outcome.UNCHANGED))
-    lineage.round_done(0.1)
+    lineage.table_refreshed(archery, Refreshed(table=archery.table, outcome=RefreshOutcome.UNCHANGED))
+    lineage.run_finished(0.1)
     lineage.is_well()
     assert [flow.job for flow in heard.flows] == ["gold.archery_player_agg"]
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gamelake.model.options import LineageOptions
-from gamelake.observability.lineage.emitter import telling
+from gamelake.observability.lineage.emitter import lineage_emitter
 from gamelake.observability.lineage.graph import Graph
 from gamelake.observability.lineage.recorded import recorded, recorded_in
 from gamelake.storage.store import Location, Store
@@ -107,7 +107,7 @@ def test_cards_stand_apart_and_to_the_right_of_what_leads_to_them(location: Loca
 
 def test_a_circle_is_drawn_too(tmp_path: Path) -> None:
     location = lake(tmp_path)
-    with telling(LineageOptions(), "forget_player", location) as told:
+    with lineage_emitter(LineageOptions(), "forget_player", location) as told:
         told.tell(flow("forget_player", "silver/events", inputs=("silver/events",)))
 
     svg = picture(Graph.of(recorded(Store(location))), View.OPEN)
@@ -137,7 +137,7 @@ def test_the_page_says_columns_sql_versions_and_schemas(location: Location) -> N
 
 def test_the_page_needs_nothing_else_and_no_text_of_an_event_is_taken_for_html(tmp_path: Path) -> None:
     location = lake(tmp_path)
-    with telling(LineageOptions(), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(), "kpis", location) as told:
         told.tell(flow("</script><script>alert(1)"))
 
     page = as_page(recorded(Store(location)))
@@ -150,7 +150,7 @@ def test_the_page_needs_nothing_else_and_no_text_of_an_event_is_taken_for_html(t
 def test_the_newest_events_tell_and_older_ones_are_not_forgotten(tmp_path: Path) -> None:
     location, file = lake(tmp_path), tmp_path / "lineage.jsonl"
     for outputs in (("gold/a",), ("gold/b",)):
-        with telling(LineageOptions(file=file), "kpis", location) as told:
+        with lineage_emitter(LineageOptions(file=file), "kpis", location) as told:
             told.tell(flow("kpis.dau", *outputs))
 
     for found in (recorded(Store(location)), recorded_in(file)):

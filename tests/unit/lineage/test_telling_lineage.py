@@ -18,8 +18,8 @@ from gamelake.model.options import LineageOptions
 from gamelake.observability.lineage import emitter as telling_module
 from gamelake.observability.lineage.datasets import Datasets
 from gamelake.observability.lineage.delta_transport import EventRow, EventTable
-from gamelake.observability.lineage.emitter import Telling, Untold, telling
-from gamelake.observability.lineage.flow import Files, Flow, Kind, Place, Table, Topic, tables
+from gamelake.observability.lineage.emitter import LineageEmitter, NoOpEmitter, lineage_emitter
+from gamelake.observability.lineage.flow import FilesDataset, Flow, FlowEnd, RunKind, TableDataset, TopicDataset, tables
 from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 from tests.unit.lineage.tables import events, lake, make_table, types
@@ -29,7 +29,7 @@ def flow(job: str = "kpis.dau", *outputs: str, inputs: tuple[str, ...] = ("silve
     return Flow(
         job=job,
         description="Counts.",
-        kind=Kind.STREAMING,
+        kind=RunKind.STREAMING,
         inputs=tables(*inputs),
         outputs=tables(*(outputs or ("gold/kpi_dau",))),
     )
@@ -40,7 +40,7 @@ def test_a_run_begins_and_ends_with_all_that_is_known_of_its_tables(tmp_path: Pa
     make_table(location, "silver/events", "event_id", "gamer_id")
     make_table(location, "gold/kpi_dau", "day")
 
-    with telling(LineageOptions(), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(), "kpis", location) as told:
         told.tell(flow())
 
     begun, ended = events(location)
@@ -56,10 +56,10 @@ def test_a_run_begins_and_ends_with_all_that_is_known_of_its_tables(tmp_path: Pa
 
 def test_the_table_of_events_can_be_asked_by_job_and_table(tmp_path: Path) -> None:
     location = lake(tmp_path)
-    topic = Place(what=Topic("kafka-1:9092,kafka-2:9092", "events"), schema_ids=frozenset({7}))
+    topic = FlowEnd(what=TopicDataset("kafka-1:9092,kafka-2:9092", "events"), schema_ids=frozenset({7}))
 
-    with telling(LineageOptions(), "ingest_events", location) as told:
-        told.tell(Flow(job="a", description="", kind=Kind.BATCH, inputs=(topic,), outputs=tables("silver/events")))
+    with lineage_emitter(LineageOptions(), "ingest_events", location) as told:
+        told.tell(Flow(job="a", description="", kind=RunKind.BATCH, inputs=(topic,), outputs=tables("silver/events")))
 
     rows = (
         DeltaTable(location.child(LINEAGE_EVENTS)).to_pyarrow_table().select(["job", "inputs", "outputs"]).to_pylist()
@@ -75,7 +75,7 @@ def test_the_same_told_again_is_no_event(tmp_path: Path) -> None:
     make_table(location, "silver/events")
     make_table(location, "gold/kpi_dau")
 
-    with telling(LineageOptions(), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(), "kpis", location) as told:
         told.tell(flow())
         eventually(lambda: DeltaTable.is_deltatable(location.child(LINEAGE_EVENTS)), timeout=20)
         told.tell(flow())
@@ -87,7 +87,7 @@ def test_the_same_told_again_is_no_event(tmp_path: Path) -> None:
 def test_a_run_that_goes_on_tells_of_itself_every_so_often(tmp_path: Path) -> None:
     location = lake(tmp_path)
 
-    with telling(LineageOptions(every=timedelta(milliseconds=50)), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(every=timedelta(milliseconds=50)), "kpis", location) as told:
         told.tell(flow())
         eventually(lambda: ("kpis.dau", "RUNNING") in _types_so_far(location), timeout=20)
 
@@ -103,7 +103,7 @@ def test_a_table_that_appears_is_told_of(tmp_path: Path, monkeypatch: pytest.Mon
     location = lake(tmp_path)
     monkeypatch.setattr(telling_module, "_LOOK_AGAIN_SECONDS", 0.02)
 
-    with telling(LineageOptions(), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(), "kpis", location) as told:
         told.tell(flow())
         eventually(lambda: len(_types_so_far(location)) == 1, timeout=20)
         make_table(location, "gold/kpi_dau", "day")
@@ -122,7 +122,7 @@ def test_a_run_that_fails_says_so_in_words_that_are_ours(tmp_path: Path, error: 
     location = lake(tmp_path)
 
     def fail() -> None:
-        with telling(LineageOptions(), "kpis", location) as told:
+        with lineage_emitter(LineageOptions(), "kpis", location) as told:
             told.tell(flow())
             raise error
 
@@ -137,7 +137,7 @@ def test_a_run_that_fails_says_so_in_words_that_are_ours(tmp_path: Path, error: 
 def test_the_file_has_the_same_events(tmp_path: Path) -> None:
     location, file = lake(tmp_path), tmp_path / "logs" / "lineage.jsonl"
 
-    with telling(LineageOptions(file=file), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(file=file), "kpis", location) as told:
         told.tell(flow("kpis.dau"), flow("kpis.wau"))
 
     lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -149,10 +149,10 @@ def test_the_file_has_the_same_events(tmp_path: Path) -> None:
 def test_whoever_asks_for_no_lineage_gets_none(tmp_path: Path) -> None:
     location = lake(tmp_path)
 
-    with telling(LineageOptions(every=timedelta()), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(every=timedelta()), "kpis", location) as told:
         told.tell(flow())
 
-    assert isinstance(told, Untold)
+    assert isinstance(told, NoOpEmitter)
     assert not (tmp_path / "lake").exists()
 
 
@@ -160,7 +160,7 @@ def test_a_file_that_can_not_be_written_keeps_no_event_from_the_table(tmp_path: 
     location = lake(tmp_path)
     (tmp_path / "folder").mkdir()
 
-    with telling(LineageOptions(file=tmp_path / "folder"), "kpis", location) as told:
+    with lineage_emitter(LineageOptions(file=tmp_path / "folder"), "kpis", location) as told:
         told.tell(flow())
 
     assert types(location) == [("kpis.dau", "START"), ("kpis.dau", "COMPLETE")]
@@ -255,8 +255,8 @@ def test_a_sender_that_hangs_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, ca
     assert "were not sent within" in caplog.text
 
 
-def _telling(open_sender: Callable[[], _Broken]) -> Telling:
-    told = Telling(open_sender, 3_600)
+def _telling(open_sender: Callable[[], _Broken]) -> LineageEmitter:
+    told = LineageEmitter(open_sender, 3_600)
     told.start()
     return told
 
@@ -264,12 +264,12 @@ def _telling(open_sender: Callable[[], _Broken]) -> Telling:
 def test_a_bucket_or_folder_of_files_has_a_name_too() -> None:
     datasets = Datasets(Location(uri="s3://lakehouse/live"))
 
-    assert datasets.name(Files("s3://landing")) == ("s3://landing", "/")
-    assert datasets.name(Files("file:///srv/landing"))[1] == "/srv/landing"
-    assert "schema" not in (datasets.read(Place(what=Files("s3://landing"))).facets or {})
+    assert datasets.name(FilesDataset("s3://landing")) == ("s3://landing", "/")
+    assert datasets.name(FilesDataset("file:///srv/landing"))[1] == "/srv/landing"
+    assert "schema" not in (datasets.read(FlowEnd(what=FilesDataset("s3://landing"))).facets or {})
 
 
 def test_a_place_in_a_bucket_is_named_as_openlineage_names_it() -> None:
-    name = Datasets(Location(uri="s3://lakehouse/live")).name(Table("silver/events"))
+    name = Datasets(Location(uri="s3://lakehouse/live")).name(TableDataset("silver/events"))
 
     assert name == ("s3://lakehouse", "live/silver/events")

@@ -14,7 +14,7 @@ from gamelake.serving.live_ops import memory
 from gamelake.serving.live_ops.hour import PURCHASES_SCHEMA
 from gamelake.serving.live_ops.memory import Share
 from gamelake.serving.live_ops.plan import Base, StatePlan
-from gamelake.serving.live_ops.player_table import PlayerTable, as_rows, as_states, write_bucket
+from gamelake.serving.live_ops.player_table import PlayerStateTable, as_rows, as_states, write_bucket
 from gamelake.serving.live_ops.players import STATE_SCHEMA, Keys, blank, share_of
 from gamelake.serving.live_ops.state_files import file_prefix, write_change
 from gamelake.serving.live_ops.updating import keys_of_players
@@ -96,7 +96,7 @@ def test_another_number_of_shares_finds_the_same_players(store: Store) -> None:
 
 
 def test_a_worker_that_has_just_started_begins_with_the_table(store: Store) -> None:
-    rows, table = states(5), PlayerTable(store, FOLDER)
+    rows, table = states(5), PlayerStateTable(store, FOLDER)
     buckets = rows["key"].to_numpy() % np.uint64(32)
     files = [write_bucket(store, int(each), rows.filter(pa.array(buckets == each))) for each in np.unique(buckets)]
     base = Base(
@@ -111,7 +111,7 @@ def test_a_worker_that_has_just_started_begins_with_the_table(store: Store) -> N
     assert found == base
     assert sum(sessions_of(store, plan)) == 5 * 200 + 1
     # The table of another stream is none to begin with.
-    assert PlayerTable(store, "other").base() == (Base(stream="other"), [])
+    assert PlayerStateTable(store, "other").base() == (Base(stream="other"), [])
 
 
 def test_a_file_that_is_gone_is_named(store: Store) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gamelake.serving.live_ops.memory import PlayerRuns
 from gamelake.serving.live_ops.players import HOUR, STATE_SCHEMA, blank, share_of
-from tests.unit.live_ops.happenings import MINUTE, Happening, Players, numbered
+from tests.unit.live_ops.player_events import MINUTE, PlayerEvent, Players, numbered
 from tests.unit.properties import examples
 
 NOON = 720 * MINUTE
@@ -19,7 +19,7 @@ NOON = 720 * MINUTE
 def test_a_player_who_was_never_seen_has_a_state_after_the_first_event() -> None:
     players = Players()
 
-    players.take(Happening(at=NOON, session=7, level=3, platform="ios"))
+    players.take(PlayerEvent(at=NOON, session=7, level=3, platform="ios"))
 
     state = players.state()
     assert (state["game"], state["gamer_id"], state["level"], state["platform"]) == ("kart", "g1", 3, "ios")
@@ -28,10 +28,10 @@ def test_a_player_who_was_never_seen_has_a_state_after_the_first_event() -> None
 
 def test_spend_of_the_last_hour_falls_when_a_purchase_is_an_hour_old_though_the_player_does_nothing() -> None:
     players = Players()
-    players.take(Happening(at=NOON, micros=5, event=1), Happening(at=NOON + 30 * MINUTE, micros=7, event=2))
+    players.take(PlayerEvent(at=NOON, micros=5, event=1), PlayerEvent(at=NOON + 30 * MINUTE, micros=7, event=2))
     assert players.state()["spend_last_hour_micros"] == 12
 
-    changed = players.take(Happening(key=2, at=NOON + HOUR))
+    changed = players.take(PlayerEvent(key=2, at=NOON + HOUR))
 
     assert changed["key"].to_pylist() == [1, 2]
     assert (players.state()["spend_last_hour_micros"], players.state()["purchases_last_hour"]) == (7, 1)
@@ -41,17 +41,17 @@ def test_spend_of_the_last_hour_falls_when_a_purchase_is_an_hour_old_though_the_
 def test_a_purchase_that_is_sent_twice_counts_once_in_one_batch_and_in_two() -> None:
     players = Players()
 
-    players.take(*numbered(Happening(micros=5, event=1), Happening(micros=5, event=1)))
-    players.take(Happening(micros=5, event=1))
+    players.take(*numbered(PlayerEvent(micros=5, event=1), PlayerEvent(micros=5, event=1)))
+    players.take(PlayerEvent(micros=5, event=1))
 
     assert (players.state()["purchases"], players.state()["bookings_micros"]) == (1, 5)
 
 
 def test_a_purchase_that_comes_hours_late_is_in_no_last_hour_and_yet_counts() -> None:
     players = Players()
-    players.take(Happening(key=2, at=NOON))
+    players.take(PlayerEvent(key=2, at=NOON))
 
-    players.take(Happening(at=NOON - 2 * HOUR, micros=5, event=1))
+    players.take(PlayerEvent(at=NOON - 2 * HOUR, micros=5, event=1))
 
     assert players.state()["spend_last_hour_micros"] == 0
     assert (players.state()["bookings_micros"], players.state()["last_purchase"]) == (5, NOON - 2 * HOUR)
@@ -60,17 +60,19 @@ def test_a_purchase_that_comes_hours_late_is_in_no_last_hour_and_yet_counts() ->
 def test_a_session_that_is_told_twice_is_one() -> None:
     players = Players()
 
-    players.take(*numbered(Happening(session=7), Happening(session=7), Happening(session=8)))
-    players.take(Happening(session=8))
+    players.take(*numbered(PlayerEvent(session=7), PlayerEvent(session=7), PlayerEvent(session=8)))
+    players.take(PlayerEvent(session=8))
 
     assert players.state()["sessions"] == 2
 
 
 def test_what_was_said_last_by_the_events_clocks_counts_and_silence_says_nothing() -> None:
     players = Players()
-    players.take(Happening(at=NOON, level=5, app_version="2.0", country="DE"))
+    players.take(PlayerEvent(at=NOON, level=5, app_version="2.0", country="DE"))
 
-    players.take(Happening(at=NOON - MINUTE, level=4, app_version="1.0"), Happening(at=NOON + MINUTE, platform="web"))
+    players.take(
+        PlayerEvent(at=NOON - MINUTE, level=4, app_version="1.0"), PlayerEvent(at=NOON + MINUTE, platform="web")
+    )
 
     state = players.state()
     assert (state["level"], state["app_version"], state["country"], state["platform"]) == (5, "2.0", "DE", "web")
@@ -79,14 +81,14 @@ def test_what_was_said_last_by_the_events_clocks_counts_and_silence_says_nothing
 def test_a_refund_lowers_what_was_spent() -> None:
     players = Players()
 
-    players.take(*numbered(Happening(micros=5, event=1), Happening(micros=-5, event=2)))
+    players.take(*numbered(PlayerEvent(micros=5, event=1), PlayerEvent(micros=-5, event=2)))
 
     assert (players.state()["bookings_micros"], players.state()["spend_last_hour_micros"]) == (0, 0)
 
 
 _HAPPENINGS = st.lists(
     st.builds(
-        Happening,
+        PlayerEvent,
         key=st.integers(1, 4),
         at=st.integers(NOON, NOON + 3 * HOUR),
         micros=st.none() | st.integers(-10, 1_000),
@@ -97,18 +99,18 @@ _HAPPENINGS = st.lists(
 )
 
 
-def _told(happenings: Sequence[Happening]) -> list[Happening]:
+def _told(player_events: Sequence[PlayerEvent]) -> list[PlayerEvent]:
     """In the order of time, as a partition has them, each purchase once."""
-    in_time = sorted(happenings, key=lambda each: each.at)
+    in_time = sorted(player_events, key=lambda each: each.at)
     return [
-        Happening(**{**each.__dict__, "offset": offset, "event": offset + 1}) for offset, each in enumerate(in_time)
+        PlayerEvent(**{**each.__dict__, "offset": offset, "event": offset + 1}) for offset, each in enumerate(in_time)
     ]
 
 
 @examples(60)
 @given(_HAPPENINGS, st.lists(st.integers(0, 30), max_size=4))
-def test_it_does_not_matter_how_events_come_in_batches(happenings: list[Happening], cuts: list[int]) -> None:
-    told = _told(happenings)
+def test_it_does_not_matter_how_events_come_in_batches(player_events: list[PlayerEvent], cuts: list[int]) -> None:
+    told = _told(player_events)
     edges = [0, *sorted(min(cut, len(told)) for cut in cuts), len(told)]
     at_once, in_parts = Players(), Players()
 
@@ -121,8 +123,8 @@ def test_it_does_not_matter_how_events_come_in_batches(happenings: list[Happenin
 
 @examples(60)
 @given(_HAPPENINGS)
-def test_the_last_hour_is_what_a_look_at_all_purchases_gives(happenings: list[Happening]) -> None:
-    told = _told(happenings)
+def test_the_last_hour_is_what_a_look_at_all_purchases_gives(player_events: list[PlayerEvent]) -> None:
+    told = _told(player_events)
     players = Players()
 
     for each in told:

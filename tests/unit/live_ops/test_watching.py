@@ -8,7 +8,7 @@ import pyarrow as pa
 from gamelake.serving.live_ops.counts import COUNTS_SCHEMA, MOST_VERSIONS, OTHER_VERSIONS, Count, limited
 from gamelake.serving.live_ops.detector import Detector
 from gamelake.serving.live_ops.signals import SignalKind
-from gamelake.serving.live_ops.state_files import pack_table, unpack_table
+from gamelake.serving.live_ops.state_files import decode_table, encode_table
 from gamelake.serving.live_ops.watch_tables import additions, recall
 from gamelake.serving.live_ops.watching import Watching
 from gamelake.storage.appends import BatchTransaction
@@ -90,7 +90,7 @@ def test_who_goes_on_from_what_was_carried_judges_the_same() -> None:
     first.judge([counts(a_count(START))], [{0: end_of(START)}])
     second = watching()
 
-    second.go_on_from(unpack_table(pack_table(first.carried())))
+    second.go_on_from(decode_table(encode_table(first.carried())))
 
     newer = [{0: end_of(START) + 2 * MINUTE}]
     assert second.judge([counts(a_count(START))], newer) == first.judge([counts(a_count(START))], newer)

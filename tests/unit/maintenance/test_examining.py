@@ -12,9 +12,9 @@ import pytest
 
 from gamelake.model.games import UpkeepPolicy
 from gamelake.observability.health import (
-    Finding,
+    HealthFinding,
+    HealthVerdict,
     StreamState,
-    Verdict,
     examine_leases,
     examine_stream,
     examine_tables,
@@ -49,11 +49,11 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def verdicts(found: list[Finding]) -> list[Verdict]:
+def verdicts(found: list[HealthFinding]) -> list[HealthVerdict]:
     return [finding.verdict for finding in found]
 
 
-def of_tables(store: Store) -> list[Finding]:
+def of_tables(store: Store) -> list[HealthFinding]:
     return examine_tables(store, [BRONZE.name, SILVER.name])
 
 
@@ -69,7 +69,7 @@ def test_a_damaged_entry_is_named(store: Store, damage: bytes) -> None:
 
     _, bad = of_tables(store)
 
-    assert bad.verdict is Verdict.FAIL
+    assert bad.verdict is HealthVerdict.FAIL
     assert bad.found.startswith(f"{SILVER.name}: the entry of version 55 is ")
     assert bad.remedy
 
@@ -84,7 +84,7 @@ def test_a_log_that_was_cleaned_up_to_its_checkpoint_is_whole(store: Store) -> N
     for version in range(49):
         store.delete(ENTRY.format(version=version))
 
-    assert verdicts(of_tables(store)) == [Verdict.PASS]
+    assert verdicts(of_tables(store)) == [HealthVerdict.PASS]
 
 
 def test_a_file_that_is_gone_is_named(store: Store) -> None:
@@ -95,14 +95,14 @@ def test_a_file_that_is_gone_is_named(store: Store) -> None:
 
 
 def test_the_defaults_of_the_policy_fit_with_a_week_of_kafka() -> None:
-    assert verdicts(examine_retentions(POLICY, 30 * DAY, 7 * DAY)) == [Verdict.PASS]
-    assert verdicts(examine_retentions(POLICY, 30 * DAY, None)) == [Verdict.PASS]
+    assert verdicts(examine_retentions(POLICY, 30 * DAY, 7 * DAY)) == [HealthVerdict.PASS]
+    assert verdicts(examine_retentions(POLICY, 30 * DAY, None)) == [HealthVerdict.PASS]
 
 
 def test_each_contradiction_of_retentions_is_a_line_with_a_remedy(store: Store) -> None:
     found = examine_retentions(POLICY, 10 * DAY, DAY / 2)
 
-    assert {finding.verdict for finding in found} == {Verdict.FAIL}
+    assert {finding.verdict for finding in found} == {HealthVerdict.FAIL}
     assert len(found) == 3
     assert all(finding.remedy for finding in found)
 
@@ -127,17 +127,17 @@ class Backups:
 
     ages: tuple[float, ...]
     begun: float
-    expected: Verdict
+    expected: HealthVerdict
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        Backups((), 3, Verdict.PASS),
-        Backups((), 30, Verdict.WARN),
-        Backups((2, 26), 300, Verdict.PASS),
-        Backups((25, 49), 300, Verdict.WARN),
-        Backups((49,), 300, Verdict.FAIL),
+        Backups((), 3, HealthVerdict.PASS),
+        Backups((), 30, HealthVerdict.WARN),
+        Backups((2, 26), 300, HealthVerdict.PASS),
+        Backups((25, 49), 300, HealthVerdict.WARN),
+        Backups((49,), 300, HealthVerdict.FAIL),
     ],
     ids=str,
 )
@@ -147,7 +147,7 @@ def test_backups_are_judged_by_the_newest(case: Backups) -> None:
     [finding] = examine_backups(made, POLICY, NOW, NOW - timedelta(hours=case.begun))
 
     assert finding.verdict is case.expected
-    assert (finding.remedy == "make backup") == (case.expected is not Verdict.PASS)
+    assert (finding.remedy == "make backup") == (case.expected is not HealthVerdict.PASS)
 
 
 def test_the_lakehouse_knows_its_backups_until_they_are_deleted(store: Store) -> None:
@@ -173,7 +173,7 @@ def test_a_stream_that_keeps_up_is_well() -> None:
 
 
 def test_a_stream_that_nothing_waits_for_may_be_long_ago() -> None:
-    assert verdicts(list(examine_stream(a_stream(last_batch_at=NOW - 3 * DAY, waiting=0), NOW))) == [Verdict.PASS]
+    assert verdicts(list(examine_stream(a_stream(last_batch_at=NOW - 3 * DAY, waiting=0), NOW))) == [HealthVerdict.PASS]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_stream_that_nothing_waits_for_may_be_long_ago() -> None:
     ],
 )
 def test_a_stream_that_can_not_go_on_says_how_it_can(changes: dict[str, object], remedy: str) -> None:
-    bad = [finding for finding in examine_stream(a_stream(**changes), NOW) if finding.verdict is Verdict.FAIL]
+    bad = [finding for finding in examine_stream(a_stream(**changes), NOW) if finding.verdict is HealthVerdict.FAIL]
 
     assert [remedy in finding.remedy for finding in bad] == [True]
 
@@ -200,11 +200,11 @@ def test_a_killed_holder_of_a_lease_is_named(store: Store) -> None:
     folder = "_gamelake/leases/silver/x"
     with Lease(store, folder, "upkeep of x", Pace(renew=60)):
         now = datetime.now(UTC)
-        assert verdicts(examine_leases(store, now)) == [Verdict.PASS]
+        assert verdicts(examine_leases(store, now)) == [HealthVerdict.PASS]
         late = examine_leases(store, now + timedelta(minutes=2))
-        assert verdicts(late) == [Verdict.PASS, Verdict.WARN]
+        assert verdicts(late) == [HealthVerdict.PASS, HealthVerdict.WARN]
         assert "leases/silver/x" in late[1].found
-    assert verdicts(examine_leases(store, now + timedelta(minutes=2))) == [Verdict.PASS]
+    assert verdicts(examine_leases(store, now + timedelta(minutes=2))) == [HealthVerdict.PASS]
 
 
 def doctor(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from gamelake.maintenance.bins import Rule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
-from gamelake.serving.kpis.generations import Generations
+from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import SourceLog
 from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
@@ -176,7 +176,7 @@ class TestTheJob:
         assert "silver/events: a query (upkeep.longest_query_hours) needs its versions since" in refused.stderr
 
     def test_files_that_the_kpi_query_has_yet_to_read_are_kept(self, silver: Silver) -> None:
-        generation = Generations(silver.store).current("silver", 2)
+        generation = KpiGenerations(silver.store).current("silver", 2)
         SourceLog(silver.store, generation).remember()
 
         nobody = {"restore_window_days": 1e-9, "longest_query_hours": 1e-9}

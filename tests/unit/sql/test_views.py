@@ -7,7 +7,7 @@ import pytest
 
 from gamelake.model.errors import QuestionError
 from gamelake.model.games import GameSpec
-from gamelake.serving.sql.dialects import Engine, names_in, translated
+from gamelake.serving.sql.dialects import QueryEngine, names_in, translated
 from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import View, load_views
 
@@ -91,4 +91,4 @@ def test_a_table_that_is_not_there_is_named_with_the_remedy() -> None:
 )
 def test_what_is_no_question_is_refused(sql: str, problem: str) -> None:
     with pytest.raises(QuestionError, match=problem):
-        translated(sql, Engine.DUCKDB, str)
+        translated(sql, QueryEngine.DUCKDB, str)

@@ -7,13 +7,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.gold import FAILED, HELD, GoldTelemetry, Look
+from gamelake.observability.metrics.gold import FAILED, HELD, GoldTelemetry, RefreshFigures
 
 TABLE = "gold/archery_player_agg"
 
 
-def look(outcome: str, rows: int = 0) -> Look:
-    return Look(table=TABLE, outcome=outcome, rows=rows, every=timedelta(seconds=30))
+def look(outcome: str, rows: int = 0) -> RefreshFigures:
+    return RefreshFigures(table=TABLE, outcome=outcome, rows=rows, every=timedelta(seconds=30))
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def test_a_table_that_was_brought_up_to_date_is_seen_with_its_rows_and_its_inter
 ) -> None:
     telemetry = GoldTelemetry(registry, Heartbeat(None))
 
-    telemetry.looked_at(look("merged", rows=7))
-    telemetry.looked_at(look("unchanged"))
+    telemetry.table_refreshed(look("merged", rows=7))
+    telemetry.table_refreshed(look("unchanged"))
 
     assert registry.get_sample_value("gamelake_gold_refreshes_total", {"outcome": "merged"}) == 1
     assert registry.get_sample_value("gamelake_gold_rows_written_total", {"table": TABLE}) == 7
@@ -39,7 +39,7 @@ def test_a_table_that_was_brought_up_to_date_is_seen_with_its_rows_and_its_inter
 def test_a_table_that_never_succeeded_or_is_held_back_is_as_old_as_can_be(
     registry: CollectorRegistry, outcome: str
 ) -> None:
-    GoldTelemetry(registry, Heartbeat(None)).looked_at(look(outcome))
+    GoldTelemetry(registry, Heartbeat(None)).table_refreshed(look(outcome))
 
     assert registry.get_sample_value("gamelake_gold_refreshes_total", {"outcome": outcome}) == 1
     assert registry.get_sample_value("gamelake_gold_table_refreshed_timestamp_seconds", {"table": TABLE}) == 0

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from gamelake.observability.metrics.lag import Lag, Look, Oldest, Span
+from gamelake.observability.metrics.lag import Lag, LagReading, OffsetSpan, Oldest
 
 NOON = 1_800_000_000.0
 
 
 def looked(lag: Lag, at: float, ends: dict[int, int], oldest: dict[int, Oldest] | None = None) -> None:
-    lag.looked(Look(at, {partition: Span(0, end) for partition, end in ends.items()}, oldest or {}))
+    lag.looked(LagReading(at, {partition: OffsetSpan(0, end) for partition, end in ends.items()}, oldest or {}))
 
 
 def test_nothing_is_known_before_kafka_has_said_anything() -> None:
@@ -35,14 +35,14 @@ def test_what_is_committed_is_not_behind() -> None:
 def test_a_partition_that_was_never_read_is_behind_from_its_first_offset_on() -> None:
     lag = Lag({}, trigger_seconds=0)
 
-    lag.looked(Look(NOON, {0: Span(100, 130)}))
+    lag.looked(LagReading(NOON, {0: OffsetSpan(100, 130)}))
 
     assert lag.behind() == {0: 30}
 
 
 def test_seconds_behind_are_the_age_of_the_oldest_record_that_waits_and_grow_by_themselves() -> None:
     lag = Lag({0: 10, 1: 10}, trigger_seconds=0)
-    assert lag.unread({0: Span(0, 20), 1: Span(0, 10)}) == {0: 10}
+    assert lag.unread({0: OffsetSpan(0, 20), 1: OffsetSpan(0, 10)}) == {0: 10}
     looked(lag, NOON, {0: 20, 1: 10}, {0: Oldest(10, NOON - 3)})
 
     assert lag.seconds_behind(NOON) == 3
@@ -53,9 +53,9 @@ def test_a_record_that_is_known_is_not_asked_for_again() -> None:
     lag = Lag({0: 10}, trigger_seconds=0)
     looked(lag, NOON, {0: 20}, {0: Oldest(10, NOON - 3)})
 
-    assert lag.unread({0: Span(0, 25)}) == {}
+    assert lag.unread({0: OffsetSpan(0, 25)}) == {}
     lag.committed({0: 12}, batch_seconds=1)
-    assert lag.unread({0: Span(0, 25)}) == {0: 12}
+    assert lag.unread({0: OffsetSpan(0, 25)}) == {0: 12}
 
 
 def test_a_query_that_has_read_all_is_not_behind_however_old_the_records_are() -> None:
@@ -73,7 +73,7 @@ def test_a_record_that_kafka_did_not_show_waits_since_it_was_not_there_yet() -> 
     looked(lag, NOON + 5, {0: 11})
 
     assert lag.seconds_behind(NOON + 6) == 6
-    assert lag.unread({0: Span(0, 11)}) == {0: 10}
+    assert lag.unread({0: OffsetSpan(0, 11)}) == {0: 10}
 
 
 def test_an_answer_about_a_record_that_is_committed_meanwhile_is_not_taken_for_the_next_one() -> None:
@@ -103,7 +103,7 @@ def test_a_producer_whose_clock_is_ahead_makes_nobody_be_ahead() -> None:
 def test_retention_is_used_as_far_as_in_the_worst_partition() -> None:
     lag = Lag({0: 90, 1: 100}, trigger_seconds=0)
 
-    lag.looked(Look(NOON, {0: Span(0, 100), 1: Span(50, 200), 2: Span(7, 7)}))
+    lag.looked(LagReading(NOON, {0: OffsetSpan(0, 100), 1: OffsetSpan(50, 200), 2: OffsetSpan(7, 7)}))
 
     assert lag.retention_used() == pytest.approx(100 / 150)
 
@@ -111,7 +111,7 @@ def test_retention_is_used_as_far_as_in_the_worst_partition() -> None:
 def test_retention_is_used_up_when_kafka_deletes_what_was_not_read() -> None:
     lag = Lag({0: 10}, trigger_seconds=0)
 
-    lag.looked(Look(NOON, {0: Span(20, 100)}))
+    lag.looked(LagReading(NOON, {0: OffsetSpan(20, 100)}))
 
     assert lag.retention_used() == 1
 

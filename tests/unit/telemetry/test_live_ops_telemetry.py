@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from gamelake.observability.metrics.live_ops import Judged, LiveOpsTelemetry
+from gamelake.observability.metrics.live_ops import JudgedFigures, LiveOpsTelemetry
 
 GAME = {"query": "live_ops", "game": "archery_duel"}
 
@@ -13,9 +13,11 @@ def test_what_a_game_had_and_which_signals_last_is_shown_until_it_is_told_otherw
 
     falls = {("archery_duel", "bookings_fall"): 1}
     telemetry.judged(
-        Judged(states=7, late=2, until=1_000.0, signals=falls, ratios=[("archery_duel", "bookings", 0.25)])
+        JudgedFigures(states=7, late=2, until=1_000.0, signals=falls, ratios=[("archery_duel", "bookings", 0.25)])
     )
-    telemetry.judged(Judged(states=1, late=0, until=None, signals={("archery_duel", "bookings_fall"): 0}, ratios=[]))
+    telemetry.judged(
+        JudgedFigures(states=1, late=0, until=None, signals={("archery_duel", "bookings_fall"): 0}, ratios=[])
+    )
 
     def shown(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"gamelake_live_ops_{name}", {"query": "live_ops"} | labels)

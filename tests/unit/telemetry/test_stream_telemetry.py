@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.lag import Look, Span
-from gamelake.observability.metrics.stream import Games, Observed, Progress, StreamTelemetry
+from gamelake.observability.metrics.lag import LagReading, OffsetSpan
+from gamelake.observability.metrics.stream import Games, Observed, StreamProgress, StreamTelemetry
 from gamelake.storage.manifests import BatchManifest
 from tests.scraping import Scraped, declared_names
 from tests.unit.telemetry.batches import batch, judged
@@ -33,7 +33,7 @@ class Query:
 
     def look(self, end: int) -> None:
         """Have Kafka say how far the topic goes."""
-        self.telemetry.lag.looked(Look(NOON, {0: Span(0, end)}))
+        self.telemetry.lag.looked(LagReading(NOON, {0: OffsetSpan(0, end)}))
 
     @property
     def figures(self) -> Scraped:
@@ -44,7 +44,7 @@ class Query:
 def test_after_a_batch_all_that_is_declared_is_there_and_nothing_else() -> None:
     query = Query()
     query.take(msgspec.structs.replace(batch(0, NOON, {"archery": (10, NOON)}), judged=judged()))
-    query.telemetry.progressed(Progress({"addBatch": 900, "triggerExecution": 1000}, left=0))
+    query.telemetry.progressed(StreamProgress({"addBatch": 900, "triggerExecution": 1000}, left=0))
 
     assert query.figures.our_names() == declared_names("ingest-events")
 
@@ -102,8 +102,8 @@ def test_a_game_with_no_part_in_what_is_behind_is_not_behind() -> None:
 
 def test_phases_that_a_later_spark_may_add_make_no_series_and_idle_triggers_no_samples() -> None:
     query = Query()
-    query.telemetry.progressed(Progress({"latestOffset": 3, "triggerExecution": 3}, left=0))
-    query.telemetry.progressed(Progress({"addBatch": 900, "brandNew": 5, "triggerExecution": 1000}, left=0))
+    query.telemetry.progressed(StreamProgress({"latestOffset": 3, "triggerExecution": 3}, left=0))
+    query.telemetry.progressed(StreamProgress({"addBatch": 900, "brandNew": 5, "triggerExecution": 1000}, left=0))
 
     assert query.figures.labels("gamelake_stream_batch_seconds_count", "phase") == {"add_batch", "trigger_execution"}
     assert query.figures.value("gamelake_stream_batch_seconds_sum", phase="trigger_execution") == 1
@@ -121,7 +121,7 @@ def test_a_querys_life_is_told(tmp_path: Path) -> None:
     query.telemetry.idled()
     assert beat.exists()
     beat.unlink()
-    query.telemetry.progressed(Progress({}, left=0))
+    query.telemetry.progressed(StreamProgress({}, left=0))
     assert beat.exists()
     beat.unlink()
     query.telemetry.terminated()

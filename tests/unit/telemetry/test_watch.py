@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from gamelake.observability.metrics.lag import Lag, Oldest, Span
+from gamelake.observability.metrics.lag import Lag, OffsetSpan, Oldest
 from gamelake.observability.metrics.watch import Watch
 from tests.eventually import eventually
 
@@ -17,12 +17,12 @@ class FakeWindow:
         self.looks = 0
         self.is_closed = False
 
-    def spans(self) -> dict[int, Span]:
+    def spans(self) -> dict[int, OffsetSpan]:
         """What there is, if it may be said."""
         self.looks += 1
         if self.is_silent:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
-        return {0: Span(0, self.end)}
+        return {0: OffsetSpan(0, self.end)}
 
     def oldest(self, starts: dict[int, int]) -> dict[int, Oldest]:
         """A record of long ago."""

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from gamelake.serving.live_ops.hour import LastHour, events_of, purchases
 from gamelake.serving.live_ops.memory import PlayerRuns
-from gamelake.serving.live_ops.players import HAPPENINGS_SCHEMA, HOUR, Changes, advanced, in_order
+from gamelake.serving.live_ops.players import HOUR, PLAYER_EVENTS_SCHEMA, PlayerChanges, advanced, in_order
 
 MINUTE = HOUR // 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Happening:
+class PlayerEvent:
     """One event of a player; `event` tells purchases apart, `session` is 0 unless one begins."""
 
     key: int = 1
@@ -29,12 +29,12 @@ class Happening:
     country: str | None = None
 
 
-def numbered(*happenings: Happening) -> list[Happening]:
+def numbered(*player_events: PlayerEvent) -> list[PlayerEvent]:
     """In the order in which Kafka has them."""
-    return [replace(each, offset=offset) for offset, each in enumerate(happenings)]
+    return [replace(each, offset=offset) for offset, each in enumerate(player_events)]
 
 
-def as_table(happenings: Sequence[Happening]) -> pa.Table:
+def as_table(player_events: Sequence[PlayerEvent]) -> pa.Table:
     rows = [
         {
             "key": each.key,
@@ -53,9 +53,9 @@ def as_table(happenings: Sequence[Happening]) -> pa.Table:
             "app_version": each.app_version,
             "country": each.country,
         }
-        for each in happenings
+        for each in player_events
     ]
-    return pa.Table.from_pylist(rows, schema=HAPPENINGS_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=PLAYER_EVENTS_SCHEMA)
 
 
 class Players:
@@ -66,14 +66,18 @@ class Players:
         self._hour = LastHour()
         self._moment = 0
 
-    def take(self, *happenings: Happening, moment: int = 0) -> pa.Table:
+    def take(self, *player_events: PlayerEvent, moment: int = 0) -> pa.Table:
         """Take a batch; gives the states that changed."""
-        now = max(self._moment, moment, *(each.at for each in happenings)) if happenings else max(self._moment, moment)
-        rows = in_order(as_table(happenings))
+        now = (
+            max(self._moment, moment, *(each.at for each in player_events))
+            if player_events
+            else max(self._moment, moment)
+        )
+        rows = in_order(as_table(player_events))
         bought = np.flatnonzero(rows["micros"].is_valid().to_numpy())
         counts = np.zeros(len(rows), np.bool_)
         counts[bought] = self._hour.new(events_of(rows.take(pa.array(bought))))
-        changes = Changes(rows, counts, *self._hour.leaving(self._moment, now), now)
+        changes = PlayerChanges(rows, counts, *self._hour.leaving(self._moment, now), now)
         self._hour.add(purchases(rows, counts, now))
         changed = advanced(self._runs.find(changes.keys()), changes)
         self._runs.add(changed)
