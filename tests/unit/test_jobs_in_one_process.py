@@ -8,6 +8,7 @@ import pytest
 from gamelake.model.errors import DataLossError, TransientError
 from gamelake.program import again_and_again, together
 from gamelake.serving.settings import ServingSettings
+from gamelake.streaming.files.settings import AllSourcesSettings
 
 VARIABLES = {
     "GAMELAKE_LAKEHOUSE": "file:///lake",

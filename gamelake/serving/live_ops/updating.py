@@ -32,7 +32,7 @@ REPORT_TYPES = "report binary"
 
 
 class UpdateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of a task to the driver: the file of what it changed, how many states, and what the first half has read."""
+    """The report of a task to the driver: the file of its changes, how many states, and what the first stage has read."""
 
     path: str
     moment: int
