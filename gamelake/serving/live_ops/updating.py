@@ -32,7 +32,7 @@ REPORT_TYPES = "report binary"
 
 
 class UpdateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of a task to the driver: the file of its changes, how many states, and what the first stage has read."""
+    """The report of a task to the driver: the file of its changes, how many states, and what the first stage read."""
 
     path: str
     moment: int
