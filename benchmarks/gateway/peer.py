@@ -25,7 +25,7 @@ from gamelake.privacy.vault.vault import SealedData, StoredPlayer, Vault
 from gamelake.schemas.event_schemas import load_schemas, register
 from gamelake.schemas.framing import frame_header
 from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, GameKey, read_keys
-from services.gateway.settings import IngestServiceSettings
+from services.gateway.settings import GatewaySettings
 
 _OLDEST, _NEWEST = timedelta(days=400), timedelta(days=1)
 
@@ -97,7 +97,7 @@ class People:
 class Peer:
     """The application."""
 
-    def __init__(self, settings: IngestServiceSettings) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         contract = load_games(settings.contracts / "games.yaml")
         schemas = load_schemas(settings.contracts, settings.contract_version)
         ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic)
@@ -167,7 +167,7 @@ class Peer:
 
 def main() -> None:
     """Serve until SIGTERM."""
-    settings = IngestServiceSettings.from_env()
+    settings = GatewaySettings.from_env()
     uvicorn.run(
         Peer(settings).app, host=settings.host, port=settings.port, loop="uvloop", log_level="warning", access_log=False
     )

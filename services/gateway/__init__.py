@@ -1,4 +1,4 @@
-"""The gateway: takes batches of events over HTTP and answers when Kafka has them.
+"""The ingest gateway: takes batches of events over HTTP and acknowledges them once the in-sync replicas have them.
 
-It knows the event contract, the games' keys and one topic; nothing of tables, of Spark, or of who reads what it sends.
+It knows the event contract, the games' keys, the vault and one Kafka topic; nothing of tables, Spark or consumers.
 """

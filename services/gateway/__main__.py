@@ -8,29 +8,29 @@ import tempfile
 from gamelake.model.errors import StartupError
 from gamelake.model.games import load_games
 from services.gateway.authentication import read_keys
-from services.gateway.settings import IngestServiceSettings
+from services.gateway.settings import GatewaySettings
 
 _HEADER_MILLISECONDS = 10_000
-# What a connection may have sent ahead of what was read; by default 408 KiB for each.
+# How far a connection may send ahead of what was read; the default is 408 KiB for each.
 _BUFFER_BYTES = 64 * 1024
 
 
 def main() -> int:
-    """Serve; 2 when a person must put something right first, 1 when a process failed."""
+    """Serve; exits with 2 if a setting has to be corrected first, with 1 if a process failed."""
     argparse.ArgumentParser(prog="python -m services.gateway", description=__doc__).parse_args()
     try:
-        settings = IngestServiceSettings.from_env()
+        settings = GatewaySettings.from_env()
         read_keys(settings.keys_file, load_games(settings.contracts / "games.yaml"))
     except StartupError as error:
         print(f"ingest: {error}", file=sys.stderr)
         return 2
-    # The processes' figures meet in these files; the variable is read when the library is imported.
+    # The processes share their metrics in these files; the variable is read when the library is imported.
     with tempfile.TemporaryDirectory(prefix="gamelake-ingest-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         return _serve(settings)
 
 
-def _serve(settings: IngestServiceSettings) -> int:
+def _serve(settings: GatewaySettings) -> int:
     from granian import Granian  # noqa: PLC0415 # after the variable above
     from granian.constants import HTTPModes, Interfaces, Loops  # noqa: PLC0415
     from granian.http import HTTP1Settings  # noqa: PLC0415
@@ -42,7 +42,7 @@ def _serve(settings: IngestServiceSettings) -> int:
         interface=Interfaces.RSGI,
         workers=settings.processes,
         loop=Loops.uvloop,
-        # While the server waits to see which version a client speaks, no time-out runs; in version 2 none ever does.
+        # No timeout applies while the server detects the client's HTTP version, nor in version 2 at all.
         http=HTTPModes.http1,
         websockets=False,
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_BUFFER_BYTES),

@@ -1,4 +1,4 @@
-"""The service's HTTP side: which page is whose.
+"""The HTTP application of one process: routes requests, and refreshes keys, erasures and metrics in the background.
 
 Source: RSGI 1.5 (https://github.com/emmett-framework/granian/blob/master/docs/spec/RSGI.md).
 """
@@ -17,8 +17,8 @@ from gamelake.privacy.vault.vault import VaultUnavailableError
 from services.gateway import metrics
 from services.gateway.authentication import Keyring
 from services.gateway.events_endpoint import EventsEndpoint
-from services.gateway.personal.vault_client import Guard
-from services.gateway.responses import Answer, page, problem, wrong_method
+from services.gateway.personal.vault_client import PlayerStore
+from services.gateway.responses import Response, content_response, method_not_allowed, status_response
 from services.gateway.support_endpoint import PLAYERS_PATH, SupportEndpoint
 
 log = logging.getLogger(__name__)
@@ -26,25 +26,27 @@ log = logging.getLogger(__name__)
 EVENTS_PATH = "/v1/events"
 _PAGES = Path(__file__).parent / "pages"
 _REFRESH_SECONDS = 2
-_READY_PATIENCE = timedelta(seconds=2)
-_CLOSE_PATIENCE = timedelta(seconds=20)
+_READINESS_TIMEOUT = timedelta(seconds=2)
+_SHUTDOWN_TIMEOUT = timedelta(seconds=20)
 _TEXT, _HTML, _YAML = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/yaml"
 
-MakeEndpoint = Callable[[], EventsEndpoint]
-MakeSupport = Callable[[], SupportEndpoint]
-Page = Callable[[], Awaitable[Answer]]
+MakeEventsEndpoint = Callable[[], EventsEndpoint]
+MakeSupportEndpoint = Callable[[], SupportEndpoint]
+Page = Callable[[], Awaitable[Response]]
 
 
 class App:
-    """One process of the service; what talks to Kafka is made once the process has its event loop."""
+    """One process of the service. The endpoints connect to Kafka and the vault once the event loop runs."""
 
-    def __init__(self, make_endpoint: MakeEndpoint, make_support: MakeSupport, keyring: Keyring) -> None:
-        self._make_endpoint = make_endpoint
-        self._make_support = make_support
+    def __init__(
+        self, make_events_endpoint: MakeEventsEndpoint, make_support_endpoint: MakeSupportEndpoint, keyring: Keyring
+    ) -> None:
+        self._make_events_endpoint = make_events_endpoint
+        self._make_support_endpoint = make_support_endpoint
         self._keyring = keyring
-        self._endpoint: EventsEndpoint | None = None
+        self._events: EventsEndpoint | None = None
         self._support: SupportEndpoint | None = None
-        self._upkeep: asyncio.Task[None] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
         self._pages: dict[str, Page] = {
             "/": self._welcome,
             "/openapi.yaml": self._openapi,
@@ -54,86 +56,90 @@ class App:
         }
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Connect to Kafka; begin to look after keys and figures."""
-        self._endpoint = self._make_endpoint()
-        self._support = self._make_support()
-        self._upkeep = loop.create_task(self._look_after())
+        """Connect to Kafka and the vault, and start the background refresh."""
+        self._events = self._make_events_endpoint()
+        self._support = self._make_support_endpoint()
+        self._refreshing = loop.create_task(self._refresh_continuously())
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for what is on its way to Kafka."""
-        if self._upkeep is not None:
-            self._upkeep.cancel()
+        """Stop; records that wait for Kafka get time to be confirmed."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                loop.run_until_complete(self._upkeep)
-        if self._endpoint is not None:
-            self._endpoint.outbox.close(_CLOSE_PATIENCE)
-            self._endpoint.guard.close()
+                loop.run_until_complete(self._refreshing)
+        if self._events is not None:
+            self._events.producer.close(_SHUTDOWN_TIMEOUT)
+            self._events.players.close()
         if self._support is not None:
             self._support.vault.close()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
-        """Answer a request."""
-        answer = await self._answer(scope, protocol)
-        protocol.response_bytes(int(answer.status), answer.headers, answer.body)
+        """Process a request."""
+        response = await self._respond(scope, protocol)
+        protocol.response_bytes(int(response.status), response.headers, response.body)
 
-    async def _answer(self, scope: Any, protocol: Any) -> Answer:  # noqa: ANN401 # see above
-        if scope.path == EVENTS_PATH and self._endpoint is not None:
+    async def _respond(self, scope: Any, protocol: Any) -> Response:  # noqa: ANN401 # see above
+        if scope.path == EVENTS_PATH and self._events is not None:
             if scope.method != "POST":
-                return wrong_method("POST")
-            return await self._endpoint.answer(scope, protocol)
-        if scope.path.startswith(PLAYERS_PATH) and self._support is not None and self._endpoint is not None:
-            answer = await self._support.answer(scope)
-            if scope.method == "DELETE" and answer.status is HTTPStatus.NO_CONTENT:
-                # This process at once; the others when they next look.
-                await self._let_go_of_the_erased(self._endpoint.guard)
-            return answer
-        shown = self._pages.get(scope.path)
-        if shown is None:
-            return problem(HTTPStatus.NOT_FOUND)
+                return method_not_allowed("POST")
+            return await self._events.respond(scope, protocol)
+        if scope.path.startswith(PLAYERS_PATH) and self._support is not None and self._events is not None:
+            response = await self._support.respond(scope)
+            if scope.method == "DELETE" and response.status is HTTPStatus.NO_CONTENT:
+                # In this process at once; in the others with their next refresh.
+                await self._apply_erasures(self._events.players)
+            return response
+        page = self._pages.get(scope.path)
+        if page is None:
+            return status_response(HTTPStatus.NOT_FOUND)
         if scope.method != "GET":
-            return wrong_method("GET")
-        return await shown()
+            return method_not_allowed("GET")
+        return await page()
 
-    async def _look_after(self) -> None:
+    async def _refresh_continuously(self) -> None:
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
             try:
-                await self._look()
+                await self._refresh()
             except Exception as error:
-                # A process that looked no more would know the forgotten for ever. The text may be personal.
-                log.error("keys, erasures and figures: %s; looked at again soon", type(error).__name__)  # noqa: TRY400
+                # Without further refreshes the process would use erased players for ever. The text may be personal.
+                log.error(  # noqa: TRY400
+                    "refresh of keys, erasures and metrics failed with %s; next attempt in %s s",
+                    type(error).__name__,
+                    _REFRESH_SECONDS,
+                )
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         self._keyring.refresh()
-        if self._endpoint is not None:
-            metrics.show_waiting(self._endpoint.outbox.waiting_records)
-            metrics.show_memory()
-            await self._let_go_of_the_erased(self._endpoint.guard)
+        if self._events is not None:
+            metrics.set_waiting(self._events.producer.waiting_records)
+            metrics.set_memory()
+            await self._apply_erasures(self._events.players)
 
-    async def _let_go_of_the_erased(self, guard: Guard) -> None:
+    async def _apply_erasures(self, players: PlayerStore) -> None:
         started = time.perf_counter()
         try:
-            await guard.let_go_of_the_erased()
-            metrics.show_vault(time.perf_counter() - started)
+            await players.apply_erasures()
+            metrics.set_vault_response(time.perf_counter() - started)
         except VaultUnavailableError as error:
-            metrics.show_vault(None)
-            log.warning("who was forgotten can't be asked: %s", error)
+            metrics.set_vault_response(None)
+            log.warning("the vault's erasures can't be read: %s; next attempt in %s s", error, _REFRESH_SECONDS)
 
-    async def _welcome(self) -> Answer:
-        return page(_HTML, (_PAGES / "welcome.html").read_bytes())
+    async def _welcome(self) -> Response:
+        return content_response(_HTML, (_PAGES / "welcome.html").read_bytes())
 
-    async def _openapi(self) -> Answer:
-        return page(_YAML, (_PAGES / "openapi.yaml").read_bytes())
+    async def _openapi(self) -> Response:
+        return content_response(_YAML, (_PAGES / "openapi.yaml").read_bytes())
 
-    async def _health(self) -> Answer:
-        return page(_TEXT, b"ok\n")
+    async def _health(self) -> Response:
+        return content_response(_TEXT, b"ok\n")
 
-    async def _readiness(self) -> Answer:
-        """Ready means that Kafka answers: who balances load then sends requests elsewhere."""
-        outbox = self._endpoint.outbox if self._endpoint else None
-        if outbox is not None and await asyncio.to_thread(outbox.reaches_kafka, _READY_PATIENCE):
-            return page(_TEXT, b"ready\n")
-        return page(_TEXT, b"Kafka does not answer\n", HTTPStatus.SERVICE_UNAVAILABLE)
+    async def _readiness(self) -> Response:
+        """200 if Kafka is reachable; otherwise a load balancer sends requests to another instance."""
+        producer = self._events.producer if self._events else None
+        if producer is not None and await asyncio.to_thread(producer.is_kafka_reachable, _READINESS_TIMEOUT):
+            return content_response(_TEXT, b"ready\n")
+        return content_response(_TEXT, b"Kafka does not answer\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
-    async def _metrics(self) -> Answer:
-        return page(metrics.CONTENT_TYPE, await asyncio.to_thread(metrics.exposition))
+    async def _metrics(self) -> Response:
+        return content_response(metrics.CONTENT_TYPE, await asyncio.to_thread(metrics.exposition))

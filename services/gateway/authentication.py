@@ -19,14 +19,21 @@ import msgspec
 from gamelake.model.credentials import WatchedFile
 from gamelake.model.errors import SettingsError
 from gamelake.model.games import GamesContract, SnakeName
-from services.gateway.errors import UnknownSenderError
+from services.gateway.errors import AuthenticationError
 
-# 128 bits, in whatever alphabet.
+KEY_HEADER = "gamelake-key"
+TIMESTAMP_HEADER = "gamelake-timestamp"
+SIGNATURE_HEADER = "gamelake-signature"
+_TIMESTAMP_DIGITS = 12
+# One text for all causes, so that guessing keys gives no information.
+_REFUSAL = f"{KEY_HEADER}, {TIMESTAMP_HEADER} and {SIGNATURE_HEADER} do not authenticate a key that is valid now"
+
+# 128 bits, in any alphabet.
 _Secret = Annotated[str, msgspec.Meta(min_length=32, max_length=256)]
 
 
 class Role(StrEnum):
-    """What a key is for: to send a game's events, or to look after its players."""
+    """What a key allows: to send a game's events, or to export and forget its players."""
 
     GAME = "game"
     SUPPORT = "support"
@@ -43,11 +50,11 @@ class GameKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def secret_bytes(self) -> tuple[bytes, ...]:
-        """The secrets as they sign."""
+        """The secrets as bytes, for signing."""
         return tuple(secret.encode() for secret in self.secrets)
 
     def __repr__(self) -> str:
-        """Without the secrets: keys stand in tracebacks."""
+        """Without the secrets: keys appear in tracebacks."""
         return f"GameKey(id={self.id!r}, game={self.game!r})"
 
 
@@ -59,8 +66,8 @@ def read_keys(file: Path, contract: GamesContract) -> Mapping[str, GameKey]:
     """Read the keys by their ids.
 
     Raises:
-        SettingsError: the file can't be read, is not made so, or names a game that the contract lacks; it says nothing
-            of what the file holds.
+        SettingsError: the file can't be read, is malformed, or names a game that the contract lacks. The message
+            contains nothing of the file's content.
     """
     try:
         found = msgspec.yaml.decode(file.read_bytes(), type=_KeyFile).keys
@@ -75,36 +82,28 @@ def read_keys(file: Path, contract: GamesContract) -> Mapping[str, GameKey]:
             f"INGEST_KEYS_FILE is '{file}', which names games that contracts/games.yaml lacks: {unknown}"
         )
     if len({key.id for key in found}) != len(found):
-        raise SettingsError(f"INGEST_KEYS_FILE is '{file}', in which a key's id stands twice")
+        raise SettingsError(f"INGEST_KEYS_FILE is '{file}', in which a key id is used twice")
     return {key.id: key for key in found}
 
 
 class Keyring:
-    """The keys that are good now. A file that was changed for the worse leaves them as they were."""
+    """The keys that are valid now; a changed file that is invalid leaves them as they were."""
 
     def __init__(self, file: Path, contract: GamesContract) -> None:
         self._file = WatchedFile(file, partial(read_keys, contract=contract), "the games' keys")
 
     def find(self, key_id: str) -> GameKey | None:
-        """The key of an id."""
+        """The key with this id."""
         return self._file.now.get(key_id)
 
     def refresh(self) -> None:
-        """Look whether the file has changed, and take what it says now."""
+        """Read the file again if it has changed."""
         self._file.refresh()
 
 
-KEY_HEADER = "gamelake-key"
-TIMESTAMP_HEADER = "gamelake-timestamp"
-SIGNATURE_HEADER = "gamelake-signature"
-_TIMESTAMP_DIGITS = 12
-# One text for whatever is wrong: who guesses learns nothing from it.
-_REFUSAL = f"{KEY_HEADER}, {TIMESTAMP_HEADER} and {SIGNATURE_HEADER} are not those of a game that may send now"
-
-
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Who a request says it is from; the timestamp in whole seconds since 1970."""
+class SignatureHeaders:
+    """The signature headers of a request; the timestamp is in whole seconds since 1970."""
 
     key: str
     timestamp: str
@@ -112,7 +111,7 @@ class Claim:
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> Self:
-        """What a request's headers say; a header that is not there is empty."""
+        """Read them from a request's headers; a missing header is empty."""
         get = headers.get
         return cls(get(KEY_HEADER, ""), get(TIMESTAMP_HEADER, ""), get(SIGNATURE_HEADER, ""))
 
@@ -123,44 +122,45 @@ def sign(secret: bytes, timestamp: str, body: bytes) -> str:
 
 
 class Authenticator:
-    """Knows the games' keys, and how far a sender's clock may be off."""
+    """Checks requests against the games' keys; `window` is how far a sender's clock may be off."""
 
     def __init__(self, keyring: Keyring, window: timedelta) -> None:
         self._keyring = keyring
         self._window_seconds = window.total_seconds()
 
-    def recognise(self, claim: Claim, now: float) -> GameKey:
-        """The key of the game that a claim names, before its body is there; `now` in seconds since 1970.
+    def find_game_key(self, headers: SignatureHeaders, now: float) -> GameKey:
+        """The key of a request to send events, before its body is read; `now` in seconds since 1970.
 
         Raises:
-            UnknownSenderError: there is no such key, it sends no events, or the timestamp is outside the window.
+            AuthenticationError: there is no such key, it has another role, or the timestamp is outside the window.
         """
-        key = self.recognise_anybody(claim, now)
+        key = self.find_key(headers, now)
         if key.role is not Role.GAME:
-            raise UnknownSenderError(_REFUSAL)
+            raise AuthenticationError(_REFUSAL)
         return key
 
-    def recognise_anybody(self, claim: Claim, now: float) -> GameKey:
-        """The key that a claim names, whatever it is for; `now` in seconds since 1970.
+    def find_key(self, headers: SignatureHeaders, now: float) -> GameKey:
+        """The key of a request, of any role; `now` in seconds since 1970.
 
         Raises:
-            UnknownSenderError: there is no such key, or the timestamp is outside the window.
+            AuthenticationError: there is no such key, or the timestamp is outside the window.
         """
-        key = self._keyring.find(claim.key)
-        if key is None or not self._is_timely(claim.timestamp, now):
-            raise UnknownSenderError(_REFUSAL)
+        key = self._keyring.find(headers.key)
+        if key is None or not self._is_timely(headers.timestamp, now):
+            raise AuthenticationError(_REFUSAL)
         return key
 
-    def check(self, key: GameKey, claim: Claim, body: bytes) -> None:
-        """Compare the signature, in a time that says nothing of how much of it is right.
+    def verify(self, key: GameKey, headers: SignatureHeaders, body: bytes) -> None:
+        """Compare the signature with those of the key's secrets, in constant time.
 
         Raises:
-            UnknownSenderError: none of the key's secrets has signed this body.
+            AuthenticationError: none of the key's secrets has signed this body.
         """
-        given = claim.signature.encode()
-        matches = [hmac.compare_digest(sign(each, claim.timestamp, body).encode(), given) for each in key.secret_bytes]
+        given = headers.signature.encode()
+        secrets = key.secret_bytes
+        matches = [hmac.compare_digest(sign(each, headers.timestamp, body).encode(), given) for each in secrets]
         if not any(matches):
-            raise UnknownSenderError(_REFUSAL)
+            raise AuthenticationError(_REFUSAL)
 
     def _is_timely(self, timestamp: str, now: float) -> bool:
         if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > _TIMESTAMP_DIGITS:

@@ -1,4 +1,4 @@
-"""Batches concurrent calls, for work that is cheaper for many at once: on the event loop, or on another thread."""
+"""Batches concurrent calls, for work that is cheaper for many requests at once: on the event loop, or on a thread."""
 
 import asyncio
 from collections import deque
@@ -7,140 +7,149 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
 
-Asked = TypeVar("Asked")
-Given = TypeVar("Given")
+RequestT = TypeVar("RequestT")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """After a round the next one waits so long, unless so much has gathered before."""
+class BatchingPace:
+    """How long the next batch waits after the last one, and the total size of waiting requests that ends the wait."""
 
     pause: timedelta
-    enough: int
+    flush_size: int
 
 
-class Gathering(Generic[Asked, Given]):
-    """Calls `work` on the event loop for all who have gathered; what it raises for all, each gets or not alone."""
+class LoopBatcher(Generic[RequestT, ResultT]):
+    """Calls `work` on the event loop with all requests that wait; a request that comes alone is served at once.
 
-    def __init__(self, work: Callable[[Sequence[Asked]], Sequence[Given]], pace: Pace) -> None:
+    Args:
+        work: gives one result for each request, in their order. If it raises, it is called again for each request
+            alone, so that the error reaches only the request that caused it.
+    """
+
+    def __init__(self, work: Callable[[Sequence[RequestT]], Sequence[ResultT]], pace: BatchingPace) -> None:
         self._work = work
         self._pause_seconds = pace.pause.total_seconds()
-        self._enough = pace.enough
-        self._waiting: list[tuple[Asked, asyncio.Future[Given]]] = []
+        self._flush_size = pace.flush_size
+        self._waiting: list[tuple[RequestT, asyncio.Future[ResultT]]] = []
         self._size = 0
-        self._next_round: asyncio.Handle | None = None
+        self._next_run: asyncio.Handle | None = None
         self._not_before = 0.0
 
-    async def ask(self, asked: Asked, size: int) -> Given:
-        """What the work gives for this, which is of some size."""
+    async def submit(self, request: RequestT, size: int) -> ResultT:
+        """Add a request to the next batch and wait for its result; `size` counts towards the pace's `flush_size`."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Given] = loop.create_future()
-        self._waiting.append((asked, answer))
+        result: asyncio.Future[ResultT] = loop.create_future()
+        self._waiting.append((request, result))
         self._size += size
-        if self._next_round is None:
-            self._next_round = loop.call_at(self._not_before, self._round)
-        elif self._size >= self._enough > self._size - size:
-            self._next_round.cancel()
-            self._next_round = loop.call_soon(self._round)
-        return await answer
+        if self._next_run is None:
+            self._next_run = loop.call_at(self._not_before, self._run)
+        elif self._size >= self._flush_size > self._size - size:
+            self._next_run.cancel()
+            self._next_run = loop.call_soon(self._run)
+        return await result
 
-    def _round(self) -> None:
-        gathered, self._waiting = self._waiting, []
-        self._size, self._next_round = 0, None
+    def _run(self) -> None:
+        batch, self._waiting = self._waiting, []
+        self._size, self._next_run = 0, None
         try:
-            given = self._work([asked for asked, _ in gathered])
-        except Exception:  # one of them is to blame, and the others are not
-            given = None
-        for place, (asked, answer) in enumerate(gathered):
-            if answer.done():
+            results = self._work([request for request, _ in batch])
+        except Exception:  # caused by one request; the others must not fail with it
+            results = None
+        for index, (request, result) in enumerate(batch):
+            if result.done():
                 continue
-            if given is not None:
-                answer.set_result(given[place])
+            if results is not None:
+                result.set_result(results[index])
             else:
-                self._alone(asked, answer)
+                self._run_alone(request, result)
         self._not_before = asyncio.get_running_loop().time() + self._pause_seconds
 
-    def _alone(self, asked: Asked, answer: asyncio.Future[Given]) -> None:
+    def _run_alone(self, request: RequestT, result: asyncio.Future[ResultT]) -> None:
         try:
-            answer.set_result(self._work([asked])[0])
+            result.set_result(self._work([request])[0])
         except Exception as error:
-            answer.set_exception(error)
+            result.set_exception(error)
 
 
-class TooManyWaitError(Exception):
-    """So many wait for the next round that another one is better told so than kept in memory."""
+class BatchQueueFullError(Exception):
+    """More requests wait for the next batch than may be kept in memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Caller(Generic[Asked, Given]):
-    asked: Asked
+class _Waiting(Generic[RequestT, ResultT]):
+    request: RequestT
     size: int
-    answer: asyncio.Future[Given]
+    result: asyncio.Future[ResultT]
 
 
-class Rounds(Generic[Asked, Given]):
-    """One round at a time, on another thread; callers are those of one event loop.
+class ThreadBatcher(Generic[RequestT, ResultT]):
+    """Calls `work` on another thread, one batch at a time; requests that come meanwhile wait for the next batch.
 
-    `work` answers all that was asked, in the same order, each with a result or with the error of that one alone; what
-    it raises is the error of all. Sizes are whatever the callers say: `most` of it is in a round of several, and
-    `most_waiting` in memory.
+    All requests come from one event loop.
+
+    Args:
+        work: gives for each request, in their order, a result or the error of that request alone; an error that it
+            raises is the error of all.
+        max_batch: the greatest total size of a batch of several requests.
+        max_waiting: the greatest total size of waiting requests.
     """
 
     def __init__(
-        self, work: Callable[[Sequence[Asked]], Sequence[Given | Exception]], *, most: int, most_waiting: int
+        self, work: Callable[[Sequence[RequestT]], Sequence[ResultT | Exception]], *, max_batch: int, max_waiting: int
     ) -> None:
         self._work = work
-        self._most = most
-        self._most_waiting = most_waiting
-        self._callers: deque[_Caller[Asked, Given]] = deque()
-        self._waiting = 0
+        self._max_batch = max_batch
+        self._max_waiting = max_waiting
+        self._queue: deque[_Waiting[RequestT, ResultT]] = deque()
+        self._queued_size = 0
         self._running: asyncio.Task[None] | None = None
 
-    async def ask(self, asked: Asked, size: int) -> Given:
-        """The answer of the round that takes this.
+    async def submit(self, request: RequestT, size: int) -> ResultT:
+        """Add a request to the next batch that has space for it and wait for its result.
 
         Raises:
-            TooManyWaitError: it was not asked.
+            BatchQueueFullError: `max_waiting` is reached; the request was not added.
         """
-        if self._callers and self._waiting + size > self._most_waiting:
-            raise TooManyWaitError
+        if self._queue and self._queued_size + size > self._max_waiting:
+            raise BatchQueueFullError
         loop = asyncio.get_running_loop()
-        caller: _Caller[Asked, Given] = _Caller(asked, size, loop.create_future())
-        self._callers.append(caller)
-        self._waiting += size
+        waiting: _Waiting[RequestT, ResultT] = _Waiting(request, size, loop.create_future())
+        self._queue.append(waiting)
+        self._queued_size += size
         if self._running is None or self._running.done():
             self._running = loop.create_task(self._run())
-        return await caller.answer
+        return await waiting.result
 
     async def _run(self) -> None:
-        while self._callers:
-            callers = self._next()
-            answers: Sequence[Given | Exception]
+        while self._queue:
+            batch = self._next_batch()
+            results: Sequence[ResultT | Exception]
             try:
-                answers = await asyncio.to_thread(self._work, [each.asked for each in callers])
-            except Exception as error:  # whatever it is, the callers must not wait for ever
-                answers = [error] * len(callers)
-            for caller, answer in zip(callers, answers, strict=True):
-                _give(caller.answer, answer)
+                results = await asyncio.to_thread(self._work, [each.request for each in batch])
+            except Exception as error:  # without a result the requests would wait for ever
+                results = [error] * len(batch)
+            for waiting, result in zip(batch, results, strict=True):
+                _settle(waiting.result, result)
 
-    def _next(self) -> list[_Caller[Asked, Given]]:
-        """Those who came first, as many as fit; whoever is too large alone goes alone."""
-        callers: list[_Caller[Asked, Given]] = []
+    def _next_batch(self) -> list[_Waiting[RequestT, ResultT]]:
+        """The oldest requests, as many as fit; one that is larger than a batch goes alone."""
+        batch: list[_Waiting[RequestT, ResultT]] = []
         size = 0
-        while self._callers and (not callers or size + self._callers[0].size <= self._most):
-            caller = self._callers.popleft()
-            self._waiting -= caller.size
-            # Whoever has gone away in the meantime needs no answer.
-            if not caller.answer.done():
-                callers.append(caller)
-                size += caller.size
-        return callers
+        while self._queue and (not batch or size + self._queue[0].size <= self._max_batch):
+            waiting = self._queue.popleft()
+            self._queued_size -= waiting.size
+            # The result of a cancelled request is not needed.
+            if not waiting.result.done():
+                batch.append(waiting)
+                size += waiting.size
+        return batch
 
 
-def _give(future: asyncio.Future[Given], answer: Given | Exception) -> None:
+def _settle(future: asyncio.Future[ResultT], result: ResultT | Exception) -> None:
     if future.done():
         return
-    if isinstance(answer, Exception):
-        future.set_exception(answer)
+    if isinstance(result, Exception):
+        future.set_exception(result)
     else:
-        future.set_result(answer)
+        future.set_result(result)

@@ -1,4 +1,4 @@
-"""Events of many requests as Arrow columns: how they are read, checked and encoded together.
+"""Events of many requests as Arrow columns: how they are checked and encoded together.
 
 The result is the same as event by event. The module knows neither HTTP, Kafka nor the vault.
 """
@@ -16,25 +16,38 @@ from ptars import HandlerPool, PtarsConfig
 from gamelake.schemas.framing import Flags, Ints, frame_header
 from services.gateway.personal.fields import FieldPath
 
-# Nanoseconds, so that a time is what it was when it is written again.
+# Nanoseconds, so that a time is the same after it was read and encoded again.
 _CONFIG = PtarsConfig(timestamp_unit="ns", timestamp_tz="UTC")
+_NANOS_PER_SECOND = 1_000_000_000
+
+# Classes of characters by byte value, and those of a UUID's 36 characters.
+_OTHER, _HEX, _DASH = 0, 1, 2
+_CLASSES = np.full(256, _OTHER, np.uint8)
+_CLASSES[list(b"0123456789abcdefABCDEF")] = _HEX
+_CLASSES[ord("-")] = _DASH
+_UUID = np.array([_DASH if place in (8, 13, 18, 23) else _HEX for place in range(36)], np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """Events as columns of the submitted contract; those in doubt have to be looked at one by one."""
+class ColumnarEvents:
+    """Events as columns.
+
+    Attributes:
+        events: one row per event, the columns of the submitted contract; times in nanoseconds, UTC.
+        uncertain: one flag per row: the event has to be read by itself, as its columns may not say all of it.
+    """
 
     events: pa.RecordBatch
-    in_doubt: Flags
+    uncertain: Flags
 
 
 def handler_of(message: Descriptor) -> Any:  # noqa: ANN401 # ptars has no types
-    """What turns messages into columns and back."""
+    """The converter between messages of this type and record batches."""
     return HandlerPool([message.file], config=_CONFIG).get_for_message(message)
 
 
-def says_a_key_twice(events: pa.RecordBatch) -> Flags:
-    """Which events have a map in which a key stands twice: as columns both stay, in a message the last."""
+def has_duplicate_map_keys(events: pa.RecordBatch) -> Flags:
+    """One flag per row: a map has a key twice. Columns keep both entries, a message only the last."""
     found = np.zeros(events.num_rows, bool)
     for column in events.columns:
         if pa.types.is_map(column.type):
@@ -44,27 +57,19 @@ def says_a_key_twice(events: pa.RecordBatch) -> Flags:
     return found
 
 
-def _lengths(column: pa.MapArray) -> Ints:
-    # pyarrow's own functions for lists end the process when they are given a map.
-    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-    return np.diff(offsets).astype(np.int64)
+def invalid_events(events: pa.RecordBatch, earliest: float, latest: float) -> Flags:
+    """One flag per row: a required text is missing, or `event_time` is out of bounds. Game names are not checked.
 
-
-_NANOS_PER_SECOND = 1_000_000_000
-_OTHER, _HEX, _DASH = 0, 1, 2
-_KINDS = np.full(256, _OTHER, np.uint8)
-_KINDS[list(b"0123456789abcdefABCDEF")] = _HEX
-_KINDS[ord("-")] = _DASH
-_UUID = np.array([_DASH if place in (8, 13, 18, 23) else _HEX for place in range(36)], np.uint8)
-
-
-def may_not_pass(events: pa.RecordBatch, earliest: float, latest: float) -> Flags:
-    """Which events lack a text, or have no time in these bounds (seconds since 1970); of game names it says nothing."""
-    good = _are_uuids(events.column("event_id"))
-    good &= _lengths(events.column("event_name")) > 0
-    good &= _lengths(events.column("gamer_id")) > 0
-    good &= _are_between(events.column("event_time"), earliest, latest)
-    return ~good
+    Args:
+        events: columns of the submitted contract.
+        earliest: lower bound of `event_time`, included, in seconds since 1970.
+        latest: upper bound, included.
+    """
+    valid = _are_uuids(events.column("event_id"))
+    valid &= _lengths(events.column("event_name")) > 0
+    valid &= _lengths(events.column("gamer_id")) > 0
+    valid &= _are_between(events.column("event_time"), earliest, latest)
+    return ~valid
 
 
 def _are_between(times: pa.TimestampArray, earliest: float, latest: float) -> Flags:
@@ -73,24 +78,29 @@ def _are_between(times: pa.TimestampArray, earliest: float, latest: float) -> Fl
     return np.asarray((seconds >= earliest) & (seconds <= latest))
 
 
-def _offsets(texts: pa.StringArray) -> Ints:
-    raw = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+def _are_uuids(texts: pa.StringArray) -> Flags:
+    valid = _lengths(texts) == len(_UUID)
+    rows = np.flatnonzero(valid)
+    if len(rows):
+        chosen = texts if valid.all() else texts.take(pa.array(rows))
+        offsets = _offsets(chosen)
+        characters = np.frombuffer(chosen.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+        valid[rows] = (_CLASSES[characters].reshape(-1, len(_UUID)) == _UUID).all(axis=1)
+    return np.asarray(valid)
+
+
+def _lengths(column: pa.StringArray | pa.MapArray) -> Ints:
+    return np.diff(_offsets(column))
+
+
+def _offsets(column: pa.StringArray | pa.MapArray) -> Ints:
+    # Of the buffer: pyarrow's own functions for lists crash the process when they are given a map.
+    raw = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
     return raw.astype(np.int64)
 
 
-def _are_uuids(texts: pa.StringArray) -> Flags:
-    good = _lengths(texts) == len(_UUID)
-    rows = np.flatnonzero(good)
-    if len(rows):
-        chosen = texts if good.all() else texts.take(pa.array(rows))
-        offsets = _offsets(chosen)
-        characters = np.frombuffer(chosen.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
-        good[rows] = (_KINDS[characters].reshape(-1, len(_UUID)) == _UUID).all(axis=1)
-    return np.asarray(good)
-
-
-class LakeColumns:
-    """Writes events of the submitted contract as the lake's."""
+class ColumnarEncoder:
+    """Encodes events of the submitted contract as Kafka values of the lake's, without their personal fields."""
 
     def __init__(self, lake: Descriptor, schema_id: int, personal: Sequence[FieldPath]) -> None:
         self._handler = handler_of(lake)
@@ -99,24 +109,29 @@ class LakeColumns:
         self._header = pa.scalar(frame_header(schema_id), pa.binary())
         self._nothing = pa.scalar(b"", pa.binary())
 
-    def values(self, events: pa.RecordBatch, written_by_us: Mapping[str, pa.Array]) -> list[bytes]:
-        """One value per event; columns that the platform writes itself replace what came in."""
-        columns = [self._column(field, events, written_by_us) for field in self._schema]
+    def encode(self, events: pa.RecordBatch, overrides: Mapping[str, pa.Array]) -> list[bytes]:
+        """One value per event, in the Confluent wire format.
+
+        Args:
+            events: columns of the submitted contract.
+            overrides: columns by name that replace those of the events, one value per event, of the lake's types.
+        """
+        columns = [self._column(field, events, overrides) for field in self._schema]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         bodies = self._handler.record_batch_to_array(batch)
         values: list[bytes] = pc.binary_join_element_wise(self._header, bodies, self._nothing).to_pylist()
         return values
 
-    def _column(self, field: pa.Field, events: pa.RecordBatch, written_by_us: Mapping[str, pa.Array]) -> pa.Array:
-        ours = written_by_us.get(field.name)
-        if ours is not None:
-            return ours
+    def _column(self, field: pa.Field, events: pa.RecordBatch, overrides: Mapping[str, pa.Array]) -> pa.Array:
+        override = overrides.get(field.name)
+        if override is not None:
+            return override
         paths = [(*path.parents, path.name) for path in self._personal]
         return _without(field, events.column(field.name), [path for path in paths if path[0] == field.name])
 
 
 def _without(field: pa.Field, array: pa.Array, personal: Sequence[tuple[str, ...]]) -> pa.Array:
-    """A column without what stands at some paths of names, which begin with its own."""
+    """A column without the fields at some paths, which begin with the column's own name."""
     if any(len(path) == 1 for path in personal):
         return _empty(field, len(array))
     if not personal:

@@ -1,15 +1,15 @@
-"""How a request ends early: each error is one HTTP status, and none carries anything of a body.
+"""Why a request is refused (an HTTP status) or an event is rejected (a reason); no error has text from the body.
 
 RefusedError
-├── UnreadableBodyError   400  the body is not what its headers say
-├── UnknownSenderError    401  the signature does not hold
-├── NotAllowedError       403  the key is good, and not for this
-├── NoSuchPlayerError     404  the game has no such player, or no longer
-├── TooSlowError          408  the body did not arrive in time
-├── TooLargeError         413  the body, or what it unpacks to, is over the limit
-├── UnsupportedTypeError  415  no such content type or encoding is taken
-├── TooManyEventsError    429  the game is over its rate
-└── NotTakenError         503  Kafka did not confirm; the same request may be sent again
+├── UnreadableBodyError        400  the body is not what its headers say
+├── AuthenticationError        401  the signature does not hold
+├── ForbiddenError             403  the key has another role
+├── PlayerNotFoundError        404  the game has no such player (any more)
+├── BodyTimeoutError           408  the body did not arrive in time
+├── BodyTooLargeError          413  the body, its decompressed size or its number of events is over the limit
+├── UnsupportedMediaTypeError  415  the content type or encoding is not supported
+├── RateLimitedError           429  the game is over its rate
+└── UnavailableError           503  Kafka or the vault is not available; the same request may be sent again
 """
 
 from datetime import timedelta
@@ -20,7 +20,7 @@ import msgspec
 
 
 class RefusedError(Exception):
-    """The request is not taken; nothing of it is in Kafka unless the status is 503."""
+    """The request is refused; none of its events is in Kafka unless the status is 503."""
 
     status = HTTPStatus.INTERNAL_SERVER_ERROR
     retry_after: timedelta | None = None
@@ -32,43 +32,43 @@ class UnreadableBodyError(RefusedError):
     status = HTTPStatus.BAD_REQUEST
 
 
-class UnknownSenderError(RefusedError):
-    """Nobody who may send has signed this, or not lately."""
+class AuthenticationError(RefusedError):
+    """The key is unknown, the signature is wrong, or the timestamp is outside the window."""
 
     status = HTTPStatus.UNAUTHORIZED
 
 
-class NotAllowedError(RefusedError):
-    """The key is good, and not for this."""
+class ForbiddenError(RefusedError):
+    """The key is valid, but its role does not allow this request."""
 
     status = HTTPStatus.FORBIDDEN
 
 
-class NoSuchPlayerError(RefusedError):
-    """The game has no such player, or no longer."""
+class PlayerNotFoundError(RefusedError):
+    """The game has no such player (any more)."""
 
     status = HTTPStatus.NOT_FOUND
 
 
-class TooSlowError(RefusedError):
+class BodyTimeoutError(RefusedError):
     """The body did not arrive in time."""
 
     status = HTTPStatus.REQUEST_TIMEOUT
 
 
-class TooLargeError(RefusedError):
-    """The body, or what it unpacks to, is over the limit."""
+class BodyTooLargeError(RefusedError):
+    """The body, its decompressed size or its number of events is over the limit."""
 
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
-class UnsupportedTypeError(RefusedError):
-    """A content type or encoding that is not taken."""
+class UnsupportedMediaTypeError(RefusedError):
+    """The content type or encoding is not supported."""
 
     status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
 
 
-class TooManyEventsError(RefusedError):
+class RateLimitedError(RefusedError):
     """The game is over its rate for now."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
@@ -78,8 +78,8 @@ class TooManyEventsError(RefusedError):
         self.retry_after = retry_after
 
 
-class NotTakenError(RefusedError):
-    """Kafka did not confirm, or has no room; the same request may be sent again."""
+class UnavailableError(RefusedError):
+    """Kafka or the vault does not answer, or too much waits for them; the same request may be sent again."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
@@ -89,7 +89,7 @@ class NotTakenError(RefusedError):
 
 
 class Reason(StrEnum):
-    """Why an event is rejected; sending it again as it is changes nothing."""
+    """Why an event is rejected; sending it again unchanged gives the same result."""
 
     MALFORMED = "malformed"
     UNKNOWN_FIELD = "unknown_field"
@@ -103,8 +103,8 @@ class Reason(StrEnum):
     TOO_LARGE = "too_large"
 
 
-class RejectedError(Exception):
-    """One event is not taken; `field` is a path in the contract, never what the sender wrote."""
+class EventRejectedError(Exception):
+    """One event is rejected; `field` is a path in the contract, never a text from the event."""
 
     def __init__(self, reason: Reason, field: str = "") -> None:
         super().__init__(reason.value)
@@ -113,7 +113,7 @@ class RejectedError(Exception):
 
 
 class Rejection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event that is not taken, by its place in the body, from 0."""
+    """A rejected event, by its index in the body (from 0)."""
 
     index: int
     reason: Reason

@@ -1,90 +1,90 @@
-"""One request to send events, from its headers to its answer."""
+"""`POST /v1/events`: one request, from its headers to its response."""
 
 import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 from services.gateway import metrics
-from services.gateway.authentication import Authenticator, Claim
-from services.gateway.batching import Gathering
-from services.gateway.errors import RefusedError, TooManyEventsError
-from services.gateway.kafka_producer import Outbox
-from services.gateway.limits import RateLimits, Room
-from services.gateway.personal.vault_client import Guard, vault_asked
-from services.gateway.preparation import Parcel, Prepared, Ready, Strangers
-from services.gateway.request_body import Receiver, unpack
-from services.gateway.responses import Answer, refused, taken
+from services.gateway.authentication import Authenticator, SignatureHeaders
+from services.gateway.batching import LoopBatcher
+from services.gateway.errors import RateLimitedError, RefusedError
+from services.gateway.kafka_producer import EventProducer
+from services.gateway.limits import EventCapacity, RateLimits
+from services.gateway.personal.vault_client import PlayerStore, vault_failures_as_unavailable
+from services.gateway.preparation import EventBatch, PreparationResult, PreparedBatch, UnknownPlayers
+from services.gateway.request_body import BodyReader, decompress
+from services.gateway.responses import Response, batch_response, refusal_response
 from services.gateway.settings import BodyLimits
-from services.gateway.validation import Admission
+from services.gateway.validation import EventValidator
 
 
 @dataclass(frozen=True, slots=True)
 class EventsEndpoint:
-    """Takes batches of events; cheap refusals come before dear ones."""
+    """Accepts batches of events. Checks run in the order of their cost."""
 
     authenticator: Authenticator
     rates: RateLimits
     limits: BodyLimits
-    receiver: Receiver
-    room: Room
-    admission: Admission
-    gathering: Gathering[Parcel, Prepared]
-    guard: Guard
-    outbox: Outbox
+    body_reader: BodyReader
+    capacity: EventCapacity
+    validator: EventValidator
+    batcher: LoopBatcher[EventBatch, PreparationResult]
+    players: PlayerStore
+    producer: EventProducer
 
-    async def answer(self, scope: Any, protocol: Any) -> Answer:  # noqa: ANN401 # RSGI's, which has no types
-        """Answer a request; whatever is wrong with it is an answer too."""
+    async def respond(self, scope: Any, protocol: Any) -> Response:  # noqa: ANN401 # RSGI's, which has no types
+        """Process a request; an invalid one gets a response too."""
         started = time.perf_counter()
         try:
-            # What was received is let go of before its events wait for anybody.
-            answer = await self._pass_on(await self._received(scope.headers, protocol))
+            # `_receive` returns before the wait for Kafka, so that the body's memory is free meanwhile.
+            response = await self._send(await self._receive(scope.headers, protocol))
         except RefusedError as error:
-            answer = refused(error)
-        metrics.count_request(answer.status, time.perf_counter() - started)
-        return answer
+            response = refusal_response(error)
+        metrics.count_request(response.status, time.perf_counter() - started)
+        return response
 
-    async def _received(self, headers: Any, protocol: Any) -> Parcel:  # noqa: ANN401 # see above
-        claim = Claim.of(headers)
-        announced = headers.get("content-length", "")
+    async def _receive(self, headers: Any, protocol: Any) -> EventBatch:  # noqa: ANN401 # see above
+        signature = SignatureHeaders.of(headers)
+        content_length = headers.get("content-length", "")
         try:
-            key = self.authenticator.recognise(claim, time.time())
-            form = self.admission.form(headers.get("content-type", ""))
-            self.receiver.check_announced(announced)
+            key = self.authenticator.find_game_key(signature, time.time())
+            body_format = self.validator.body_format(headers.get("content-type", ""))
+            self.body_reader.check_content_length(content_length)
         except RefusedError:
-            await self.receiver.discard(protocol)
+            await self.body_reader.drain(protocol)
             raise
-        body = await self.receiver.receive(announced, protocol)
+        body = await self.body_reader.read(content_length, protocol)
         metrics.count_body(len(body))
-        self.authenticator.check(key, claim, body)
-        content = unpack(body, headers.get("content-encoding", ""), self.limits.unpacked)
-        written = form.split(content, self.limits.events)
+        self.authenticator.verify(key, signature, body)
+        content = decompress(body, headers.get("content-encoding", ""), self.limits.decompressed)
+        raw_events = body_format.split(content, self.limits.events)
         try:
-            self.rates.take(key.game, key.rate, len(written), time.monotonic())
-        except TooManyEventsError:
-            metrics.count_throttled(key.game, len(written))
+            self.rates.take(key.game, key.rate, len(raw_events), time.monotonic())
+        except RateLimitedError:
+            metrics.count_throttled(key.game, len(raw_events))
             raise
-        return Parcel(self.admission.game(key.game), form, written)
+        return EventBatch(self.validator.game(key.game), body_format, raw_events)
 
-    async def _pass_on(self, parcel: Parcel) -> Answer:
-        game, events = parcel.game.name, len(parcel.written)
-        with self.room.taken(events):
-            ready = await self._prepared(parcel)
-            accepted, rejections = len(ready.records), ready.rejections
-            confirmed = self.outbox.send(ready.records)
-            # What waits for Kafka is in the client's queue: neither events nor records may wait here beside it.
-            del parcel, ready
+    async def _send(self, batch: EventBatch) -> Response:
+        game, events = batch.game.name, len(batch.raw_events)
+        with self.capacity.reserved(events):
+            prepared = await self._prepare(batch)
+            accepted, rejections = len(prepared.records), prepared.rejections
+            confirmed = self.producer.send(prepared.records)
+            # While Kafka confirms, the client's queue has the records: no second copy stays in memory.
+            del batch, prepared
             await confirmed
         metrics.count_events(game, accepted, rejections)
-        return taken(accepted, rejections)
+        return batch_response(accepted, rejections)
 
-    async def _prepared(self, parcel: Parcel) -> Ready:
-        """The parcel's records, once the vault has what was cut out of its events."""
-        with vault_asked():
-            prepared = await self.gathering.ask(parcel, len(parcel.written))
-            while isinstance(prepared, Strangers):
-                introduced = await self.guard.introduce(parcel.game.name, prepared.names)
-                parcel = replace(parcel, introduced={**parcel.introduced, **introduced})
-                prepared = await self.gathering.ask(parcel, len(parcel.written))
-            if prepared.belongings:
-                await self.guard.keep(parcel.game.name, prepared.belongings)
+    async def _prepare(self, batch: EventBatch) -> PreparedBatch:
+        """The batch's records, once the vault has the personal data of its events."""
+        with vault_failures_as_unavailable():
+            prepared = await self.batcher.submit(batch, len(batch.raw_events))
+            while isinstance(prepared, UnknownPlayers):
+                resolved = await self.players.resolve(batch.game.name, prepared.names)
+                batch = replace(batch, resolved={**batch.resolved, **resolved})
+                prepared = await self.batcher.submit(batch, len(batch.raw_events))
+            if prepared.personal_data:
+                await self.players.store(batch.game.name, prepared.personal_data)
         return prepared.without_large_records()

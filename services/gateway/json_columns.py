@@ -1,4 +1,4 @@
-"""JSON events to columns: from objects that were decoded by type, column by column."""
+"""JSON events as Arrow columns, made column by column from structs of the contract's type."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,41 +12,42 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from gamelake.schemas.framing import Flags, Ints
-from services.gateway.columns import Read, handler_of
+from services.gateway.columns import ColumnarEvents, handler_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# From the values of some events, and which events these are, to a column; an event whose value is none is put in doubt.
+# Makes a column of the values of some events (None: absent), given the row numbers of these events; an event whose
+# value has the wrong type is marked as uncertain.
 _Make = Callable[[Sequence[Any], "_Rows"], pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Which events values belong to, and the doubts about all events."""
+    """The row numbers (int64) of the events at hand, and the flags of all events."""
 
     numbers: Ints
-    in_doubt: Flags
+    uncertain: Flags
 
 
-class JsonColumns:
-    """Reads objects of one contract's type."""
+class JsonColumnReader:
+    """Reads structs of one contract's type."""
 
     def __init__(self, event: Descriptor) -> None:
         self._schema = handler_of(event).schema()
         self._fields = _Fields(event, list(self._schema))
 
-    def read(self, written: Sequence[msgspec.Struct]) -> Read | None:
-        """The events, or None when a column can't have what stands in one of them."""
-        rows = _Rows(np.arange(len(written)), np.zeros(len(written), bool))
+    def read(self, events: Sequence[msgspec.Struct]) -> ColumnarEvents | None:
+        """The events as columns, or None if a column can't represent one of their values."""
+        rows = _Rows(np.arange(len(events)), np.zeros(len(events), bool))
         try:
-            columns = self._fields.columns(written, rows)
+            columns = self._fields.columns(events, rows)
         except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
             return None
-        return Read(pa.RecordBatch.from_arrays(columns, schema=self._schema), rows.in_doubt)
+        return ColumnarEvents(pa.RecordBatch.from_arrays(columns, schema=self._schema), rows.uncertain)
 
 
 class _Fields:
-    """The fields of a message, by place."""
+    """The fields of a message, in the order of its columns."""
 
     def __init__(self, message: Descriptor, fields: Sequence[pa.Field]) -> None:
         self._names = [field.name for field in fields]
@@ -54,7 +55,7 @@ class _Fields:
         self._makers = [_maker(message.fields_by_name[field.name], field) for field in fields]
 
     def columns(self, objects: Sequence[msgspec.Struct], rows: _Rows) -> list[pa.Array]:
-        """A column for each field."""
+        """One column for each field, one value for each object."""
         return [make(values, rows) for make, values in zip(self._makers, self._transposed(objects), strict=True)]
 
     def _transposed(self, objects: Sequence[msgspec.Struct]) -> Iterable[Sequence[Any]]:
@@ -81,31 +82,31 @@ def _maker(field: FieldDescriptor, column: pa.Field) -> _Make:
 
 
 def _filled(array: pa.Array, column: pa.Field) -> pa.Array:
-    """What was written as null is not there."""
+    """Replace null by the default value where the column has no null."""
     if column.nullable or not array.null_count:
         return array
     return array.fill_null("" if pa.types.is_string(column.type) else pa.scalar(0).cast(column.type))
 
 
 class _Messages:
-    """A field that has fields of its own."""
+    """A field whose type is a message."""
 
     def __init__(self, message: Descriptor, kind: pa.StructType) -> None:
         self._kind = list(kind)
         self._fields = _Fields(message, self._kind)
 
     def make(self, values: Sequence[Any], rows: _Rows) -> pa.Array:
-        there = np.fromiter((each is not None for each in values), bool, len(values))
-        inner = _Rows(rows.numbers[there], rows.in_doubt)
+        present = np.fromiter((each is not None for each in values), bool, len(values))
+        inner = _Rows(rows.numbers[present], rows.uncertain)
         columns = self._fields.columns([each for each in values if each is not None], inner)
         found = pa.StructArray.from_arrays(columns, fields=self._kind)
-        if there.all():
+        if present.all():
             return found
-        return found.take(pa.array(np.cumsum(there) - 1, mask=~there))
+        return found.take(pa.array(np.cumsum(present) - 1, mask=~present))
 
 
 class _Times:
-    """A field with a time, which is a text in JSON."""
+    """A time, which is RFC 3339 text in JSON."""
 
     def __init__(self, kind: pa.TimestampType) -> None:
         self._kind = kind
@@ -120,6 +121,6 @@ class _Times:
     def _since(self, text: str | None, number: int, rows: _Rows) -> timedelta | None:
         try:
             return None if text is None else datetime.fromisoformat(text) - _EPOCH
-        except (TypeError, ValueError):  # no time, or one without its offset
-            rows.in_doubt[number] = True
+        except (TypeError, ValueError):  # not a time, or one without its offset
+            rows.uncertain[number] = True
             return None

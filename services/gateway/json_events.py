@@ -1,7 +1,7 @@
-"""Events as JSON: an object with the contract's own names, times as RFC 3339 text.
+"""Request bodies in JSON: objects with the contract's field names, times as RFC 3339 text.
 
-The fast way hands the parsed object to the message class, which checks names and types in C; only what it refuses is
-looked at field by field.
+The fast path gives the parsed object to the message class, which checks names and types in C. Only an object that it
+refuses is examined field by field, for the reason.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,21 +15,21 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.schemas.json_types import UnsupportedFieldError, struct_of
-from services.gateway.columns import Read
-from services.gateway.errors import Reason, RejectedError, TooLargeError, UnreadableBodyError
-from services.gateway.json_columns import JsonColumns
+from services.gateway.columns import ColumnarEvents
+from services.gateway.errors import BodyTooLargeError, EventRejectedError, Reason, UnreadableBodyError
+from services.gateway.json_columns import JsonColumnReader
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_PER_DAY = 86_400
 _NANOS_PER_MICRO = 1000
 
-# A value may take a hundred times its length in memory: `{}` does. What is not larger than this needs no looking at.
+# A value may take a hundred times its length in memory: `{}` does. In bodies up to this size values are not counted.
 _SMALL_BYTES = 2**20
 _VALUES_PER_EVENT = 64
 
-# An event as its sender wrote it: the one place where what comes in has no type yet.
-Written = dict[str, Any]
+# An event whose fields have no type yet.
+_Untyped = dict[str, Any]
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,11 +43,14 @@ class _TypedEvents:
         kind = struct_of(event)
         body = msgspec.defstruct("Body", [("events", list[kind])], forbid_unknown_fields=True)  # type: ignore[valid-type]
         self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(body)
-        self.columns = JsonColumns(event)
+        self.columns = JsonColumnReader(event)
 
 
 class JsonEvents:
-    """Reads bodies of JSON events of one contract."""
+    """The body format for JSON events of one contract.
+
+    A raw event is a struct of the contract's type if all events of its body are; otherwise any JSON value.
+    """
 
     def __init__(self, event: Descriptor) -> None:
         self._event = event
@@ -56,55 +59,54 @@ class JsonEvents:
         self._times = tuple(_paths_of_times(event))
         self._typed = _typed_events(event)
 
-    def split(self, body: bytes, most: int) -> Sequence[Any]:
-        """The events of a body, each as it was written.
+    def split(self, body: bytes, max_events: int) -> Sequence[Any]:
+        """The raw events of a body.
 
         Raises:
             UnreadableBodyError: the body is no JSON object with a list `events`.
-            TooLargeError: it has more than `most` events, or far more values than so many events have.
+            BodyTooLargeError: it has more than `max_events` events, or far more values than so many events have.
         """
-        if len(body) > _SMALL_BYTES and _most_values(body) > most * _VALUES_PER_EVENT:
-            raise TooLargeError(f"a body may hold {most} events, with {_VALUES_PER_EVENT} values each")
+        if len(body) > _SMALL_BYTES and _count_values(body) > max_events * _VALUES_PER_EVENT:
+            raise BodyTooLargeError(f"a body may contain {max_events} events, with {_VALUES_PER_EVENT} values each")
         try:
-            events = self._decoded(body)
+            events = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise UnreadableBodyError('the body is not {"events": [...]}') from None
-        if len(events) > most:
-            raise TooLargeError(f"a body may hold {most} events")
+        if len(events) > max_events:
+            raise BodyTooLargeError(f"a body may contain {max_events} events")
         return events
 
-    def _decoded(self, body: bytes) -> Sequence[Any]:
-        """The events as objects of the contract's type, or, where one of them is none, as whatever they are."""
+    def _decode(self, body: bytes) -> Sequence[Any]:
+        """The events as structs of the contract's type, or, if one of them is of another type, as untyped values."""
         if self._typed is not None:
             with suppress(msgspec.ValidationError):
                 typed: Sequence[Any] = self._typed.decoder.decode(body).events
                 return typed
         return self._decoder.decode(body).events
 
-    def read(self, written: Any) -> Message:  # noqa: ANN401 # whatever JSON has
+    def read(self, raw_event: Any) -> Message:  # noqa: ANN401 # any JSON value
         """The message of one event.
 
         Raises:
-            RejectedError: the contract has no such event.
+            EventRejectedError: it is not an event of the contract.
         """
-        if isinstance(written, msgspec.Struct):
-            written = msgspec.to_builtins(written)
-        if not isinstance(written, dict):
-            raise RejectedError(Reason.MALFORMED)
+        untyped = msgspec.to_builtins(raw_event) if isinstance(raw_event, msgspec.Struct) else raw_event
+        if not isinstance(untyped, dict):
+            raise EventRejectedError(Reason.MALFORMED)
         for path in self._times:
-            _put_time(written, path)
+            _parse_time(untyped, path)
         try:
-            return self._message(**written)
+            return self._message(**untyped)
         except (TypeError, ValueError, OverflowError):
-            raise _explained(self._event, written) from None
+            raise _rejection_of(self._event, untyped) from None
 
-    def may_be_columns(self, written: Sequence[Any]) -> bool:
+    def supports_columns(self, raw_events: Sequence[Any]) -> bool:
         """Whether the body's events are all of the contract's type."""
-        return self._typed is not None and all(isinstance(each, msgspec.Struct) for each in written[:1])
+        return self._typed is not None and all(isinstance(each, msgspec.Struct) for each in raw_events[:1])
 
-    def columns(self, written: Sequence[Any]) -> Read | None:
-        """The events of some bodies together; None when one of them has something that a column can't have."""
-        return None if self._typed is None else self._typed.columns.read(written)
+    def to_columns(self, raw_events: Sequence[Any]) -> ColumnarEvents | None:
+        """The events as columns, or None if a column can't represent one of their values."""
+        return None if self._typed is None else self._typed.columns.read(raw_events)
 
 
 def _typed_events(event: Descriptor) -> _TypedEvents | None:
@@ -114,13 +116,13 @@ def _typed_events(event: Descriptor) -> _TypedEvents | None:
         return None
 
 
-def _most_values(body: bytes) -> int:
-    """No fewer than there are in the body: what stands in texts is counted too."""
+def _count_values(body: bytes) -> int:
+    """An upper bound of the number of values: characters in strings are counted too."""
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _paths_of_times(message: Descriptor, parents: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Where a message has times; those in lists and maps are not looked for, and the contract has none there."""
+    """The paths of a message's times, but for those in lists and maps, where the contract has none."""
     for field in message.fields:
         if field.message_type is None or field.is_repeated:
             continue
@@ -130,40 +132,40 @@ def _paths_of_times(message: Descriptor, parents: tuple[str, ...] = ()) -> Itera
             yield from _paths_of_times(field.message_type, (*parents, field.name))
 
 
-def _put_time(written: Written, path: tuple[str, ...]) -> None:
+def _parse_time(event: _Untyped, path: tuple[str, ...]) -> None:
     """Replace the text of a time by the time."""
-    place: Any = written
+    parent: Any = event
     for name in path[:-1]:
-        place = place.get(name)
-        if not isinstance(place, dict):
+        parent = parent.get(name)
+        if not isinstance(parent, dict):
             return
-    text = place.get(path[-1])
+    text = parent.get(path[-1])
     if text is None:
         return
     try:
         since = datetime.fromisoformat(text) - _EPOCH
     except (TypeError, ValueError):  # no text, no time, or a time without its offset
-        raise RejectedError(Reason.WRONG_TYPE, ".".join(path)) from None
-    # As two numbers: the message class takes a time too, and is slower with it than all the rest of an event.
+        raise EventRejectedError(Reason.WRONG_TYPE, ".".join(path)) from None
+    # As two numbers: the message class accepts a datetime too, but takes longer for it than for the rest of an event.
     seconds = since.days * _SECONDS_PER_DAY + since.seconds
-    place[path[-1]] = {"seconds": seconds, "nanos": since.microseconds * _NANOS_PER_MICRO}
+    parent[path[-1]] = {"seconds": seconds, "nanos": since.microseconds * _NANOS_PER_MICRO}
 
 
-def _explained(message: Descriptor, written: Written, parents: str = "") -> RejectedError:
-    """Why a message class refused an object: the first field that it would not take alone."""
-    for name, value in written.items():
+def _rejection_of(message: Descriptor, event: _Untyped, parents: str = "") -> EventRejectedError:
+    """Why a message class refused an object: the first field that it refuses by itself."""
+    for name, value in event.items():
         field = message.fields_by_name.get(name)
         if field is None:
-            return RejectedError(Reason.UNKNOWN_FIELD, parents.rstrip("."))
-        if not _takes(message, name, value):
+            return EventRejectedError(Reason.UNKNOWN_FIELD, parents.rstrip("."))
+        if not _accepts(message, name, value):
             inner = None if field.is_repeated else field.message_type
             if inner is not None and isinstance(value, dict):
-                return _explained(inner, value, f"{parents}{name}.")
-            return RejectedError(Reason.WRONG_TYPE, f"{parents}{name}")
-    return RejectedError(Reason.MALFORMED)
+                return _rejection_of(inner, value, f"{parents}{name}.")
+            return EventRejectedError(Reason.WRONG_TYPE, f"{parents}{name}")
+    return EventRejectedError(Reason.MALFORMED)
 
 
-def _takes(message: Descriptor, name: str, value: object) -> bool:
+def _accepts(message: Descriptor, name: str, value: object) -> bool:
     try:
         GetMessageClass(message)(**{name: value})
     except (TypeError, ValueError, OverflowError):

@@ -1,6 +1,6 @@
-"""To Kafka: one wait per request, bounded memory, and a clear no when Kafka does not confirm.
+"""Sends records to Kafka: one wait per request, bounded memory, and an error when Kafka does not confirm.
 
-Idempotent and with acks=all: a record that is confirmed is on all in-sync replicas, once.
+The producer is idempotent and uses acks=all: a confirmed record is on all in-sync replicas, once.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from typing import Any, TypedDict, cast
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gamelake.kafka import KafkaAccess
-from services.gateway.errors import NotTakenError
+from services.gateway.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 
-# Below what Kafka and its client take at most by default, 1,048,588 and 1,000,000 bytes with what they add.
-LARGEST_VALUE_BYTES = 950_000
-_LOOK_SECONDS = 0.001
+# Below the default maximum of Kafka and of its client: 1,048,588 and 1,000,000 bytes, their own overhead included.
+MAX_VALUE_BYTES = 950_000
+_POLL_SECONDS = 0.001
 _SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
     {
         "enable.idempotence": True,
@@ -29,30 +29,34 @@ _SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
         "compression.type": "lz4",
         "linger.ms": 5,
         "batch.num.messages": 20_000,
-        # What librdkafka itself would write is counted as a failure of the requests concerned.
+        # Failures that librdkafka would log are counted with the requests that they fail.
         "log_level": 2,
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much may wait for Kafka at once, and for how long."""
+class QueueLimits:
+    """How much may wait for Kafka at once, and how long a record may take to be confirmed."""
 
     records: int
     bytes: int
-    patience: timedelta
+    timeout: timedelta
 
 
 class Record(TypedDict):
-    """What Kafka gets of an event, as the client takes it."""
+    """A Kafka record, as the client's `produce_batch` expects it."""
 
     key: str
     value: bytes
 
 
 class _Delivery:
-    """The records of one request on their way; `release` is called when Kafka has answered for the last of them."""
+    """The records of one request that are not confirmed yet.
+
+    Args:
+        release: called when Kafka has answered for the last of them.
+    """
 
     def __init__(self, records: int, release: Callable[[], None]) -> None:
         self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -61,13 +65,13 @@ class _Delivery:
         self._release = release
 
     def report(self, error: KafkaError | None, _message: Message) -> None:
-        """Kafka's answer for one record."""
+        """The client's delivery report for one record."""
         if error is not None:
             self._failed = True
         self._less(1)
 
-    def not_taken(self, records: int) -> None:
-        """So many records didn't get as far as the queue."""
+    def not_queued(self, records: int) -> None:
+        """The client's queue did not take so many records."""
         self._failed = True
         self._less(records)
 
@@ -80,22 +84,22 @@ class _Delivery:
             self.done.set_result(not self._failed)
 
 
-class Outbox:
-    """Sends the records of requests to one topic, from the event loop that it was started on."""
+class EventProducer:
+    """Sends the records of requests to one topic, from the event loop that runs when `send` is called."""
 
-    def __init__(self, kafka: KafkaAccess, topic: str, limits: Limits) -> None:
+    def __init__(self, kafka: KafkaAccess, topic: str, limits: QueueLimits) -> None:
         self._topic = topic
         self._limits = limits
         self._waiting_records = 0
         self._waiting_bytes = 0
-        self._next_look: asyncio.TimerHandle | None = None
-        milliseconds = int(limits.patience.total_seconds() * 1000)
+        self._next_poll: asyncio.TimerHandle | None = None
+        milliseconds = int(limits.timeout.total_seconds() * 1000)
         self._producer = Producer(
             {
                 **_SETTINGS,
                 **kafka.for_clients(),
                 "message.timeout.ms": milliseconds,
-                # Beyond what may wait, so that a request is never taken by half.
+                # Above our own limits, so that the queue never takes only a part of a request.
                 "queue.buffering.max.messages": 2 * limits.records,
                 "queue.buffering.max.kbytes": 2 * limits.bytes // 1024,
             }
@@ -103,64 +107,65 @@ class Outbox:
 
     @property
     def waiting_records(self) -> int:
-        """Records that Kafka has yet to confirm."""
+        """Records that Kafka has not confirmed yet."""
         return self._waiting_records
 
     def send(self, records: list[Record]) -> Awaitable[None]:
-        """Hand records over; what is given ends when Kafka's in-sync replicas have all of them.
+        """Queue records; the result is done when Kafka's in-sync replicas have all of them.
 
         Raises:
-            NotTakenError: too much is waiting already; or, later, Kafka has not confirmed all of them in time.
+            UnavailableError: too many records wait already. Raised by the result: Kafka has not confirmed all of them
+                in time.
         """
         if not records:
             return _nothing()
         size = sum([len(record["key"]) + len(record["value"]) for record in records])
-        self._make_sure_of_room(len(records), size)
+        self._check_limits(len(records), size)
         delivery = _Delivery(len(records), partial(self._count, -len(records), -size))
-        # librdkafka's own failures are reported to the delivery, those of the call itself are told by the number.
+        # Failures to deliver are reported to the delivery; records that were not queued show in the count alone.
         batch = cast("list[dict[str, Any]]", records)
-        taken = self._producer.produce_batch(self._topic, batch, on_delivery=delivery.report)
+        queued = self._producer.produce_batch(self._topic, batch, on_delivery=delivery.report)
         self._count(len(records), size)
-        if taken < len(records):
-            delivery.not_taken(len(records) - taken)
-        if self._next_look is None:
+        if queued < len(records):
+            delivery.not_queued(len(records) - queued)
+        if self._next_poll is None:
             loop = asyncio.get_running_loop()
-            self._next_look = loop.call_later(_LOOK_SECONDS, self._look, loop)
+            self._next_poll = loop.call_later(_POLL_SECONDS, self._poll, loop)
         return _confirmed(delivery)
 
-    def reaches_kafka(self, patience: timedelta) -> bool:
-        """Whether the topic's leaders are known; it may take as long as the patience."""
+    def is_kafka_reachable(self, timeout: timedelta) -> bool:
+        """Whether the topic's leaders are known; blocks for the timeout at most."""
         try:
-            found = self._producer.list_topics(self._topic, timeout=patience.total_seconds())
+            found = self._producer.list_topics(self._topic, timeout=timeout.total_seconds())
         except KafkaException:
             return False
         topic = found.topics.get(self._topic)
         return topic is not None and topic.error is None and bool(topic.partitions)
 
-    def close(self, patience: timedelta) -> None:
-        """Wait for what is on its way, then end."""
-        if self._next_look is not None:
-            self._next_look.cancel()
-        left = self._producer.flush(patience.total_seconds())
+    def close(self, timeout: timedelta) -> None:
+        """Wait until all records are confirmed or the timeout is over, then stop."""
+        if self._next_poll is not None:
+            self._next_poll.cancel()
+        left = self._producer.flush(timeout.total_seconds())
         if left:
-            log.error("%d records were not confirmed when the service ended; their senders know", left)
+            log.error("%d records were not confirmed before shutdown; their requests were not acknowledged", left)
 
-    def _make_sure_of_room(self, records: int, size: int) -> None:
+    def _check_limits(self, records: int, size: int) -> None:
         over = self._waiting_records + records > self._limits.records or self._waiting_bytes + size > self._limits.bytes
         if over:
-            raise NotTakenError("too many events wait for Kafka")
+            raise UnavailableError("too many events wait for Kafka; send again later")
 
     def _count(self, records: int, size: int) -> None:
         self._waiting_records += records
         self._waiting_bytes += size
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take Kafka's answers, and come back while some are missing.
+    def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Process delivery reports, and poll again while some are missing.
 
-        On the event loop: a thread of its own would fight with it over Python's lock for each single record.
+        On the event loop: a thread of its own would compete with it for Python's lock for every record.
         """
         self._producer.poll(0)
-        self._next_look = loop.call_later(_LOOK_SECONDS, self._look, loop) if self._waiting_records else None
+        self._next_poll = loop.call_later(_POLL_SECONDS, self._poll, loop) if self._waiting_records else None
 
 
 async def _nothing() -> None:
@@ -169,4 +174,4 @@ async def _nothing() -> None:
 
 async def _confirmed(delivery: _Delivery) -> None:
     if not await delivery.done:
-        raise NotTakenError("Kafka did not confirm the events")
+        raise UnavailableError("Kafka did not confirm the events; send again later")

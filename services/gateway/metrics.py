@@ -1,4 +1,4 @@
-"""What the service counts, of all of its processes together."""
+"""The service's metrics, summed over its processes."""
 
 import os
 from collections.abc import Iterable
@@ -16,89 +16,91 @@ _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15)
 
 _requests = Counter("gamelake_ingest_requests", "Requests to send events, by HTTP status.", ["status"])
 _accepted = Counter("gamelake_ingest_events_accepted", "Events that Kafka has confirmed.", ["game"])
-_rejected = Counter("gamelake_ingest_events_rejected", "Events that were not taken, by reason.", ["game", "reason"])
+_rejected = Counter("gamelake_ingest_events_rejected", "Events that were rejected, by reason.", ["game", "reason"])
 _throttled = Counter(
     "gamelake_ingest_events_throttled", "Events of requests that were over their game's rate.", ["game"]
 )
-_looked_after = Counter(
-    "gamelake_ingest_player_requests", "What support did about players, by game.", ["game", "action"]
+_player_requests = Counter(
+    "gamelake_ingest_player_requests", "Requests of support staff about players, by game.", ["game", "action"]
 )
 _bytes = Counter("gamelake_ingest_body_bytes", "Bytes of bodies as they were sent.")
-_seconds = Histogram("gamelake_ingest_request_seconds", "From a request's headers to its answer.", buckets=_SECONDS)
+_seconds = Histogram("gamelake_ingest_request_seconds", "From a request's headers to its response.", buckets=_SECONDS)
 _waiting = Gauge(
-    "gamelake_ingest_waiting_records", "Records that Kafka has yet to confirm.", multiprocess_mode="livesum"
+    "gamelake_ingest_waiting_records", "Records that Kafka has not confirmed yet.", multiprocess_mode="livesum"
 )
-_most_waiting = Gauge(
-    "gamelake_ingest_waiting_records_limit", "Beyond so many, requests are refused.", multiprocess_mode="livesum"
+_max_waiting = Gauge(
+    "gamelake_ingest_waiting_records_limit",
+    "Waiting records above which requests are refused.",
+    multiprocess_mode="livesum",
 )
-_memory = Gauge("gamelake_ingest_memory_bytes", "What the processes have in memory.", multiprocess_mode="livesum")
-_vault_failures = Counter("gamelake_ingest_vault_failures", "Requests that the vault did not answer for.")
-# Of all processes the one that has asked last: they ask the same vault.
+_memory = Gauge("gamelake_ingest_memory_bytes", "Resident memory of the processes.", multiprocess_mode="livesum")
+_vault_failures = Counter("gamelake_ingest_vault_failures", "Requests that failed because the vault did not answer.")
+# The value of the process that asked last: all ask the same vault.
 _vault_up = Gauge("gamelake_ingest_vault_up", "Whether the vault answers.", multiprocess_mode="mostrecent")
 _vault_seconds = Gauge(
-    "gamelake_ingest_vault_response_seconds", "How long the vault's last answer took.", multiprocess_mode="mostrecent"
+    "gamelake_ingest_vault_response_seconds", "How long the vault's last response took.", multiprocess_mode="mostrecent"
 )
 
 
 class Action(StrEnum):
-    """What support does about a player."""
+    """What support staff requested about a player."""
 
     ERASED = "erased"
     EXPORTED = "exported"
 
 
-def begin(games: Iterable[str], most_waiting: int) -> None:
-    """What is known before the first request; a rate of a counter that is not there yet misses its first events."""
+def initialize(games: Iterable[str], max_waiting: int) -> None:
+    """Create the time series before the first request: a rate misses the events that create its counter."""
     for game in games:
         _accepted.labels(game)
         _throttled.labels(game)
         for action in Action:
-            _looked_after.labels(game, action.value)
-    _most_waiting.set(most_waiting)
+            _player_requests.labels(game, action.value)
+    _max_waiting.set(max_waiting)
 
 
 def count_request(status: HTTPStatus, seconds: float) -> None:
-    """One more answer."""
+    """Count a response."""
     _requests.labels(str(int(status))).inc()
     _seconds.observe(seconds)
 
 
 def count_body(size: int) -> None:
-    """A body has come in."""
+    """Count the bytes of a body."""
     _bytes.inc(size)
 
 
 def count_events(game: str, accepted: int, rejections: list[Rejection]) -> None:
-    """What became of a body's events."""
+    """Count the accepted and rejected events of a body."""
     _accepted.labels(game).inc(accepted)
     for rejection in rejections:
         _rejected.labels(game, rejection.reason.value).inc()
 
 
 def count_throttled(game: str, events: int) -> None:
-    """A game was over its rate."""
+    """Count events that were over their game's rate."""
     _throttled.labels(game).inc(events)
 
 
-def count_looked_after(game: str, action: Action) -> None:
-    """Support did something about a player."""
-    _looked_after.labels(game, action.value).inc()
+def count_player_request(game: str, action: Action) -> None:
+    """Count a request of support staff."""
+    _player_requests.labels(game, action.value).inc()
 
 
 def count_vault_failure() -> None:
-    """A request could not be taken for want of the vault."""
+    """Count a request that failed because the vault did not answer."""
     _vault_failures.inc()
 
 
-def show_vault(seconds: float | None) -> None:
-    """How long the vault took to answer just now; None if it did not."""
+def set_vault_response(seconds: float | None) -> None:
+    """Set how long the vault took to answer; None if it did not."""
     _vault_up.set(seconds is not None)
     if seconds is not None:
         _vault_seconds.set(seconds)
 
 
-def show_memory() -> None:
-    """What this process has in memory now."""
+def set_memory() -> None:
+    """Set the resident memory of this process."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:  # not on Linux
@@ -106,21 +108,21 @@ def show_memory() -> None:
     _memory.set(pages * os.sysconf("SC_PAGE_SIZE"))
 
 
-def show_waiting(records: int) -> None:
-    """How much waits for Kafka now, in this process."""
+def set_waiting(records: int) -> None:
+    """Set how many records of this process wait for Kafka."""
     _waiting.set(records)
 
 
 def exposition() -> bytes:
-    """All figures in Prometheus' text format."""
-    _forget_the_dead()
+    """All metrics in Prometheus' text format."""
+    _remove_ended_processes()
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry)
 
 
-def _forget_the_dead() -> None:
-    """A process that was killed leaves its gauges behind, and they would be added to its successor's."""
+def _remove_ended_processes() -> None:
+    """Remove the gauges of killed processes, which would be added to those of their successors."""
     for file in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*_*.db"):
         process = int(file.stem.rpartition("_")[2])
         try:

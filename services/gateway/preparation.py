@@ -11,234 +11,247 @@ from google.protobuf.message import Message
 
 from gamelake.model.games import EventTimeLimits, GameSpec
 from gamelake.schemas.framing import Flags, frame_header
-from services.gateway.columns import LakeColumns, Read, may_not_pass
+from services.gateway.columns import ColumnarEncoder, ColumnarEvents, invalid_events
 from services.gateway.errors import Reason, Rejection
-from services.gateway.kafka_producer import LARGEST_VALUE_BYTES, Record
-from services.gateway.personal.fields import CutOut
-from services.gateway.personal.pseudonymization import Belonging, Player, Players, Protection
-from services.gateway.validation import Admission, Form
+from services.gateway.kafka_producer import MAX_VALUE_BYTES, Record
+from services.gateway.personal.fields import PersonalValues
+from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer
+from services.gateway.validation import BodyFormat, EventValidator
+
+# Columns cost a millisecond and more for any number of events; so many events cost the same one by one (decision 0033).
+MIN_COLUMNAR_EVENTS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """A request's events as they were written, and those of their players whom the vault was asked for."""
+class EventBatch:
+    """The raw events of one request, and those of their players that were resolved by the vault for this request."""
 
     game: GameSpec
-    form: Form
-    written: Sequence[Any]
-    introduced: Mapping[str, Player] = field(default_factory=dict)
+    body_format: BodyFormat
+    raw_events: Sequence[Any]
+    resolved: Mapping[str, Player] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """What Kafka gets, once the vault has what belongs to players."""
+class PreparedBatch:
+    """The records of a request, which may be sent once the vault has stored the personal data."""
 
     records: list[Record]
     rejections: list[Rejection]
-    belongings: Sequence[Belonging]
+    personal_data: Sequence[PersonalData]
 
-    def without_large_records(self) -> "Ready":
-        """The same, with the events rejected that Kafka would never take, however often they are sent."""
-        if max([len(record["value"]) for record in self.records], default=0) <= LARGEST_VALUE_BYTES:
+    def without_large_records(self) -> "PreparedBatch":
+        """The same, with the events rejected that Kafka would not accept."""
+        if max([len(record["value"]) for record in self.records], default=0) <= MAX_VALUE_BYTES:
             return self
         rejected = {rejection.index for rejection in self.rejections}
-        passed = [index for index in range(len(self.records) + len(rejected)) if index not in rejected]
+        accepted = [index for index in range(len(self.records) + len(rejected)) if index not in rejected]
         large = [
             Rejection(index, Reason.TOO_LARGE)
-            for index, record in zip(passed, self.records, strict=True)
-            if len(record["value"]) > LARGEST_VALUE_BYTES
+            for index, record in zip(accepted, self.records, strict=True)
+            if len(record["value"]) > MAX_VALUE_BYTES
         ]
-        records = [record for record in self.records if len(record["value"]) <= LARGEST_VALUE_BYTES]
-        return Ready(records, sorted([*self.rejections, *large], key=lambda each: each.index), self.belongings)
+        records = [record for record in self.records if len(record["value"]) <= MAX_VALUE_BYTES]
+        rejections = sorted([*self.rejections, *large], key=lambda each: each.index)
+        return PreparedBatch(records, rejections, self.personal_data)
 
 
 @dataclass(frozen=True, slots=True)
-class Strangers:
-    """Players whom the vault has to be asked for before anything can be made of their events."""
+class UnknownPlayers:
+    """Players that the vault has to resolve before a batch can be prepared, by their names in the game."""
 
     names: Sequence[str]
 
 
-Prepared = Ready | Strangers
+PreparationResult = PreparedBatch | UnknownPlayers
 
 
-class Encoder:
-    """Writes events of the submitted contract, whose personal fields are gone, under a schema that never had them."""
+class RecordEncoder:
+    """Encodes events in the Confluent wire format, under the lake's schema, which has no personal fields."""
 
     def __init__(self, schema_id: int) -> None:
         self._header = frame_header(schema_id)
 
     def encode(self, events: Sequence[Message]) -> list[Record]:
-        """One record per event; a player's events stay in order in one partition, a game's spread over all."""
+        """One record per event, keyed by player: a player's events stay in order, a game's spread over partitions."""
         return [
             {"key": event.gamer_id, "value": self._header + event.SerializeToString()}  # type: ignore[attr-defined]
             for event in events
         ]
 
 
-class Singly:
-    """Prepares one parcel after the other."""
+class RowPreparer:
+    """Prepares a batch event by event: for few events, and for those that need a reason for their rejection."""
 
-    def __init__(self, admission: Admission, players: Players, protection: Protection, encoder: Encoder) -> None:
-        self._admission = admission
+    def __init__(
+        self, validator: EventValidator, players: PlayerCache, pseudonymizer: Pseudonymizer, encoder: RecordEncoder
+    ) -> None:
+        self._validator = validator
         self._players = players
-        self._protection = protection
+        self._pseudonymizer = pseudonymizer
         self._encoder = encoder
 
-    def prepare(self, parcel: Parcel) -> Prepared:
-        """Read, check, protect and encode the events of a parcel."""
-        admitted = self._admission.admit(parcel.form, parcel.written, parcel.game)
-        players = self._players_of(parcel, admitted.events)
-        if isinstance(players, Strangers):
+    def prepare(self, batch: EventBatch) -> PreparationResult:
+        """Read, validate, pseudonymize and encode the events of a batch."""
+        validated = self._validator.validate(batch.body_format, batch.raw_events, batch.game)
+        names = [self._pseudonymizer.player_of(event) for event in validated.events]
+        players = resolve_players(batch, names, self._players)
+        if isinstance(players, UnknownPlayers):
             return players
-        belongings = self._protection.protect(admitted.events, players)
-        return Ready(self._encoder.encode(admitted.events), admitted.rejections, belongings)
-
-    def _players_of(self, parcel: Parcel, events: Sequence[Message]) -> dict[str, Player] | Strangers:
-        return known_or_strangers(parcel, [self._protection.player_of(event) for event in events], self._players)
+        personal_data = self._pseudonymizer.pseudonymize(validated.events, players)
+        return PreparedBatch(self._encoder.encode(validated.events), validated.rejections, personal_data)
 
 
-def known_or_strangers(parcel: Parcel, names: Sequence[str], players: Players) -> dict[str, Player] | Strangers:
-    """The players of a parcel by name, or those of them that the vault has to be asked for."""
-    game, introduced = parcel.game.name, parcel.introduced
-    found = {name: introduced.get(name) or players.known(game, name) for name in dict.fromkeys(names)}
-    strangers = [name for name, player in found.items() if player is None]
-    if strangers:
-        return Strangers(strangers)
+def resolve_players(batch: EventBatch, names: Sequence[str], cache: PlayerCache) -> dict[str, Player] | UnknownPlayers:
+    """The players of a batch by name, or those of them that the vault has to resolve."""
+    game, resolved = batch.game.name, batch.resolved
+    found = {name: resolved.get(name) or cache.get(game, name) for name in dict.fromkeys(names)}
+    unknown = [name for name, player in found.items() if player is None]
+    if unknown:
+        return UnknownPlayers(unknown)
     return found  # type: ignore[return-value] # none of them is None
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
-    """A parcel's rows among those of all; its players, unless something is in doubt or the vault must be asked."""
+class _BatchRows:
+    """A batch's rows in the columns of several batches.
 
-    parcel: Parcel
+    Attributes:
+        owners: the player of each row; None if the batch needs preparation row by row.
+    """
+
+    batch: EventBatch
     rows: slice
-    owners: list[Player] | Strangers | None
+    owners: list[Player] | UnknownPlayers | None
 
     @property
     def pseudonyms(self) -> list[str]:
-        """One for each event, blank where the event does not leave the service this time."""
+        """One for each row; blank if the batch is not prepared here."""
         if isinstance(self.owners, list):
             return [player.pseudonym for player in self.owners]
         return [""] * (self.rows.stop - self.rows.start)
 
 
-class Together:
-    """Prepares parcels of one form."""
+class ColumnarPreparer:
+    """Prepares batches of one body format together, as columns."""
 
-    def __init__(self, limits: EventTimeLimits, players: Players, protection: Protection, lake: LakeColumns) -> None:
+    def __init__(
+        self, limits: EventTimeLimits, players: PlayerCache, pseudonymizer: Pseudonymizer, encoder: ColumnarEncoder
+    ) -> None:
         self._max_age = limits.max_age.total_seconds()
         self._max_ahead = limits.max_ahead.total_seconds()
         self._players = players
-        self._protection = protection
-        self._lake = lake
+        self._pseudonymizer = pseudonymizer
+        self._encoder = encoder
 
-    def prepare(self, parcels: Sequence[Parcel]) -> list[Prepared | None]:
-        """What is made of each parcel, None where something in it is in doubt."""
-        read = parcels[0].form.columns([event for parcel in parcels for event in parcel.written])
-        if read is None:
-            return [None] * len(parcels)
+    def prepare(self, batches: Sequence[EventBatch]) -> list[PreparationResult | None]:
+        """One result for each batch; None if an event of it is invalid or uncertain and needs `RowPreparer`."""
+        columnar = batches[0].body_format.to_columns([event for batch in batches for event in batch.raw_events])
+        if columnar is None:
+            return [None] * len(batches)
         now = datetime.now(UTC)
-        names = read.events.column("game_name").to_pylist()
-        sections = self._sections(parcels, read, self._clear(read, now), names)
-        values = self._values(read.events, sections, names, now)
-        cut_outs = self._protection.cutter.look_at(read.events)
-        return [self._prepared(section, values[section.rows], cut_outs[section.rows]) for section in sections]
+        names = columnar.events.column("game_name").to_pylist()
+        parts = self._parts(batches, columnar, self._valid(columnar, now), names)
+        values = self._kafka_values(columnar.events, parts, names, now)
+        personal = self._pseudonymizer.extractor.values_of(columnar.events)
+        return [self._result(part, values[part.rows], personal[part.rows]) for part in parts]
 
-    def _clear(self, read: Read, now: datetime) -> Flags:
+    def _valid(self, columnar: ColumnarEvents, now: datetime) -> Flags:
         moment = now.timestamp()
-        wrong = may_not_pass(read.events, moment - self._max_age, moment + self._max_ahead)
-        return np.asarray(~(wrong | read.in_doubt))
+        invalid = invalid_events(columnar.events, moment - self._max_age, moment + self._max_ahead)
+        return np.asarray(~(invalid | columnar.uncertain))
 
-    def _sections(
-        self, parcels: Sequence[Parcel], read: Read, clear: Flags, game_names: Sequence[str]
-    ) -> list[_Section]:
-        players = read.events.column(self._protection.fields.player).to_pylist()
+    def _parts(
+        self, batches: Sequence[EventBatch], columnar: ColumnarEvents, valid: Flags, game_names: Sequence[str]
+    ) -> list[_BatchRows]:
+        players = columnar.events.column(self._pseudonymizer.fields.player).to_pylist()
         return [
-            _Section(parcel, rows, self._owners(parcel, players[rows]))
-            if clear[rows].all() and _names_its_own_game(parcel, game_names[rows])
-            else _Section(parcel, rows, None)
-            for parcel, rows in _with_rows(parcels)
+            _BatchRows(batch, rows, self._owners(batch, players[rows]))
+            if valid[rows].all() and _has_own_game_names(batch, game_names[rows])
+            else _BatchRows(batch, rows, None)
+            for batch, rows in _with_rows(batches)
         ]
 
-    def _owners(self, parcel: Parcel, names: Sequence[str]) -> list[Player] | Strangers:
-        found = known_or_strangers(parcel, names, self._players)
-        return found if isinstance(found, Strangers) else [found[name] for name in names]
+    def _owners(self, batch: EventBatch, names: Sequence[str]) -> list[Player] | UnknownPlayers:
+        found = resolve_players(batch, names, self._players)
+        return found if isinstance(found, UnknownPlayers) else [found[name] for name in names]
 
-    def _values(
-        self, events: pa.RecordBatch, sections: Sequence[_Section], game_names: Sequence[str], now: datetime
+    def _kafka_values(
+        self, events: pa.RecordBatch, parts: Sequence[_BatchRows], game_names: Sequence[str], now: datetime
     ) -> list[bytes]:
-        """A Kafka value for each event; what isn't ready is written with the rest, and left."""
-        pseudonyms = [pseudonym for section in sections for pseudonym in section.pseudonyms]
-        games = [name or each.parcel.game.game_name for each in sections for name in game_names[each.rows]]
+        """A Kafka value for each row; those of batches that are not prepared here are not used."""
+        pseudonyms = [pseudonym for part in parts for pseudonym in part.pseudonyms]
+        games = [name or part.batch.game.game_name for part in parts for name in game_names[part.rows]]
         arrival = pa.scalar(now, pa.timestamp("us", "UTC")).cast(events.schema.field("ingest_time").type)
-        ours = {
-            self._protection.fields.player: pa.array(pseudonyms, pa.string()),
+        overrides = {
+            self._pseudonymizer.fields.player: pa.array(pseudonyms, pa.string()),
             "game_name": pa.array(games, pa.string()),
             "ingest_time": pa.repeat(arrival, events.num_rows),
         }
-        return self._lake.values(events, ours)
+        return self._encoder.encode(events, overrides)
 
-    def _prepared(self, section: _Section, values: Sequence[bytes], cut_outs: Sequence[CutOut]) -> Prepared | None:
-        owners = section.owners
+    def _result(
+        self, part: _BatchRows, values: Sequence[bytes], personal: Sequence[PersonalValues]
+    ) -> PreparationResult | None:
+        owners = part.owners
         if not isinstance(owners, list):
             return owners
         records: list[Record] = [
             {"key": player.pseudonym, "value": value} for player, value in zip(owners, values, strict=True)
         ]
-        return Ready(records, [], self._protection.to_keep(owners, cut_outs))
+        return PreparedBatch(records, [], self._pseudonymizer.unstored(owners, personal))
 
 
-def _with_rows(parcels: Sequence[Parcel]) -> Iterator[tuple[Parcel, slice]]:
+def _with_rows(batches: Sequence[EventBatch]) -> Iterator[tuple[EventBatch, slice]]:
     start = 0
-    for parcel in parcels:
-        end = start + len(parcel.written)
-        yield parcel, slice(start, end)
+    for batch in batches:
+        end = start + len(batch.raw_events)
+        yield batch, slice(start, end)
         start = end
 
 
-def _names_its_own_game(parcel: Parcel, names: Sequence[str]) -> bool:
-    return set(names) <= {"", *parcel.game.match}
+def _has_own_game_names(batch: EventBatch, names: Sequence[str]) -> bool:
+    return set(names) <= {"", *batch.game.match}
 
 
-# Columns cost a millisecond and more however few the events are, which so many cost one by one (decision 0033).
-FEW = 400
+class BatchPreparer:
+    """Prepares the batches of concurrent requests; invalid events affect only their own batch."""
 
+    def __init__(
+        self,
+        row_preparer: RowPreparer,
+        columnar_preparer: ColumnarPreparer,
+        min_columnar_events: int = MIN_COLUMNAR_EVENTS,
+    ) -> None:
+        self._row_preparer = row_preparer
+        self._columnar_preparer = columnar_preparer
+        self._min_columnar_events = min_columnar_events
 
-class Assembly:
-    """Prepares the parcels that have gathered; none of them waits for another's trouble."""
+    def prepare(self, batches: Sequence[EventBatch]) -> list[PreparationResult]:
+        """One result for each batch, in their order."""
+        prepared: dict[int, PreparationResult] = {}
+        for body_format in {batch.body_format for batch in batches}:
+            of_format = {index: batch for index, batch in enumerate(batches) if batch.body_format is body_format}
+            prepared |= self._prepare_format(body_format, of_format)
+        return [prepared[index] for index in range(len(batches))]
 
-    def __init__(self, singly: Singly, together: Together, few: int = FEW) -> None:
-        self._singly = singly
-        self._together = together
-        self._few = few
-
-    def prepare(self, parcels: Sequence[Parcel]) -> list[Prepared]:
-        """What is made of each parcel, in their order."""
-        prepared: dict[int, Prepared] = {}
-        for form in {parcel.form for parcel in parcels}:
-            places = [place for place, parcel in enumerate(parcels) if parcel.form is form]
-            prepared |= self._of_one_form(form, {place: parcels[place] for place in places})
-        return [prepared[place] for place in range(len(parcels))]
-
-    def _of_one_form(self, form: Form, parcels: dict[int, Parcel]) -> dict[int, Prepared]:
-        fit = {place: parcel for place, parcel in parcels.items() if form.may_be_columns(parcel.written)}
-        prepared = self._as_columns(fit)
+    def _prepare_format(self, body_format: BodyFormat, batches: dict[int, EventBatch]) -> dict[int, PreparationResult]:
+        supported = {index: batch for index, batch in batches.items() if body_format.supports_columns(batch.raw_events)}
+        prepared = self._prepare_columns(supported)
         return prepared | {
-            place: self._singly.prepare(parcel) for place, parcel in parcels.items() if place not in prepared
+            index: self._row_preparer.prepare(batch) for index, batch in batches.items() if index not in prepared
         }
 
-    def _as_columns(self, parcels: dict[int, Parcel]) -> dict[int, Prepared]:
-        """Those of the parcels that could be prepared together."""
-        if sum(len(parcel.written) for parcel in parcels.values()) < self._few:
+    def _prepare_columns(self, batches: dict[int, EventBatch]) -> dict[int, PreparationResult]:
+        """The results of those batches that can be prepared as columns."""
+        if sum(len(batch.raw_events) for batch in batches.values()) < self._min_columnar_events:
             return {}
-        found = self._together.prepare(list(parcels.values()))
-        if len(parcels) > 1 and not any(found):
-            # A single one can spoil the columns of all.
-            large = [len(parcel.written) >= self._few for parcel in parcels.values()]
+        found = self._columnar_preparer.prepare(list(batches.values()))
+        if len(batches) > 1 and not any(found):
+            # One batch can make the columns of all fail; large ones are worth another attempt alone.
+            large = [len(batch.raw_events) >= self._min_columnar_events for batch in batches.values()]
             found = [
-                self._together.prepare([parcel])[0] if is_large else None
-                for parcel, is_large in zip(parcels.values(), large, strict=True)
+                self._columnar_preparer.prepare([batch])[0] if is_large else None
+                for batch, is_large in zip(batches.values(), large, strict=True)
             ]
-        return {place: made for place, made in zip(parcels, found, strict=True) if made is not None}
+        return {index: result for index, result in zip(batches, found, strict=True) if result is not None}

@@ -1,4 +1,4 @@
-"""Puts one process of the service together; the server calls `create` in each of them."""
+"""Wires one process of the service; the server calls `create` in each of them."""
 
 import ctypes
 import gc
@@ -15,35 +15,40 @@ from gamelake.schemas.event_schemas import load_schema, load_schemas, register
 from services.gateway import metrics
 from services.gateway.app import App
 from services.gateway.authentication import Authenticator, Keyring
-from services.gateway.batching import Gathering, Pace
-from services.gateway.columns import LakeColumns
+from services.gateway.batching import BatchingPace, LoopBatcher
+from services.gateway.columns import ColumnarEncoder
 from services.gateway.events_endpoint import EventsEndpoint
-from services.gateway.kafka_producer import Outbox
-from services.gateway.limits import RateLimits, Room
+from services.gateway.kafka_producer import EventProducer
+from services.gateway.limits import EventCapacity, RateLimits
 from services.gateway.personal.fields import personal_fields
-from services.gateway.personal.pseudonymization import Players, Protection
-from services.gateway.personal.vault_client import Guard, Safekeeping
-from services.gateway.preparation import Assembly, Encoder, Singly, Together
-from services.gateway.request_body import Receiver
-from services.gateway.settings import IngestServiceSettings
+from services.gateway.personal.pseudonymization import PlayerCache, Pseudonymizer
+from services.gateway.personal.vault_client import BatchedVault, PlayerStore
+from services.gateway.preparation import BatchPreparer, ColumnarPreparer, RecordEncoder, RowPreparer
+from services.gateway.request_body import BodyReader
+from services.gateway.settings import GatewaySettings
 from services.gateway.support_endpoint import SupportEndpoint
-from services.gateway.validation import Admission
+from services.gateway.validation import EventValidator
 
-# Under load some hundred events come in meanwhile; who comes alone is served at once.
-_PACE = Pace(pause=timedelta(milliseconds=10), enough=2000)
+# Under load some hundred events arrive during a pause; a request that comes alone is served at once.
+_PACE = BatchingPace(pause=timedelta(milliseconds=10), flush_size=2000)
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
+
+# Options of mallopt(3).
+_ARENA_MAX, _TRIM_THRESHOLD, _MMAP_THRESHOLD = -8, -1, -3
+_ARENAS = 2
+_TRIM_BYTES, _MMAP_BYTES = 2**20, 2**18
 
 
 def create() -> App:
     """The application, from the environment.
 
     Raises:
-        StartupError: a setting, the contract or the keys are not as they must be.
-        RegistryUnavailableError: the registry did not answer.
+        StartupError: a setting, the contract or the keys are invalid.
+        RegistryUnavailableError: the registry does not answer.
     """
-    give_memory_back()
+    _limit_retained_memory()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    settings = IngestServiceSettings.from_env()
+    settings = GatewaySettings.from_env()
     contract = load_games(settings.contracts / "games.yaml")
     version = settings.contract_version
     schemas = load_schemas(settings.contracts, version)
@@ -52,33 +57,32 @@ def create() -> App:
     keyring = Keyring(settings.keys_file, contract)
     vault_keyring = VaultKeyring(settings.vault.keys_file)
     personal = personal_fields(submitted)
-    protection = Protection(submitted, personal)
-    lake = LakeColumns(schemas[-1].message, ids[-1], personal.vault)
+    pseudonymizer = Pseudonymizer(submitted, personal)
+    columnar_encoder = ColumnarEncoder(schemas[-1].message, ids[-1], personal.vault)
 
-    metrics.begin((game.name for game in contract.games), settings.queue.records)
+    metrics.initialize((game.name for game in contract.games), settings.queue.records)
 
-    def endpoint() -> EventsEndpoint:
-        _spare_the_collector()
-        safekeeping = Safekeeping(open_vault(settings.vault.access), vault_keyring)
-        players = Players(settings.remembered_players)
-        admission = Admission(contract, submitted)
-        assembly = Assembly(
-            Singly(admission, players, protection, Encoder(ids[-1])),
-            Together(contract.event_time, players, protection, lake),
+    def events_endpoint() -> EventsEndpoint:
+        _reduce_garbage_collection()
+        cache = PlayerCache(settings.remembered_players)
+        validator = EventValidator(contract, submitted)
+        preparer = BatchPreparer(
+            RowPreparer(validator, cache, pseudonymizer, RecordEncoder(ids[-1])),
+            ColumnarPreparer(contract.event_time, cache, pseudonymizer, columnar_encoder),
         )
         return EventsEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),
             rates=RateLimits(settings.burst, settings.processes),
             limits=settings.body,
-            receiver=Receiver(settings.body),
-            room=Room(settings.queue.records),
-            admission=admission,
-            gathering=Gathering(assembly.prepare, _PACE),
-            guard=Guard(players, safekeeping),
-            outbox=Outbox(settings.kafka, settings.topic, settings.queue),
+            body_reader=BodyReader(settings.body),
+            capacity=EventCapacity(settings.queue.records),
+            validator=validator,
+            batcher=LoopBatcher(preparer.prepare, _PACE),
+            players=PlayerStore(cache, BatchedVault(open_vault(settings.vault.access), vault_keyring)),
+            producer=EventProducer(settings.kafka, settings.topic, settings.queue),
         )
 
-    def support() -> SupportEndpoint:
+    def support_endpoint() -> SupportEndpoint:
         return SupportEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),
             vault=open_vault(settings.vault.access),
@@ -86,25 +90,21 @@ def create() -> App:
             event=GetMessageClass(submitted),
         )
 
-    return App(endpoint, support, keyring)
+    return App(events_endpoint, support_endpoint, keyring)
 
 
-def _spare_the_collector() -> None:
-    """What is there now stays for good, and events have no cycles: both are looked through less often."""
+def _reduce_garbage_collection() -> None:
+    """Exclude the objects of the start from collections, and collect less often: events have no cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 50)
 
 
-_ARENA_MAX, _TRIM_THRESHOLD, _MMAP_THRESHOLD = -8, -1, -3
-_ARENAS = 2
-_TRIM_BYTES, _MMAP_BYTES = 2**20, 2**18
+def _limit_retained_memory() -> None:
+    """Have the C library return free memory to the system: few arenas, trimmed early.
 
-
-def give_memory_back() -> None:
-    """Few arenas, whose free ends are returned at once; where the C library is another one, nothing happens.
-
-    Else each thread keeps what it ever had: some 50 MiB after an outage of Kafka.
+    By default each thread keeps the memory that it once used: 50 MiB after an outage of Kafka. No effect where the C
+    library has no mallopt. Source: mallopt(3).
     """
     if not sys.platform.startswith("linux"):
         return

@@ -1,4 +1,4 @@
-"""Events as Protobuf: messages one after the other, each behind its length.
+"""Request bodies in Protobuf: length-delimited messages.
 
 Source: https://protobuf.dev/programming-guides/techniques/#streaming and encoding/#varints (length as a varint).
 """
@@ -12,27 +12,27 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from services.gateway.columns import Read, handler_of, says_a_key_twice
-from services.gateway.errors import Reason, RejectedError, TooLargeError, UnreadableBodyError
+from services.gateway.columns import ColumnarEvents, handler_of, has_duplicate_map_keys
+from services.gateway.errors import BodyTooLargeError, EventRejectedError, Reason, UnreadableBodyError
 
 _MORE, _BITS = 0x80, 0x7F
-# A length of five bytes is beyond any body that is taken.
-_LONGEST_LENGTH = 4
+# A length of five bytes is beyond any accepted body.
+_MAX_LENGTH_BYTES = 4
 
 
 class ProtobufEvents:
-    """Reads bodies of length-delimited messages of one contract."""
+    """The body format for messages of one contract; a raw event is the bytes of its message."""
 
     def __init__(self, event: Descriptor) -> None:
         self._parse: Callable[[bytes], Message] = GetMessageClass(event).FromString
-        self._columns = ProtobufColumns(event)
+        self._handler = handler_of(event)
 
-    def split(self, body: bytes, most: int) -> Sequence[bytes]:
-        """The events of a body, each as its bytes.
+    def split(self, body: bytes, max_events: int) -> Sequence[bytes]:
+        """The raw events of a body.
 
         Raises:
             UnreadableBodyError: a length is broken, or points behind the body's end.
-            TooLargeError: the body has more than `most` events.
+            BodyTooLargeError: the body has more than `max_events` events.
         """
         events, place, size = [], 0, len(body)
         while place < size:
@@ -45,62 +45,51 @@ class ProtobufEvents:
             events.append(body[start:place])
         if place > size:
             raise UnreadableBodyError("the last event of the body is cut off")
-        if len(events) > most:
-            raise TooLargeError(f"a body may hold {most} events")
+        if len(events) > max_events:
+            raise BodyTooLargeError(f"a body may contain {max_events} events")
         return events
 
-    def read(self, written: bytes) -> Message:
+    def read(self, raw_event: bytes) -> Message:
         """The message of one event.
 
         Raises:
-            RejectedError: it is no such message, or has fields that the contract lacks.
+            EventRejectedError: it is not such a message, or has fields that the contract lacks.
         """
         try:
-            event = self._parse(written)
+            event = self._parse(raw_event)
         except DecodeError:
-            raise RejectedError(Reason.MALFORMED) from None
+            raise EventRejectedError(Reason.MALFORMED) from None
         size = event.ByteSize()
-        # Nobody could say what is in them, so nobody could say that it is not personal.
+        # Unknown fields may contain personal data.
         event.DiscardUnknownFields()
         if event.ByteSize() != size:
-            raise RejectedError(Reason.UNKNOWN_FIELD)
+            raise EventRejectedError(Reason.UNKNOWN_FIELD)
         return event
 
-    def may_be_columns(self, _written: Sequence[bytes]) -> bool:
-        """Bytes can."""
+    def supports_columns(self, _raw_events: Sequence[bytes]) -> bool:
+        """Always."""
         return True
 
-    def columns(self, written: Sequence[bytes]) -> Read | None:
-        """The events of some bodies together; None when one of them is no message."""
-        return self._columns.read(written)
+    def to_columns(self, raw_events: Sequence[bytes]) -> ColumnarEvents | None:
+        """The events as columns, or None if one of them is not a message.
 
-
-def _length_at(body: bytes, place: int) -> tuple[int, int]:
-    """The length that begins at a place, and where the message behind it begins."""
-    length = 0
-    for number, byte in enumerate(body[place : place + _LONGEST_LENGTH]):
-        length |= (byte & _BITS) << 7 * number
-        if not byte & _MORE:
-            return length, place + number + 1
-    raise UnreadableBodyError("the body is not a row of messages, each behind its length")
-
-
-class ProtobufColumns:
-    """Reads messages of one contract."""
-
-    def __init__(self, event: Descriptor) -> None:
-        self._handler = handler_of(event)
-
-    def read(self, written: Sequence[bytes]) -> Read | None:
-        """The events, or None when one of them is no message.
-
-        An event that differs when it is written again has something that the contract lacks, or an unusual order of
-        fields: both are in doubt.
+        An event whose bytes differ after it was encoded again has fields that the contract lacks, or an unusual order
+        of fields: both make it uncertain.
         """
-        bodies = pa.array(written, pa.binary())
+        bodies = pa.array(raw_events, pa.binary())
         try:
             events = self._handler.array_to_record_batch(bodies)
         except ValueError:
             return None
         same = pc.equal(self._handler.record_batch_to_array(events), bodies)
-        return Read(events, np.invert(same.to_numpy(zero_copy_only=False)) | says_a_key_twice(events))
+        return ColumnarEvents(events, np.invert(same.to_numpy(zero_copy_only=False)) | has_duplicate_map_keys(events))
+
+
+def _length_at(body: bytes, place: int) -> tuple[int, int]:
+    """The length that begins at a place, and where the message behind it begins."""
+    length = 0
+    for number, byte in enumerate(body[place : place + _MAX_LENGTH_BYTES]):
+        length |= (byte & _BITS) << 7 * number
+        if not byte & _MORE:
+            return length, place + number + 1
+    raise UnreadableBodyError("the body is not a sequence of length-delimited messages")

@@ -10,121 +10,119 @@ from typing import Protocol
 import zstandard
 
 from services.gateway.errors import (
-    NotTakenError,
-    TooLargeError,
-    TooSlowError,
+    BodyTimeoutError,
+    BodyTooLargeError,
+    UnavailableError,
     UnreadableBodyError,
-    UnsupportedTypeError,
+    UnsupportedMediaTypeError,
 )
 from services.gateway.settings import BodyLimits
 
-# What is read of a body that is refused, in largest bodies.
-_DISCARDED_BODIES = 8
+# How much of a refused body is read, as a multiple of the largest body.
+_DRAINED_BODIES = 8
+_GZIP = 31  # zlib's window bits for gzip's frame
+# The memory that a frame may require for decompression; zstd's own levels up to 19 stay below.
+_ZSTD_WINDOW = 8 * 2**20
+# A block of 4 bytes can decompress to 128 KiB: slices of this size exceed the limit by 8 MiB at most.
+_ZSTD_SLICE = 256
 
 
-class Incoming(Protocol):
-    """The body of a request, as RSGI gives it: whole, or in the pieces in which it arrives."""
+class IncomingBody(Protocol):
+    """The body of a request, as RSGI gives it: whole, or in chunks as they arrive."""
 
     async def __call__(self) -> bytes:
         """All of it."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Its pieces."""
+        """Its chunks."""
 
 
-class Receiver:
+class BodyReader:
     """Reads bodies, on one event loop."""
 
     def __init__(self, limits: BodyLimits) -> None:
         self._limits = limits
-        self._expected = 0
+        self._reserved = 0
 
-    def check_announced(self, length: str) -> None:
-        """Look at the length that a request announces, which may be empty.
+    def check_content_length(self, content_length: str) -> None:
+        """Check the header of this name, which is empty if the request has none.
 
         Raises:
-            TooLargeError: it is over the limit, or no length.
+            BodyTooLargeError: it is over the limit, or no number.
         """
-        if length and (not length.isdigit() or int(length) > self._limits.size):
+        if content_length and (not content_length.isdigit() or int(content_length) > self._limits.size):
             raise self._too_large()
 
-    async def receive(self, announced: str, incoming: Incoming) -> bytes:
-        """The whole body of a request whose length was looked at.
+    async def read(self, content_length: str, incoming: IncomingBody) -> bytes:
+        """Read a whole body, whose content length was checked.
 
         Raises:
-            NotTakenError: as many bodies are on their way as there may be.
-            TooLargeError: it is over the limit after all.
-            TooSlowError: it did not arrive in time.
+            UnavailableError: bodies in flight already have as much memory as they may.
+            BodyTooLargeError: it is over the limit after all.
+            BodyTimeoutError: it did not arrive in time.
             UnreadableBodyError: it is empty.
         """
-        # A body is expected to be as large as it may be until it is there: the memory is its sender's to fill.
-        expected = int(announced) if announced else self._limits.size
-        if self._expected and self._expected + expected > self._limits.on_their_way:
-            await self.discard(incoming)
-            raise NotTakenError("too many bodies are on their way")
-        self._expected += expected
+        # Without a content length the largest size is reserved: the sender decides how much of it is used.
+        expected = int(content_length) if content_length else self._limits.size
+        if self._reserved and self._reserved + expected > self._limits.in_flight:
+            await self.drain(incoming)
+            raise UnavailableError("too many request bodies are in flight; send again later")
+        self._reserved += expected
         try:
-            async with asyncio.timeout(self._limits.patience.total_seconds()):
-                body = await (incoming() if announced else self._unannounced(incoming))
+            async with asyncio.timeout(self._limits.timeout.total_seconds()):
+                body = await (incoming() if content_length else self._read_chunks(incoming))
         except TimeoutError:
-            raise TooSlowError("the body did not arrive in time") from None
+            raise BodyTimeoutError("the body did not arrive in time") from None
         finally:
-            self._expected -= expected
+            self._reserved -= expected
         if not body:
             raise UnreadableBodyError("the body is empty")
         return body
 
-    async def discard(self, incoming: Incoming) -> None:
-        """Read on for a while: a client that is still writing when the connection closes never sees the answer."""
-        left = _DISCARDED_BODIES * self._limits.size
+    async def drain(self, incoming: IncomingBody) -> None:
+        """Read and discard for a while: a client that still writes when the connection closes gets no response."""
+        left = _DRAINED_BODIES * self._limits.size
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._limits.patience.total_seconds()):
+            async with asyncio.timeout(self._limits.timeout.total_seconds()):
                 async for chunk in incoming:
                     left -= len(chunk)
                     if left < 0:
                         return
 
-    async def _unannounced(self, incoming: Incoming) -> bytes:
+    async def _read_chunks(self, incoming: IncomingBody) -> bytes:
         body, size = bytearray(), 0
         async for chunk in incoming:
             size += len(chunk)
             if size <= self._limits.size:
                 body += chunk
-            elif size > _DISCARDED_BODIES * self._limits.size:
+            elif size > _DRAINED_BODIES * self._limits.size:
                 break
         if size > self._limits.size:
             raise self._too_large()
         return bytes(body)
 
-    def _too_large(self) -> TooLargeError:
-        return TooLargeError(f"a body may have {self._limits.size} bytes")
+    def _too_large(self) -> BodyTooLargeError:
+        return BodyTooLargeError(f"a body may have {self._limits.size} bytes")
 
 
-_GZIP = 31  # zlib's window bits for gzip's frame
-# A frame may ask its reader for this much memory; zstd's own levels up to 19 stay below.
-_ZSTD_WINDOW = 8 * 2**20
-# A block of 4 bytes can unpack to 128 KiB: so many bytes at once go over the limit by 8 MiB at most.
-_ZSTD_SLICE = 256
-
-
-def unpack(body: bytes, encoding: str, limit: int) -> bytes:
-    """Undo a content encoding, giving `limit` bytes at most.
+def decompress(body: bytes, encoding: str, limit: int) -> bytes:
+    """Undo a content encoding; a decompression bomb costs no more memory than `limit` bytes (zstd: 8 MiB more).
 
     Raises:
-        UnsupportedTypeError: the encoding is none of identity, gzip and zstd.
-        UnreadableBodyError: the body is broken, or something follows its end.
-        TooLargeError: it unpacks to more than the limit.
+        UnsupportedMediaTypeError: the encoding is none of identity, gzip and zstd.
+        UnreadableBodyError: the body is broken, or bytes follow its end.
+        BodyTooLargeError: it decompresses to more than the limit.
     """
-    way = _WAYS.get(encoding)
-    if way is None:
-        raise UnsupportedTypeError("content-encoding must be identity, gzip or zstd")
-    content = way(body, limit)
+    decompressor = _DECOMPRESSORS.get(encoding)
+    if decompressor is None:
+        raise UnsupportedMediaTypeError("content-encoding must be identity, gzip or zstd")
+    content = decompressor(body, limit)
     if len(content) > limit:
-        raise TooLargeError(f"the body unpacks to more than {limit} bytes")
+        raise BodyTooLargeError(f"the body decompresses to more than {limit} bytes")
     return content
 
 
-def _as_it_is(body: bytes, _limit: int) -> bytes:
+def _identity(body: bytes, _limit: int) -> bytes:
     return body
 
 
@@ -154,6 +152,6 @@ def _zstd(body: bytes, limit: int) -> bytes:
     return bytes(content)
 
 
-_WAYS: Mapping[str, Callable[[bytes, int], bytes]] = MappingProxyType(
-    {"": _as_it_is, "identity": _as_it_is, "gzip": _gzip, "zstd": _zstd}
+_DECOMPRESSORS: Mapping[str, Callable[[bytes, int], bytes]] = MappingProxyType(
+    {"": _identity, "identity": _identity, "gzip": _gzip, "zstd": _zstd}
 )

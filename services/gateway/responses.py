@@ -1,4 +1,4 @@
-"""What the service says, as JSON: what became of a body, or why it was refused."""
+"""The service's HTTP responses; those of the API have a JSON body."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,48 +12,48 @@ Headers = list[tuple[str, str]]
 _JSON: Headers = [("content-type", "application/json")]
 
 
-class _Taken(msgspec.Struct, frozen=True):
+class _BatchResult(msgspec.Struct, frozen=True):
     accepted: int
     rejected: list[Rejection]
 
 
-class _Refused(msgspec.Struct, frozen=True):
+class _Problem(msgspec.Struct, frozen=True):
     error: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An HTTP answer."""
+class Response:
+    """An HTTP response."""
 
     status: HTTPStatus
     headers: Headers
     body: bytes
 
 
-def taken(accepted: int, rejected: list[Rejection]) -> Answer:
-    """The events were looked at; those that may pass are in Kafka."""
-    return Answer(HTTPStatus.OK, _JSON, msgspec.json.encode(_Taken(accepted, rejected)))
+def batch_response(accepted: int, rejected: list[Rejection]) -> Response:
+    """200: the in-sync replicas have the accepted events."""
+    return Response(HTTPStatus.OK, _JSON, msgspec.json.encode(_BatchResult(accepted, rejected)))
 
 
-def refused(error: RefusedError) -> Answer:
-    """The request was not taken."""
+def refusal_response(error: RefusedError) -> Response:
+    """The status of a refused request, with `retry-after` in whole seconds if it may be sent again."""
     headers = _JSON
     if error.retry_after is not None:
         headers = [*_JSON, ("retry-after", str(max(1, ceil(error.retry_after.total_seconds()))))]
-    return Answer(error.status, headers, msgspec.json.encode(_Refused(str(error))))
+    return Response(error.status, headers, msgspec.json.encode(_Problem(str(error))))
 
 
-def problem(status: HTTPStatus) -> Answer:
-    """No such page, or a fault of our own."""
-    return Answer(status, _JSON, msgspec.json.encode(_Refused(status.phrase)))
+def status_response(status: HTTPStatus) -> Response:
+    """A status with its standard phrase as the error text."""
+    return Response(status, _JSON, msgspec.json.encode(_Problem(status.phrase)))
 
 
-def wrong_method(allowed: str) -> Answer:
-    """The page is there, and has another method."""
+def method_not_allowed(allowed: str) -> Response:
+    """405; `allowed` is the value of the header `allow`."""
     status = HTTPStatus.METHOD_NOT_ALLOWED
-    return Answer(status, [*_JSON, ("allow", allowed)], msgspec.json.encode(_Refused(status.phrase)))
+    return Response(status, [*_JSON, ("allow", allowed)], msgspec.json.encode(_Problem(status.phrase)))
 
 
-def page(content_type: str, body: bytes, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-    """A page for a person, or for a program that asks how the service is."""
-    return Answer(status, [("content-type", content_type)], body)
+def content_response(content_type: str, body: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """A response with a given body: pages, health checks, metrics, exports."""
+    return Response(status, [("content-type", content_type)], body)

@@ -1,4 +1,4 @@
-"""The settings of the ingest service: the one place of its own that reads the environment."""
+"""The settings of the ingest gateway, from the environment."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Self
 from gamelake.kafka import KafkaAccess
 from gamelake.model.environment import Environment
 from gamelake.privacy.settings import VaultSettings
-from services.gateway.kafka_producer import Limits
+from services.gateway.kafka_producer import QueueLimits
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"
 _MIB = 2**20
@@ -18,18 +18,26 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """What a request may bring: sizes in bytes."""
+    """Limits of request bodies.
+
+    Attributes:
+        size: bytes of one body as it is sent.
+        in_flight: bytes of all bodies that are being received, in one process.
+        decompressed: bytes of one body after decompression.
+        events: events in one body.
+        timeout: from the request's headers to the body's end.
+    """
 
     size: int
-    on_their_way: int
-    unpacked: int
+    in_flight: int
+    decompressed: int
     events: int
-    patience: timedelta
+    timeout: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestServiceSettings:
-    """What the ingest service needs to know; docs/settings.md explains each variable."""
+class GatewaySettings:
+    """The settings of the gateway; docs/settings.md explains each variable."""
 
     host: str
     port: int
@@ -45,7 +53,7 @@ class IngestServiceSettings:
     signature_window: timedelta
     burst: timedelta
     body: BodyLimits
-    queue: Limits
+    queue: QueueLimits
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -73,14 +81,14 @@ class IngestServiceSettings:
             burst=timedelta(seconds=read.number("INGEST_BURST_SECONDS", 2, 0.1, 60)),
             body=BodyLimits(
                 size=read.whole("INGEST_MAX_BODY_BYTES", _MIB, 1024, 64 * _MIB),
-                on_their_way=read.whole("INGEST_MAX_RECEIVING_BYTES", 32 * _MIB, _MIB, 4096 * _MIB),
-                unpacked=read.whole("INGEST_MAX_DECOMPRESSED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
+                in_flight=read.whole("INGEST_MAX_RECEIVING_BYTES", 32 * _MIB, _MIB, 4096 * _MIB),
+                decompressed=read.whole("INGEST_MAX_UNPACKED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
                 events=read.whole("INGEST_MAX_EVENTS", 5000, 1, 100_000),
-                patience=timedelta(seconds=read.number("INGEST_BODY_SECONDS", 10, 0.1, 300)),
+                timeout=timedelta(seconds=read.number("INGEST_BODY_SECONDS", 10, 0.1, 300)),
             ),
-            queue=Limits(
+            queue=QueueLimits(
                 records=read.whole("INGEST_MAX_WAITING_RECORDS", 15_000, 100, 10_000_000),
                 bytes=read.whole("INGEST_MAX_WAITING_BYTES", 64 * _MIB, _MIB, 4096 * _MIB),
-                patience=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
+                timeout=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
             ),
         )

@@ -1,9 +1,9 @@
-"""Requests of support staff about one player: to forget the player, or to hand out what is kept.
+"""`/v1/players/{id}`: requests of support staff to forget a player (DELETE) or to export the player's data (GET).
 
     signature = hex(HMAC-SHA256(secret, timestamp + "." + method + " " + path))
 
-The path is signed as it is once its percent-encoding is undone, so that a signature holds for one player and one verb.
-The player's name stands in the path: nothing of a request is ever logged but the key's id.
+The path is signed with its percent-encoding undone, so that a signature holds for one player and one method. As it
+has the player's name, only the key's id of a request is logged.
 """
 
 import asyncio
@@ -20,72 +20,72 @@ from gamelake.privacy.export import personal_data
 from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.vault import StoredPlayer, Vault
 from services.gateway import metrics
-from services.gateway.authentication import Authenticator, Claim, GameKey, Role
-from services.gateway.errors import NoSuchPlayerError, NotAllowedError, RefusedError
-from services.gateway.personal.vault_client import vault_asked
-from services.gateway.responses import Answer, page, refused, wrong_method
+from services.gateway.authentication import Authenticator, GameKey, Role, SignatureHeaders
+from services.gateway.errors import ForbiddenError, PlayerNotFoundError, RefusedError
+from services.gateway.personal.vault_client import vault_failures_as_unavailable
+from services.gateway.responses import Response, content_response, method_not_allowed, refusal_response
 
 log = logging.getLogger(__name__)
 
 PLAYERS_PATH = "/v1/players/"
 PSEUDONYM_HEADER = "gamelake-pseudonym"
-_VERBS = ("DELETE", "GET")
+_METHODS = ("DELETE", "GET")
 
 
 def signed_text(method: str, player: str) -> bytes:
-    """What a request about a player signs in the place of a body."""
+    """What a request about a player signs in place of a body."""
     return f"{method} {PLAYERS_PATH}{player}".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class SupportEndpoint:
-    """Forgets players and hands out their data; `event` is the submitted event's class."""
+    """Forgets players and exports their data; `event` is the class of the submitted event."""
 
     authenticator: Authenticator
     vault: Vault
     keyring: VaultKeyring
     event: type[Message]
 
-    async def answer(self, scope: Any) -> Answer:  # noqa: ANN401 # RSGI's, which has no types
-        """Answer a request; whatever is wrong with it is an answer too."""
-        if scope.method not in _VERBS:
-            return wrong_method(", ".join(_VERBS))
+    async def respond(self, scope: Any) -> Response:  # noqa: ANN401 # RSGI's, which has no types
+        """Process a request; an invalid one gets a response too."""
+        if scope.method not in _METHODS:
+            return method_not_allowed(", ".join(_METHODS))
         player = scope.path.removeprefix(PLAYERS_PATH)
         try:
-            key = self._recognise(scope, player)
-            serve = self._forget if scope.method == "DELETE" else self._export
-            with vault_asked():
-                return await asyncio.to_thread(serve, key, player)
+            key = self._authenticate(scope, player)
+            process = self._forget if scope.method == "DELETE" else self._export
+            with vault_failures_as_unavailable():
+                return await asyncio.to_thread(process, key, player)
         except RefusedError as error:
-            return refused(error)
+            return refusal_response(error)
 
-    def _recognise(self, scope: Any, player: str) -> GameKey:  # noqa: ANN401 # see above
-        claim = Claim.of(scope.headers)
-        key = self.authenticator.recognise_anybody(claim, time.time())
-        self.authenticator.check(key, claim, signed_text(scope.method, player))
+    def _authenticate(self, scope: Any, player: str) -> GameKey:  # noqa: ANN401 # see above
+        signature = SignatureHeaders.of(scope.headers)
+        key = self.authenticator.find_key(signature, time.time())
+        self.authenticator.verify(key, signature, signed_text(scope.method, player))
         if key.role is not Role.SUPPORT:
-            raise NotAllowedError("this key sends events; players are support's")
+            raise ForbiddenError("a game's key can only send events; this request needs a key with the role support")
         return key
 
-    def _forget(self, key: GameKey, player: str) -> Answer:
-        stored = self._player(key, player)
+    def _forget(self, key: GameKey, player: str) -> Response:
+        stored = self._find(key, player)
         erasure = self.vault.forget(stored.token, key.id)
         if erasure is None:
-            raise NoSuchPlayerError("there is no such player")
-        metrics.count_looked_after(key.game, metrics.Action.ERASED)
-        log.info("a player of %s was forgotten: erasure %d, by the key %s", key.game, erasure.number, key.id)
-        return Answer(HTTPStatus.NO_CONTENT, [(PSEUDONYM_HEADER, erasure.pseudonym)], b"")
+            raise PlayerNotFoundError("there is no such player")
+        metrics.count_player_request(key.game, metrics.Action.ERASED)
+        log.info("forgot a player of %s: erasure %d, by the key %s", key.game, erasure.number, key.id)
+        return Response(HTTPStatus.NO_CONTENT, [(PSEUDONYM_HEADER, erasure.pseudonym)], b"")
 
-    def _export(self, key: GameKey, player: str) -> Answer:
-        export = personal_data(self.vault, self.keyring.now, self._player(key, player), self.event)
-        metrics.count_looked_after(key.game, metrics.Action.EXPORTED)
-        log.info("a player of %s was handed out, by the key %s", key.game, key.id)
-        return page("application/json", msgspec.json.encode(export))
+    def _export(self, key: GameKey, player: str) -> Response:
+        export = personal_data(self.vault, self.keyring.now, self._find(key, player), self.event)
+        metrics.count_player_request(key.game, metrics.Action.EXPORTED)
+        log.info("exported a player of %s, by the key %s", key.game, key.id)
+        return content_response("application/json", msgspec.json.encode(export))
 
-    def _player(self, key: GameKey, player: str) -> StoredPlayer:
+    def _find(self, key: GameKey, player: str) -> StoredPlayer:
         self.keyring.refresh()
         token = self.keyring.now.token(key.game, player)
         stored = self.vault.find([token]).get(token)
         if stored is None:
-            raise NoSuchPlayerError("there is no such player")
+            raise PlayerNotFoundError("there is no such player")
         return stored

@@ -1,4 +1,4 @@
-"""`docs/gateway.md` says what the gateway answers, no more and no less."""
+"""The tables of `docs/gateway.md` have the gateway's statuses, reasons and limits, and no others."""
 
 import re
 from datetime import timedelta
@@ -8,11 +8,11 @@ from pathlib import Path
 from services.gateway import errors
 from services.gateway.authentication import GameKey
 from services.gateway.errors import Reason, RefusedError
-from services.gateway.settings import IngestServiceSettings
+from services.gateway.settings import GatewaySettings
 
 PAGE = Path("docs/gateway.md").read_text(encoding="utf-8")
-# Of whoever asks for pages that there are not, in ways that there are not.
-_OF_THE_PATHS = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
+# Of paths and methods that do not exist.
+_OF_PATHS = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
 
 
 def first_cells(heading: str) -> list[str]:
@@ -32,11 +32,11 @@ def test_every_status_is_on_the_page_and_the_reverse() -> None:
         if isinstance(each, type) and issubclass(each, RefusedError) and each is not RefusedError
     }
 
-    assert first_cells("Statuses") == sorted(str(int(each)) for each in refusals | _OF_THE_PATHS | {HTTPStatus.OK})
+    assert first_cells("Statuses") == sorted(str(int(each)) for each in refusals | _OF_PATHS | {HTTPStatus.OK})
 
 
 def test_the_limits_are_the_settings_own(tmp_path: Path) -> None:
-    settings = IngestServiceSettings.from_env(
+    settings = GatewaySettings.from_env(
         {
             "GAMELAKE_BOOTSTRAP_SERVERS": "kafka:9092",
             "GAMELAKE_TOPIC": "events",
@@ -47,8 +47,8 @@ def test_the_limits_are_the_settings_own(tmp_path: Path) -> None:
         }
     )
 
-    assert (settings.body.size, settings.body.unpacked, settings.body.events) == (2**20, 2**23, 5000)
-    assert (settings.body.patience, settings.queue.patience) == (timedelta(seconds=10), timedelta(seconds=15))
+    assert (settings.body.size, settings.body.decompressed, settings.body.events) == (2**20, 2**23, 5000)
+    assert (settings.body.timeout, settings.queue.timeout) == (timedelta(seconds=10), timedelta(seconds=15))
     assert (settings.queue.records, settings.queue.bytes) == (15_000, 2**26)
     assert (settings.burst, settings.signature_window) == (timedelta(seconds=2), timedelta(minutes=5))
     assert GameKey(id="a", game="a", secrets=("0" * 32,)).rate == 20_000

@@ -11,7 +11,7 @@ from gamelake.model.errors import SettingsError
 from services.alert_receiver.settings import ReceiverSettings
 from services.catalog.settings import CatalogSettings
 from services.delivery.settings import DeliverySettings
-from services.gateway.settings import IngestServiceSettings
+from services.gateway.settings import GatewaySettings
 from services.provision.settings import COMPOSE, BucketsSettings, DatabasesSettings, SubjectsSettings, TopicsSettings
 from tools.smoke.settings import SmokeSettings
 
@@ -107,7 +107,7 @@ _READERS: dict[str, tuple[Callable[[Mapping[str, str]], object], ...]] = {
         SubjectsSettings.from_env,
     ),
     "alert receiver": (ReceiverSettings.from_env,),
-    "ingest": (IngestServiceSettings.from_env,),
+    "ingest": (GatewaySettings.from_env,),
 }
 
 

@@ -1,4 +1,4 @@
-"""Personal data: what of an event is personal, whose it is, and where it is kept instead.
+"""Personal data: which fields of an event are personal, whose they are, and how the vault keeps them.
 
-It knows keys, ciphers and the vault; nothing of HTTP, of Kafka, or of what the rest of an event means.
+It knows keys, ciphers and the vault; nothing of Kafka or of the meaning of other fields.
 """

@@ -1,4 +1,4 @@
-"""The personal fields of the submitted event, by the option on them in the contract, and how they are taken out."""
+"""The personal fields of the submitted event, by the option on them in the contract, and how they are extracted."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,13 @@ from gamelake.model.errors import ContractError
 _OPTION = "gamelake.submitted.treatment"
 _OPTIONS = "google.protobuf.FieldOptions"
 
+# The values of an event's personal fields, in the order of the contract's paths: a string as it is, a message in its
+# serialized form; empty if the event has none.
+PersonalValues: TypeAlias = tuple[str | bytes, ...]
+
 
 class Treatment(IntEnum):
-    """What the contract says of a field; the numbers are the contract's."""
+    """How the contract has a field treated; the numbers are the contract's."""
 
     NONE = 0
     PSEUDONYM = 1
@@ -26,17 +30,17 @@ class Treatment(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """A field inside an event, by the names on the way to it."""
+    """A field inside an event, by the names of the fields that lead to it."""
 
     parents: tuple[str, ...]
     name: str
 
     def __str__(self) -> str:
-        """The names, with dots between."""
+        """The names, separated by dots."""
         return ".".join((*self.parents, self.name))
 
     def holder(self, event: Message) -> Message | None:
-        """The message that has the field, None if it is not there."""
+        """The message that has the field; None if the event has no such message."""
         for parent in self.parents:
             if not event.HasField(parent):
                 return None
@@ -46,7 +50,7 @@ class FieldPath:
 
 @dataclass(frozen=True, slots=True)
 class PersonalFields:
-    """The personal fields of an event: the player's own name, and what goes to the vault."""
+    """The personal fields of an event: the player's name, and those that go to the vault."""
 
     player: str
     vault: tuple[FieldPath, ...]
@@ -56,13 +60,13 @@ def personal_fields(event: Descriptor) -> PersonalFields:
     """Find the fields that the contract marks.
 
     Raises:
-        ContractError: not exactly one field of the event itself is the player's name.
+        ContractError: the player's name is not exactly one field of the event itself.
     """
     marked = list(_marked(event, ()))
     players = [path for path, treatment in marked if treatment is Treatment.PSEUDONYM]
     if len(players) != 1 or players[0].parents:
         raise ContractError(
-            f"{event.full_name} must mark one field of its own, and no more, as TREATMENT_PSEUDONYM; "
+            f"{event.full_name} must mark exactly one field of its own as TREATMENT_PSEUDONYM; "
             f"it marks {[str(path) for path in players]}"
         )
     vault = tuple(path for path, treatment in marked if treatment is Treatment.VAULT)
@@ -70,7 +74,7 @@ def personal_fields(event: Descriptor) -> PersonalFields:
 
 
 def _marked(message: Descriptor, parents: tuple[str, ...]) -> Iterator[tuple[FieldPath, Treatment]]:
-    """The marked fields, the outermost where one stands in another; those in lists can't be marked."""
+    """The marked fields, the outermost of nested ones; fields in lists can't be marked."""
     for field in message.fields:
         treatment = treatment_of(field)
         if treatment is not Treatment.NONE:
@@ -80,64 +84,62 @@ def _marked(message: Descriptor, parents: tuple[str, ...]) -> Iterator[tuple[Fie
 
 
 def treatment_of(field: FieldDescriptor) -> Treatment:
-    """What the contract says of one field of its messages."""
+    """The treatment that the contract sets on a field of its messages."""
     pool = field.containing_type.file.pool  # type: ignore[union-attr] # only extensions have none
-    # The pool of a compiled contract has classes of its own: to the default ones the option is an unknown field.
+    # The pool of a compiled contract has its own classes: to the default ones the option is an unknown field.
     options = GetMessageClass(pool.FindMessageTypeByName(_OPTIONS))
     read = options.FromString(field.GetOptions().SerializeToString())
     return Treatment(read.Extensions[pool.FindExtensionByName(_OPTION)])  # type: ignore[index] # the stubs know one pool
 
 
-# A text as it is, a message as its bytes; each is empty where the event has nothing.
-CutOut: TypeAlias = tuple[str | bytes, ...]
+class PersonalFieldExtractor:
+    """Extracts the personal fields that go to the vault.
 
+    Attributes:
+        empty: the values of an event without personal data.
 
-class Cutter:
-    """Knows the personal fields that go to the vault."""
+    Raises:
+        ContractError: a path leads to a field that is neither a string nor a message.
+    """
 
     def __init__(self, event: Descriptor, paths: Sequence[FieldPath]) -> None:
         self._event = GetMessageClass(event)
         self._paths = paths
         inner = [_field(event, path).message_type for path in paths]
         self._classes = [None if each is None else GetMessageClass(each) for each in inner]
-        self.nothing: CutOut = tuple("" if each is None else b"" for each in inner)
+        self.empty: PersonalValues = tuple("" if each is None else b"" for each in inner)
 
-    def cut(self, event: Message) -> CutOut:
-        """Take the personal fields out of an event."""
-        return tuple(_cut(event, path, empty) for path, empty in zip(self._paths, self.nothing, strict=True))
+    def remove_from(self, event: Message) -> PersonalValues:
+        """Clear the personal fields of an event; gives their values."""
+        return tuple(_removed(event, path, empty) for path, empty in zip(self._paths, self.empty, strict=True))
 
-    def look_at(self, events: pa.RecordBatch) -> list[CutOut]:
-        """What would be cut out of each event."""
+    def values_of(self, events: pa.RecordBatch) -> list[PersonalValues]:
+        """The personal values of each row of events, which are columns of the submitted contract and stay unchanged."""
         columns = [
             _texts(_column(events, path)) if inner is None else _messages(_column(events, path), inner)
             for path, inner in zip(self._paths, self._classes, strict=True)
         ]
         return list(zip(*columns, strict=True)) if columns else [()] * events.num_rows
 
-    def as_event(self, cut_out: CutOut) -> bytes:
-        """An event that has nothing but this."""
+    def as_event(self, values: PersonalValues) -> bytes:
+        """A serialized event that has these values and nothing else."""
         event = self._event()
-        for path, value in zip(self._paths, cut_out, strict=True):
+        for path, value in zip(self._paths, values, strict=True):
             if value:
-                _put(event, path, value)
+                _set(event, path, value)
         return event.SerializeToString(deterministic=True)
 
 
 def _field(event: Descriptor, path: FieldPath) -> FieldDescriptor:
-    """The field that a path leads to.
-
-    Raises:
-        ContractError: it is neither a text nor a message.
-    """
     for parent in path.parents:
         event = event.fields_by_name[parent].message_type  # type: ignore[assignment] # it has fields
     field = event.fields_by_name[path.name]
     if field.message_type is None and field.type != FieldDescriptor.TYPE_STRING:
-        raise ContractError(f"{field.full_name} is neither a string nor a message, and the vault takes no other")
+        raise ContractError(f"{field.full_name} is marked for the vault, which takes only strings and messages")
     return field
 
 
-def _cut(event: Message, path: FieldPath, empty: str | bytes) -> str | bytes:
+def _removed(event: Message, path: FieldPath, empty: str | bytes) -> str | bytes:
     holder = path.holder(event)
     if holder is None:
         return empty
@@ -159,7 +161,7 @@ def _column(events: pa.RecordBatch, path: FieldPath) -> pa.Array:
 
 
 def _texts(column: pa.StringArray) -> list[str]:
-    # Null where the message around it isn't there.
+    # Null where the message that has the field is absent.
     texts: list[str] = (column.fill_null("") if column.null_count else column).to_pylist()
     return texts
 
@@ -173,7 +175,7 @@ def _messages(column: pa.StructArray, message: type[Message]) -> list[bytes]:
     return found
 
 
-def _put(event: Message, path: FieldPath, value: str | bytes) -> None:
+def _set(event: Message, path: FieldPath, value: str | bytes) -> None:
     holder = event
     for parent in path.parents:
         holder = getattr(holder, parent)

@@ -9,39 +9,39 @@ from google.protobuf.message import Message
 
 from gamelake.privacy.vault.secrecy import PlayerKey
 from gamelake.privacy.vault.vault import Erasure, SealedData
-from services.gateway.personal.fields import CutOut, Cutter, PersonalFields
+from services.gateway.personal.fields import PersonalFieldExtractor, PersonalFields, PersonalValues
 
-# A player has a device or two and one e-mail address; who has more is written to the vault again, which knows it.
-_KEPT = 8
-# How finely it is told who was seen longer ago, in parts of all who are remembered.
+# A player has a device or two and one e-mail address. More values are written to the vault again, which knows them.
+_MAX_STORED = 8
+# The cache's order of use is kept in so many steps.
 _AGES = 8
 # Erased players whose keys may still be on their way here from the vault.
-_ERASED = 10_000
+_MAX_ERASED = 10_000
 
 
 class Player:
-    """A player in memory, and which data of the player is known to be in the vault."""
+    """A player in memory, and which personal values of the player the vault is known to have."""
 
-    __slots__ = ("age", "kept", "key", "pseudonym")
+    __slots__ = ("age", "key", "pseudonym", "stored")
 
     def __init__(self, key: PlayerKey) -> None:
         self.key = key
         self.pseudonym = key.pseudonym
         self.age = -1
         # Read for each event, hence no property.
-        self.kept: frozenset[CutOut] = frozenset()
+        self.stored: frozenset[PersonalValues] = frozenset()
 
-    def is_kept(self, cut_out: CutOut) -> None:
-        """The vault has this."""
-        self.kept = frozenset([cut_out]) if len(self.kept) >= _KEPT else self.kept | {cut_out}
+    def mark_stored(self, values: PersonalValues) -> None:
+        """Note that the vault has these values."""
+        self.stored = frozenset([values]) if len(self.stored) >= _MAX_STORED else self.stored | {values}
 
 
-class Players:
-    """Remembers so many players, the ones that were seen last; on one thread alone."""
+class PlayerCache:
+    """The players that were used last, at most `max_players`; for one thread."""
 
-    def __init__(self, remembered: int) -> None:
-        self._remembered = remembered
-        self._newcomers = self._age = 0
+    def __init__(self, max_players: int) -> None:
+        self._max_players = max_players
+        self._added = self._age = 0
         self._players: OrderedDict[tuple[str, str], Player] = OrderedDict()
         self._by_pseudonym: dict[str, tuple[str, str]] = {}
         self._erased: OrderedDict[str, None] = OrderedDict()
@@ -49,11 +49,11 @@ class Players:
 
     @property
     def last_erasure(self) -> int:
-        """The number of the last erasure that was let go of."""
+        """The number of the last erasure that was applied."""
         return self._last_erasure
 
-    def known(self, game: str, name: str) -> Player | None:
-        """A player that is remembered."""
+    def get(self, game: str, name: str) -> Player | None:
+        """A cached player; None if the vault has to be asked."""
         player = self._players.get((game, name))
         # Once in an age: it costs more than finding the player.
         if player is not None and player.age != self._age:
@@ -61,84 +61,93 @@ class Players:
             self._players.move_to_end((game, name))
         return player
 
-    def remember(self, game: str, keys: Mapping[str, PlayerKey]) -> Mapping[str, Player]:
-        """Keep players in memory, and let go of those that were not seen for longest; gives those that were named."""
+    def add(self, game: str, keys: Mapping[str, PlayerKey]) -> Mapping[str, Player]:
+        """Add players by their names in the game, evict those that were not used for longest, and give those added."""
         players = {name: Player(key) for name, key in keys.items()}
-        self._newcomers += len(players)
-        self._age = self._newcomers // max(self._remembered // _AGES, 1)
+        self._added += len(players)
+        self._age = self._added // max(self._max_players // _AGES, 1)
         for name, player in players.items():
-            # Read before the erasure and come after it: for this once the player is what the vault said.
+            # A key that was read before the player's erasure and comes after it is used for this request alone.
             if player.key.pseudonym not in self._erased:
                 self._players[game, name] = player
                 self._by_pseudonym[player.key.pseudonym] = (game, name)
-        while len(self._players) > self._remembered:
+        while len(self._players) > self._max_players:
             _, oldest = self._players.popitem(last=False)
             self._by_pseudonym.pop(oldest.key.pseudonym, None)
         return players
 
-    def let_go(self, erasures: Sequence[Erasure]) -> None:
-        """Forget players whom the vault has forgotten."""
+    def evict_erased(self, erasures: Sequence[Erasure]) -> None:
+        """Evict players that were erased from the vault."""
         for erasure in erasures:
             self._last_erasure = erasure.number
             self._erased[erasure.pseudonym] = None
             place = self._by_pseudonym.pop(erasure.pseudonym, None)
             if place is not None:
                 self._players.pop(place, None)
-        while len(self._erased) > _ERASED:
+        while len(self._erased) > _MAX_ERASED:
             self._erased.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
-    """Personal data of one event, in the clear, and whose it is; it never leaves the process like this."""
+class PersonalData:
+    """Personal data of one event in plain text, and its player; it never leaves the process in this form.
+
+    Attributes:
+        data: a serialized event that has the personal fields alone.
+        values: the same as a tuple, by which the cache knows what the vault has.
+    """
 
     player: Player
     data: bytes
-    cut_out: CutOut = ()
+    values: PersonalValues = ()
 
     def __repr__(self) -> str:
-        """Without the data: it could stand in a traceback."""
-        return f"Belonging(player={self.player.key!r})"
+        """Without the data, which could appear in a traceback."""
+        return f"PersonalData(player={self.player.key!r})"
 
     def sealed(self) -> SealedData:
-        """What the vault gets of it."""
+        """The data as the vault gets it: encrypted with the player's key."""
         key = self.player.key
         return SealedData(pseudonym=key.pseudonym, fingerprint=key.fingerprint(self.data), sealed=key.seal(self.data))
 
 
-class Protection:
-    """Knows which fields of an event's class are personal."""
+class Pseudonymizer:
+    """Takes the personal fields out of events of one contract."""
 
     def __init__(self, event: Descriptor, fields: PersonalFields) -> None:
-        self._cutter = Cutter(event, fields.vault)
         self.fields = fields
-
-    @property
-    def cutter(self) -> Cutter:
-        """What knows the fields that go to the vault."""
-        return self._cutter
+        self.extractor = PersonalFieldExtractor(event, fields.vault)
 
     def player_of(self, event: Message) -> str:
-        """The game's own name for the player."""
+        """The player's name in the game."""
         name: str = getattr(event, self.fields.player)
         return name
 
-    def protect(self, events: Sequence[Message], players: Mapping[str, Player]) -> list[Belonging]:
-        """Change the events so that nothing personal is left; gives what the vault has yet to keep, each once.
+    def pseudonymize(self, events: Sequence[Message], players: Mapping[str, Player]) -> list[PersonalData]:
+        """Remove all personal data from events; gives what the vault does not have yet, without duplicates.
 
-        No event may leave the service before the vault has what was cut out of it.
+        No event may be sent on before the vault has stored the result.
+
+        Args:
+            events: changed in place.
+            players: by name, all players of the events.
         """
         owners = [players[self.player_of(event)] for event in events]
         for event, player in zip(events, owners, strict=True):
             setattr(event, self.fields.player, player.pseudonym)
-        return self.to_keep(owners, map(self._cutter.cut, events))
+        return self.unstored(owners, map(self.extractor.remove_from, events))
 
-    def to_keep(self, owners: Iterable[Player], cut_outs: Iterable[CutOut]) -> list[Belonging]:
-        """What the vault has yet to keep of what is cut out of events, each once."""
-        nothing = self._cutter.nothing
+    def unstored(self, owners: Iterable[Player], values: Iterable[PersonalValues]) -> list[PersonalData]:
+        """What the vault does not have yet of the events' personal values, without duplicates.
+
+        Args:
+            owners: the player of each event.
+            values: the personal values of each event, in the same order.
+        """
+        empty = self.extractor.empty
         new = {
-            (player.pseudonym, cut_out): (player, cut_out)
-            for player, cut_out in zip(owners, cut_outs, strict=True)
-            if cut_out not in player.kept and cut_out != nothing
+            (player.pseudonym, each): (player, each)
+            for player, each in zip(owners, values, strict=True)
+            if each not in player.stored and each != empty
         }
-        return [Belonging(player, self._cutter.as_event(cut_out), cut_out) for player, cut_out in new.values()]
+        return [PersonalData(player, self.extractor.as_event(each), each) for player, each in new.values()]

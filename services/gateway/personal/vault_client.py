@@ -1,4 +1,4 @@
-"""The vault as requests use it: many requests share one transaction, and known players are cached."""
+"""The vault as requests use it: many requests share one transaction, and players are cached."""
 
 import asyncio
 import logging
@@ -10,56 +10,58 @@ from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.secrecy import PlayerKey, TamperedError, UnknownKeyError
 from gamelake.privacy.vault.vault import Erasure, StoredPlayer, Vault, VaultRefusedError, VaultUnavailableError
 from services.gateway import metrics
-from services.gateway.batching import Rounds, TooManyWaitError
-from services.gateway.errors import NotTakenError
-from services.gateway.personal.pseudonymization import Belonging, Player, Players
+from services.gateway.batching import BatchQueueFullError, ThreadBatcher
+from services.gateway.errors import UnavailableError
+from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache
 
 log = logging.getLogger(__name__)
 
-# Rows of a transaction, and those that may wait: a row is some hundred bytes.
-_ROWS, _WAITING_ROWS = 2_000, 50_000
+# Rows of a transaction, and rows that may wait: a row has some hundred bytes.
+_MAX_BATCH_ROWS, _MAX_WAITING_ROWS = 2_000, 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """What one request wants of the vault: players by the tokens of their names, or data to be kept."""
+class _VaultRequest:
+    """The players that one request looks up, by the tokens of their names, or the data that it has stored."""
 
     game: str
     tokens: Mapping[str, bytes] = field(default_factory=dict)
-    belongings: Sequence[Belonging] = ()
+    personal_data: Sequence[PersonalData] = ()
 
 
-_Players = Mapping[str, PlayerKey]
+_Keys = Mapping[str, PlayerKey]
 
 
-class Safekeeping:
-    """Asks the vault for all who wait at once, on another thread than theirs."""
+class BatchedVault:
+    """Combines the concurrent requests of one event loop into batches for the vault, which run on another thread."""
 
     def __init__(self, vault: Vault, keyring: VaultKeyring) -> None:
         self._vault = vault
         self._keyring = keyring
-        self._rounds: Rounds[_Wish, _Players] = Rounds(self._grant, most=_ROWS, most_waiting=_WAITING_ROWS)
+        self._batcher: ThreadBatcher[_VaultRequest, _Keys] = ThreadBatcher(
+            self._run, max_batch=_MAX_BATCH_ROWS, max_waiting=_MAX_WAITING_ROWS
+        )
 
-    async def keys_of(self, game: str, names: Sequence[str]) -> _Players:
-        """The players' keys, from the vault or new ones, which the vault then has.
+    async def keys_of(self, game: str, names: Sequence[str]) -> _Keys:
+        """The players' keys by name; a new player gets a key, which the vault has then stored.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
-            TamperedError: a player's row was changed, or its key-encryption key is not there.
+            TamperedError: a player's row was changed, or its key-encryption key is missing.
         """
         keys = self._keyring.now
-        return await self._ask(_Wish(game, tokens={name: keys.token(game, name) for name in names}), len(names))
+        return await self._submit(_VaultRequest(game, {name: keys.token(game, name) for name in names}), len(names))
 
-    async def keep(self, game: str, belongings: Sequence[Belonging]) -> None:
-        """Return when the vault has the data.
+    async def store(self, game: str, personal_data: Sequence[PersonalData]) -> None:
+        """Store data; returns when the vault has it.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
         """
-        await self._ask(_Wish(game, belongings=belongings), len(belongings))
+        await self._submit(_VaultRequest(game, personal_data=personal_data), len(personal_data))
 
     def erasures_after(self, number: int) -> Sequence[Erasure]:
-        """Whom the vault has forgotten since; to be asked on a thread that may wait.
+        """The erasures with a higher number; blocks.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
@@ -67,45 +69,45 @@ class Safekeeping:
         return self._vault.erasures_after(number)
 
     def destroy_remains(self) -> None:
-        """Destroy what somebody's erasure could not destroy yet; on a thread that may wait long, again and again."""
+        """Destroy what erasures have not been able to destroy yet; may block for long, and is called repeatedly."""
         try:
             self._vault.destroy_remains()
         except VaultUnavailableError as error:
-            log.warning("what forgotten players have left is not destroyed yet: %s", error)
+            log.warning("remains of erased players are not destroyed yet: %s; trying again", error)
 
     def close(self) -> None:
-        """Let go of the vault."""
+        """Close the vault."""
         self._vault.close()
 
-    async def _ask(self, wish: _Wish, rows: int) -> _Players:
+    async def _submit(self, request: _VaultRequest, rows: int) -> _Keys:
         try:
-            return await self._rounds.ask(wish, rows)
-        except TooManyWaitError:
-            raise VaultUnavailableError("the vault is slower than what is asked of it") from None
+            return await self._batcher.submit(request, rows)
+        except BatchQueueFullError:
+            raise VaultUnavailableError(f"the vault is too slow: {_MAX_WAITING_ROWS} rows wait for it") from None
 
-    def _grant(self, wishes: Sequence[_Wish]) -> Sequence[_Players | Exception]:
-        """One round. A row that the vault won't have is its own request's trouble: then each goes alone."""
+    def _run(self, requests: Sequence[_VaultRequest]) -> Sequence[_Keys | Exception]:
+        """One batch. If the vault refuses a row, each request runs alone, so that only its own request fails."""
         self._keyring.refresh()
         try:
-            return self._together(wishes)
+            return self._run_together(requests)
         except VaultRefusedError:
-            return [self._alone(wish) for wish in wishes]
+            return [self._run_alone(request) for request in requests]
 
-    def _alone(self, wish: _Wish) -> _Players | Exception:
+    def _run_alone(self, request: _VaultRequest) -> _Keys | Exception:
         try:
-            return self._together([wish])[0]
+            return self._run_together([request])[0]
         except VaultUnavailableError as error:
             return error
 
-    def _together(self, wishes: Sequence[_Wish]) -> list[_Players | Exception]:
-        games = {token: wish.game for wish in wishes for token in wish.tokens.values()}
+    def _run_together(self, requests: Sequence[_VaultRequest]) -> list[_Keys | Exception]:
+        games = {token: request.game for request in requests for token in request.tokens.values()}
         stored = dict(self._vault.find(list(games))) if games else {}
         made = {token: PlayerKey.new(game) for token, game in games.items() if token not in stored}
-        data = [belonging.sealed() for wish in wishes for belonging in wish.belongings]
+        data = [each.sealed() for request in requests for each in request.personal_data]
         if made or data:
             rows = [self._row(token, key) for token, key in made.items()]
             stored |= self._vault.take(rows, data)
-        return [self._answer(wish, stored, made) for wish in wishes]
+        return [self._result(request, stored, made) for request in requests]
 
     def _row(self, token: bytes, key: PlayerKey) -> StoredPlayer:
         keys = self._keyring.now
@@ -117,89 +119,82 @@ class Safekeeping:
             wrapped_key=keys.wrap(key, token),
         )
 
-    def _answer(
-        self, wish: _Wish, stored: Mapping[bytes, StoredPlayer], made: Mapping[bytes, PlayerKey]
-    ) -> _Players | Exception:
+    def _result(
+        self, request: _VaultRequest, stored: Mapping[bytes, StoredPlayer], made: Mapping[bytes, PlayerKey]
+    ) -> _Keys | Exception:
         try:
-            return {name: self._key(stored[token], made.get(token)) for name, token in wish.tokens.items()}
+            return {name: self._key(stored[token], made.get(token)) for name, token in request.tokens.items()}
         except TamperedError as error:
             return error
 
     def _key(self, row: StoredPlayer, made: PlayerKey | None) -> PlayerKey:
-        """The key of a row: the one that was just made for it, unless another process was first."""
+        """The key of a row: the one that was just made for it, unless another process was faster."""
         if made is not None and made.pseudonym == row.pseudonym:
             return made
         try:
             return self._keyring.now.unwrap(row)
         except UnknownKeyError:
-            # The keys were changed, and this row wrapped anew, since the round began.
+            # Since the batch began the keys were rotated, and this row was wrapped with a new one.
             self._keyring.refresh()
             return self._keyring.now.unwrap(row)
 
 
-class Guard:
-    """Asked by requests, on one event loop; it asks the vault on other threads."""
+class PlayerStore:
+    """Players and their personal data, through a cache: the vault is asked on other threads than the event loop's."""
 
-    def __init__(self, players: Players, safekeeping: Safekeeping) -> None:
-        self._players = players
-        self._safekeeping = safekeeping
+    def __init__(self, cache: PlayerCache, vault: BatchedVault) -> None:
+        self._cache = cache
+        self._vault = vault
         self._destroying: asyncio.Task[None] | None = None
 
-    def known(self, game: str, name: str) -> Player | None:
-        """A player whom the vault need not be asked for."""
-        return self._players.known(game, name)
-
-    async def introduce(self, game: str, names: Sequence[str]) -> Mapping[str, Player]:
-        """Players who were not known, from the vault or new ones.
+    async def resolve(self, game: str, names: Sequence[str]) -> Mapping[str, Player]:
+        """Players that are not in the cache, by name; new ones are added to the vault.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
-            TamperedError: a player's row in the vault is not what was written.
+            TamperedError: a player's row in the vault was changed.
         """
-        return self._players.remember(game, await self._safekeeping.keys_of(game, names))
+        return self._cache.add(game, await self._vault.keys_of(game, names))
 
-    async def keep(self, game: str, belongings: Sequence[Belonging]) -> None:
-        """Return when the vault has what was cut out of events, which must not leave the service before.
+    async def store(self, game: str, personal_data: Sequence[PersonalData]) -> None:
+        """Store personal data; returns when the vault has it, and the events that it is from may be sent.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
         """
-        await self._safekeeping.keep(game, belongings)
-        for belonging in belongings:
-            belonging.player.is_kept(belonging.cut_out)
+        await self._vault.store(game, personal_data)
+        for each in personal_data:
+            each.player.mark_stored(each.values)
 
-    async def let_go_of_the_erased(self) -> None:
-        """Forget whom the vault has forgotten, and see that nothing is left of them; to be called again and again.
+    async def apply_erasures(self) -> None:
+        """Evict players that were erased from the vault, and destroy their remains; to be called repeatedly.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
         """
         if self._destroying is None or self._destroying.done():
-            self._destroying = asyncio.create_task(asyncio.to_thread(self._safekeeping.destroy_remains))
-        last = self._players.last_erasure
-        self._players.let_go(await asyncio.to_thread(self._safekeeping.erasures_after, last))
+            self._destroying = asyncio.create_task(asyncio.to_thread(self._vault.destroy_remains))
+        last = self._cache.last_erasure
+        self._cache.evict_erased(await asyncio.to_thread(self._vault.erasures_after, last))
 
     def close(self) -> None:
-        """Let go of the vault."""
-        self._safekeeping.close()
-
-
-log = logging.getLogger(__name__)
+        """Close the vault."""
+        self._vault.close()
 
 
 @contextmanager
-def vault_asked() -> Iterator[None]:
-    """Have the same request sent again when the vault fails within the block.
+def vault_failures_as_unavailable() -> Iterator[None]:
+    """Refuse the request with 503 if the vault fails within the block.
 
     Raises:
-        NotTakenError: it did.
+        UnavailableError: it did.
     """
     try:
         yield
     except VaultUnavailableError as error:
-        log.warning("the vault does not answer: %s", error)
+        log.warning("the vault does not answer: %s; the request is refused with 503", error)
         metrics.count_vault_failure()
-        raise NotTakenError("the vault does not answer") from None
+        raise UnavailableError("the vault does not answer; send again later") from None
     except TamperedError:
-        log.exception("the vault is not what was written")
-        raise NotTakenError("the vault can't be read") from None
+        log.exception("a row of the vault was changed, or its key-encryption key is missing")
+        raise UnavailableError("the vault can't be read; send again later") from None

@@ -1,4 +1,4 @@
-"""Events as a game writes them, and the contract that they are read by."""
+"""Events as a game sends them, and the contract that validates them."""
 
 import json
 import uuid
@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor
 
 from gamelake.model.games import GamesContract, load_games
 from gamelake.schemas.event_schemas import EventSchema, load_schema, load_schemas
-from services.gateway.validation import Admission
+from services.gateway.validation import EventValidator
 
 CONTRACTS = Path(__file__).parents[3] / "contracts"
 GAME = "archery_duel"
@@ -36,13 +36,13 @@ def contract() -> GamesContract:
 
 
 @cache
-def admission() -> Admission:
-    """What the service does with bodies."""
-    return Admission(contract(), submitted())
+def validator() -> EventValidator:
+    """The validator of the newest contract."""
+    return EventValidator(contract(), submitted())
 
 
 def an_event(**fields: object) -> dict[str, object]:
-    """An event of now that may pass."""
+    """A valid event of now."""
     return {
         "event_id": str(uuid.uuid4()),
         "event_name": "level_completed",
@@ -52,5 +52,5 @@ def an_event(**fields: object) -> dict[str, object]:
 
 
 def body_of(*events: object) -> bytes:
-    """The events as a body of JSON."""
+    """The events as a JSON body."""
     return json.dumps({"events": events}).encode()

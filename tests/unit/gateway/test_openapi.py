@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the contract says."""
+"""The OpenAPI document has the messages, enumerations and reasons of the contract and the code."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ NAMES = {"GameEvent": "Event"}
 
 
 def described(message: Descriptor) -> Mapping[str, Any]:
-    """What the document says of a message."""
+    """The schema of a message in the document."""
     found: Mapping[str, Any] = SCHEMAS[NAMES.get(message.name, message.name)]
     return found
 
@@ -37,5 +37,5 @@ def test_an_enumeration_has_the_contracts_names() -> None:
     assert described(EVENT)["properties"]["connection_type"]["enum"] == [value.name for value in connection.values]
 
 
-def test_the_reasons_of_a_rejection_are_those_that_are_given() -> None:
+def test_the_reasons_of_a_rejection_are_those_of_the_code() -> None:
     assert SCHEMAS["Rejection"]["properties"]["reason"]["enum"] == [reason.value for reason in Reason]

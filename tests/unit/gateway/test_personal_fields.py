@@ -1,4 +1,4 @@
-"""The contract of what games send: which fields are personal, and that all others are those of the lake."""
+"""The submitted contract: which fields are personal, and that all others are those of the lake."""
 
 import pytest
 from google.protobuf.descriptor import Descriptor
@@ -14,7 +14,7 @@ def compiled(source: str) -> Descriptor:
 
 
 def shape(message: Descriptor) -> dict[str, object]:
-    """Names, numbers and types of all fields, as deep as they go."""
+    """Names, numbers and types of all fields, nested ones included."""
     return {
         field.name: (
             field.number,
@@ -35,7 +35,7 @@ def test_the_marked_fields_are_the_personal_ones() -> None:
     assert [str(path) for path in fields.vault] == ["event_params.device_id", "personal"]
 
 
-def test_what_is_not_personal_is_as_in_the_lake() -> None:
+def test_fields_that_are_not_personal_are_those_of_the_lake() -> None:
     sent, kept = shape(submitted()), shape(schema().message)
     del sent["personal"]
 
@@ -45,7 +45,7 @@ def test_what_is_not_personal_is_as_in_the_lake() -> None:
 @pytest.mark.parametrize(
     "fields", ["string a = 1;", "string a = 1 [(treatment) = P]; string b = 2 [(treatment) = P];", "Inner a = 1;"]
 )
-def test_a_contract_that_names_no_one_player_is_refused(fields: str) -> None:
+def test_a_contract_without_exactly_one_player_field_is_refused(fields: str) -> None:
     source = (
         'syntax = "proto3"; package gamelake.submitted; import "google/protobuf/descriptor.proto";'
         f"message Event {{ {fields} }}"

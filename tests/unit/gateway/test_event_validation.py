@@ -1,4 +1,4 @@
-"""What becomes of the events of a body."""
+"""Which events of a body are valid, and with which reason the others are rejected."""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -8,21 +8,21 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.schemas.framing import frame_header
-from services.gateway.errors import Reason, TooLargeError, UnreadableBodyError, UnsupportedTypeError
-from services.gateway.preparation import Encoder
-from services.gateway.validation import JSON, PROTOBUF, Admitted
-from tests.unit.gateway.events import GAME, SCHEMA_ID, admission, an_event, body_of, schema, submitted
+from services.gateway.errors import BodyTooLargeError, Reason, UnreadableBodyError, UnsupportedMediaTypeError
+from services.gateway.preparation import RecordEncoder
+from services.gateway.validation import JSON, PROTOBUF, ValidatedEvents
+from tests.unit.gateway.events import GAME, SCHEMA_ID, an_event, body_of, schema, submitted, validator
 
 
-def admit(body: bytes, content_type: str = JSON) -> Admitted:
-    form = admission().form(content_type)
-    return admission().admit(form, form.split(body, 1000), admission().game(GAME))
+def validate(body: bytes, content_type: str = JSON) -> ValidatedEvents:
+    body_format = validator().body_format(content_type)
+    return validator().validate(body_format, body_format.split(body, 1000), validator().game(GAME))
 
 
 def only_rejection(body: bytes, content_type: str = JSON) -> tuple[Reason, str]:
-    admitted = admit(body, content_type)
-    assert admitted.events == []
-    (rejection,) = admitted.rejections
+    validated = validate(body, content_type)
+    assert validated.events == []
+    (rejection,) = validated.rejections
     return rejection.reason, rejection.field
 
 
@@ -38,12 +38,12 @@ def a_message(**fields: object) -> Message:
     return message
 
 
-def test_an_event_becomes_a_record_of_the_contract_with_the_time_of_its_arrival() -> None:
-    written = an_event(event_params={"platform": "ios", "level": 3, "amount": 1.5}, attributes={"a": "b"})
+def test_an_event_becomes_a_message_of_the_contract_with_its_arrival_time() -> None:
+    sent = an_event(event_params={"platform": "ios", "level": 3, "amount": 1.5}, attributes={"a": "b"})
 
-    (event,) = admit(body_of(written)).events
+    (event,) = validate(body_of(sent)).events
 
-    assert event.event_id == written["event_id"]  # type: ignore[attr-defined]
+    assert event.event_id == sent["event_id"]  # type: ignore[attr-defined]
     assert event.event_params.level == 3  # type: ignore[attr-defined]
     assert event.attributes["a"] == "b"  # type: ignore[attr-defined]
     assert abs(event.ingest_time.ToDatetime(UTC) - datetime.now(UTC)) < timedelta(minutes=1)  # type: ignore[attr-defined]
@@ -51,20 +51,18 @@ def test_an_event_becomes_a_record_of_the_contract_with_the_time_of_its_arrival(
 
 def test_a_times_offset_and_microseconds_are_kept() -> None:
     moment = datetime.now(UTC).replace(microsecond=123_456)
-    written = an_event(
-        event_time=moment.astimezone().isoformat(), event_params={"client_event_time": moment.isoformat()}
-    )
+    sent = an_event(event_time=moment.astimezone().isoformat(), event_params={"client_event_time": moment.isoformat()})
 
-    (event,) = admit(body_of(written)).events
+    (event,) = validate(body_of(sent)).events
 
     assert event.event_time.ToDatetime(UTC) == moment  # type: ignore[attr-defined]
     assert event.event_params.client_event_time.ToDatetime(UTC) == moment  # type: ignore[attr-defined]
 
 
-def test_a_record_stands_in_the_frame_of_the_lakes_schema_under_its_players_name() -> None:
-    events = admit(body_of(an_event(), an_event(gamer_id="player-9"))).events
+def test_a_record_has_the_header_of_the_lakes_schema_and_the_player_as_key() -> None:
+    events = validate(body_of(an_event(), an_event(gamer_id="player-9"))).events
 
-    records = Encoder(SCHEMA_ID).encode(events)
+    records = RecordEncoder(SCHEMA_ID).encode(events)
 
     assert [record["key"] for record in records] == ["player-1", "player-9"]
     header = frame_header(SCHEMA_ID)
@@ -74,16 +72,16 @@ def test_a_record_stands_in_the_frame_of_the_lakes_schema_under_its_players_name
 
 
 def test_an_event_without_a_game_gets_the_keys_game() -> None:
-    (event,) = admit(body_of(an_event())).events
+    (event,) = validate(body_of(an_event())).events
 
     assert event.game_name == "Archery Duel"  # type: ignore[attr-defined]
 
 
-def test_a_bad_event_holds_up_no_other_and_is_named_by_its_place() -> None:
-    admitted = admit(body_of(an_event(), "no object", an_event(), {"event_id": "x"}))
+def test_an_invalid_event_is_rejected_by_index_and_the_others_are_accepted() -> None:
+    validated = validate(body_of(an_event(), "no object", an_event(), {"event_id": "x"}))
 
-    assert len(admitted.events) == 2
-    assert [(each.index, each.reason) for each in admitted.rejections] == [
+    assert len(validated.events) == 2
+    assert [(each.index, each.reason) for each in validated.rejections] == [
         (1, Reason.MALFORMED),
         (3, Reason.NO_EVENT_ID),
     ]
@@ -111,59 +109,59 @@ def test_a_bad_event_holds_up_no_other_and_is_named_by_its_place() -> None:
         ({"player_password": "secret"}, Reason.UNKNOWN_FIELD, ""),
     ],
 )
-def test_what_is_wrong_with_an_event_is_said_by_the_contracts_names_alone(
+def test_a_rejection_names_the_field_by_its_path_in_the_contract(
     fields: dict[str, object], reason: Reason, field: str
 ) -> None:
     assert only_rejection(body_of(an_event(**fields))) == (reason, field)
 
 
-def test_a_name_of_the_games_own_may_stand_in_the_event() -> None:
-    assert len(admit(body_of(an_event(game_name="Archery Duel"))).events) == 1
+def test_an_event_may_have_its_games_name() -> None:
+    assert len(validate(body_of(an_event(game_name="Archery Duel"))).events) == 1
 
 
-def test_protobuf_events_stand_behind_their_lengths() -> None:
+def test_protobuf_events_are_length_delimited() -> None:
     events = [a_message(), a_message(session_id="x" * 200)]
 
-    admitted = admit(delimited(*(event.SerializeToString() for event in events)), PROTOBUF).events
+    validated = validate(delimited(*(event.SerializeToString() for event in events)), PROTOBUF).events
 
-    assert admitted != events
-    assert [event.event_id for event in admitted] == [event.event_id for event in events]  # type: ignore[attr-defined]
-
-
-def test_a_message_that_is_none_holds_up_no_other() -> None:
-    admitted = admit(delimited(b"\xff\xff\xff", a_message().SerializeToString()), PROTOBUF)
-
-    assert len(admitted.events) == 1
-    assert [(each.index, each.reason) for each in admitted.rejections] == [(0, Reason.MALFORMED)]
+    assert validated != events
+    assert [event.event_id for event in validated] == [event.event_id for event in events]  # type: ignore[attr-defined]
 
 
-def test_a_field_that_the_contract_lacks_is_not_passed_on() -> None:
+def test_an_unreadable_message_does_not_affect_the_others() -> None:
+    validated = validate(delimited(b"\xff\xff\xff", a_message().SerializeToString()), PROTOBUF)
+
+    assert len(validated.events) == 1
+    assert [(each.index, each.reason) for each in validated.rejections] == [(0, Reason.MALFORMED)]
+
+
+def test_an_event_with_an_unknown_field_is_rejected() -> None:
     unknown = a_message().SerializeToString() + b"\xfa\x7d\x03abc"
 
     assert only_rejection(delimited(unknown), PROTOBUF) == (Reason.UNKNOWN_FIELD, "")
 
 
 @pytest.mark.parametrize("body", [b"\x80", b"\x85\x00abc", b"\xff\xff\xff\xff\x01"])
-def test_a_row_of_messages_that_is_cut_off_is_no_body(body: bytes) -> None:
+def test_a_truncated_sequence_of_messages_is_unreadable(body: bytes) -> None:
     with pytest.raises(UnreadableBodyError):
-        admit(body, PROTOBUF)
+        validate(body, PROTOBUF)
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"events": 3}', b'{"events": [], "more": 1}', b"\xff\xfe", b"[" * 100_000]
 )
-def test_what_is_no_list_of_events_is_no_body(body: bytes) -> None:
+def test_a_body_without_a_list_of_events_is_unreadable(body: bytes) -> None:
     with pytest.raises(UnreadableBodyError):
-        admit(body)
+        validate(body)
 
 
 @pytest.mark.parametrize(("content_type", "body"), [(JSON, body_of(*[1] * 1001)), (PROTOBUF, b"\x00" * 1001)])
 def test_a_body_of_too_many_events_is_refused(content_type: str, body: bytes) -> None:
-    with pytest.raises(TooLargeError):
-        admit(body, content_type)
+    with pytest.raises(BodyTooLargeError):
+        validate(body, content_type)
 
 
 def test_a_content_type_may_have_parameters() -> None:
-    assert admission().form("Application/JSON; charset=utf-8") is admission().form(JSON)
-    with pytest.raises(UnsupportedTypeError):
-        admission().form("text/plain")
+    assert validator().body_format("Application/JSON; charset=utf-8") is validator().body_format(JSON)
+    with pytest.raises(UnsupportedMediaTypeError):
+        validator().body_format("text/plain")

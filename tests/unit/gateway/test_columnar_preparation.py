@@ -1,4 +1,4 @@
-"""Events as columns become what they become one by one, or are left to be looked at one by one."""
+"""Columns give the same records as events one by one, or leave a batch to be prepared one by one."""
 
 import copy
 import json
@@ -17,13 +17,21 @@ from hypothesis import strategies as st
 
 from gamelake.privacy.vault.secrecy import PlayerKey
 from gamelake.schemas.framing import HEADER_BYTES
-from services.gateway.columns import LakeColumns
+from services.gateway.columns import ColumnarEncoder
 from services.gateway.errors import Reason, RefusedError
 from services.gateway.personal.fields import personal_fields
-from services.gateway.personal.pseudonymization import Players, Protection
-from services.gateway.preparation import Assembly, Encoder, Parcel, Ready, Singly, Strangers, Together
+from services.gateway.personal.pseudonymization import PlayerCache, Pseudonymizer
+from services.gateway.preparation import (
+    BatchPreparer,
+    ColumnarPreparer,
+    EventBatch,
+    PreparedBatch,
+    RecordEncoder,
+    RowPreparer,
+    UnknownPlayers,
+)
 from services.gateway.validation import JSON, PROTOBUF
-from tests.unit.gateway.events import GAME, SCHEMA_ID, admission, an_event, body_of, contract, schema, submitted
+from tests.unit.gateway.events import GAME, SCHEMA_ID, an_event, body_of, contract, schema, submitted, validator
 from tests.unit.properties import examples
 
 # The same for all examples: hypothesis runs them again.
@@ -34,31 +42,31 @@ SECRETS = ("mail@example.org", "192.0.2.7", "Ann Example", "call me on 555-0100"
 
 
 @cache
-def players() -> Players:
-    known = Players(remembered=10)
-    known.remember(GAME, {name: PlayerKey(GAME, name.encode().ljust(32)) for name in PLAYERS})
+def players() -> PlayerCache:
+    known = PlayerCache(max_players=10)
+    known.add(GAME, {name: PlayerKey(GAME, name.encode().ljust(32)) for name in PLAYERS})
     return known
 
 
 @cache
-def protection() -> Protection:
-    return Protection(submitted(), personal_fields(submitted()))
+def pseudonymizer() -> Pseudonymizer:
+    return Pseudonymizer(submitted(), personal_fields(submitted()))
 
 
 @cache
-def singly() -> Singly:
-    return Singly(admission(), players(), protection(), Encoder(SCHEMA_ID))
+def row_preparer() -> RowPreparer:
+    return RowPreparer(validator(), players(), pseudonymizer(), RecordEncoder(SCHEMA_ID))
 
 
 @cache
-def together() -> Together:
-    lake = LakeColumns(schema().message, SCHEMA_ID, protection().fields.vault)
-    return Together(contract().event_time, players(), protection(), lake)
+def columnar_preparer() -> ColumnarPreparer:
+    encoder = ColumnarEncoder(schema().message, SCHEMA_ID, pseudonymizer().fields.vault)
+    return ColumnarPreparer(contract().event_time, players(), pseudonymizer(), encoder)
 
 
-def parcel_of(body: bytes, content_type: str) -> Parcel:
-    form = admission().form(content_type)
-    return Parcel(admission().game(GAME), form, form.split(body, 5000))
+def batch_of(body: bytes, content_type: str) -> EventBatch:
+    body_format = validator().body_format(content_type)
+    return EventBatch(validator().game(GAME), body_format, body_format.split(body, 5000))
 
 
 def message_of(event: dict[str, Any]) -> Message:
@@ -91,101 +99,107 @@ def a_full_event(player: str = "ann") -> dict[str, Any]:
     )  # fmt: skip
 
 
-def kept(ready: Ready) -> list[tuple[str, bytes]]:
-    return sorted((each.player.key.pseudonym, each.data) for each in ready.belongings)
+def stored(prepared: PreparedBatch) -> list[tuple[str, bytes]]:
+    return sorted((each.player.key.pseudonym, each.data) for each in prepared.personal_data)
 
 
-def left(ready: Ready) -> list[tuple[str, Message]]:
+def sent(prepared: PreparedBatch) -> list[tuple[str, Message]]:
     """Keys and events of the records, without the time of arrival."""
     found = []
-    for record in ready.records:
+    for record in prepared.records:
         event = GetMessageClass(schema().message).FromString(record["value"][HEADER_BYTES:])
         event.ClearField("ingest_time")
         found.append((record["key"], event))
     return found
 
 
-def assert_the_same(parcel: Parcel) -> bool:
-    """Compare both ways; gives whether the columns took the parcel."""
-    (fast,) = together().prepare([parcel]) if parcel.form.may_be_columns(parcel.written) else [None]
-    slow = singly().prepare(parcel)
-    if fast is None:
+def assert_the_same(batch: EventBatch) -> bool:
+    """Compare the results of both preparers; gives whether the batch was prepared as columns."""
+    (columnar,) = (
+        columnar_preparer().prepare([batch]) if batch.body_format.supports_columns(batch.raw_events) else [None]
+    )
+    by_row = row_preparer().prepare(batch)
+    if columnar is None:
         return False
-    if isinstance(fast, Strangers):
-        assert isinstance(slow, Strangers)
-        assert set(fast.names) == set(slow.names)
+    if isinstance(columnar, UnknownPlayers):
+        assert isinstance(by_row, UnknownPlayers)
+        assert set(columnar.names) == set(by_row.names)
         return True
-    assert isinstance(slow, Ready)
-    assert slow.rejections == []
-    assert left(fast) == left(slow)
-    assert kept(fast) == kept(slow)
+    assert isinstance(by_row, PreparedBatch)
+    assert by_row.rejections == []
+    assert sent(columnar) == sent(by_row)
+    assert stored(columnar) == stored(by_row)
     return True
 
 
 @pytest.mark.parametrize(("content_type", "write"), [(JSON, body_of), (PROTOBUF, protobuf_body)])
-def test_a_good_body_is_taken_as_columns_and_becomes_what_it_becomes_one_by_one(
-    content_type: str, write: Write
-) -> None:
+def test_a_valid_body_gives_the_same_records_as_columns_and_one_by_one(content_type: str, write: Write) -> None:
     events = [a_full_event(player) for player in PLAYERS] + [an_event(gamer_id="bob")] * 3
 
-    assert assert_the_same(parcel_of(write(*events), content_type))
+    assert assert_the_same(batch_of(write(*events), content_type))
 
 
 @pytest.mark.parametrize(("content_type", "write"), [(JSON, body_of), (PROTOBUF, protobuf_body)])
-def test_nothing_personal_is_left_in_what_columns_become(content_type: str, write: Write) -> None:
-    (ready,) = together().prepare([parcel_of(write(*(a_full_event(player) for player in PLAYERS)), content_type)])
+def test_no_personal_data_is_left_in_the_records_of_columns(content_type: str, write: Write) -> None:
+    (prepared,) = columnar_preparer().prepare(
+        [batch_of(write(*(a_full_event(player) for player in PLAYERS)), content_type)]
+    )
 
-    assert isinstance(ready, Ready)
-    values = b"".join(record["key"].encode() + record["value"] for record in ready.records)
+    assert isinstance(prepared, PreparedBatch)
+    values = b"".join(record["key"].encode() + record["value"] for record in prepared.records)
     assert [secret for secret in SECRETS if secret.encode() in values] == []
-    assert len(ready.belongings) == len(PLAYERS)
+    assert len(prepared.personal_data) == len(PLAYERS)
 
 
-def test_a_body_with_something_wrong_holds_up_no_other() -> None:
-    assembly = Assembly(singly(), together(), few=2)
+def test_a_body_with_invalid_events_does_not_affect_the_others() -> None:
+    preparer = BatchPreparer(row_preparer(), columnar_preparer(), min_columnar_events=2)
     good, bad = [a_full_event() for _ in range(50)], [a_full_event() for _ in range(50)]
     bad[3] |= {"event_time": "yesterday"}
     bad[7] |= {"event_id": "x"}
     no_message = delimited(message_of(good[0]).SerializeToString(), b"\xff\xff\xff")
 
-    parcels = [
-        parcel_of(body_of(*good), JSON),
-        parcel_of(body_of(*bad), JSON),
-        parcel_of(body_of(*bad, {"no": "event"}), JSON),
-        parcel_of(protobuf_body(*good), PROTOBUF),
-        parcel_of(no_message, PROTOBUF),
-        parcel_of(body_of(a_full_event("somebody new")), JSON),
+    batchs = [
+        batch_of(body_of(*good), JSON),
+        batch_of(body_of(*bad), JSON),
+        batch_of(body_of(*bad, {"no": "event"}), JSON),
+        batch_of(protobuf_body(*good), PROTOBUF),
+        batch_of(no_message, PROTOBUF),
+        batch_of(body_of(a_full_event("new player")), JSON),
     ]
-    first, second, third, fourth, fifth, sixth = assembly.prepare(parcels)
+    first, second, third, fourth, fifth, sixth = preparer.prepare(batchs)
 
-    assert isinstance(first, Ready)
-    assert isinstance(fourth, Ready)
+    assert isinstance(first, PreparedBatch)
+    assert isinstance(fourth, PreparedBatch)
     assert (len(first.records), len(fourth.records)) == (50, 50)
-    assert isinstance(second, Ready)
-    assert isinstance(third, Ready)
-    assert isinstance(fifth, Ready)
+    assert isinstance(second, PreparedBatch)
+    assert isinstance(third, PreparedBatch)
+    assert isinstance(fifth, PreparedBatch)
     wrong = [(3, Reason.WRONG_TYPE), (7, Reason.NO_EVENT_ID)]
     assert [(each.index, each.reason) for each in second.rejections] == wrong
     assert [(each.index, each.reason) for each in third.rejections] == [*wrong, (50, Reason.UNKNOWN_FIELD)]
     assert [(each.index, each.reason) for each in fifth.rejections] == [(1, Reason.MALFORMED)]
-    assert sixth == Strangers(["somebody new"])
+    assert sixth == UnknownPlayers(["new player"])
 
 
-def test_events_of_several_games_go_through_together() -> None:
-    form = admission().form(JSON)
-    theirs, other = admission().game(GAME), admission().game("bingo_harbor")
-    written = form.split(body_of(*(an_event(gamer_id="ann") for _ in range(30))), 100)
-    foreign = form.split(body_of(*(an_event(gamer_id="ann", game_name="Bingo Harbor") for _ in range(30))), 100)
+def test_events_of_several_games_are_prepared_together() -> None:
+    body_format = validator().body_format(JSON)
+    theirs, other = validator().game(GAME), validator().game("bingo_harbor")
+    raw_events = body_format.split(body_of(*(an_event(gamer_id="ann") for _ in range(30))), 100)
+    foreign = body_format.split(body_of(*(an_event(gamer_id="ann", game_name="Bingo Harbor") for _ in range(30))), 100)
 
-    taken, wrong, stranger = Assembly(singly(), together(), few=2).prepare(
-        [Parcel(theirs, form, written), Parcel(theirs, form, foreign), Parcel(other, form, written)]
+    accepted, wrong, unknown = BatchPreparer(row_preparer(), columnar_preparer(), min_columnar_events=2).prepare(
+        [
+            EventBatch(theirs, body_format, raw_events),
+            EventBatch(theirs, body_format, foreign),
+            EventBatch(other, body_format, raw_events),
+        ]
     )
 
-    assert isinstance(taken, Ready)
-    assert isinstance(wrong, Ready)
-    assert {event.game_name for _, event in left(taken)} == {"Archery Duel"}  # type: ignore[attr-defined]
+    assert isinstance(accepted, PreparedBatch)
+    assert isinstance(wrong, PreparedBatch)
+    assert {event.game_name for _, event in sent(accepted)} == {"Archery Duel"}  # type: ignore[attr-defined]
     assert {each.reason for each in wrong.rejections} == {Reason.OTHER_GAME}
-    assert isinstance(stranger, Strangers)
+    assert isinstance(unknown, UnknownPlayers)
 
 
 WORDS = st.one_of(st.text(max_size=8), st.sampled_from(["", "Archery Duel", "Bingo Harbor", "\0", "ä", "1", *PLAYERS]))
@@ -217,8 +231,8 @@ INNER = {
 
 
 @st.composite
-def spoiled_events(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Good events of which some have another value somewhere."""
+def damaged_events(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Valid events, some of which have another value in a field."""
     events = [copy.deepcopy(a_full_event(draw(st.sampled_from(PLAYERS)))) for _ in range(draw(st.integers(1, 4)))]
     for event in events:
         for _ in range(draw(st.integers(0, 2))):
@@ -234,28 +248,28 @@ def spoiled_events(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @examples(150)
-@given(spoiled_events())
-def test_whatever_json_says_columns_take_only_what_is_taken_one_by_one(events: Sequence[dict[str, Any]]) -> None:
+@given(damaged_events())
+def test_columns_accept_only_json_that_is_accepted_one_by_one(events: Sequence[dict[str, Any]]) -> None:
     body = json.dumps({"events": events}).encode()
 
-    assert_the_same(parcel_of(body, JSON))
+    assert_the_same(batch_of(body, JSON))
 
 
-# A text that is empty, a field that the contract lacks, and two of another wire type.
+# An empty string, an unknown field, and two fields of another wire type.
 CHANGES = (b"\x0a\x00", b"\xfa\x7d\x00", b"\x58\x01", b"\x18\x05")
 
 
 @st.composite
-def spoiled_messages(draw: st.DrawFn) -> list[bytes]:
-    """Good messages, some of them with bytes changed, put in, or put behind."""
+def damaged_messages(draw: st.DrawFn) -> list[bytes]:
+    """Valid messages, some of them with bytes changed, inserted or appended."""
     messages = [
         message_of(a_full_event(draw(st.sampled_from(PLAYERS)))).SerializeToString(deterministic=True)
         for _ in range(draw(st.integers(1, 4)))
     ]
-    return [_spoiled(draw, message) for message in messages]
+    return [_damaged(draw, message) for message in messages]
 
 
-def _spoiled(draw: st.DrawFn, message: bytes) -> bytes:
+def _damaged(draw: st.DrawFn, message: bytes) -> bytes:
     for _ in range(draw(st.integers(0, 2))):
         place = draw(st.integers(0, len(message)))
         some = draw(st.one_of(st.binary(max_size=4), st.sampled_from(CHANGES)))
@@ -274,11 +288,11 @@ def _spoiled(draw: st.DrawFn, message: bytes) -> bytes:
 
 
 @examples(150)
-@given(spoiled_messages())
-def test_whatever_bytes_come_columns_take_only_what_is_taken_one_by_one(messages: Sequence[bytes]) -> None:
+@given(damaged_messages())
+def test_columns_accept_only_messages_that_are_accepted_one_by_one(messages: Sequence[bytes]) -> None:
     try:
-        parcel = parcel_of(delimited(*messages), PROTOBUF)
+        batch = batch_of(delimited(*messages), PROTOBUF)
     except RefusedError:  # one of them has become too long for its length
         return
 
-    assert_the_same(parcel)
+    assert_the_same(batch)

@@ -1,4 +1,4 @@
-"""What Kafka's client says of records becomes the answer to their request, and nothing else does."""
+"""A request is acknowledged if and only if Kafka has confirmed all of its records."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -9,15 +9,15 @@ import pytest
 
 from gamelake.kafka import KafkaAccess
 from services.gateway import kafka_producer
-from services.gateway.errors import NotTakenError
-from services.gateway.kafka_producer import Limits, Outbox, Record
+from services.gateway.errors import UnavailableError
+from services.gateway.kafka_producer import EventProducer, QueueLimits, Record
 
-LIMITS = Limits(records=10, bytes=10_000, patience=timedelta(seconds=5))
+LIMITS = QueueLimits(records=10, bytes=10_000, timeout=timedelta(seconds=5))
 FAILURE = object()
 
 
 class FakeProducer:
-    """Kafka's client: takes so many records of a batch, and answers when it is told to."""
+    """Kafka's client: queues at most `takes` records of a batch, and reports what a test puts into `answers`."""
 
     def __init__(self, _settings: dict[str, Any]) -> None:
         self.takes = 1000
@@ -43,10 +43,10 @@ made: list[FakeProducer] = []
 
 
 @pytest.fixture
-def outbox(monkeypatch: pytest.MonkeyPatch) -> Outbox:
+def producer(monkeypatch: pytest.MonkeyPatch) -> EventProducer:
     monkeypatch.setattr(kafka_producer, "Producer", FakeProducer)
     made.clear()
-    return Outbox(KafkaAccess.of("nowhere:9092", ""), "events", LIMITS)
+    return EventProducer(KafkaAccess.of("nowhere:9092", ""), "events", LIMITS)
 
 
 def records(count: int) -> list[Record]:
@@ -58,66 +58,71 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 async def is_done(sent: "asyncio.Future[None]") -> bool:
-    """Whether a request has its answer, after the client was looked at a few times."""
+    """Whether a request is settled after some polls of the client."""
     await asyncio.wait([sent], timeout=0.02)
     return sent.done()
 
 
-def test_a_request_is_confirmed_with_the_last_of_its_records_and_not_before(outbox: Outbox) -> None:
+def test_a_request_is_confirmed_with_the_last_of_its_records_and_not_before(producer: EventProducer) -> None:
     async def test() -> None:
-        sent = asyncio.ensure_future(outbox.send(records(3)))
+        sent = asyncio.ensure_future(producer.send(records(3)))
         made[0].answers = [None, None]
         assert not await is_done(sent)
-        assert outbox.waiting_records == 3
+        assert producer.waiting_records == 3
         made[0].answers = [None]
         await sent
-        assert outbox.waiting_records == 0
+        assert producer.waiting_records == 0
 
     run(test())
 
 
 @pytest.mark.parametrize("answers", [[FAILURE, None, None], [None, FAILURE, None], [None, None, FAILURE]])
 def test_one_record_that_kafka_does_not_confirm_fails_its_request_and_no_other(
-    outbox: Outbox, answers: list[object]
+    producer: EventProducer, answers: list[object]
 ) -> None:
     async def test() -> None:
-        first, second = asyncio.ensure_future(outbox.send(records(3))), asyncio.ensure_future(outbox.send(records(1)))
+        first, second = (
+            asyncio.ensure_future(producer.send(records(3))),
+            asyncio.ensure_future(producer.send(records(1))),
+        )
         await asyncio.sleep(0)
         made[0].answers = [*answers, None]
-        with pytest.raises(NotTakenError):
+        with pytest.raises(UnavailableError):
             await first
         await second
 
     run(test())
 
 
-def test_records_that_the_queue_did_not_take_fail_the_request_once_the_others_are_answered(outbox: Outbox) -> None:
+def test_records_that_were_not_queued_fail_the_request_once_the_others_are_reported(
+    producer: EventProducer,
+) -> None:
     async def test() -> None:
         made[0].takes = 2
-        sent = asyncio.ensure_future(outbox.send(records(3)))
+        sent = asyncio.ensure_future(producer.send(records(3)))
         assert not await is_done(sent)
         made[0].answers = [None, None]
-        with pytest.raises(NotTakenError):
+        with pytest.raises(UnavailableError):
             await sent
         made[0].takes = 0
-        with pytest.raises(NotTakenError):
-            await outbox.send(records(1))
-        assert outbox.waiting_records == 0
+        with pytest.raises(UnavailableError):
+            await producer.send(records(1))
+        assert producer.waiting_records == 0
 
     run(test())
 
 
-def test_what_waits_counts_until_kafka_has_answered_even_when_its_sender_has_gone(outbox: Outbox) -> None:
+def test_records_of_a_cancelled_request_count_until_kafka_has_answered(producer: EventProducer) -> None:
     async def test() -> None:
-        sent = asyncio.ensure_future(outbox.send(records(8)))
+        sent = asyncio.ensure_future(producer.send(records(8)))
         await asyncio.sleep(0)
         sent.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sent
-        with pytest.raises(NotTakenError):
-            outbox.send(records(3))
+        with pytest.raises(UnavailableError):
+            producer.send(records(3))
         made[0].answers = [None] * 8
         await asyncio.sleep(0.02)
-        assert outbox.waiting_records == 0
+        assert producer.waiting_records == 0
 
     run(test())

@@ -1,0 +1,50 @@
+"""A failed refresh of keys, erasures and metrics does not end the refreshes."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from services.gateway import app as app_module
+from services.gateway.app import App
+
+
+class PlayerStore:
+    """Fails in the first refresh, with a personal text."""
+
+    refreshes = 0
+
+    async def apply_erasures(self) -> None:
+        self.refreshes += 1
+        if self.refreshes == 1:
+            raise RuntimeError("anna@example.org")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_failed_refresh_is_not_the_last_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(app_module, "_REFRESH_SECONDS", 0.001)
+    players = PlayerStore()
+    producer = SimpleNamespace(waiting_records=0, close=lambda _patience: None)
+    endpoint: Any = SimpleNamespace(players=players, producer=producer)
+    support: Any = SimpleNamespace(vault=players)
+    keyring: Any = SimpleNamespace(refresh=lambda: None)
+    app = App(lambda: endpoint, lambda: support, keyring)
+
+    async def run_for_a_while() -> None:
+        app.__rsgi_init__(asyncio.get_running_loop())
+        async with asyncio.timeout(10):
+            while players.refreshes < 3:
+                await asyncio.sleep(0.001)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(run_for_a_while())
+    app.__rsgi_del__(loop)
+    loop.close()
+
+    assert "RuntimeError" in caplog.text
+    assert "anna" not in caplog.text
