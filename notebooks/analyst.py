@@ -69,13 +69,13 @@ class ByDuckDb:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class PrivacyJobs:
     """What an analyst's notebook works with."""
 
     answers: Answers
 
     @classmethod
-    def open(cls) -> "Desk":
+    def open(cls) -> "PrivacyJobs":
         """A desk by the settings: Trino's if one is named, else DuckDB's.
 
         Raises:

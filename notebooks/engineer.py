@@ -19,14 +19,14 @@ from notebooks.settings import NotebookSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class PrivacyJobs:
     """What an engineer's notebook works with."""
 
     spark: SparkSession
     lakehouse: Location
 
     @classmethod
-    def open(cls) -> "Desk":
+    def open(cls) -> "PrivacyJobs":
         """A desk with a session of its own.
 
         Raises:

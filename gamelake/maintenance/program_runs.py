@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from gamelake.maintenance.run_records import Done
-from gamelake.model.schedule import ScheduledRound
+from gamelake.model.schedule import ScheduledTask
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Programs:
     grace: timedelta
     is_well: Callable[[], None] = lambda: None
 
-    def run(self, scheduled: ScheduledRound, stop: Event) -> Run:
+    def run(self, scheduled: ScheduledTask, stop: Event) -> Run:
         """Run a round's program until it ends, takes too long, or is to stop and doesn't within the grace."""
         command = [sys.executable, "-m", f"jobs.{scheduled.job}", *scheduled.arguments]
         started = time.monotonic()
@@ -84,7 +84,7 @@ class Programs:
             said = printed.read()
             return Run(done_by(said), time.monotonic() - started, problem, said)
 
-    def _watched(self, process: "subprocess.Popen[bytes]", scheduled: ScheduledRound, stop: Event) -> str:
+    def _watched(self, process: "subprocess.Popen[bytes]", scheduled: ScheduledTask, stop: Event) -> str:
         """Wait for the end; gives why it is none that was hoped for."""
         latest = time.monotonic() + scheduled.at_most.total_seconds()
         asked = False

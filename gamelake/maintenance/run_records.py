@@ -30,7 +30,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
+class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One round's runs.
 
     Attributes:
@@ -64,37 +64,37 @@ class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Runs in a row that failed, without one that may be running."""
         return self.failures - self.is_open
 
-    def begun(self, now: datetime) -> "RoundRecord":
+    def begun(self, now: datetime) -> "TaskRecord":
         """A run begins; one that is still open was killed."""
         return msgspec.structs.replace(
             self, begun_at=now, failures=self.failures + 1, runs_failed=self.runs_failed + self.is_open
         )
 
-    def succeeded(self, now: datetime, done: Done) -> "RoundRecord":
+    def succeeded(self, now: datetime, done: Done) -> "TaskRecord":
         """The run that began has ended well."""
         ended = self._ended(now, done)
         return msgspec.structs.replace(ended, succeeded_at=now, failures=0, runs_ok=self.runs_ok + 1)
 
-    def failed(self, now: datetime, done: Done) -> "RoundRecord":
+    def failed(self, now: datetime, done: Done) -> "TaskRecord":
         """The run that began has failed, whatever it did before."""
         return msgspec.structs.replace(self._ended(now, done), runs_failed=self.runs_failed + 1)
 
-    def _ended(self, now: datetime, done: Done) -> "RoundRecord":
+    def _ended(self, now: datetime, done: Done) -> "TaskRecord":
         seconds = (now - (self.begun_at or now)).total_seconds()
         return msgspec.structs.replace(self, ended_at=now, seconds=seconds, done=self.done.plus(done))
 
 
-class RoundRecords:
+class TaskRecords:
     """The records of all rounds of a lakehouse."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def of(self, name: str, now: datetime) -> RoundRecord:
+    def of(self, name: str, now: datetime) -> TaskRecord:
         """A round's record; of one that has none, one that begins now."""
-        content, new = self._store.get(_path(name)), RoundRecord(known_since=now)
+        content, new = self._store.get(_path(name)), TaskRecord(known_since=now)
         try:
-            return msgspec.json.decode(content, type=RoundRecord) if content is not None else new
+            return msgspec.json.decode(content, type=TaskRecord) if content is not None else new
         except msgspec.DecodeError as error:
             log.warning("%s can't be read (%s): the round %s is taken for new", _path(name), error, name)
             return new
@@ -102,9 +102,9 @@ class RoundRecords:
     def begin(self, names: Iterable[str], now: datetime) -> None:
         """See that each round has a record, so that its turns are counted from now on."""
         for name in names:
-            self._store.put_new(_path(name), msgspec.json.encode(RoundRecord(known_since=now)))
+            self._store.put_new(_path(name), msgspec.json.encode(TaskRecord(known_since=now)))
 
-    def keep(self, name: str, record: RoundRecord) -> None:
+    def keep(self, name: str, record: TaskRecord) -> None:
         """Write a record in the place of the one before; for who holds the rounds' lease."""
         self._store.put(_path(name), msgspec.json.encode(record))
 

@@ -12,9 +12,9 @@ import msgspec
 from obstore.exceptions import BaseError
 
 from gamelake.maintenance.program_runs import Outcome, Run
-from gamelake.maintenance.run_records import RoundRecord, RoundRecords
+from gamelake.maintenance.run_records import TaskRecord, TaskRecords
 from gamelake.model.errors import LeaseHeldError, TransientError
-from gamelake.model.schedule import ScheduledRound
+from gamelake.model.schedule import ScheduledTask
 from gamelake.storage.leases import Lease, Pace
 from gamelake.storage.store import Store
 
@@ -23,7 +23,7 @@ _LONGEST_RETRY = timedelta(hours=6)
 _DOUBLINGS = 5
 
 
-def due_at(scheduled: ScheduledRound, record: RoundRecord, seed: str) -> datetime:
+def due_at(scheduled: ScheduledTask, record: TaskRecord, seed: str) -> datetime:
     """The moment from which on it should run: its next turn, or sooner if the last run failed.
 
     Turns that were missed are one: the moment is in the past, and a run brings it into the future.
@@ -35,7 +35,7 @@ def due_at(scheduled: ScheduledRound, record: RoundRecord, seed: str) -> datetim
     return min(regular, record.last_moment + pause)
 
 
-def next_turn(scheduled: ScheduledRound, moment: datetime, seed: str) -> datetime:
+def next_turn(scheduled: ScheduledTask, moment: datetime, seed: str) -> datetime:
     """The first turn that is later than a moment, jitter and all."""
     # A turn's jitter may have carried it past the moment.
     turn = scheduled.cadence.after(moment - scheduled.jitter)
@@ -44,7 +44,7 @@ def next_turn(scheduled: ScheduledRound, moment: datetime, seed: str) -> datetim
     return turn + jitter_of(scheduled, turn, seed)
 
 
-def jitter_of(scheduled: ScheduledRound, turn: datetime, seed: str) -> timedelta:
+def jitter_of(scheduled: ScheduledTask, turn: datetime, seed: str) -> timedelta:
     """How much later a turn begins: the same whoever asks and however often."""
     drawn = sha256(f"{seed}/{scheduled.name}/{turn.isoformat()}".encode()).digest()
     return scheduled.jitter * (int.from_bytes(drawn[:4]) / 2**32)
@@ -62,7 +62,7 @@ AT_ONCE = Pace()
 class Runner(Protocol):
     """What runs a round's program."""
 
-    def run(self, scheduled: ScheduledRound, stop: Event) -> Run:
+    def run(self, scheduled: ScheduledTask, stop: Event) -> Run:
         """Run it to its end; never raises for what the program does."""
 
 
@@ -84,8 +84,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 class Planned:
     """A round, what is known of its runs, and when it runs next."""
 
-    scheduled: ScheduledRound
-    record: RoundRecord
+    scheduled: ScheduledTask
+    record: TaskRecord
     next_at: datetime
 
 
@@ -104,7 +104,7 @@ class Scheduler:
     """
 
     store: Store
-    rounds: Sequence[ScheduledRound]
+    rounds: Sequence[ScheduledTask]
     runner: Runner
     is_well: Callable[[], None] = lambda: None
     between: Callable[[Event], None] = lambda _: None
@@ -127,7 +127,7 @@ class Scheduler:
 
     def begin(self) -> None:
         """Count the turns of rounds that the schedule has newly from now on."""
-        RoundRecords(self.store).begin((each.name for each in self.rounds), self.now())
+        TaskRecords(self.store).begin((each.name for each in self.rounds), self.now())
 
     def turn(self, stop: Event) -> list[Told]:
         """Run what is due now, in the schedule's order."""
@@ -138,7 +138,7 @@ class Scheduler:
         """All rounds, and when each runs next."""
         return [self._planned(each) for each in self.rounds]
 
-    def once(self, scheduled: ScheduledRound, stop: Event) -> Told:
+    def once(self, scheduled: ScheduledTask, stop: Event) -> Told:
         """Run a round now, due or not.
 
         Raises:
@@ -147,7 +147,7 @@ class Scheduler:
         with self._alone(PATIENT):
             return self._run(scheduled, stop)
 
-    def _if_due(self, scheduled: ScheduledRound, stop: Event) -> Told | None:
+    def _if_due(self, scheduled: ScheduledTask, stop: Event) -> Told | None:
         try:
             with self._alone(AT_ONCE):
                 # Another process may have run it while we looked.
@@ -156,8 +156,8 @@ class Scheduler:
             log.info("%s waits: %s", scheduled.name, error)
             return None
 
-    def _run(self, scheduled: ScheduledRound, stop: Event) -> Told:
-        records = RoundRecords(self.store)
+    def _run(self, scheduled: ScheduledTask, stop: Event) -> Told:
+        records = TaskRecords(self.store)
         record = records.of(scheduled.name, self.now()).begun(self.now())
         records.keep(scheduled.name, record)
         log.info("%s begins: %s", scheduled.name, scheduled.command)
@@ -169,15 +169,15 @@ class Scheduler:
         log.log(logging.ERROR if run.problem else logging.INFO, "round %s", msgspec.json.encode(told).decode())
         return told
 
-    def _planned(self, scheduled: ScheduledRound) -> Planned:
-        record = RoundRecords(self.store).of(scheduled.name, self.now())
+    def _planned(self, scheduled: ScheduledTask) -> Planned:
+        record = TaskRecords(self.store).of(scheduled.name, self.now())
         return Planned(scheduled, record, due_at(scheduled, record, self.store.location.uri))
 
     def _alone(self, pace: Pace) -> Lease:
         return Lease(self.store, _LEASE, "upkeep of the lakehouse", pace)
 
 
-def _told(scheduled: ScheduledRound, run: Run, next_at: datetime) -> Told:
+def _told(scheduled: ScheduledTask, run: Run, next_at: datetime) -> Told:
     done: Mapping[str, int] = msgspec.to_builtins(run.done)
     return Told(
         round=scheduled.name,

@@ -22,7 +22,7 @@ class TopicOfRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepSettings:
+class MaintenanceSettings:
     """What the job that runs the rounds needs to know; without Kafka's address, Kafka is not asked."""
 
     lakehouse: LakehouseSettings

@@ -1,4 +1,4 @@
-"""Which round of upkeep runs when, as `contracts/schedule.yaml` says it."""
+"""The maintenance schedule (`contracts/schedule.yaml`): which task runs when."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _FORMS = "say 'daily at 01:15', 'weekly on sunday at 02:30', 'every 6 hours' or 
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """Moments at equal distances: one of them, and the distance."""
+    """Moments of equal distance: one of them, and the period."""
 
     one: datetime
     period: timedelta
@@ -30,10 +30,10 @@ class Cadence:
 
 
 def parse_cadence(text: str) -> Cadence:
-    """Read what a person wrote.
+    """Parse a time of the schedule, such as `daily at 01:15`.
 
     Raises:
-        ValueError: it is none of the forms; says which there are.
+        ValueError: the text has none of the known forms; the message lists them.
     """
     words = " ".join(text.lower().split())
     if found := re.fullmatch(r"daily at ([01]\d|2[0-3]):([0-5]\d)", words):
@@ -43,21 +43,21 @@ def parse_cadence(text: str) -> Cadence:
         return Cadence(_EPOCH + day + _time(found[2], found[3]), timedelta(weeks=1))
     if found := re.fullmatch(r"every ([1-9]\d{0,3}) (minutes|hours)", words):
         return Cadence(_EPOCH, timedelta(**{found[2]: int(found[1])}))
-    raise ValueError(f"'{text}' says no time; {_FORMS}")
+    raise ValueError(f"'{text}' is no time of a schedule; {_FORMS}")
 
 
 def _time(hour: str, minute: str) -> timedelta:
     return timedelta(hours=int(hour), minutes=int(minute))
 
 
-RoundName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+TaskName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 JobName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 
 
-class ScheduledRound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One program and when it runs."""
+class ScheduledTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One task: a program with its arguments, and when it runs."""
 
-    name: RoundName
+    name: TaskName
     when: str
     job: JobName
     arguments: tuple[str, ...] = ()
@@ -66,55 +66,56 @@ class ScheduledRound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def cadence(self) -> Cadence:
-        """When it runs, but for the jitter."""
+        """When it runs, without the jitter."""
         return parse_cadence(self.when)
 
     @property
     def jitter(self) -> timedelta:
-        """How much later than that it begins at most."""
+        """The longest delay of its start."""
         return timedelta(minutes=self.jitter_minutes)
 
     @property
     def at_most(self) -> timedelta:
-        """How long it may take."""
+        """The longest time that a run may take."""
         return timedelta(hours=self.at_most_hours)
 
     @property
     def command(self) -> str:
-        """What a person would type instead."""
+        """The command line that does the same."""
         return " ".join(("python -m", f"jobs.{self.job}", *self.arguments))
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole of `contracts/schedule.yaml`."""
+    """The content of `contracts/schedule.yaml`."""
 
-    rounds: Annotated[tuple[ScheduledRound, ...], msgspec.Meta(min_length=1)]
+    tasks: Annotated[tuple[ScheduledTask, ...], msgspec.Meta(min_length=1)]
 
 
 def load_schedule(path: Path) -> Schedule:
     """Read and check the schedule.
 
     Raises:
-        ContractError: a key is unknown, a time is none, or two rounds have one name; names file and line.
+        ContractError: a key is unknown, a time can't be parsed, or two tasks have the same name; the message names
+            file and line.
     """
     document = load_located(path)
     try:
         schedule = msgspec.convert(document.value, Schedule)
     except msgspec.ValidationError as error:
         raise ContractError(document.describe(error)) from error
-    for place, problem in _impossible(schedule):
+    for place, problem in _problems(schedule):
         raise ContractError(f"{path}:{document.line_of(place)}: {problem}")
     return schedule
 
 
-def _impossible(schedule: Schedule) -> list[tuple[str, str]]:
-    """What types alone can't say: (place, problem) for each."""
+def _problems(schedule: Schedule) -> list[tuple[str, str]]:
+    """What types can't check: (JSON path, problem) for each."""
     problems: list[tuple[str, str]] = []
     names: set[str] = set()
-    for index, each in enumerate(schedule.rounds):
-        place = f"$.rounds[{index}]"
+    for index, each in enumerate(schedule.tasks):
+        place = f"$.tasks[{index}]"
         if each.name in names:
-            problems.append((f"{place}.name", f"the round '{each.name}' is listed twice; give one another name"))
+            problems.append((f"{place}.name", f"the task '{each.name}' is listed twice; rename one of them"))
         names.add(each.name)
         try:
             period = each.cadence.period
@@ -122,5 +123,5 @@ def _impossible(schedule: Schedule) -> list[tuple[str, str]]:
             problems.append((f"{place}.when", str(error)))
             continue
         if each.jitter >= period:
-            problems.append((f"{place}.jitter_minutes", f"'{each.name}' would skip a turn; keep it below {period}"))
+            problems.append((f"{place}.jitter_minutes", f"'{each.name}' would skip a run; keep it below {period}"))
     return problems

@@ -9,7 +9,7 @@ from gamelake.storage.clones import Clones, Kind
 from gamelake.storage.player_rows import People
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables
-from tests.unit.maintenance.people import SILVER, append, players_in
+from tests.player_tables import SILVER, append, players_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 

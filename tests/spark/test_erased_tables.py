@@ -13,7 +13,7 @@ from gamelake.privacy.erasure import plan_purge
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.storage.player_rows import People
 from gamelake.storage.tables import DeltaTables
-from tests.unit.maintenance.people import SILVER, append, players_in, store_in
+from tests.player_tables import SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 

@@ -32,7 +32,9 @@ def page(path: str) -> str:
 
 
 def test_a_day_is_validated_by_the_clock_and_its_data_docs_are_shown(quality: Stack) -> None:
-    told = json.loads(quality.compose("exec", "--no-TTY", "quality", "python", "-m", "jobs.upkeep", "--once", ROUND))
+    told = json.loads(
+        quality.compose("exec", "--no-TTY", "quality", "python", "-m", "jobs.maintenance", "--once", ROUND)
+    )
 
     yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
     assert [(each["round"], each["outcome"]) for each in told] == [(ROUND, "ok")]

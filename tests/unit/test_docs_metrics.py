@@ -13,7 +13,7 @@ from gamelake.observability.metrics.gold import GoldMetric
 from gamelake.observability.metrics.instruments import Metric
 from gamelake.observability.metrics.kpis import KpiMetric
 from gamelake.observability.metrics.live_ops import LiveOpsMetric
-from gamelake.observability.metrics.maintenance import UpkeepMetric
+from gamelake.observability.metrics.maintenance import MaintenanceMetric
 from services.gateway import metrics as gateway
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -84,7 +84,7 @@ def test_the_metrics_of_live_operations_are_the_declared_ones_and_the_reverse() 
 
 
 def test_the_metrics_of_upkeep_are_the_declared_ones_and_the_reverse() -> None:
-    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in UpkeepMetric}
+    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in MaintenanceMetric}
 
     declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "maintenance"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.maintenance.settings import UpkeepSettings
+from gamelake.maintenance.settings import MaintenanceSettings
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import SettingsError
 from gamelake.serving.kpis.settings import KpiSettings
@@ -53,10 +53,10 @@ def _kpi_settings(**changes: str) -> KpiSettings:
     return KpiSettings.from_env({"GAMELAKE_LAKEHOUSE": REQUIRED["GAMELAKE_LAKEHOUSE"]} | changes)
 
 
-def _upkeep_settings(**changes: str) -> UpkeepSettings:
+def _upkeep_settings(**changes: str) -> MaintenanceSettings:
     names = ("GAMELAKE_LAKEHOUSE", "GAMELAKE_GAMES_FILE")
     required = {name: REQUIRED[name] for name in names} | {"GAMELAKE_SCHEDULE_FILE": "schedule.yaml"}
-    return UpkeepSettings.from_env(required | changes)
+    return MaintenanceSettings.from_env(required | changes)
 
 
 def _live_ops_settings(**changes: str) -> LiveOpsSettings:

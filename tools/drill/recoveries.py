@@ -103,7 +103,7 @@ def _damage_a_log(ground: Ground) -> None:
 
 
 def _mend_the_log(ground: Ground) -> None:
-    run_job("ingest-events", "mend_log", ground.game.table, "--yes")
+    run_job("ingest-events", "repair_log", ground.game.table, "--yes")
 
 
 def _kill_everything(_: Ground) -> None:

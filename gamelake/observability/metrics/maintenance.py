@@ -16,7 +16,7 @@ from gamelake.observability.metrics.instruments import MetricDefinition, MetricK
 _OUTCOMES = ("ok", "failed")
 
 
-class UpkeepMetric(Enum):
+class MaintenanceMetric(Enum):
     """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
 
     LAST_SUCCESS = MetricDefinition(
@@ -118,7 +118,7 @@ class UpkeepMetric(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundFigures:
+class TaskFigures:
     """What is known of a round; the totals are those of all runs ever, whoever made them."""
 
     name: str
@@ -128,7 +128,7 @@ class RoundFigures:
     seconds: float
     failures: int
     runs: Mapping[str, int]
-    totals: Mapping[UpkeepMetric, int]
+    totals: Mapping[MaintenanceMetric, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +141,18 @@ class TableFigures:
     left_files: int
 
 
-class UpkeepTelemetry:
+class MaintenanceTelemetry:
     """Is told what is known; none of its methods raises."""
 
     def __init__(self, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
         self._gauges = {
-            each: each.value.gauge(registry) for each in UpkeepMetric if each.value.kind is MetricKind.GAUGE
+            each: each.value.gauge(registry) for each in MaintenanceMetric if each.value.kind is MetricKind.GAUGE
         }
         self._counters = {
-            each: each.value.counter(registry) for each in UpkeepMetric if each.value.kind is MetricKind.COUNTER
+            each: each.value.counter(registry) for each in MaintenanceMetric if each.value.kind is MetricKind.COUNTER
         }
-        self._counted: dict[tuple[UpkeepMetric, tuple[str, ...]], int] = {}
+        self._counted: dict[tuple[MaintenanceMetric, tuple[str, ...]], int] = {}
 
     @harmless
     def is_well(self) -> None:
@@ -162,22 +162,22 @@ class UpkeepTelemetry:
     @harmless
     def looked(self) -> None:
         """The tables were looked at."""
-        self._gauges[UpkeepMetric.LAST_LOOK].set(time.time())
+        self._gauges[MaintenanceMetric.LAST_LOOK].set(time.time())
 
     @harmless
-    def rounds(self, figures: Sequence[RoundFigures]) -> None:
+    def rounds(self, figures: Sequence[TaskFigures]) -> None:
         """These are the rounds."""
         for each in figures:
             for metric, value in (
-                (UpkeepMetric.LAST_SUCCESS, each.last_success.timestamp()),
-                (UpkeepMetric.NEXT, each.next_at.timestamp()),
-                (UpkeepMetric.INTERVAL, each.interval.total_seconds()),
-                (UpkeepMetric.SECONDS, each.seconds),
-                (UpkeepMetric.FAILURES, each.failures),
+                (MaintenanceMetric.LAST_SUCCESS, each.last_success.timestamp()),
+                (MaintenanceMetric.NEXT, each.next_at.timestamp()),
+                (MaintenanceMetric.INTERVAL, each.interval.total_seconds()),
+                (MaintenanceMetric.SECONDS, each.seconds),
+                (MaintenanceMetric.FAILURES, each.failures),
             ):
                 self._gauges[metric].labels(each.name).set(value)
             for outcome in _OUTCOMES:
-                self._count(UpkeepMetric.RUNS, each.runs.get(outcome, 0), each.name, outcome)
+                self._count(MaintenanceMetric.RUNS, each.runs.get(outcome, 0), each.name, outcome)
             for metric, total in each.totals.items():
                 self._count(metric, total, each.name)
 
@@ -196,15 +196,15 @@ class UpkeepTelemetry:
         """What is kept for how long, and whether it fits; `timedelta.max` is for ever."""
         for span, kept in spans.items():
             seconds = math.inf if kept == timedelta.max else kept.total_seconds()
-            self._gauges[UpkeepMetric.RETENTION].labels(span).set(seconds)
+            self._gauges[MaintenanceMetric.RETENTION].labels(span).set(seconds)
         for (longer, shorter), does in fits.items():
-            self._gauges[UpkeepMetric.FITS].labels(longer, shorter).set(does)
+            self._gauges[MaintenanceMetric.FITS].labels(longer, shorter).set(does)
 
-    def _count(self, metric: UpkeepMetric, total: int, *labels: str) -> None:
+    def _count(self, metric: MaintenanceMetric, total: int, *labels: str) -> None:
         """Bring a counter to a total that is kept elsewhere; one that became less begins anew from there."""
         before = self._counted.get((metric, labels), 0)
         self._counters[metric].labels(*labels).inc(max(total - before, 0))
         self._counted[metric, labels] = total
 
 
-_OF_A_TABLE = (UpkeepMetric.WAITING_FILES, UpkeepMetric.WAITING_BYTES, UpkeepMetric.LEFT_FILES)
+_OF_A_TABLE = (MaintenanceMetric.WAITING_FILES, MaintenanceMetric.WAITING_BYTES, MaintenanceMetric.LEFT_FILES)

@@ -25,8 +25,7 @@ from gamelake.storage.rewrites import commit_behind, upkeep_of
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables, open_table
-from tests.unit.maintenance.people import BRONZE, SILVER, append, players_in, store_in
-from tests.unit.maintenance.rows import append_rows
+from tests.player_tables import BRONZE, SILVER, append, append_rows, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 RULE = Rule(target_bytes=10**6, hot_files=3, today=date(2026, 11, 22))

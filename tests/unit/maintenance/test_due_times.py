@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.maintenance.run_records import Done, RoundRecord
+from gamelake.maintenance.run_records import Done, TaskRecord
 from gamelake.maintenance.scheduler import FIRST_RETRY, due_at, jitter_of, next_turn
-from gamelake.model.schedule import ScheduledRound
+from gamelake.model.schedule import ScheduledTask
 from tests.unit.properties import examples
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -16,27 +16,27 @@ HOUR = timedelta(hours=1)
 seconds = st.timedeltas(timedelta(seconds=1), timedelta(days=20))
 whens = st.sampled_from(["daily at 01:15", "weekly on monday at 23:59", "every 6 hours", "every 45 minutes"])
 rounds = st.builds(
-    lambda when, jitter: ScheduledRound(name="a", job="compact", when=when, jitter_minutes=jitter),
+    lambda when, jitter: ScheduledTask(name="a", job="compact", when=when, jitter_minutes=jitter),
     whens,
     st.integers(0, 44),
 )
 
 
-def a_round(when: str = "daily at 01:15", jitter: int = 0) -> ScheduledRound:
-    return ScheduledRound(name="a", job="compact", when=when, jitter_minutes=jitter)
+def a_round(when: str = "daily at 01:15", jitter: int = 0) -> ScheduledTask:
+    return ScheduledTask(name="a", job="compact", when=when, jitter_minutes=jitter)
 
 
-def after(record: RoundRecord, at: datetime, *, lasts: timedelta = timedelta(0), well: bool = True) -> RoundRecord:
+def after(record: TaskRecord, at: datetime, *, lasts: timedelta = timedelta(0), well: bool = True) -> TaskRecord:
     begun = record.begun(at)
     return begun.succeeded(at + lasts, Done()) if well else begun.failed(at + lasts, Done())
 
 
 def test_a_round_that_the_schedule_has_newly_waits_for_its_turn() -> None:
-    assert due_at(a_round(), RoundRecord(known_since=START), "lake") == datetime(2026, 11, 23, 1, 15, tzinfo=UTC)
+    assert due_at(a_round(), TaskRecord(known_since=START), "lake") == datetime(2026, 11, 23, 1, 15, tzinfo=UTC)
 
 
 def test_turns_that_were_missed_are_made_up_for_once() -> None:
-    record = after(RoundRecord(known_since=START), START)
+    record = after(TaskRecord(known_since=START), START)
     awake = START + timedelta(days=10)
 
     assert due_at(a_round(), record, "lake") < awake
@@ -44,7 +44,7 @@ def test_turns_that_were_missed_are_made_up_for_once() -> None:
 
 
 def test_a_round_that_failed_is_tried_again_later_each_time_and_at_its_turn_at_the_latest() -> None:
-    record = RoundRecord(known_since=START)
+    record = TaskRecord(known_since=START)
     now, pauses = START, []
     for _ in range(8):
         record = after(record, now, lasts=timedelta(minutes=1), well=False)
@@ -58,7 +58,7 @@ def test_a_round_that_failed_is_tried_again_later_each_time_and_at_its_turn_at_t
 
 
 def test_a_run_that_was_killed_counts_as_failed_and_is_tried_again() -> None:
-    record = RoundRecord(known_since=START).begun(START)
+    record = TaskRecord(known_since=START).begun(START)
 
     assert record.is_open
     assert due_at(a_round(), record, "lake") == START + FIRST_RETRY
@@ -67,7 +67,7 @@ def test_a_run_that_was_killed_counts_as_failed_and_is_tried_again() -> None:
 
 
 def test_what_runs_did_adds_up_whether_they_ended_well_or_not() -> None:
-    record = RoundRecord(known_since=START).begun(START).failed(START, Done(packed_files=2))
+    record = TaskRecord(known_since=START).begun(START).failed(START, Done(packed_files=2))
     record = record.begun(START).succeeded(START + HOUR, Done(packed_files=3, freed_bytes=9))
 
     assert record.done == Done(packed_files=5, freed_bytes=9)
@@ -78,7 +78,7 @@ def test_what_runs_did_adds_up_whether_they_ended_well_or_not() -> None:
 @examples(100)
 @given(rounds, seconds)
 def test_the_next_turn_is_later_and_comes_within_a_period_and_its_jitter(
-    scheduled: ScheduledRound, past: timedelta
+    scheduled: ScheduledTask, past: timedelta
 ) -> None:
     moment = START + past
 
@@ -89,7 +89,7 @@ def test_the_next_turn_is_later_and_comes_within_a_period_and_its_jitter(
 
 @examples(100)
 @given(rounds, seconds)
-def test_no_turn_is_skipped_or_taken_twice_whatever_the_jitter(scheduled: ScheduledRound, past: timedelta) -> None:
+def test_no_turn_is_skipped_or_taken_twice_whatever_the_jitter(scheduled: ScheduledTask, past: timedelta) -> None:
     turn, found = START + past, []
     for _ in range(8):
         turn = next_turn(scheduled, turn, "lake")
@@ -103,7 +103,7 @@ def test_no_turn_is_skipped_or_taken_twice_whatever_the_jitter(scheduled: Schedu
 
 @examples(100)
 @given(rounds, st.text(max_size=5))
-def test_jitter_is_the_same_whoever_asks_and_never_more_than_was_said(scheduled: ScheduledRound, seed: str) -> None:
+def test_jitter_is_the_same_whoever_asks_and_never_more_than_was_said(scheduled: ScheduledTask, seed: str) -> None:
     drawn = jitter_of(scheduled, START, seed)
 
     assert drawn == jitter_of(scheduled, START, seed)
@@ -113,15 +113,15 @@ def test_jitter_is_the_same_whoever_asks_and_never_more_than_was_said(scheduled:
 def test_lakehouses_of_one_schedule_do_not_begin_at_once() -> None:
     scheduled = a_round(jitter=60)
 
-    assert len({due_at(scheduled, RoundRecord(known_since=START), f"s3://lake-{each}") for each in range(20)}) == 20
+    assert len({due_at(scheduled, TaskRecord(known_since=START), f"s3://lake-{each}") for each in range(20)}) == 20
 
 
 @examples(100)
 @given(rounds, st.lists(st.tuples(st.timedeltas(timedelta(0), timedelta(days=3)), st.booleans()), max_size=12))
 def test_a_scheduler_that_sleeps_as_it_likes_never_runs_a_round_twice_for_one_turn(
-    scheduled: ScheduledRound, naps: list[tuple[timedelta, bool]]
+    scheduled: ScheduledTask, naps: list[tuple[timedelta, bool]]
 ) -> None:
-    record, now, runs = RoundRecord(known_since=START), START, []
+    record, now, runs = TaskRecord(known_since=START), START, []
     for nap, well in naps:
         now += nap
         if due_at(scheduled, record, "lake") <= now:

@@ -11,15 +11,15 @@ import pytest
 
 from gamelake.maintenance import program_runs as round_runs
 from gamelake.maintenance.program_runs import Outcome, Programs, Run, done_by
-from gamelake.maintenance.run_records import Done, RoundRecords
+from gamelake.maintenance.run_records import Done, TaskRecords
 from gamelake.maintenance.scheduler import Scheduler
-from gamelake.model.schedule import ScheduledRound
+from gamelake.model.schedule import ScheduledTask
 from gamelake.storage.store import Store
-from tests.unit.maintenance.people import store_in
+from tests.player_tables import store_in
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
-PACK = ScheduledRound(name="pack", when="every 1 hours", job="compact")
-SWEEP = ScheduledRound(name="sweep", when="every 1 hours", job="vacuum")
+PACK = ScheduledTask(name="pack", when="every 1 hours", job="compact")
+SWEEP = ScheduledTask(name="sweep", when="every 1 hours", job="vacuum")
 
 
 class Clock:
@@ -35,12 +35,12 @@ class Clock:
 class Runs:
     """Runs nothing, and says what it was told to say."""
 
-    def __init__(self, during: Callable[[ScheduledRound], None] = lambda _: None) -> None:
+    def __init__(self, during: Callable[[ScheduledTask], None] = lambda _: None) -> None:
         self.names: list[str] = []
         self.failing: set[str] = set()
         self._during = during
 
-    def run(self, scheduled: ScheduledRound, stop: Event) -> Run:
+    def run(self, scheduled: ScheduledTask, stop: Event) -> Run:
         self.names.append(scheduled.name)
         self._during(scheduled)
         return Run(Done(packed_files=7), 1.5, "ended with 1" if scheduled.name in self.failing else "")
@@ -104,14 +104,14 @@ def test_a_round_that_fails_is_told_and_stops_no_other(
     assert pack.next_at == clock.time + timedelta(minutes=15)
     lines = [json.loads(line.removeprefix("round ")) for line in caplog.messages if line.startswith("round ")]
     assert [(line["round"], line["outcome"]) for line in lines] == [("pack", "failed"), ("sweep", "ok")]
-    record = RoundRecords(store).of("pack", clock.time)
+    record = TaskRecords(store).of("pack", clock.time)
     assert (record.failures, record.runs_failed, record.done.packed_files) == (1, 1, 7)
 
 
 def test_two_processes_never_run_rounds_at_once(store: Store, clock: Clock) -> None:
     other_runs = Runs()
 
-    def as_another_looks(_: ScheduledRound) -> None:
+    def as_another_looks(_: ScheduledTask) -> None:
         # Which takes a while: it looks whether the holder is alive.
         assert scheduler(store, other_runs, clock).turn(Event()) == []
 
@@ -139,7 +139,7 @@ def test_whoever_asks_for_a_round_gets_it_due_or_not(store: Store, clock: Clock)
     told = scheduler(store, Runs(), clock).once(SWEEP, Event())
 
     assert (told.round, told.outcome) == ("sweep", Outcome.OK)
-    assert RoundRecords(store).of("sweep", NOON).succeeded_at == NOON
+    assert TaskRecords(store).of("sweep", NOON).succeeded_at == NOON
 
 
 def test_it_ends_after_the_round_that_runs(store: Store, clock: Clock) -> None:
@@ -179,7 +179,7 @@ def test_looking_at_the_plan_changes_nothing(store: Store, clock: Clock) -> None
 def test_a_record_that_can_not_be_read_is_taken_for_new(store: Store, clock: Clock) -> None:
     store.put("_gamelake/upkeep/rounds/pack.json", b"{")
 
-    assert RoundRecords(store).of("pack", NOON).known_since == NOON
+    assert TaskRecords(store).of("pack", NOON).known_since == NOON
 
 
 class Program:
@@ -194,7 +194,7 @@ class Program:
         monkeypatch.setattr(round_runs, "_LOOK_SECONDS", 0.02)
 
     def run(self, stop: Event, *, at_most_hours: float = 1, grace: timedelta = timedelta(0)) -> Run:
-        scheduled = ScheduledRound(name="pack", when="every 1 hours", job="compact", at_most_hours=at_most_hours)
+        scheduled = ScheduledTask(name="pack", when="every 1 hours", job="compact", at_most_hours=at_most_hours)
         return Programs(grace).run(scheduled, stop)
 
 

@@ -22,8 +22,8 @@ from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
+from tests.player_tables import SILVER, an_entry, append, players_in, store_in
 from tests.silver_events import BEGINNING, Event, Silver
-from tests.unit.maintenance.people import SILVER, an_entry, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 REPOSITORY = Path(__file__).parents[3]

@@ -28,17 +28,17 @@ cadences = st.one_of(
 
 def load(tmp_path: Path, *entries: str) -> Schedule:
     path = tmp_path / "schedule.yaml"
-    path.write_text("rounds:\n" + "".join(f"  - {{{entry}}}\n" for entry in entries))
+    path.write_text("tasks:\n" + "".join(f"  - {{{entry}}}\n" for entry in entries))
     return load_schedule(path)
 
 
-def test_the_platforms_own_schedule_packs_before_it_vacuums() -> None:
-    rounds = {each.name: each for each in load_schedule(OURS).rounds}
+def test_the_platforms_own_schedule_compacts_before_it_vacuums() -> None:
+    tasks = {each.name: each for each in load_schedule(OURS).tasks}
 
     midnight = datetime(2026, 11, 22, tzinfo=UTC)
-    turns = {name: each.cadence.after(midnight) for name, each in rounds.items()}
-    assert turns["compact_daily"] + rounds["compact_daily"].jitter < turns["vacuum"]
-    assert rounds["compact_weekly"].command == "python -m jobs.compact --round weekly --here --rest 3"
+    turns = {name: each.cadence.after(midnight) for name, each in tasks.items()}
+    assert turns["compact_daily"] + tasks["compact_daily"].jitter < turns["vacuum"]
+    assert tasks["compact_weekly"].command == "python -m jobs.compact --round weekly --here --rest 3"
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,13 @@ def test_the_next_moment_is_later_and_no_further_than_one_period(text: str, mome
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("name: a, when: daily at 24:00, job: compact", "'daily at 24:00' says no time; say 'daily at 01:15'"),
-        ("name: a, when: weekly at 02:00, job: compact", "'weekly at 02:00' says no time"),
-        ("name: a, when: every 0 hours, job: compact", "'every 0 hours' says no time"),
-        ("name: a, when: every 10 minutes, jitter_minutes: 10, job: compact", "would skip a turn; keep it below"),
+        (
+            "name: a, when: daily at 24:00, job: compact",
+            "'daily at 24:00' is no time of a schedule; say 'daily at 01:15'",
+        ),
+        ("name: a, when: weekly at 02:00, job: compact", "'weekly at 02:00' is no time of a schedule"),
+        ("name: a, when: every 0 hours, job: compact", "'every 0 hours' is no time of a schedule"),
+        ("name: a, when: every 10 minutes, jitter_minutes: 10, job: compact", "would skip a run; keep it below"),
         ("name: a, when: daily at 01:00, job: ../rm", "Expected `str` matching regex"),
         ("name: a, when: daily at 01:00", "missing required field `job`"),
         ("name: a, when: daily at 01:00, job: compact, arguments: --here", "Expected `array`"),
@@ -89,18 +92,18 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, entry: str, problem: s
     assert "schedule.yaml:3:" in str(raised.value)
 
 
-def test_two_rounds_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="'a' is listed twice"):
         load(tmp_path, *["name: a, when: every 1 hours, job: vacuum"] * 2)
 
 
 def test_a_long_run_and_a_jitter_are_bounded_by_default(tmp_path: Path) -> None:
-    (found,) = load(tmp_path, "name: a, when: every 1 hours, job: vacuum").rounds
+    (found,) = load(tmp_path, "name: a, when: every 1 hours, job: vacuum").tasks
 
     assert (found.jitter, found.at_most) == (timedelta(0), timedelta(hours=6))
 
 
-def test_the_manual_has_a_line_for_every_round_and_no_other() -> None:
+def test_the_manual_has_a_line_for_every_task_and_no_other() -> None:
     section = Path("docs/operations.md").read_text().split("\n## Scheduled maintenance\n")[1].split("\n## ")[0]
 
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [each.name for each in load_schedule(OURS).rounds]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [each.name for each in load_schedule(OURS).tasks]

@@ -11,7 +11,12 @@ from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.best_effort import Repeating
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.maintenance import RoundFigures, TableFigures, UpkeepMetric, UpkeepTelemetry
+from gamelake.observability.metrics.maintenance import (
+    MaintenanceMetric,
+    MaintenanceTelemetry,
+    TableFigures,
+    TaskFigures,
+)
 from tests.eventually import eventually
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -23,12 +28,12 @@ def registry() -> CollectorRegistry:
 
 
 @pytest.fixture
-def telemetry(registry: CollectorRegistry) -> UpkeepTelemetry:
-    return UpkeepTelemetry(registry, Heartbeat(None))
+def telemetry(registry: CollectorRegistry) -> MaintenanceTelemetry:
+    return MaintenanceTelemetry(registry, Heartbeat(None))
 
 
-def figures(ok: int, packed: int) -> RoundFigures:
-    return RoundFigures(
+def figures(ok: int, packed: int) -> TaskFigures:
+    return TaskFigures(
         name="pack",
         last_success=NOON,
         next_at=NOON + timedelta(hours=1),
@@ -36,12 +41,12 @@ def figures(ok: int, packed: int) -> RoundFigures:
         seconds=2.5,
         failures=1,
         runs={"ok": ok},
-        totals={UpkeepMetric.PACKED_FILES: packed},
+        totals={MaintenanceMetric.PACKED_FILES: packed},
     )
 
 
 def test_counters_are_what_all_runs_ever_did_whoever_made_them(
-    registry: CollectorRegistry, telemetry: UpkeepTelemetry
+    registry: CollectorRegistry, telemetry: MaintenanceTelemetry
 ) -> None:
     telemetry.rounds([figures(ok=3, packed=40)])
     telemetry.rounds([figures(ok=3, packed=40)])
@@ -53,7 +58,7 @@ def test_counters_are_what_all_runs_ever_did_whoever_made_them(
     assert registry.get_sample_value("gamelake_maintenance_runs_total", {"task": "pack", "outcome": "failed"}) == 0
 
 
-def test_what_is_known_of_a_round_is_shown(registry: CollectorRegistry, telemetry: UpkeepTelemetry) -> None:
+def test_what_is_known_of_a_round_is_shown(registry: CollectorRegistry, telemetry: MaintenanceTelemetry) -> None:
     telemetry.rounds([figures(ok=0, packed=0)])
 
     found = {
@@ -75,7 +80,9 @@ def test_what_is_known_of_a_round_is_shown(registry: CollectorRegistry, telemetr
     }
 
 
-def test_a_table_that_is_gone_has_no_figures_any_more(registry: CollectorRegistry, telemetry: UpkeepTelemetry) -> None:
+def test_a_table_that_is_gone_has_no_figures_any_more(
+    registry: CollectorRegistry, telemetry: MaintenanceTelemetry
+) -> None:
     telemetry.tables([TableFigures("silver/a_events", 12, 3_000, 2), TableFigures("silver/b_events", 1, 1, 0)])
     telemetry.tables([TableFigures("silver/a_events", 0, 0, 2)])
 
@@ -86,7 +93,7 @@ def test_a_table_that_is_gone_has_no_figures_any_more(registry: CollectorRegistr
 
 
 def test_retentions_are_seconds_and_for_ever_is_infinite(
-    registry: CollectorRegistry, telemetry: UpkeepTelemetry
+    registry: CollectorRegistry, telemetry: MaintenanceTelemetry
 ) -> None:
     telemetry.retentions(
         {"kafka": timedelta.max, "tables": timedelta(days=14)}, {("kafka", "tables"): True, ("logs", "tables"): False}
@@ -105,7 +112,7 @@ def test_retentions_are_seconds_and_for_ever_is_infinite(
 
 
 def test_a_look_and_a_sign_of_life_are_told(registry: CollectorRegistry, tmp_path: Path) -> None:
-    telemetry = UpkeepTelemetry(registry, Heartbeat(tmp_path / "heartbeat"))
+    telemetry = MaintenanceTelemetry(registry, Heartbeat(tmp_path / "heartbeat"))
 
     telemetry.is_well()
     telemetry.looked()

@@ -19,7 +19,7 @@ from gamelake.storage.player_rows import People, PlayerTable, count_rows, player
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables, open_table
-from tests.unit.maintenance.people import BRONZE, SILVER, append, players_in, store_in
+from tests.player_tables import BRONZE, SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 JUST_ANNA = People(frozenset([ANNA]))

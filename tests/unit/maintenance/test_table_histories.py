@@ -36,7 +36,7 @@ from gamelake.storage.replay_manifests import ReplayManifest
 from gamelake.storage.rewrites import upkeep_of
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
-from tests.unit.maintenance.people import SILVER, an_entry, append, store_in
+from tests.player_tables import SILVER, an_entry, append, store_in
 from tests.unit.properties import examples
 
 NAME, APPLICATION = SILVER.name, "query-0"

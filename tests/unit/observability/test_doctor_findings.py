@@ -26,7 +26,7 @@ from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.leases import Lease, Pace
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
-from tests.unit.maintenance.people import BRONZE, SILVER, append, store_in
+from tests.player_tables import BRONZE, SILVER, append, store_in
 
 REPOSITORY = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

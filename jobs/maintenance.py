@@ -21,13 +21,18 @@ import msgspec
 from gamelake.maintenance.program_runs import Outcome, Programs
 from gamelake.maintenance.retentions import Span, applicable, fits, promised
 from gamelake.maintenance.scheduler import Planned, Scheduler
-from gamelake.maintenance.settings import UpkeepSettings
+from gamelake.maintenance.settings import MaintenanceSettings
 from gamelake.model.errors import ContractError, SettingsError
 from gamelake.model.games import load_games
-from gamelake.model.schedule import ScheduledRound, load_schedule
+from gamelake.model.schedule import ScheduledTask, load_schedule
 from gamelake.observability.metrics.best_effort import Repeating
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
-from gamelake.observability.metrics.maintenance import RoundFigures, TableFigures, UpkeepMetric, UpkeepTelemetry
+from gamelake.observability.metrics.maintenance import (
+    MaintenanceMetric,
+    MaintenanceTelemetry,
+    TableFigures,
+    TaskFigures,
+)
 from gamelake.observability.retention_health import topic_retention
 from gamelake.program import FAILED, OK, run, stop_event
 from gamelake.storage.store import Store, require_put_if_absent
@@ -35,7 +40,7 @@ from gamelake.storage.store import Store, require_put_if_absent
 log = logging.getLogger("upkeep")
 
 _ROUNDS_EVERY, _RETENTIONS_EVERY = timedelta(seconds=15), timedelta(minutes=5)
-_LOOK = ScheduledRound(
+_LOOK = ScheduledTask(
     name="look", when="every 1 hours", job="compact", arguments=("--here", "--dry-run"), at_most_hours=0.25
 )
 
@@ -54,8 +59,8 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> int:
     """Run what is due until it is stopped, or one round, or say what runs when."""
     arguments = _arguments()
-    settings = UpkeepSettings.from_env()
-    rounds = load_schedule(settings.schedule_file).rounds
+    settings = MaintenanceSettings.from_env()
+    rounds = load_schedule(settings.schedule_file).tasks
     _require_jobs(rounds)
     scheduler = Scheduler(Store(settings.lakehouse.location), rounds, Programs(settings.grace))
     if arguments.plan:
@@ -68,12 +73,12 @@ def main() -> int:
     return OK if told.outcome is Outcome.OK else FAILED
 
 
-def keep_up(settings: UpkeepSettings, rounds: Sequence[ScheduledRound]) -> None:
+def keep_up(settings: MaintenanceSettings, rounds: Sequence[ScheduledTask]) -> None:
     """Run what is due until it is stopped, and tell Prometheus of it."""
     stop, registry = stop_event(), registry_of_process()
     store = Store(settings.lakehouse.location)
     require_put_if_absent(store)
-    telemetry = UpkeepTelemetry(registry, Heartbeat(settings.telemetry.heartbeat_file))
+    telemetry = MaintenanceTelemetry(registry, Heartbeat(settings.telemetry.heartbeat_file))
     programs = Programs(settings.grace, telemetry.is_well)
     tables = TableLooks(programs, telemetry, settings.measure_interval)
     scheduler = Scheduler(store, rounds, programs, telemetry.is_well, tables.if_due)
@@ -91,7 +96,7 @@ class TableLooks:
     That is a program too, and between rounds: what reads tables takes more memory than all else here.
     """
 
-    def __init__(self, programs: Programs, telemetry: UpkeepTelemetry, interval: timedelta) -> None:
+    def __init__(self, programs: Programs, telemetry: MaintenanceTelemetry, interval: timedelta) -> None:
         self._programs = programs
         self._telemetry = telemetry
         self._interval = interval
@@ -132,11 +137,11 @@ def _of_table(table: str, found: Sequence[_Waiting]) -> TableFigures:
     )
 
 
-def _look_at_rounds(scheduler: Scheduler, telemetry: UpkeepTelemetry) -> None:
+def _look_at_rounds(scheduler: Scheduler, telemetry: MaintenanceTelemetry) -> None:
     telemetry.rounds([_figures(each) for each in scheduler.plan()])
 
 
-def _look_at_retentions(settings: UpkeepSettings, telemetry: UpkeepTelemetry) -> None:
+def _look_at_retentions(settings: MaintenanceSettings, telemetry: MaintenanceTelemetry) -> None:
     spans = promised(load_games(settings.games_file).upkeep)
     _tell_retentions(spans, telemetry)
     if settings.topic is not None:
@@ -144,14 +149,14 @@ def _look_at_retentions(settings: UpkeepSettings, telemetry: UpkeepTelemetry) ->
         _tell_retentions(spans, telemetry)
 
 
-def _tell_retentions(spans: dict[Span, timedelta], telemetry: UpkeepTelemetry) -> None:
+def _tell_retentions(spans: dict[Span, timedelta], telemetry: MaintenanceTelemetry) -> None:
     rules = {(rule.longer.value, rule.shorter.value): fits(rule, spans) for rule in applicable(spans)}
     telemetry.retentions({span.value: kept for span, kept in spans.items()}, rules)
 
 
-def _figures(planned: Planned) -> RoundFigures:
+def _figures(planned: Planned) -> TaskFigures:
     record, done = planned.record, planned.record.done
-    return RoundFigures(
+    return TaskFigures(
         name=planned.scheduled.name,
         last_success=record.succeeded_at or record.known_since,
         next_at=planned.next_at,
@@ -160,10 +165,10 @@ def _figures(planned: Planned) -> RoundFigures:
         failures=record.failures_so_far,
         runs={Outcome.OK: record.runs_ok, Outcome.FAILED: record.runs_failed},
         totals={
-            UpkeepMetric.PACKED_FILES: done.packed_files,
-            UpkeepMetric.PACKED_BYTES: done.packed_bytes,
-            UpkeepMetric.FREED_FILES: done.freed_files,
-            UpkeepMetric.FREED_BYTES: done.freed_bytes,
+            MaintenanceMetric.PACKED_FILES: done.packed_files,
+            MaintenanceMetric.PACKED_BYTES: done.packed_bytes,
+            MaintenanceMetric.FREED_FILES: done.freed_files,
+            MaintenanceMetric.FREED_BYTES: done.freed_bytes,
         },
     )
 
@@ -179,13 +184,13 @@ def _as_planned(planned: Planned) -> PlannedRun:
     )
 
 
-def _require_jobs(rounds: Sequence[ScheduledRound]) -> None:
+def _require_jobs(rounds: Sequence[ScheduledTask]) -> None:
     for each in rounds:
         if each.job == "upkeep" or find_spec(f"jobs.{each.job}") is None:
             raise ContractError(f"the round '{each.name}' of the schedule names no job: there is no jobs/{each.job}.py")
 
 
-def _named(rounds: Sequence[ScheduledRound], name: str) -> ScheduledRound:
+def _named(rounds: Sequence[ScheduledTask], name: str) -> ScheduledTask:
     for each in rounds:
         if each.name == name:
             return each

@@ -19,7 +19,7 @@ from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
-from tests.unit.maintenance.people import SILVER, an_entry, players_in, store_in
+from tests.player_tables import SILVER, an_entry, players_in, store_in
 
 REPOSITORY = Path(__file__).parents[3]
 NAME, STREAM = SILVER.name, "ingest_events"
@@ -153,7 +153,7 @@ def test_the_job_says_first_what_it_would_write(store: Store) -> None:
 
     def mend(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"GAMELAKE_LAKEHOUSE": store.location.uri}
-        command = [sys.executable, "-m", "jobs.mend_log", NAME, *arguments]
+        command = [sys.executable, "-m", "jobs.repair_log", NAME, *arguments]
         return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
     outlook = json.loads(mend("--dry-run").stdout)

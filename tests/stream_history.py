@@ -12,7 +12,7 @@ from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests, Off
 from gamelake.storage.player_rows import PlayerTable
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
-from tests.unit.maintenance.people import BRONZE, SILVER, entry_of, rows_of, store_in
+from tests.player_tables import BRONZE, SILVER, entry_of, rows_of, store_in
 
 STREAM = "ingest_events"
 ALL_GAMES = PlayerTable("silver/events", "gamer_id")

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.maintenance.run_records import RoundRecord, RoundRecords
+from gamelake.maintenance.run_records import TaskRecord, TaskRecords
 from tests.eventually import eventually
 from tests.silver_events import Event, Silver
 
 ROOT = Path(__file__).parents[3]
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 ROUNDS = """
-rounds:
+tasks:
   - {name: pack, when: every 600 hours, job: compact, arguments: [--here]}
   - {name: sweep, when: every 600 hours, job: vacuum, arguments: ["--yes"]}
 """
@@ -47,7 +47,7 @@ class Place:
         )
 
     def upkeep(self, *arguments: str, **variables: str) -> tuple[int, str, str]:
-        process = self.job("jobs.upkeep", *arguments, **variables)
+        process = self.job("jobs.maintenance", *arguments, **variables)
         printed, logged = process.communicate(timeout=60)
         return process.returncode, printed, logged
 
@@ -75,7 +75,7 @@ def test_a_round_that_is_asked_for_runs_and_is_remembered(place: Place) -> None:
 
     assert (told["round"], told["outcome"], told["packed_files"]) == ("pack", "ok", 12)
     assert place.files == 1
-    record = RoundRecords(place.silver.store).of("pack", datetime.now(UTC))
+    record = TaskRecords(place.silver.store).of("pack", datetime.now(UTC))
     assert (record.runs_ok, record.done.packed_files) == (1, 12)
 
 
@@ -103,7 +103,7 @@ def test_a_round_that_fails_for_one_table_does_the_others_and_ends_the_job_with_
     [
         (ROUNDS, ["--once", "compact"], "the schedule has no round 'compact'; these are: pack, sweep"),
         (ROUNDS.replace("job: compact", "job: compct"), ["--plan"], "there is no jobs/compct.py"),
-        (ROUNDS.replace("every 600 hours", "always"), ["--plan"], "schedule.yaml:3: 'always' says no time"),
+        (ROUNDS.replace("every 600 hours", "always"), ["--plan"], "schedule.yaml:3: 'always' is no time of a schedule"),
     ],
 )
 def test_a_mistake_is_told_before_anything_runs(
@@ -119,13 +119,13 @@ def test_a_mistake_is_told_before_anything_runs(
 
 def test_what_was_missed_is_made_up_for_and_sigterm_ends_the_job(place: Place) -> None:
     store, heartbeat = place.silver.store, place.folder / "heartbeat"
-    RoundRecords(store).keep("pack", RoundRecord(known_since=datetime.now(UTC) - timedelta(days=90)))
-    process = place.job("jobs.upkeep", GAMELAKE_HEARTBEAT_FILE=str(heartbeat))
+    TaskRecords(store).keep("pack", TaskRecord(known_since=datetime.now(UTC) - timedelta(days=90)))
+    process = place.job("jobs.maintenance", GAMELAKE_HEARTBEAT_FILE=str(heartbeat))
 
-    eventually(lambda: RoundRecords(store).of("pack", datetime.now(UTC)).runs_ok == 1)
+    eventually(lambda: TaskRecords(store).of("pack", datetime.now(UTC)).runs_ok == 1)
     process.send_signal(signal.SIGTERM)
     _, logged = process.communicate(timeout=30)
 
     assert process.returncode == 0, logged
     assert (place.files, heartbeat.exists()) == (1, True)
-    assert RoundRecords(store).of("sweep", datetime.now(UTC)).runs_ok == 0
+    assert TaskRecords(store).of("sweep", datetime.now(UTC)).runs_ok == 0

@@ -13,7 +13,7 @@ from gamelake.maintenance.compaction import TableCompaction
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.tables import CommitOutcome, DeltaTables
 from tests.eventually import eventually
-from tests.unit.maintenance.people import SILVER, an_entry, players_in, store_in
+from tests.player_tables import SILVER, an_entry, players_in, store_in
 
 PLAYER = "a" * 32
 ROUNDS = 2

@@ -23,7 +23,7 @@ from gamelake.maintenance.compaction_run import (
 from gamelake.model.games import load_games
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, open_table
-from tests.unit.maintenance.people import SILVER, append, players_in, store_in
+from tests.player_tables import SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 TODAY = date(2026, 11, 22)

@@ -29,8 +29,8 @@ from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.stream import Stream
-from tests.unit.maintenance.people import BRONZE, SILVER, players_in
-from tests.unit.maintenance.stream_history import ALL_GAMES, STREAM, TABLES, StreamHistory
+from tests.player_tables import BRONZE, SILVER, players_in
+from tests.stream_history import ALL_GAMES, STREAM, TABLES, StreamHistory
 
 REPOSITORY = Path(__file__).parents[3]
 ANNA, BEN = "a" * 32, "b" * 32
@@ -332,7 +332,7 @@ def run_job(history: StreamHistory, *arguments: str) -> subprocess.CompletedProc
         "GAMELAKE_LAKEHOUSE": history.store.location.uri,
         "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
     }
-    command = [sys.executable, "-m", "jobs.tidy", *arguments]
+    command = [sys.executable, "-m", "jobs.clean_logs", *arguments]
     return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.columns import delta_field
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.player_rows import PlayerTable
@@ -13,6 +14,7 @@ from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
 
 SILVER, BRONZE = PlayerTable("silver/kart_rumble_events", "gamer_id"), PlayerTable("bronze/events", "key")
+DAY = "2026-01-01"
 DAYS = {"silver": "event_date", "bronze": "ingest_date"}
 
 
@@ -40,11 +42,9 @@ def entry_of(store: Store, table: PlayerTable, rows: pa.Table) -> TableFiles:
     """Rows as a batch's file, written and not committed."""
     day = DAYS[table.name.partition("/")[0]]
     content, statistics = encode_parquet(rows, ())
-    path = new_file_name(f"{day}=2026-01-01")
+    path = new_file_name(f"{day}={DAY}")
     store.put(f"{table.name}/{path}", content.to_pybytes())
-    file = DataFile(
-        path=path, size=content.size, rows=rows.num_rows, partition={day: "2026-01-01"}, statistics=statistics
-    )
+    file = DataFile(path=path, size=content.size, rows=rows.num_rows, partition={day: DAY}, statistics=statistics)
     schema = delta_schema_json(pa.schema([*rows.schema, pa.field(day, pa.date32())]))
     return TableFiles(table=table.name, partition_by=(day,), schema=schema, files=(file,))
 
@@ -53,3 +53,17 @@ def players_in(store: Store, table: PlayerTable) -> Counter[str]:
     """How many rows each player has."""
     column = open_table(store.location, table.name).to_pyarrow_table(columns=[table.column])[table.column]
     return Counter(each.decode() if isinstance(each, bytes) else each for each in column.to_pylist())
+
+
+def append_rows(tables: DeltaTables, store: Store, batch: int, rows: pa.Table) -> None:
+    """One batch with whatever columns a test needs: one file of the silver table of a game, all of one day."""
+    rows = rows.cast(pa.schema([delta_field(field) for field in rows.schema]))
+    content, statistics = encode_parquet(rows, ())
+    path = new_file_name(f"event_date={DAY}")
+    store.put(f"{SILVER.name}/{path}", content.to_pybytes())
+    file = DataFile(
+        path=path, size=content.size, rows=rows.num_rows, partition={"event_date": DAY}, statistics=statistics
+    )
+    schema = delta_schema_json(pa.schema([*rows.schema, pa.field("event_date", pa.date32())]))
+    entry = TableFiles(table=SILVER.name, partition_by=("event_date",), schema=schema, files=(file,))
+    tables.append(entry, BatchTransaction("query-0", batch))

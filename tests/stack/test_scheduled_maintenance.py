@@ -63,7 +63,9 @@ def test_a_round_that_is_asked_for_packs_on_the_object_store_and_prometheus_sees
     asked_at = datetime.now(UTC).timestamp()
     before = ids_in(stack, crumbs)
 
-    printed = stack.compose("exec", "--no-TTY", "maintenance-scheduler", "python", "-m", "jobs.upkeep", "--once", ROUND)
+    printed = stack.compose(
+        "exec", "--no-TTY", "maintenance-scheduler", "python", "-m", "jobs.maintenance", "--once", ROUND
+    )
 
     [told] = json.loads(printed)
     assert (told["round"], told["outcome"]) == (ROUND, "ok")

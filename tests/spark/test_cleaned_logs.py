@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from gamelake.maintenance.log_cleanup import Tidying
 from gamelake.storage.reconciliation import balance
 from gamelake.storage.table_log import TableLog
-from tests.unit.maintenance.people import SILVER
-from tests.unit.maintenance.stream_history import TABLES, StreamHistory
+from tests.player_tables import SILVER
+from tests.stream_history import TABLES, StreamHistory
 
 pytestmark = pytest.mark.spark
 FIRST, LATER = 60, 20

@@ -16,7 +16,7 @@ from gamelake.model.errors import SettingsError
 from gamelake.privacy.scan import Scan, Scanner
 from gamelake.privacy.scan_formats import UnreadableError, unpacked
 from gamelake.privacy.search_terms import Form, Hit, Needles
-from tests.unit.maintenance.desk import Desk
+from tests.unit.privacy.privacy_jobs import PrivacyJobs
 
 SECRET = "anna+archer@example.org"  # noqa: S105 # nobody gets in with it
 OTHER = "Änne from the woods"
@@ -165,13 +165,13 @@ def test_what_can_not_be_unpacked_is_told(tmp_path: Path) -> None:
 
 
 def test_the_job_says_where_it_stands_by_its_number_and_ends_with_one(tmp_path: Path) -> None:
-    desk = Desk.furnish(tmp_path)
+    jobs = PrivacyJobs.furnish(tmp_path)
     plant_manifest(tmp_path / "manifest.json.zst")
     (tmp_path / "lake").mkdir()
 
     ends = [
-        desk.run("--lakehouse", str(tmp_path / "manifest.json.zst"), job="prove_erasure", told=f"{OTHER}\n{SECRET}\n"),
-        desk.run("--lakehouse", str(tmp_path / "nowhere"), job="prove_erasure", told=SECRET),
+        jobs.run("--lakehouse", str(tmp_path / "manifest.json.zst"), job="prove_erasure", told=f"{OTHER}\n{SECRET}\n"),
+        jobs.run("--lakehouse", str(tmp_path / "nowhere"), job="prove_erasure", told=SECRET),
     ]
 
     assert [end.returncode for end in ends] == [1, 2]

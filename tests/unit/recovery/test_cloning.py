@@ -27,8 +27,8 @@ from gamelake.storage.player_rows import People, player_tables
 from gamelake.storage.reconciliation import balance
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, open_table
-from tests.unit.maintenance.desk import GAME, Desk
-from tests.unit.maintenance.people import SILVER, append, players_in, store_in
+from tests.player_tables import SILVER, append, players_in, store_in
+from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
 REPOSITORY = Path(__file__).parents[3]
@@ -150,22 +150,22 @@ def test_rows_that_an_erasure_took_out_come_back_in_no_clone(store: Store, table
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_who_is_forgotten_is_forgotten_in_clones_too(tmp_path: Path, kind: Kind) -> None:
-    desk = Desk.furnish(tmp_path)
-    anna, ben = desk.add_player("anna"), desk.add_player("ben")
-    desk.fill_tables(anna, ben)
-    clone(desk.store, kind, 1)
-    with DeltaTables(desk.store.location) as tables:
-        append(tables, desk.store, SILVER, 2, [ben])
+    jobs = PrivacyJobs.furnish(tmp_path)
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+    clone(jobs.store, kind, 1)
+    with DeltaTables(jobs.store.location) as tables:
+        append(tables, jobs.store, SILVER, 2, [ben])
     anna_s = ("--game", GAME, "--player", "anna", "--purge", "--grace-seconds", "0", "--force")
 
-    would = desk.result(*anna_s, "--dry-run")["would"]
-    done = desk.result(*anna_s, "--yes")["done"]
+    would = jobs.result(*anna_s, "--dry-run")["would"]
+    done = jobs.result(*anna_s, "--yes")["done"]
 
     assert would["clones"] == done["clones"] == ["before"]
-    assert Clones(desk.store).all() == []
-    left = b"".join(file.read_bytes() for file in (desk.folder / "lake").rglob("*.parquet"))
+    assert Clones(jobs.store).all() == []
+    left = b"".join(file.read_bytes() for file in (jobs.folder / "lake").rglob("*.parquet"))
     assert anna.encode() not in left
-    assert players_in(desk.store, SILVER) == {ben: 5}
+    assert players_in(jobs.store, SILVER) == {ben: 5}
 
 
 def test_a_clone_without_their_rows_outlives_an_erasure(store: Store, tables: DeltaTables) -> None:

@@ -10,7 +10,7 @@ from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.reconciliation import balance
 from gamelake.storage.tables import DeltaTables
-from tests.unit.maintenance.stream_history import STREAM, StreamHistory
+from tests.stream_history import STREAM, StreamHistory
 
 
 @pytest.fixture

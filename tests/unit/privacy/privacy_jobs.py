@@ -18,7 +18,7 @@ from gamelake.privacy.vault.vault import SealedData, StoredPlayer
 from gamelake.schemas.event_schemas import load_schema
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
-from tests.unit.maintenance.people import BRONZE, SILVER, append, store_in
+from tests.player_tables import BRONZE, SILVER, append, store_in
 from tests.vault_keys import key_file
 
 ROOT = Path(__file__).parents[3]
@@ -27,14 +27,14 @@ GAMES = "games: [{name: kart_rumble, match: [Kart]}, {name: archery, match: [Arc
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class PrivacyJobs:
     """Where somebody looks after persons' data."""
 
     folder: Path
     keys: VaultKeys
 
     @classmethod
-    def furnish(cls, folder: Path) -> "Desk":
+    def furnish(cls, folder: Path) -> "PrivacyJobs":
         """Write the keys and the contract."""
         (folder / "games.yaml").write_text(GAMES)
         (folder / "submitted").symlink_to(ROOT / "contracts/submitted")

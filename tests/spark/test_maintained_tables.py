@@ -12,7 +12,7 @@ from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.relations import Reads
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
-from tests.upkept import CLONE, COLUMNS, Row, Upkept, as_read, new_upkept, rows
+from tests.maintained_tables import CLONE, COLUMNS, Row, Upkept, as_read, new_upkept, rows
 
 ASKED = ", ".join(COLUMNS)
 

@@ -16,8 +16,7 @@ from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import live_files
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, open_table
-from tests.unit.maintenance.people import SILVER, store_in
-from tests.unit.maintenance.rows import append_rows
+from tests.player_tables import SILVER, append_rows, store_in
 from tests.unit.properties import examples
 from tests.unit.storage.random_tables import tables
 

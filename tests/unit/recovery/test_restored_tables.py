@@ -24,7 +24,7 @@ from gamelake.storage.rewrites import upkeep_of
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
-from tests.unit.maintenance.people import BRONZE, SILVER, an_entry, append, players_in, store_in
+from tests.player_tables import BRONZE, SILVER, an_entry, append, players_in, store_in
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
 REPOSITORY = Path(__file__).parents[3]

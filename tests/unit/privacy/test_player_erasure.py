@@ -1,0 +1,147 @@
+"""The job that forgets: the vault at once, rows and old files on request, whatever it was killed at."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gamelake.model.failpoints import Failpoint
+from gamelake.privacy.erasure_records import ErasureRecords, Reach
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import DeltaTables
+from tests.player_tables import BRONZE, SILVER, append, players_in
+from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
+
+ANNA = ("--game", GAME, "--player", "anna")
+AT_ONCE = ("--purge", "--grace-seconds", "0", "--force", "--yes")
+STEPS = (
+    Failpoint.AFTER_ERASURE_REQUEST,
+    Failpoint.AFTER_FORGETTING,
+    Failpoint.AFTER_ERASED_FILES,
+    Failpoint.AFTER_ERASED_TABLE,
+    Failpoint.AFTER_PURGE_PLAN,
+    Failpoint.AFTER_PURGED_FILE,
+)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> PrivacyJobs:
+    return PrivacyJobs.furnish(tmp_path)
+
+
+def test_a_player_is_forgotten_by_name_and_the_account_names_nobody(jobs: PrivacyJobs) -> None:
+    pseudonym = jobs.add_player("anna", "anna@example.org")
+    ben = jobs.add_player("ben", "ben@example.org")
+
+    result = jobs.result(*ANNA, "--by", "support", "--yes")
+
+    vault = jobs.vault
+    (erasure,) = vault.erasures_after(0)
+    assert (erasure.pseudonym, erasure.erased_by, result["done"]["forgotten"]) == (pseudonym, "support", [1])
+    assert vault.named(pseudonym) is None
+    assert vault.named(ben) is not None
+    vault.close()
+    account = b"".join(file.read_bytes() for file in (jobs.folder / "lake/_gamelake/erasures").iterdir())
+    assert pseudonym.encode() in account
+    assert b"anna" not in account
+
+
+def test_rows_and_old_files_go_on_request_and_the_account_says_how_many(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+
+    would = jobs.result(*ANNA, "--purge", "--dry-run")["would"]
+    done = jobs.result("--game", GAME, "--player", "-", *AT_ONCE, told="anna\n")["done"]
+
+    assert [(each["table"], each["rows"], each["files"]) for each in would["tables"]] == [
+        (BRONZE.name, 4, 2),
+        (SILVER.name, 4, 2),
+    ]
+    assert [(each["rows"], each["files"], len(each["purged"]), each["versions"]) for each in done["tables"]] == [
+        (4, 2, 2, [2]),
+        (4, 2, 2, [2]),
+    ]
+    assert players_in(jobs.store, SILVER) == players_in(jobs.store, BRONZE) == Counter({ben: 4})
+    left = b"".join(file.read_bytes() for file in (jobs.folder / "lake").rglob("*.parquet"))
+    assert anna.encode() not in left
+
+
+def test_a_dry_run_changes_nothing(jobs: PrivacyJobs) -> None:
+    anna = jobs.add_player("anna", "anna@example.org")
+    jobs.fill_tables(anna)
+
+    would = jobs.result(*ANNA, "--also-rows", "--dry-run")["would"]
+
+    assert (would["keys"], would["sealed_data"]) == (1, 1)
+    assert players_in(jobs.store, SILVER) == Counter({anna: 4})
+    assert ErasureRecords(jobs.store).requests() == []
+    assert jobs.vault.named(anna) is not None
+
+
+def test_a_job_that_is_killed_at_any_step_is_finished_by_the_next_one(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna", "anna@example.org"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+
+    for step in STEPS:
+        jobs.killed(*ANNA, *AT_ONCE, at=step)
+    finished = jobs.result(*ANNA, *AT_ONCE)["finished_before"]
+
+    records = ErasureRecords(jobs.store)
+    assert finished
+    assert records.unfinished() == []
+    assert [each.pseudonym for each in jobs.vault.erasures_after(0)] == [anna]
+    assert players_in(jobs.store, SILVER) == players_in(jobs.store, BRONZE) == Counter({ben: 4})
+    assert TableLog.read(jobs.store, SILVER.name).erased_rows == 4
+    left = b"".join(file.read_bytes() for file in (jobs.folder / "lake").rglob("*.parquet"))
+    # What a killed attempt wrote and did not commit never had the rows.
+    assert anna.encode() not in left
+
+
+def test_rows_that_come_later_under_the_old_pseudonym_are_swept_out(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+    jobs.result(*ANNA, "--also-rows", "--yes")
+    with DeltaTables(jobs.store.location) as tables:
+        append(tables, jobs.store, SILVER, 7, [anna, ben])
+
+    done = jobs.result("--sweep", "--also-rows", "--yes")["done"]
+
+    assert sum(each["rows"] for each in done["tables"]) == 1
+    assert players_in(jobs.store, SILVER) == Counter({ben: 5})
+
+
+def test_rows_of_a_player_whom_support_has_forgotten_go_by_the_pseudonym(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+    vault = jobs.vault
+    vault.forget(jobs.keys.token(GAME, "anna"), "support-1")
+    vault.close()
+
+    done = jobs.result("--game", GAME, "--pseudonym", anna, "--also-rows", "--yes")["done"]
+
+    assert done["forgotten"] == [1]
+    account = {(each.requested_by, each.pseudonyms, each.reach) for each in ErasureRecords(jobs.store).requests()}
+    assert account == {("support-1", (anna,), Reach.VAULT), ("operator", (anna,), Reach.ROWS)}
+    assert players_in(jobs.store, SILVER) == Counter({ben: 4})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--game", GAME, "--player", "nobody", "--yes"), "NobodyError"),
+        (("--game", "archery", "--player", "anna", "--yes"), "NobodyError"),
+        (("--game", "chess", "--player", "anna", "--yes"), "SettingsError"),
+        (("--game", GAME, "--player", "anna"), "--yes"),
+        (("--game", GAME, "--player", "anna", "--purge", "--grace-seconds", "5", "--yes"), "--force"),
+    ],
+)
+def test_what_can_not_be_done_is_told_before_anything_is(
+    jobs: PrivacyJobs, arguments: tuple[str, ...], said: str
+) -> None:
+    anna = jobs.add_player("anna")
+
+    ended = jobs.run(*arguments)
+
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert jobs.vault.named(anna) is not None

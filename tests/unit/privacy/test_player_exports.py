@@ -1,0 +1,53 @@
+"""A person gets what is kept of them, and nobody else sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
+
+ANNA = ("--game", GAME, "--player", "-")
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> PrivacyJobs:
+    return PrivacyJobs.furnish(tmp_path)
+
+
+def test_a_person_gets_the_vaults_data_and_the_rows_in_a_file_of_their_own(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna", "anna@example.org", "anna@work.example"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+    file = jobs.folder / "anna.jsonl"
+
+    ended = jobs.run(*ANNA, "--events", "--output", str(file), job="export_player", told="anna\n")
+
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert "anna@" not in ended.stderr
+    assert file.stat().st_mode & 0o777 == 0o600
+    export, *rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert (export["game"], export["pseudonym"]) == (GAME, anna)
+    # Kept at one moment: in any order.
+    assert {each["personal"]["email"] for each in export["data"]} == {"anna@example.org", "anna@work.example"}
+    assert [(row["gamer_id"], row["event_date"]) for row in rows] == [(anna, "2026-01-01")] * 4
+
+
+def test_a_file_that_is_there_is_not_overwritten(jobs: PrivacyJobs) -> None:
+    jobs.add_player("anna")
+    (jobs.folder / "file").write_text("precious")
+
+    ended = jobs.run(*ANNA, "--output", str(jobs.folder / "file"), job="export_player", told="anna\n")
+
+    assert (ended.returncode, (jobs.folder / "file").read_text()) == (2, "precious")
+
+
+def test_of_a_player_who_was_forgotten_there_is_nothing_to_hand_out(jobs: PrivacyJobs) -> None:
+    anna = jobs.add_player("anna", "anna@example.org")
+    vault = jobs.vault
+    vault.forget(jobs.keys.token(GAME, "anna"), "support")
+    vault.close()
+
+    ended = jobs.run("--game", GAME, "--pseudonym", anna, job="export_player")
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "NobodyError" in ended.stderr
