@@ -69,13 +69,13 @@ class ByDuckDb:
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyJobs:
+class Desk:
     """What an analyst's notebook works with."""
 
     answers: Answers
 
     @classmethod
-    def open(cls) -> "PrivacyJobs":
+    def open(cls) -> "Desk":
         """A desk by the settings: Trino's if one is named, else DuckDB's.
 
         Raises:

@@ -19,14 +19,14 @@ from notebooks.settings import NotebookSettings
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyJobs:
+class Desk:
     """What an engineer's notebook works with."""
 
     spark: SparkSession
     lakehouse: Location
 
     @classmethod
-    def open(cls) -> "PrivacyJobs":
+    def open(cls) -> "Desk":
         """A desk with a session of its own.
 
         Raises:
