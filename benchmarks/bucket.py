@@ -13,7 +13,7 @@ from minio import Minio
 from obstore.store import ObjectStore as Objects
 
 from gamelake.storage.store import Location, open_objects
-from gamelake.streaming.files.changes import Change
+from gamelake.streaming.files.changes import ObjectChange
 from tools import stack
 
 FOLDER = "files"
@@ -29,7 +29,7 @@ class Bucket:
     objects: Objects
     put: int = 0
 
-    def fill(self, count: int) -> list[Change]:
+    def fill(self, count: int) -> list[ObjectChange]:
         """Put so many more objects there; gives what would be told of them."""
         keys = [f"{FOLDER}/{number:08d}.json" for number in range(self.put, self.put + count)]
         self.put += count
@@ -37,7 +37,7 @@ class Bucket:
             etags = list(pool.map(self._put, keys))
         now = datetime.now(UTC)
         return [
-            Change(bucket=self.name, key=key, etag=etag, size=2, moment=now)
+            ObjectChange(bucket=self.name, key=key, etag=etag, size=2, moment=now)
             for key, etag in zip(keys, etags, strict=True)
         ]
 

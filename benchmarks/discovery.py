@@ -33,10 +33,10 @@ from gamelake.session import spark_session
 from gamelake.storage.manifests import BatchManifest, EventsFile
 from gamelake.storage.store import Location, Store
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
-from gamelake.streaming.files.changes import Change, tell
-from gamelake.streaming.files.chooser import Chooser, Overwritten
-from gamelake.streaming.files.decider import remembered
-from gamelake.streaming.kafka_source import Topic
+from gamelake.streaming.files.changes import ObjectChange, publish
+from gamelake.streaming.files.chooser import Chooser, OverwritePolicy
+from gamelake.streaming.files.decider import write_identities
+from gamelake.streaming.kafka_source import SourceTopic
 from tools import stack
 from tools.embedded.kafka import create_topic
 
@@ -96,7 +96,7 @@ class Choosing:
         self.milliseconds = 0.0
         self.objects = 0
         self._store = Store(Location(uri=(workload.directory / "lake").resolve().as_uri()))
-        self._chooser = Chooser(bucket.name, f"{FOLDER}/", Overwritten.READ, self._store)
+        self._chooser = Chooser(bucket.name, f"{FOLDER}/", OverwritePolicy.READ, self._store)
         self._window = DedupWindow(self._store, _STREAM, DedupLimits(window=timedelta(days=14), events=10**9))
         self._batches = 0
 
@@ -108,7 +108,7 @@ class Choosing:
         chosen = self._chooser.choose(notifications, dedup)
         self.milliseconds = (time.perf_counter() - started) * 1000
         self.objects += len(chosen.objects)
-        events = tuple(remembered(self._store, chosen, dedup))
+        events = tuple(write_identities(self._store, chosen, dedup))
         self._window.took(_manifest(self._batches, events))
         self._batches += 1
 
@@ -181,10 +181,10 @@ class Bench:
         return {"notifications": count, "objects": self.choosing.objects - before, "seconds": round(seconds, 1)}
 
     def _notifications(self) -> DataFrame:
-        return Topic(KafkaAccess(self.workload.bootstrap_servers), _TOPIC).records(self.spark, _AT_ONCE)
+        return SourceTopic(KafkaAccess(self.workload.bootstrap_servers), _TOPIC).records(self.spark, _AT_ONCE)
 
-    def _tell(self, changes: Iterable[Change]) -> None:
-        tell(Producer({"bootstrap.servers": self.workload.bootstrap_servers, "acks": "all"}), _TOPIC, changes)
+    def _tell(self, changes: Iterable[ObjectChange]) -> None:
+        publish(Producer({"bootstrap.servers": self.workload.bootstrap_servers, "acks": "all"}), _TOPIC, changes)
 
     @contextmanager
     def _running(

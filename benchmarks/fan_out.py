@@ -23,7 +23,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import BatchSummary, OpenStream
 from gamelake.streaming.dedup_window import DedupLimits
-from gamelake.streaming.runner import Mode, fan_out, prepare, run_until, start
+from gamelake.streaming.runner import TriggerMode, fan_out, prepare, run_until, start
 
 NO_DEDUP = DedupLimits(window=timedelta(0))
 _BATCH_LOG = "gamelake.streaming.batch"
@@ -106,7 +106,7 @@ def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | Non
         body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
         watch = Stopwatch.start(workload.kafka_pid)
         begin = start_deduplicated if dedup is Dedup.BY_SPARK else start
-        query = begin(spark, settings, source, body, Mode.AVAILABLE_NOW)
+        query = begin(spark, settings, source, body, TriggerMode.AVAILABLE_NOW)
         run_until(Event(), query, body)
         lap = watch.stop()
     manifests = manifests_of(source)

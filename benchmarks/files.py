@@ -25,7 +25,7 @@ from benchmarks.way import RecordsMissingError, Workload, job_variables
 from gamelake.model.games import load_games
 from gamelake.schemas.event_schemas import load_schemas, register
 from gamelake.streaming.batch import BatchSummary
-from gamelake.streaming.files.changes import Change, tell
+from gamelake.streaming.files.changes import ObjectChange, publish
 from services.notifier.folder import Folder
 from tools.embedded.kafka import create_topic
 from tools.embedded.process import ChildProcess, Program
@@ -57,7 +57,7 @@ def measure(workload: Workload, files: int, events: int) -> dict[str, float]:
     folder = Folder(workload.directory / "landing")
     stored = sum(_write(workload.directory / "landing", number, events) for number in range(files))
     producer = Producer({"bootstrap.servers": workload.bootstrap_servers, "acks": "all"})
-    tell(producer, _TOPIC, _changes(folder, files))
+    publish(producer, _TOPIC, _changes(folder, files))
     batches = _run(workload)
     records, seconds = sum(batch.records for batch in batches), _seconds(batches)
     if records != files * events:
@@ -113,7 +113,7 @@ def _lines(number: int, events: int) -> Iterator[str]:
         )
 
 
-def _changes(folder: Folder, files: int) -> Iterator[Change]:
+def _changes(folder: Folder, files: int) -> Iterator[ObjectChange]:
     for number in range(files):
         change = folder.change(_key(number))
         if change is not None:

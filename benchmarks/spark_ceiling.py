@@ -6,7 +6,7 @@ from benchmarks.spark import MAX_OFFSETS_PER_TRIGGER, kafka_records, trigger_sec
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.way import Outcome, Workload, check_records
 from gamelake.kafka import KafkaAccess
-from gamelake.streaming.kafka_source import Topic
+from gamelake.streaming.kafka_source import SourceTopic
 
 
 def read_into_nowhere(workload: Workload) -> Outcome:
@@ -17,7 +17,7 @@ def read_into_nowhere(workload: Workload) -> Outcome:
 def read_fan_out_columns_into_nowhere(workload: Workload) -> Outcome:
     """The same with the columns and the number of tasks that the fan-out takes."""
     spark = warm_session(workload.spark_jars)
-    topic = Topic(KafkaAccess(workload.bootstrap_servers), workload.topic)
+    topic = SourceTopic(KafkaAccess(workload.bootstrap_servers), workload.topic)
     records = topic.records(spark, MAX_OFFSETS_PER_TRIGGER)
     return _read(records.coalesce(spark.sparkContext.defaultParallelism), workload)
 

@@ -13,7 +13,7 @@ from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
 from gamelake.storage.store import Location, Store
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.plan import DedupPlan
-from gamelake.streaming.runner import Mode
+from gamelake.streaming.runner import TriggerMode
 from gamelake.streaming.settings import IngestSettings
 
 _WINDOW = "10 minutes"
@@ -48,7 +48,7 @@ class IdentifyTask:
 
 
 def start_deduplicated(
-    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[DedupPlan], _mode: Mode
+    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[DedupPlan], _mode: TriggerMode
 ) -> StreamingQuery:
     """Start the fan-out's query with Spark's deduplication in front of it, until the topic's present end."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE_STORE)

@@ -24,7 +24,7 @@ from gamelake.quality.checking import check_rules
 from gamelake.quality.rules import load_rules
 from gamelake.quality.suites.day import LakehouseDay
 from gamelake.quality.suites.results import build_docs
-from gamelake.quality.suites.validations import Validations
+from gamelake.quality.suites.validations import ValidationRun
 from gamelake.session import own_session
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.data_files import write_rows
@@ -120,7 +120,7 @@ def measure(games: int, rows: int) -> dict[str, object]:
         started = time.perf_counter()
         with own_session("validation", store.location, _JARS) as spark:
             ready = time.perf_counter()
-            validations = Validations(_DAY)
+            validations = ValidationRun(_DAY)
             judged = dict(LakehouseDay(store, _DAY, rules).judge(spark, names, validations))
             build_docs(validations, Path(folder, "docs"))
             ended = time.perf_counter()

@@ -24,8 +24,8 @@ def main() -> int:
     together(
         {
             "gold": partial(gold.keep_up, settings.gold, partial(spark.session, "gold"), stop),
-            "kpis": partial(kpis.keep_up, settings.kpis, partial(spark.session, "kpis"), stop),
-            "live_ops": partial(live_ops.keep_up, settings.live_ops, partial(spark.session, "live_ops"), stop),
+            "kpis": partial(kpis.run_stream, settings.kpis, partial(spark.session, "kpis"), stop),
+            "live_ops": partial(live_ops.run_stream, settings.live_ops, partial(spark.session, "live_ops"), stop),
         },
         stop,
     )

@@ -12,7 +12,7 @@ import msgspec
 from gamelake.layers.comments import EventComments
 from gamelake.model.games import load_games
 from gamelake.program import FAILED, OK, run
-from gamelake.quality.check_findings import Status, keep
+from gamelake.quality.check_findings import CheckStatus, write_findings
 from gamelake.quality.table_checks import GameChecks
 from gamelake.storage.listing import games_of
 from gamelake.storage.settings import TableSettings
@@ -27,9 +27,9 @@ def main() -> int:
     games = arguments.games or games_of(store)
     findings = [finding for game in games for finding in GameChecks(store, game, arguments.day).findings()]
     if findings and not arguments.dry_run:
-        keep(store, arguments.day, findings, EventComments(load_games(settings.games_file), store))
+        write_findings(store, arguments.day, findings, EventComments(load_games(settings.games_file), store))
     print(msgspec.json.format(msgspec.json.encode(findings)).decode())
-    return FAILED if any(each.status is Status.FAILED for each in findings) else OK
+    return FAILED if any(each.status is CheckStatus.FAILED for each in findings) else OK
 
 
 def _arguments() -> argparse.Namespace:

@@ -54,7 +54,7 @@ def main() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaLook:
+class KafkaState:
     """What Kafka told of the topic; `trouble` is why it told nothing."""
 
     trouble: str = ""
@@ -63,11 +63,11 @@ class KafkaLook:
     held: Mapping[int, tuple[int, int]] | None = None
 
 
-def look_at_kafka(kafka: KafkaAccess | None, topic: str) -> KafkaLook:
+def read_kafka(kafka: KafkaAccess | None, topic: str) -> KafkaState:
     """Ask Kafka once for all that is needed of it."""
     if kafka is None:
-        return KafkaLook()
-    look = KafkaLook()
+        return KafkaState()
+    look = KafkaState()
     try:
         window = TopicWindow(kafka, topic)
         look = replace(look, topic_id=window.topic_id())
@@ -85,7 +85,7 @@ class Examination:
 
     settings: DoctorSettings
     store: Store
-    kafka: Mapping[str, KafkaLook]
+    kafka: Mapping[str, KafkaState]
     now: datetime
 
     @classmethod
@@ -101,7 +101,7 @@ class Examination:
         topics = sorted({generations[-1].topic for generations in histories if generations})
         if not topics:
             raise StoreError(f"no stream has written to {store.location.uri} yet: there is nothing to examine")
-        return cls(settings, store, {each: look_at_kafka(settings.kafka, each) for each in topics}, datetime.now(UTC))
+        return cls(settings, store, {each: read_kafka(settings.kafka, each) for each in topics}, datetime.now(UTC))
 
     def findings(self) -> Iterator[HealthFinding]:
         """All that was found, need by need."""

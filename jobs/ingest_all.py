@@ -30,8 +30,8 @@ def main() -> int:
     spark = SharedSpark("ingest", settings.events.lakehouse.location, settings.events.spark_jars)
     stop = stop_event()
     running = Event()
-    events = partial(ingest_events.keep_up, settings.events, partial(spark.session, "events"), stop, running=running)
-    files = partial(ingest_files.keep_up, settings.files, partial(spark.session, "files"), stop)
+    events = partial(ingest_events.run_stream, settings.events, partial(spark.session, "events"), stop, running=running)
+    files = partial(ingest_files.run_stream, settings.files, partial(spark.session, "files"), stop)
     together({"events": events, "files": partial(_second, files, running, stop)}, stop)
     spark.stop()
     return OK

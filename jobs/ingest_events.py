@@ -22,8 +22,8 @@ from gamelake.session import Sessions, own_session
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import OpenStream
-from gamelake.streaming.observers import Several, keeping_quality
-from gamelake.streaming.runner import Mode, fan_out, prepare, run_until, start
+from gamelake.streaming.observers import Several, updating_quality_table
+from gamelake.streaming.runner import TriggerMode, fan_out, prepare, run_until, start
 from gamelake.streaming.settings import IngestSettings
 
 _REMEMBERED_BATCHES = 20
@@ -33,18 +33,18 @@ def main() -> int:
     """Run the query until it is stopped, or until the topic's present end with --available-now."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--available-now", action="store_true", help="take what the topic holds now, then end")
-    mode = Mode.AVAILABLE_NOW if parser.parse_args().available_now else Mode.CONTINUOUS
+    mode = TriggerMode.AVAILABLE_NOW if parser.parse_args().available_now else TriggerMode.CONTINUOUS
     settings = IngestSettings.from_env()
     sessions = partial(own_session, settings.stream, settings.lakehouse.location, settings.spark_jars)
-    keep_up(settings, sessions, stop_event(), mode)
+    run_stream(settings, sessions, stop_event(), mode)
     return OK
 
 
-def keep_up(
+def run_stream(
     settings: IngestSettings,
     sessions: Sessions,
     stop: Event,
-    mode: Mode = Mode.CONTINUOUS,
+    mode: TriggerMode = TriggerMode.CONTINUOUS,
     running: Event | None = None,
 ) -> None:
     """Run the query until it is stopped, or has come to where it is asked to end; `running` is set once it runs.
@@ -61,7 +61,7 @@ def keep_up(
         with (
             observing(settings.telemetry, observed, settings.kafka) as telemetry,
             lineage_emitter(settings.lineage, "ingest_events", settings.lakehouse.location, versions) as told,
-            keeping_quality(QualityTable(store, settings.stream, comments)) as quality,
+            updating_quality_table(QualityTable(store, settings.stream, comments)) as quality,
             sessions() as spark,
         ):
             if settings.telemetry.are_wanted:
@@ -77,9 +77,9 @@ def keep_up(
             run_until(stop, query, body)
 
 
-def lineage_of(job: IngestSource, source: OpenStream, told: Emitter, mode: Mode) -> IngestLineage:
+def lineage_of(job: IngestSource, source: OpenStream, told: Emitter, mode: TriggerMode) -> IngestLineage:
     """What a stream that fans out tells of its lineage."""
-    kind = RunKind.BATCH if mode is Mode.AVAILABLE_NOW else RunKind.STREAMING
+    kind = RunKind.BATCH if mode is TriggerMode.AVAILABLE_NOW else RunKind.STREAMING
     return IngestLineage(told, job, source.generation.query_id, kind)
 
 

@@ -22,10 +22,10 @@ from gamelake.schemas.registry import Registry
 from gamelake.session import Sessions, own_session
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.files.decider import file_fan_out
+from gamelake.streaming.files.decider import files_fan_out
 from gamelake.streaming.files.settings import FilesSettings
-from gamelake.streaming.observers import Several, keeping_quality
-from gamelake.streaming.runner import Mode, prepare, run_until, start
+from gamelake.streaming.observers import Several, updating_quality_table
+from gamelake.streaming.runner import TriggerMode, prepare, run_until, start
 from jobs.ingest_events import lineage_of, observed_query
 
 
@@ -33,15 +33,17 @@ def main() -> int:
     """Run the query until it is stopped, or until the topic's present end with --available-now."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--available-now", action="store_true", help="take what has been notified now, then end")
-    mode = Mode.AVAILABLE_NOW if parser.parse_args().available_now else Mode.CONTINUOUS
+    mode = TriggerMode.AVAILABLE_NOW if parser.parse_args().available_now else TriggerMode.CONTINUOUS
     settings = FilesSettings.from_env()
     reading = settings.reading
     sessions = partial(own_session, reading.stream, reading.lakehouse.location, reading.spark_jars)
-    keep_up(settings, sessions, stop_event(), mode)
+    run_stream(settings, sessions, stop_event(), mode)
     return OK
 
 
-def keep_up(settings: FilesSettings, sessions: Sessions, stop: Event, mode: Mode = Mode.CONTINUOUS) -> None:
+def run_stream(
+    settings: FilesSettings, sessions: Sessions, stop: Event, mode: TriggerMode = TriggerMode.CONTINUOUS
+) -> None:
     """Run the query until it is stopped, or has come to where it is asked to end.
 
     Raises:
@@ -58,12 +60,12 @@ def keep_up(settings: FilesSettings, sessions: Sessions, stop: Event, mode: Mode
         with (
             observing(reading.telemetry, observed, reading.kafka, registry) as telemetry,
             lineage_emitter(reading.lineage, "ingest_files", reading.lakehouse.location, versions) as told,
-            keeping_quality(QualityTable(store, reading.stream, comments)) as quality,
+            updating_quality_table(QualityTable(store, reading.stream, comments)) as quality,
             sessions() as spark,
         ):
             if reading.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
-            body = file_fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
+            body = files_fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
             notifications = TopicDataset(reading.kafka.bootstrap_servers, reading.topic)
             job = from_files(notifications, FilesDataset(settings.landing.uri))
             lineage = lineage_of(job, source, told, mode)

@@ -57,7 +57,7 @@ def main() -> int:
     )
     settings = KpiSettings.from_env()
     sessions = partial(own_session, QUERY, settings.lakehouse.location, settings.spark_jars)
-    keep_up(settings, sessions, stop_event(), asked)
+    run_stream(settings, sessions, stop_event(), asked)
     return OK
 
 
@@ -74,7 +74,7 @@ class Asked:
         return RunKind.BATCH if self.mode is KpiMode.AVAILABLE_NOW else RunKind.STREAMING
 
 
-def keep_up(settings: KpiSettings, sessions: Sessions, stop: Event, asked: Asked = Asked()) -> None:
+def run_stream(settings: KpiSettings, sessions: Sessions, stop: Event, asked: Asked = Asked()) -> None:
     """Run the query until it is stopped, or has come to where it is asked to end.
 
     Raises:

@@ -26,22 +26,24 @@ from gamelake.session import Sessions, own_session
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import OpenStream
-from gamelake.streaming.runner import Mode, prepare, run_until, start
+from gamelake.streaming.runner import TriggerMode, prepare, run_until, start
 
 
 def main() -> int:
     """Run the query until it is stopped, or until the topic's present end with --available-now."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--available-now", action="store_true", help="take what the topic holds now, then end")
-    mode = Mode.AVAILABLE_NOW if parser.parse_args().available_now else Mode.CONTINUOUS
+    mode = TriggerMode.AVAILABLE_NOW if parser.parse_args().available_now else TriggerMode.CONTINUOUS
     settings = LiveOpsSettings.from_env()
     reading = settings.reading
     sessions = partial(own_session, reading.stream, reading.lakehouse.location, reading.spark_jars)
-    keep_up(settings, sessions, stop_event(), mode)
+    run_stream(settings, sessions, stop_event(), mode)
     return OK
 
 
-def keep_up(settings: LiveOpsSettings, sessions: Sessions, stop: Event, mode: Mode = Mode.CONTINUOUS) -> None:
+def run_stream(
+    settings: LiveOpsSettings, sessions: Sessions, stop: Event, mode: TriggerMode = TriggerMode.CONTINUOUS
+) -> None:
     """Run the query until it is stopped, or has come to where it is asked to end.
 
     Raises:
@@ -58,7 +60,7 @@ def keep_up(settings: LiveOpsSettings, sessions: Sessions, stop: Event, mode: Mo
             lineage_emitter(reading.lineage, "live_ops", reading.lakehouse.location) as lineage,
             sessions() as spark,
         ):
-            kind = RunKind.BATCH if mode is Mode.AVAILABLE_NOW else RunKind.STREAMING
+            kind = RunKind.BATCH if mode is TriggerMode.AVAILABLE_NOW else RunKind.STREAMING
             lineage.tell(flow(settings, source.generation.query_id, kind))
             if reading.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))

@@ -8,7 +8,7 @@ import argparse
 from gamelake.program import OK, run
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.kafka_source import Topic
+from gamelake.streaming.kafka_source import SourceTopic
 from gamelake.streaming.runner import finish_last_batch
 from gamelake.streaming.settings import IngestSettings
 from gamelake.streaming.stream import Stream
@@ -24,7 +24,7 @@ def main() -> int:
     arguments = parser.parse_args()
     settings = IngestSettings.from_env()
     stream = Stream(Store(settings.lakehouse.location), settings.stream, settings.topic)
-    topic = Topic(settings.kafka, settings.topic)
+    topic = SourceTopic(settings.kafka, settings.topic)
     topic_id, earliest = topic.id(), topic.earliest_offsets()
     print(f"next offsets by partition: {stream.next_offsets(topic_id)}; Kafka holds them from: {earliest}")
     if arguments.dry_run:

@@ -11,9 +11,9 @@ import msgspec
 from confluent_kafka import Producer
 
 from gamelake.program import OK, run
-from gamelake.streaming.files.changes import tell
-from gamelake.streaming.files.landing import Landing
-from gamelake.streaming.files.reconciliation import unnamed
+from gamelake.streaming.files.changes import publish
+from gamelake.streaming.files.landing import LandingBucket
+from gamelake.streaming.files.reconciliation import missing_notifications
 from gamelake.streaming.files.settings import FilesSettings
 
 
@@ -31,10 +31,12 @@ def main() -> int:
     settings = FilesSettings.from_env()
     reading = settings.reading
     patience = timedelta(minutes=options.older_than_minutes)
-    found = unnamed(reading.lakehouse.location, Landing(settings.landing), settings.prefix, patience, datetime.now(UTC))
+    found = missing_notifications(
+        reading.lakehouse.location, LandingBucket(settings.landing), settings.prefix, patience, datetime.now(UTC)
+    )
     if not options.dry_run:
         producer = Producer({**reading.kafka.for_clients(), "acks": "all", "enable.idempotence": True})
-        tell(producer, reading.topic, found.changes())
+        publish(producer, reading.topic, found.changes())
     print(msgspec.json.format(msgspec.json.encode(found.account)).decode())
     return OK
 

@@ -20,24 +20,24 @@ from gamelake.model.errors import StoreError
 from gamelake.model.games import load_games
 from gamelake.observability.hop_accounts import accounts, batches_since
 from gamelake.program import FAILED, OK, moment, run
-from gamelake.quality.checking import UNRULED, CheckedRules
+from gamelake.quality.checking import NO_CHECKED_RULES, CheckedRules
 from gamelake.quality.rules import load_rules
 from gamelake.quality.settings import ValidationSettings
-from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
-from gamelake.quality.suites.holds import Holding
+from gamelake.quality.suites.day import LakehouseDay, games_to_validate, newest_day
+from gamelake.quality.suites.holds import GoldHolds
 from gamelake.quality.suites.hops import Hop, TableHops, hops_of_accounts, judge_hops
 from gamelake.quality.suites.hour_hops import HourHops
-from gamelake.quality.suites.results import build_docs, keep
-from gamelake.quality.suites.summary import as_text, in_short
-from gamelake.quality.suites.validations import Outcome, Validations
+from gamelake.quality.suites.results import build_docs, write_results
+from gamelake.quality.suites.summary import one_line_summary, summary_table
+from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
 from gamelake.session import own_session
 from gamelake.storage.holds import release
 from gamelake.storage.store import Store
-from gamelake.streaming.rules import Ruling
+from gamelake.streaming.rules import RulesLoader
 
 log = logging.getLogger(__name__)
 
-Settle = Callable[[str, Sequence[Outcome]], None]
+Settle = Callable[[str, Sequence[ExpectationResult]], None]
 _DOCS = Path("build/data-docs")
 _NEWEST = "newest"
 
@@ -50,22 +50,22 @@ def main() -> int:
     if arguments.release:
         return _release(store, arguments.games)
     now = datetime.now(UTC)
-    games, day = games_to_judge(store, arguments.games), _day(store, arguments.day, now.date())
+    games, day = games_to_validate(store, arguments.games), _day(store, arguments.day, now.date())
     lakehouse_day = LakehouseDay(store, day, _rules(settings, store))
     settle = _settler(store, arguments, day, now)
-    outcomes: list[Outcome] = []
+    outcomes: list[ExpectationResult] = []
     with own_session("validate", store.location, settings.tables.spark_jars) as spark:
-        validations = Validations(day)
+        validations = ValidationRun(day)
         for game, found in lakehouse_day.judge(spark, games, validations):
             settle(game, found)
             outcomes += found
         if not arguments.games:
             outcomes += judge_hops(validations, spark, list(_hops(store, spark, day)))
-    print(as_text(outcomes))
+    print(summary_table(outcomes))
     if not arguments.dry_run:
-        keep(store, day, now, outcomes, EventComments(load_games(settings.tables.games_file), store))
+        write_results(store, day, now, outcomes, EventComments(load_games(settings.tables.games_file), store))
         print(f"Data Docs: {build_docs(validations, arguments.docs)}")
-    print(f"{day}: {in_short(outcomes)}")
+    print(f"{day}: {one_line_summary(outcomes)}")
     return FAILED if not arguments.exit_zero and any(each.is_failure for each in outcomes) else OK
 
 
@@ -79,9 +79,9 @@ def _hops(store: Store, spark: SparkSession, day: date) -> Iterator[Hop]:
 def _rules(settings: ValidationSettings, store: Store) -> CheckedRules:
     if settings.rules is None:
         log.warning("GAMELAKE_RULES is not set: rows are judged by no rules")
-        return UNRULED
+        return NO_CHECKED_RULES
     contract = load_games(settings.tables.games_file)
-    ruling = Ruling(settings.rules, settings.tables.games_file, contract, store, dict)
+    ruling = RulesLoader(settings.rules, settings.tables.games_file, contract, store, dict)
     return ruling.check(load_rules(settings.rules))
 
 
@@ -90,7 +90,7 @@ def _settler(store: Store, arguments: argparse.Namespace, day: date, now: dateti
     if arguments.dry_run or not arguments.hold:
         return lambda game, outcomes: None
     by = f"the validation on {socket.gethostname()}"
-    return Holding(store=store, day=day, now=now, by=by, until=arguments.until).settle
+    return GoldHolds(store=store, day=day, now=now, by=by, until=arguments.until).settle
 
 
 def _release(store: Store, games: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime
 
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of
-from gamelake.quality.suites.hops import Accounts, Stretch, Taken
+from gamelake.quality.suites.hops import Accounts, BatchCoordinates, CoordinateRange
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.reconciliation import Books, balance, streams_of
 from gamelake.storage.store import Store
@@ -41,7 +41,7 @@ def _of(books: Books) -> Accounts:
     )
 
 
-def batches_since(store: Store, day: date) -> list[Taken]:
+def batches_since(store: Store, day: date) -> list[BatchCoordinates]:
     """What batches took that were decided on a day or since, in no order; not those that statements stand for."""
     return [_taken(each) for stream in streams_of(store) for each in _manifests_since(store, stream, day)]
 
@@ -57,17 +57,17 @@ def _manifests_since(store: Store, stream: str, day: date) -> Iterator[BatchMani
             return
 
 
-def _taken(manifest: BatchManifest) -> Taken:
+def _taken(manifest: BatchManifest) -> BatchCoordinates:
     stretch = _of_files if manifest.files else _of_records
     alone = sum(manifest.duplicates.values()) + sum(manifest.judged.dropped.values())
-    return Taken(tuple(stretch(each) for each in manifest.offsets), alone)
+    return BatchCoordinates(tuple(stretch(each) for each in manifest.offsets), alone)
 
 
-def _of_records(taken: OffsetRange) -> Stretch:
-    return Stretch(taken.partition, taken.first, taken.last)
+def _of_records(taken: OffsetRange) -> CoordinateRange:
+    return CoordinateRange(taken.partition, taken.first, taken.last)
 
 
-def _of_files(taken: OffsetRange) -> Stretch:
+def _of_files(taken: OffsetRange) -> CoordinateRange:
     """The events of the files that notifications named."""
     first, beyond = taken.first * _EVENTS_OF_A_NOTIFICATION, (taken.last + 1) * _EVENTS_OF_A_NOTIFICATION
-    return Stretch(-1 - taken.partition, first, beyond - 1)
+    return CoordinateRange(-1 - taken.partition, first, beyond - 1)

@@ -35,7 +35,7 @@ _SCHEMA = pa.schema(
 _ATTEMPTS = 20
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """What a check came to; one without enough history to compare with is skipped."""
 
     PASSED = "passed"
@@ -61,7 +61,7 @@ class Bounds:
         return least if self.least == self.most else f"{least} to {most}"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class TableFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One check of one table; `observed` and `expected` are what it compared, as far as these are numbers.
 
     `bounds` are what `observed` had to lie within; None where there was too little to compare with.
@@ -69,14 +69,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     check: str
-    status: Status
+    status: CheckStatus
     observed: float | None = None
     expected: float | None = None
     detail: str = ""
     bounds: Bounds | None = None
 
 
-def keep(store: Store, day: date, findings: Sequence[Finding], comments: CommentsOf = no_comments) -> None:
+def write_findings(
+    store: Store, day: date, findings: Sequence[TableFinding], comments: CommentsOf = no_comments
+) -> None:
     """Put a day's findings in the place of those that it had.
 
     Raises:

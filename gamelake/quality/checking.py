@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from gamelake.model.errors import ContractError
 from gamelake.quality.engine import ROWS, engine, without_zones
-from gamelake.quality.rules import NO_RULES, Rule, RuleSet
+from gamelake.quality.rules import NO_RULES, QualityRule, RuleSet
 
 EVENT_DATE = "event_date"
 
@@ -21,7 +21,7 @@ class CheckedRules:
     columns: pa.Schema
 
 
-UNRULED = CheckedRules(NO_RULES, pa.schema([]))
+NO_CHECKED_RULES = CheckedRules(NO_RULES, pa.schema([]))
 
 
 def check_rules(rules: RuleSet, columns: pa.Schema, games: Collection[str]) -> CheckedRules:
@@ -48,7 +48,7 @@ def check_rules(rules: RuleSet, columns: pa.Schema, games: Collection[str]) -> C
     return CheckedRules(rules, pa.schema([field for field in columns if field.name.lower() in named]))
 
 
-def _check_names(rule: Rule, columns: Collection[str], games: Collection[str]) -> None:
+def _check_names(rule: QualityRule, columns: Collection[str], games: Collection[str]) -> None:
     for name in rule.columns:
         if name not in columns:
             raise ContractError(
@@ -63,7 +63,7 @@ def _check_names(rule: Rule, columns: Collection[str], games: Collection[str]) -
         )
 
 
-def _check_type(rule: Rule, connection: duckdb.DuckDBPyConnection) -> None:
+def _check_type(rule: QualityRule, connection: duckdb.DuckDBPyConnection) -> None:
     try:
         kind = str(connection.sql(f"SELECT {rule.expect} FROM {ROWS}").types[0])  # noqa: S608 # checked when it was read
     except duckdb.Error as error:

@@ -44,7 +44,7 @@ _ATTEMPTS = 20
 _BATCHES_AT_ONCE = 2_000
 
 
-class KnownRule(msgspec.Struct, frozen=True, kw_only=True):
+class StoredRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule as it was when it judged rows; kept for as long as the lakehouse."""
 
     name: str
@@ -56,10 +56,10 @@ class KnownRule(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str
 
 
-def keep_rules(store: Store, rules: RuleSet) -> None:
+def store_rules(store: Store, rules: RuleSet) -> None:
     """Keep what a set of rules says under its fingerprint, by which manifests name it."""
     known = [
-        KnownRule(
+        StoredRule(
             name=rule.name,
             expect=rule.expect,
             severity=rule.severity,
@@ -172,12 +172,12 @@ def _read(store: Store, handle: DeltaTable, files: list[FileEntry]) -> list[tupl
 def _figures(store: Store, manifests: Iterable[BatchManifest]) -> dict[tuple[object, ...], list[int]]:
     """Rows judged and broken by day, game and rule; the day is the batch's."""
     figures: defaultdict[tuple[object, ...], list[int]] = defaultdict(lambda: [0, 0])
-    known: dict[str, list[KnownRule]] = {}
+    known: dict[str, list[StoredRule]] = {}
     for manifest in manifests:
         judged, day = manifest.judged, datetime.fromisoformat(manifest.written_at).date()
         if judged.rules not in known:
             kept = store.get(rules_path(judged.rules)) if judged.rules else None
-            known[judged.rules] = msgspec.json.decode(kept, type=list[KnownRule]) if kept else []
+            known[judged.rules] = msgspec.json.decode(kept, type=list[StoredRule]) if kept else []
         for rule in known[judged.rules]:
             for game, rows in judged.rows.items():
                 if not rule.games or game in rule.games:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
 from gamelake.quality.engine import ROWS, engine, without_zones
-from gamelake.quality.rules import Rule
+from gamelake.quality.rules import QualityRule
 from gamelake.quality.vectors import Columns, Kernel, NoKernelError, kernel_of
 
 Ints = npt.NDArray[np.int64]
@@ -121,10 +121,10 @@ def _false(result: pa.Array) -> Flags | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenRule:
     """The rows that break one rule."""
 
-    rule: Rule
+    rule: QualityRule
     rows: Flags
 
 
@@ -135,9 +135,9 @@ class _Plan:
     `unlike` are columns whose texts differ from row to row.
     """
 
-    by_kernel: Mapping[Rule, Kernel]
-    by_engine: tuple[Rule, ...]
-    unjudged: tuple[Rule, ...]
+    by_kernel: Mapping[QualityRule, Kernel]
+    by_engine: tuple[QualityRule, ...]
+    unjudged: tuple[QualityRule, ...]
     unlike: set[str] = field(default_factory=set)
 
 
@@ -152,7 +152,7 @@ class Evaluator:
     _plans: dict[pa.Schema, _Plan] = field(default_factory=dict)
     _connection: duckdb.DuckDBPyConnection = field(default_factory=engine)
 
-    def broken(self, rows: pa.RecordBatch, games: tuple[str, ...], codes: Ints) -> list[Broken]:
+    def broken(self, rows: pa.RecordBatch, games: tuple[str, ...], codes: Ints) -> list[BrokenRule]:
         """The rules that some rows break; a row is of `games[code]`, of none if its code is negative."""
         columns = self._columns(rows)
         plan = self._plan(rows.schema, columns)
@@ -163,9 +163,9 @@ class Evaluator:
             if (flags := by_game.broken(kernel, rule.columns, _codes(rule, games))) is not None
         }
         found |= self._by_engine(plan.by_engine, columns, games, codes)
-        return [Broken(rule, found[rule]) for rule in self.checked.rules.rules if rule in found]
+        return [BrokenRule(rule, found[rule]) for rule in self.checked.rules.rules if rule in found]
 
-    def unjudged(self, rows: pa.RecordBatch) -> tuple[Rule, ...]:
+    def unjudged(self, rows: pa.RecordBatch) -> tuple[QualityRule, ...]:
         """The rules that the columns of rows can't be judged by, as they have other types than were known."""
         return self._plan(rows.schema, self._columns(rows.slice(0, 0))).unjudged
 
@@ -193,9 +193,9 @@ class Evaluator:
     def _planned(self, columns: Mapping[str, pa.Array]) -> _Plan:
         self._give(columns)
         types = {name: column.type for name, column in columns.items()}
-        kernels: dict[Rule, Kernel] = {}
-        by_engine: list[Rule] = []
-        unjudged: list[Rule] = []
+        kernels: dict[QualityRule, Kernel] = {}
+        by_engine: list[QualityRule] = []
+        unjudged: list[QualityRule] = []
         for rule in self.checked.rules.rules:
             try:
                 kernels[rule] = kernel_of(rule.expect, types)
@@ -206,15 +206,15 @@ class Evaluator:
     def _give(self, columns: Mapping[str, pa.Array]) -> None:
         self._connection.register(ROWS, without_zones(pa.RecordBatch.from_pydict(dict(columns))))
 
-    def _can_judge(self, rule: Rule) -> bool:
+    def _can_judge(self, rule: QualityRule) -> bool:
         try:
             return str(self._connection.sql(f"SELECT {rule.expect} FROM {ROWS}").types[0]) == "BOOLEAN"  # noqa: S608 # checked when it was read
         except duckdb.Error:
             return False
 
     def _by_engine(
-        self, rules: Sequence[Rule], columns: Mapping[str, pa.Array], games: tuple[str, ...], codes: Ints
-    ) -> dict[Rule, Flags]:
+        self, rules: Sequence[QualityRule], columns: Mapping[str, pa.Array], games: tuple[str, ...], codes: Ints
+    ) -> dict[QualityRule, Flags]:
         """The rows that break rules for which there is no kernel."""
         if not rules:
             return {}
@@ -241,6 +241,6 @@ class Evaluator:
 
 
 @lru_cache(maxsize=4096)
-def _codes(rule: Rule, games: tuple[str, ...]) -> frozenset[int] | None:
+def _codes(rule: QualityRule, games: tuple[str, ...]) -> frozenset[int] | None:
     """The codes of the games whose rows a rule judges, None if all are."""
     return frozenset(code for code, game in enumerate(games) if rule.judges(game)) if rule.games else None

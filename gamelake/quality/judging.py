@@ -14,15 +14,15 @@ import pyarrow as pa
 from gamelake.model.errors import BrokenRuleError
 from gamelake.model.naming import game_of
 from gamelake.quality.checking import CheckedRules
-from gamelake.quality.evaluation import Broken, Evaluator, Flags
-from gamelake.quality.rules import Rule, Severity
+from gamelake.quality.evaluation import BrokenRule, Evaluator, Flags
+from gamelake.quality.rules import QualityRule, Severity
 from gamelake.storage.manifests import Judged, RuleCount
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Offenders:
+class QuarantinedRows:
     """Rows that are quarantined: each row, its record's place in the batch, its game, and which rules it breaks.
 
     A row breaks the rules `sets[which]`, the weightiest of them first; the arrays are parallel to the rows.
@@ -31,7 +31,7 @@ class Offenders:
     rows: pa.RecordBatch
     records: Ints
     games: pa.Array
-    sets: list[tuple[Rule, ...]]
+    sets: list[tuple[QualityRule, ...]]
     which: Ints
 
 
@@ -41,21 +41,21 @@ class Judge(Protocol):
     def set_aside(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
         """Which rows don't become rows of silver; a row is for `tables[code]`, for none if its code is negative."""
 
-    def quarantined(self) -> list[Offenders]:
+    def quarantined(self) -> list[QuarantinedRows]:
         """What is to be quarantined since the last time that this was asked."""
 
     def judged(self) -> Judged:
         """What was counted since the last time that this was asked."""
 
 
-class LetsAllPass:
+class NoOpJudge:
     """There are no rules."""
 
     def set_aside(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
         """None of them."""
         return np.zeros(len(rows), np.bool_)
 
-    def quarantined(self) -> list[Offenders]:
+    def quarantined(self) -> list[QuarantinedRows]:
         """Nothing."""
         return []
 
@@ -67,13 +67,13 @@ class LetsAllPass:
 @dataclass(slots=True)
 class _Counts:
     judged: Counter[str] = field(default_factory=Counter)
-    broken: Counter[tuple[str, Rule]] = field(default_factory=Counter)
-    unjudged: Counter[tuple[str, Rule]] = field(default_factory=Counter)
+    broken: Counter[tuple[str, QualityRule]] = field(default_factory=Counter)
+    unjudged: Counter[tuple[str, QualityRule]] = field(default_factory=Counter)
     quarantined: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-class JudgeByRules:
+class RuleJudge:
     """Judges the rows of one task.
 
     What a row becomes is settled by the weightiest rule that it breaks: one that anybody wants to look at is
@@ -83,7 +83,7 @@ class JudgeByRules:
     def __init__(self, checked: CheckedRules) -> None:
         self._rules = checked.rules
         self._evaluator = _evaluator(checked)
-        self._offenders: list[Offenders] = []
+        self._offenders: list[QuarantinedRows] = []
         self._counts = _Counts()
 
     def set_aside(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
@@ -107,15 +107,15 @@ class JudgeByRules:
         for rule in self._evaluator.unjudged(rows):
             self._counts.unjudged.update({(game, rule): count for game, count in by_game if rule.judges(game)})
 
-    def _keep(self, rows: pa.RecordBatch, records: Ints, games: pa.Array, broken: list[Broken]) -> None:
+    def _keep(self, rows: pa.RecordBatch, records: Ints, games: pa.Array, broken: list[BrokenRule]) -> None:
         flags = np.array([each.rows for each in broken])
         patterns, which = np.unique(flags, axis=1, return_inverse=True)
         sets = [tuple(broken[at].rule for at in np.flatnonzero(pattern)) for pattern in patterns.T]
-        self._offenders.append(Offenders(rows, records, games, sets, which.reshape(-1)))
+        self._offenders.append(QuarantinedRows(rows, records, games, sets, which.reshape(-1)))
         for rules, count in zip(sets, np.bincount(which.reshape(-1), minlength=len(sets)), strict=True):
-            self._counts.quarantined[weightiest(rules).name] += int(count)
+            self._counts.quarantined[deciding_rule(rules).name] += int(count)
 
-    def quarantined(self) -> list[Offenders]:
+    def quarantined(self) -> list[QuarantinedRows]:
         """What is to be quarantined since the last time that this was asked."""
         offenders, self._offenders = self._offenders, []
         return offenders
@@ -142,7 +142,7 @@ class JudgeByRules:
         )
 
 
-def weightiest(rules: Sequence[Rule]) -> Rule:
+def deciding_rule(rules: Sequence[QualityRule]) -> QualityRule:
     """Of the rules that a quarantined row breaks the one by which it is."""
     return next(rule for rule in rules if rule.severity is Severity.QUARANTINE)
 
@@ -151,13 +151,13 @@ def _names(games: Sequence[str], codes: Ints) -> pa.Array:
     return pa.array(games, pa.string()).take(pa.array(codes))
 
 
-def _at(broken: Sequence[Broken], places: Ints) -> list[Broken]:
+def _at(broken: Sequence[BrokenRule], places: Ints) -> list[BrokenRule]:
     """The same for some rows, without the rules that none of them breaks."""
-    chosen = (Broken(each.rule, each.rows[places]) for each in broken)
+    chosen = (BrokenRule(each.rule, each.rows[places]) for each in broken)
     return [each for each in chosen if each.rows.any()]
 
 
-def _by_name(counted: tuple[str, Rule]) -> tuple[str, str]:
+def _by_name(counted: tuple[str, QualityRule]) -> tuple[str, str]:
     game, rule = counted
     return game, rule.name
 
@@ -167,7 +167,7 @@ def _by_game(chosen: Flags, games: Sequence[str], codes: Ints) -> list[tuple[str
     return [(game, int(count)) for game, count in zip(games, counts, strict=True) if count]
 
 
-def _any(broken: Sequence[Broken], severity: Severity, length: int) -> Flags:
+def _any(broken: Sequence[BrokenRule], severity: Severity, length: int) -> Flags:
     result = np.zeros(length, np.bool_)
     for each in broken:
         if each.rule.severity is severity:
@@ -175,7 +175,7 @@ def _any(broken: Sequence[Broken], severity: Severity, length: int) -> Flags:
     return result
 
 
-def _first_rules(broken: Sequence[Broken], severity: Severity, chosen: Flags) -> Counter[str]:
+def _first_rules(broken: Sequence[BrokenRule], severity: Severity, chosen: Flags) -> Counter[str]:
     """How many of the chosen rows are set aside by which rule."""
     counts: Counter[str] = Counter()
     left = chosen.copy()
@@ -186,9 +186,9 @@ def _first_rules(broken: Sequence[Broken], severity: Severity, chosen: Flags) ->
     return +counts
 
 
-def judge_by(checked: CheckedRules) -> Judge:
+def judge_for(checked: CheckedRules) -> Judge:
     """A judge for one task."""
-    return JudgeByRules(checked) if checked.rules.rules else LetsAllPass()
+    return RuleJudge(checked) if checked.rules.rules else NoOpJudge()
 
 
 # One for all tasks that a worker process runs: what can judge which columns is found out once, not once per batch.
@@ -197,7 +197,7 @@ def _evaluator(checked: CheckedRules) -> Evaluator:
     return Evaluator(checked)
 
 
-def together(parts: Iterable[Judged]) -> Judged:
+def merge_judged(parts: Iterable[Judged]) -> Judged:
     """What the rules came to in several parts."""
     parts = list(parts)
     counts: dict[tuple[str, str], RuleCount] = {}
@@ -220,7 +220,7 @@ def _added_up(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(sum((Counter(each) for each in counts), Counter[str]()).items()))
 
 
-def require_unbroken(judged: Judged) -> None:
+def require_no_failures(judged: Judged) -> None:
     """Refuse what breaks a rule that nothing may break.
 
     Raises:

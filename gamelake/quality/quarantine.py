@@ -7,7 +7,7 @@ gains columns, or two games that give one name two types, can't make a row fit f
 import pyarrow as pa
 
 from gamelake.quality.engine import ROWS, engine, without_zones
-from gamelake.quality.judging import Offenders, weightiest
+from gamelake.quality.judging import QuarantinedRows, deciding_rule
 from gamelake.storage.columns import MICROSECONDS_UTC
 
 # Long values last: statistics are kept for the first columns.
@@ -17,7 +17,7 @@ _NAMES = pa.list_(pa.field("element", pa.string()))
 LONG_COLUMNS = frozenset({"row", "value"})
 
 
-def as_quarantine(offenders: Offenders, common: pa.RecordBatch, records: pa.RecordBatch) -> pa.RecordBatch:
+def as_quarantine(offenders: QuarantinedRows, common: pa.RecordBatch, records: pa.RecordBatch) -> pa.RecordBatch:
     """The quarantine's rows of offenders.
 
     Args:
@@ -33,10 +33,10 @@ def as_quarantine(offenders: Offenders, common: pa.RecordBatch, records: pa.Reco
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _verdicts(offenders: Offenders) -> list[pa.Array]:
+def _verdicts(offenders: QuarantinedRows) -> list[pa.Array]:
     """Of each row the rule that settled it, its version and severity, the names of all that it breaks, its game."""
     which = pa.array(offenders.which)
-    rules = [weightiest(each) for each in offenders.sets]
+    rules = [deciding_rule(each) for each in offenders.sets]
     kinds = [[rule.name for rule in rules], [rule.fingerprint for rule in rules], [rule.severity for rule in rules]]
     broken = pa.array([[rule.name for rule in each] for each in offenders.sets], _NAMES)
     return [*(pa.array(kind, pa.string()).take(which) for kind in kinds), broken.take(which), offenders.games]

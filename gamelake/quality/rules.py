@@ -44,7 +44,7 @@ class _RulesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class QualityRule:
     """One rule: what must hold of a row, and what becomes of the row if it doesn't.
 
     Attributes:
@@ -77,7 +77,7 @@ class Rule:
 class RuleSet:
     """All rules that are in force together, by severity and name."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[QualityRule, ...] = ()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -85,7 +85,7 @@ class RuleSet:
         parts = [f"{each.name} {each.fingerprint} {','.join(sorted(each.games))}" for each in self.rules]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12] if parts else ""
 
-    def of(self, game: str) -> tuple[Rule, ...]:
+    def of(self, game: str) -> tuple[QualityRule, ...]:
         """The rules that judge a game's rows."""
         return tuple(rule for rule in self.rules if rule.judges(game))
 
@@ -101,7 +101,7 @@ def load_rules(folder: Path) -> RuleSet:
     """
     if not folder.is_dir():
         raise ContractError(f"{folder}: is no folder; put the rules there, or leave GAMELAKE_RULES out")
-    rules: dict[str, Rule] = {}
+    rules: dict[str, QualityRule] = {}
     for path in sorted(folder.glob("*.yaml")):
         for rule in _rules_of(load_located(path)):
             if rule.name in rules:
@@ -113,7 +113,7 @@ def load_rules(folder: Path) -> RuleSet:
     return RuleSet(tuple(sorted(rules.values(), key=lambda rule: (order.index(rule.severity), rule.name))))
 
 
-def _rules_of(document: LocatedDocument) -> list[Rule]:
+def _rules_of(document: LocatedDocument) -> list[QualityRule]:
     try:
         file = msgspec.convert(document.value, _RulesFile)
     except msgspec.ValidationError as error:
@@ -121,13 +121,13 @@ def _rules_of(document: LocatedDocument) -> list[Rule]:
     return [_rule(spec, f"$.rules[{place}]", document) for place, spec in enumerate(file.rules)]
 
 
-def _rule(spec: _RuleSpec, place: str, document: LocatedDocument) -> Rule:
+def _rule(spec: _RuleSpec, place: str, document: LocatedDocument) -> QualityRule:
     try:
         predicate = parse(spec.expect)
     except ContractError as error:
         line = document.line_of(f"{place}.expect")
         raise ContractError(f"{document.path}:{line}: the rule '{spec.name}' {error}") from error
-    return Rule(
+    return QualityRule(
         name=spec.name,
         expect=predicate.text,
         severity=spec.severity,

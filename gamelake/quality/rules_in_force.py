@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gamelake.model.errors import ContractError
-from gamelake.quality.checking import UNRULED, CheckedRules
+from gamelake.quality.checking import NO_CHECKED_RULES, CheckedRules
 from gamelake.quality.rules import RuleSet, load_rules
 
 log = logging.getLogger(__name__)
@@ -26,14 +26,14 @@ class RulesInForce(Protocol):
         """Those of the batch that begins."""
 
 
-class Unruled:
+class NoRules:
     """No rules."""
 
     refused = ""
 
     def now(self) -> CheckedRules:
         """None."""
-        return UNRULED
+        return NO_CHECKED_RULES
 
 
 class WatchedRules:

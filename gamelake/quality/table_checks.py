@@ -14,7 +14,7 @@ import duckdb
 from deltalake import DeltaTable
 
 from gamelake.model.naming import SILVER_EVENTS, game_table, gold_table
-from gamelake.quality.check_findings import Bounds, Finding, Status
+from gamelake.quality.check_findings import Bounds, CheckStatus, TableFinding
 from gamelake.storage.appends import entry_path, schema_of
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import live_files
@@ -48,7 +48,7 @@ class GameChecks:
     day: date
     _connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: duckdb.connect(":memory:"))
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[TableFinding]:
         """Run all of them."""
         handle = open_table(self.store.location, self.table)
         self._give("all_rows", self.table, handle)
@@ -98,28 +98,28 @@ class GameChecks:
         found = self._ask(f"SELECT event_date, {figure} FROM rows WHERE event_date <= DATE '{self.day}' GROUP BY 1")  # noqa: S608 # constants
         return {day: float(value) for day, value in found}  # type: ignore[misc, arg-type] # a day and a number
 
-    def _finding(self, check: str, observed: float | None, bounds: Bounds | None, **told: object) -> Finding:
+    def _finding(self, check: str, observed: float | None, bounds: Bounds | None, **told: object) -> TableFinding:
         """What a check came to; it is skipped without bounds."""
-        status = Status.SKIPPED
+        status = CheckStatus.SKIPPED
         if bounds is not None and observed is not None:
-            status = Status.PASSED if bounds.hold(observed) else Status.FAILED
-        return Finding(table=self.table, check=check, status=status, observed=observed, bounds=bounds, **told)  # type: ignore[arg-type] # checked by it
+            status = CheckStatus.PASSED if bounds.hold(observed) else CheckStatus.FAILED
+        return TableFinding(table=self.table, check=check, status=status, observed=observed, bounds=bounds, **told)  # type: ignore[arg-type] # checked by it
 
-    def _unique(self) -> Finding:
+    def _unique(self) -> TableFinding:
         twice = self._one(
             f"SELECT count(*) - count(DISTINCT event_id) FROM rows WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
             "AND event_id <> ''"
         )
         return self._finding("event_ids_are_unique", twice, Bounds(0, 0), expected=0.0)
 
-    def _volume(self) -> Finding:
+    def _volume(self) -> TableFinding:
         by_day = self._by_day("count(*)")
         today, before = by_day.pop(self.day, 0.0), list(by_day.values())
         usual = median(before) if len(before) >= _LEAST_HISTORY else None
         bounds = None if usual is None else Bounds(_LEAST_VOLUME * usual, _MOST_VOLUME * usual)
         return self._finding("volume", today, bounds, expected=usual)
 
-    def _freshness(self) -> Finding:
+    def _freshness(self) -> TableFinding:
         """How long before the day's end its newest event was, and was on the days before."""
         gaps = {
             day: _DAY_SECONDS - newest % _DAY_SECONDS
@@ -130,7 +130,7 @@ class GameChecks:
         bounds = None if most is None else Bounds(None, most)
         return self._finding("freshness", today, bounds, expected=most, detail="seconds")
 
-    def _hours(self) -> Finding:
+    def _hours(self) -> TableFinding:
         """Hours without a row that were never nearly empty on the days before."""
         found = self._ask(
             f"SELECT hour, coalesce(min(n) FILTER (event_date < DATE '{self.day}'), 0), count(*) FILTER (event_date < "  # noqa: S608 # constants
@@ -144,7 +144,7 @@ class GameChecks:
         bounds = Bounds(0, 0) if days >= _LEAST_HISTORY else None
         return self._finding("hours_are_there", float(len(missing)), bounds, expected=0.0, detail=told)
 
-    def _shared(self) -> Finding:
+    def _shared(self) -> TableFinding:
         if not has_log(self.store, SILVER_EVENTS):
             return self._finding("rows_are_in_silver_events", None, None)
         self._give("shared", SILVER_EVENTS, open_table(self.store.location, SILVER_EVENTS), self.day)
@@ -176,7 +176,7 @@ class GameChecks:
             if rows
         )
 
-    def _gold(self) -> Finding:
+    def _gold(self) -> TableFinding:
         """The events that gold counts per player, against silver as it was when gold last looked."""
         gold = gold_table(self.game, "player_agg")
         version = self._source_version(gold) if has_log(self.store, gold) else None
@@ -198,7 +198,7 @@ class GameChecks:
             version -= 1
         return None
 
-    def _drift(self, handle: DeltaTable) -> Finding:
+    def _drift(self, handle: DeltaTable) -> TableFinding:
         """Columns that came on the day or since; a table only gains them."""
         names = schema_of(handle).names
         filled = [f"count(\"{name}\") FILTER (WHERE event_date < DATE '{self.day}')" for name in names]
@@ -212,7 +212,7 @@ class GameChecks:
         told = "; ".join(f"{word}: {', '.join(which)}" for word, which in (("new", came), ("empty", gone)) if which)
         return self._finding("columns_are_the_same", float(len(came) + len(gone)), Bounds(0, 0), detail=told)
 
-    def _shift(self, column: str) -> Finding:
+    def _shift(self, column: str) -> TableFinding:
         """How far the shares of a column's values have moved, as a population stability index."""
         found = self._ask(
             f"SELECT coalesce({column}, ''), count(*) FILTER (WHERE event_date < DATE '{self.day}'), "  # noqa: S608 # constants

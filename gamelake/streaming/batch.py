@@ -15,15 +15,15 @@ from pyspark.sql import DataFrame
 
 from gamelake.model.errors import AnotherDriverError, GamelakeError, TopicRecreatedError, TwiceTakenError
 from gamelake.model.failpoints import Failpoint, Failpoints
-from gamelake.quality.judging import require_unbroken
+from gamelake.quality.judging import require_no_failures
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.generations import Generation
 from gamelake.storage.manifests import BatchManifest
 from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.cross_source import Beside, Nobody
+from gamelake.streaming.cross_source import CrossSourceLock, NoOpCrossSourceLock
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.flood import FloodBreaker
-from gamelake.streaming.kafka_source import PlannedOffsets, Topic, check_same_offsets
+from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_same_offsets
 from gamelake.streaming.observers import BatchObserver, Unobserved
 from gamelake.streaming.stream import Stream
 
@@ -31,14 +31,14 @@ Plan_co = TypeVar("Plan_co", covariant=True)
 Plan_contra = TypeVar("Plan_contra", contravariant=True)
 
 
-class Deciding(Protocol[Plan_contra]):
+class BatchDecider(Protocol[Plan_contra]):
     """Decides batches."""
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, plan: Plan_contra | None, /) -> Decision:
         """Read and write all records of a batch; commit nothing."""
 
 
-class Remembering(Protocol[Plan_co]):
+class StreamMemory(Protocol[Plan_co]):
     """What a stream remembers from batch to batch."""
 
     def plan(self, seed: str, batch_id: int, /) -> Plan_co:
@@ -80,7 +80,7 @@ class OpenStream:
     stream: Stream
     generation: Generation
     tables: DeltaTables
-    topic: Topic
+    topic: SourceTopic
 
 
 Plan = TypeVar("Plan")
@@ -96,11 +96,11 @@ class FanOut(Generic[Plan]):
     def __init__(
         self,
         source: OpenStream,
-        decider: Deciding[Plan],
+        decider: BatchDecider[Plan],
         breaker: FloodBreaker,
         failpoints: Failpoints,
-        window: Remembering[Plan] | None = None,
-        beside: Beside | None = None,
+        window: StreamMemory[Plan] | None = None,
+        beside: CrossSourceLock | None = None,
     ) -> None:
         self._stream = source.stream
         self._generation = source.generation
@@ -108,7 +108,7 @@ class FanOut(Generic[Plan]):
         self._topic = source.topic
         self._decider = decider
         self._window = window
-        self._beside = beside or Nobody()
+        self._beside = beside or NoOpCrossSourceLock()
         self._breaker = breaker
         self._failpoints = failpoints
         self.observer: BatchObserver = Unobserved()
@@ -180,7 +180,7 @@ class FanOut(Generic[Plan]):
             self._failpoints.reach(Failpoint.AFTER_FILES)
             self._check_topic()
             self._breaker.check(decision.records, decision.dead_letters)
-            require_unbroken(decision.judged)
+            require_no_failures(decision.judged)
             with self._beside.turn(decision.tables) as is_clear:
                 if is_clear:
                     return self._settle(decision, batch_id)

@@ -19,7 +19,7 @@ PartitionOffsets = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class CheckpointState:
     """What a checkpoint folder says: the query that owns it and the newest batch in each of its logs."""
 
     query_id: str
@@ -52,7 +52,7 @@ class CheckpointFolder:
         source = json.dumps({self._topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
         return "\n".join([_VERSION, batch_metadata, source]).encode()
 
-    def read(self) -> Checkpoint | None:
+    def read(self) -> CheckpointState | None:
         """What the checkpoint says, None if there is none at all.
 
         Raises:
@@ -69,7 +69,7 @@ class CheckpointFolder:
             self._check_commit(batch)
         if commits and (not offsets or commits[-1] not in (offsets[-1], offsets[-1] - 1)):
             raise self._damaged("offsets", f"its newest batch is not the one after batch {commits[-1]}, the last done")
-        return Checkpoint(query_id, offsets[-1] if offsets else None, commits[-1] if commits else None)
+        return CheckpointState(query_id, offsets[-1] if offsets else None, commits[-1] if commits else None)
 
     def offsets(self, batch_id: int) -> dict[int, int]:
         """The next offset of each partition after a batch.

@@ -24,7 +24,7 @@ _BRONZE_UNIQUE = frozenset({"value", "key"})
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TableDay:
     """The folder that rows belong in: a table and a day (since 1970, UTC)."""
 
     table: str
@@ -37,7 +37,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """How a table's rows are split into files, and which of its columns hardly repeat a value."""
 
     partition_by: tuple[str, ...]
@@ -56,10 +56,10 @@ class ChunkWriter:
         self._store = store
         self._games = layouts(contract)
         self._threads = threads
-        self._rows: defaultdict[Target, list[pa.RecordBatch]] = defaultdict(list)
+        self._rows: defaultdict[TableDay, list[pa.RecordBatch]] = defaultdict(list)
         self._schema_ids: defaultdict[str, set[int]] = defaultdict(set)
 
-    def add(self, target: Target, rows: pa.RecordBatch, schema_id: int | None = None) -> None:
+    def add(self, target: TableDay, rows: pa.RecordBatch, schema_id: int | None = None) -> None:
         """Keep rows until the chunk is written."""
         if len(rows):
             self._rows[target].append(rows)
@@ -75,22 +75,24 @@ class ChunkWriter:
         self._schema_ids.clear()
         return tuple(file for files in written for file in files)
 
-    def layout(self, table: str) -> Layout:
+    def layout(self, table: str) -> TableLayout:
         """How a table's rows are laid out."""
         if table in (BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, RELEASED):
-            return Layout((BRONZE_PARTITION,), _BRONZE_UNIQUE)
+            return TableLayout((BRONZE_PARTITION,), _BRONZE_UNIQUE)
         if table == QUARANTINE:
-            return Layout((PartitionColumn.EVENT_DATE.value,), UNIQUE_COLUMNS | LONG_COLUMNS)
+            return TableLayout((PartitionColumn.EVENT_DATE.value,), UNIQUE_COLUMNS | LONG_COLUMNS)
         game = self._games.get(table)
         extra = () if game is None else tuple(column.value for column in game.partition_by[1:])
-        return Layout((PartitionColumn.EVENT_DATE.value, *extra), UNIQUE_COLUMNS)
+        return TableLayout((PartitionColumn.EVENT_DATE.value, *extra), UNIQUE_COLUMNS)
 
-    def _write_target(self, target: Target, batches: Sequence[pa.RecordBatch]) -> list[WrittenFile]:
+    def _write_target(self, target: TableDay, batches: Sequence[pa.RecordBatch]) -> list[WrittenFile]:
         layout = self.layout(target.table)
         rows = pa.concat_tables([pa.Table.from_batches([rows]) for rows in batches], promote_options="permissive")
         return [self._write_file(target, layout, values, part) for values, part in _split(rows, layout.extra)]
 
-    def _write_file(self, target: Target, layout: Layout, values: dict[str, str | None], rows: pa.Table) -> WrittenFile:
+    def _write_file(
+        self, target: TableDay, layout: TableLayout, values: dict[str, str | None], rows: pa.Table
+    ) -> WrittenFile:
         content, statistics = encode_parquet(rows, layout.unique)
         # Partition values stand in the commit; in the path only the day does, for people who look.
         path = new_file_name(f"{layout.partition_by[0]}={target.date}")
@@ -121,6 +123,6 @@ def _split(rows: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[dict[str,
             yield {name: value.as_py(), **values}, part
 
 
-def _with_partitions(schema: pa.Schema, layout: Layout) -> pa.Schema:
+def _with_partitions(schema: pa.Schema, layout: TableLayout) -> pa.Schema:
     day = pa.field(layout.partition_by[0], pa.date32())
     return pa.schema([*schema, day, *(pa.field(name, pa.string()) for name in layout.extra)])

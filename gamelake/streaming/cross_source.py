@@ -24,8 +24,15 @@ from gamelake.storage.leases import Lease, Pace
 from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests, TableFiles
 from gamelake.storage.store import Store
 from gamelake.streaming.dedup_window import batch_of
-from gamelake.streaming.duplicates import EVENT_ID, Filter, Sightings, WorkerMemory, by_game, with_an_id
-from gamelake.streaming.plan import KnownFile, TakenElsewhere
+from gamelake.streaming.duplicates import (
+    EVENT_ID,
+    CandidateEvents,
+    DuplicateFilter,
+    WorkerMemory,
+    count_by_game,
+    rows_with_id,
+)
+from gamelake.streaming.plan import KnownFile, OtherSourceEvents
 
 # Where the identities of events stand in the files of the stream that reads files.
 EVENTS_OF_FILES = 2
@@ -35,24 +42,24 @@ _memories: dict[tuple[str, str], WorkerMemory] = {}
 
 
 @dataclass
-class NotTakenElsewhere:
+class CrossSourceDuplicateFilter:
     """Finds what was taken elsewhere, and has another filter look at the rest."""
 
-    then: Filter
-    taken: tuple[TakenElsewhere, ...]
+    then: DuplicateFilter
+    taken: tuple[OtherSourceEvents, ...]
     store: Store
     _counts: Counter[str] = field(default_factory=Counter)
 
-    def duplicates(self, seen: Sightings) -> Flags:
+    def duplicates(self, seen: CandidateEvents) -> Flags:
         """Which of the events are duplicates; the others count as taken from now on."""
         elsewhere = self._elsewhere(seen)
-        self._counts += by_game(seen, elsewhere)
+        self._counts += count_by_game(seen, elsewhere)
         rest = replace(seen, codes=np.where(elsewhere, NOWHERE, seen.codes)) if elsewhere.any() else seen
         return elsewhere | self.then.duplicates(rest)
 
-    def _elsewhere(self, seen: Sightings) -> Flags:
+    def _elsewhere(self, seen: CandidateEvents) -> Flags:
         result = np.zeros(len(seen.codes), np.bool_)
-        rows = with_an_id(seen)
+        rows = rows_with_id(seen)
         if not len(rows):
             return result
         ids = seen.events.column(EVENT_ID).take(pa.array(rows))
@@ -62,7 +69,7 @@ class NotTakenElsewhere:
             result[rows] |= self._known(each).have(events)
         return result
 
-    def _known(self, taken: TakenElsewhere) -> KnownEvents:
+    def _known(self, taken: OtherSourceEvents) -> KnownEvents:
         key = (self.store.location.uri, taken.seed)
         memory = _memories.setdefault(key, WorkerMemory(ANY_TIME))
         return memory.events(EVENTS_OF_FILES, taken.files, self.store)
@@ -80,7 +87,7 @@ _TRIES = 20
 _PACE = Pace(renew=1.0, patience=6.0, look=0.02, wait=5.0)
 
 
-class Beside(Protocol):
+class CrossSourceLock(Protocol):
     """The streams that write the same tables besides."""
 
     def look(self) -> None:
@@ -90,7 +97,7 @@ class Beside(Protocol):
         """While the block lasts nobody else settles; gives whether nobody has settled what these tables get."""
 
 
-class Nobody:
+class NoOpCrossSourceLock:
     """No other stream writes these tables."""
 
     def look(self) -> None:
@@ -104,7 +111,7 @@ class Nobody:
 
 
 @dataclass
-class Sibling:
+class ConcurrentStream:
     """Another stream, which need not exist yet; `last` is what it decided last, as far as was looked."""
 
     store: Store
@@ -145,7 +152,7 @@ class Sibling:
         if not self._is_opened():
             yield True
             return
-        with settling(self.store):
+        with commit_lease(self.store):
             yield not self._has_any_of(tables)
 
     def _has_any_of(self, tables: Sequence[TableFiles]) -> bool:
@@ -159,20 +166,20 @@ class Sibling:
 
 
 @dataclass
-class FilesBeside:
+class ConcurrentFilesStream:
     """The stream of files beside the one of records, and the identities of the events that it has taken."""
 
-    sibling: Sibling
+    sibling: ConcurrentStream
     _events: dict[str, tuple[str, KnownFile]] = field(default_factory=dict)
     _recalled: bool = False
 
     @property
-    def taken(self) -> tuple[TakenElsewhere, ...]:
+    def taken(self) -> tuple[OtherSourceEvents, ...]:
         """The files of these identities, by the seed that they were made with."""
         by_seed: dict[str, list[KnownFile]] = {}
         for seed, file in self._events.values():
             by_seed.setdefault(seed, []).append(file)
-        return tuple(TakenElsewhere(seed, tuple(files)) for seed, files in by_seed.items())
+        return tuple(OtherSourceEvents(seed, tuple(files)) for seed, files in by_seed.items())
 
     def look(self) -> None:
         """See how far it is, and which events it has taken."""
@@ -201,7 +208,7 @@ class FilesBeside:
                         self._events[file.path] = (manifest.query_id, known)
 
 
-def settling(store: Store) -> Lease:
+def commit_lease(store: Store) -> Lease:
     """The right to settle alone, for a block; LeaseHeldError where another process settles for ever."""
     return _Patient(store, SETTLING_LEASE, "the settling of batches", _PACE)
 

@@ -11,18 +11,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from gamelake.model.errors import IncompatibleSchemaError, SplitPartitionError
-from gamelake.quality.judging import together
-from gamelake.quality.rules_in_force import RulesInForce, Unruled
+from gamelake.quality.judging import merge_judged
+from gamelake.quality.rules_in_force import NoRules, RulesInForce
 from gamelake.storage.manifests import EventsFile, FilesTaken, Judged, OffsetRange, StateFiles, TableFiles
 from gamelake.streaming.kafka_source import PlannedOffsets, taken_offsets
 from gamelake.streaming.plan import (
     REPORT_SCHEMA,
     DedupPlan,
-    TakenElsewhere,
+    OtherSourceEvents,
     TaskPlan,
     TaskReport,
-    joined_offsets,
-    unpack,
+    decode_reports,
+    merge_offsets,
 )
 from gamelake.streaming.table_columns import TableColumns
 from gamelake.streaming.task import FanOutTask
@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 _ATTEMPTS = 5
 
 
-class Elsewhere(Protocol):
+class OtherSource(Protocol):
     """What another stream has taken."""
 
     @property
-    def taken(self) -> tuple[TakenElsewhere, ...]:
+    def taken(self) -> tuple[OtherSourceEvents, ...]:
         """The identities of its events."""
 
 
@@ -83,10 +83,10 @@ class Decider:
         schemas: dict[str, pa.Schema],
         parallelism: Parallelism,
         rules: RulesInForce | None = None,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: OtherSource | None = None,
     ) -> None:
         self._plan = plan
-        self._rules = rules or Unruled()
+        self._rules = rules or NoRules()
         self._elsewhere = elsewhere
         self._columns = TableColumns(schemas)
         self._parallelism = parallelism
@@ -112,15 +112,15 @@ class Decider:
                 continue
             if dedup is not None:
                 check_one_task_per_partition(reports)
-            offsets = joined_offsets(taken for report in reports for taken in report.offsets)
+            offsets = merge_offsets(taken for report in reports for taken in report.offsets)
             return Decision(
                 offsets=taken_offsets(planned, offsets),
                 tables=tables,
-                dead_letters=added_up(report.dead_letters for report in reports),
-                duplicates=added_up(report.duplicates for report in reports),
+                dead_letters=sum_counts(report.dead_letters for report in reports),
+                duplicates=sum_counts(report.duplicates for report in reports),
                 events=tuple(report.events for report in reports if report.events is not None),
                 judged=msgspec.structs.replace(
-                    together(report.judged for report in reports), refused=self._rules.refused
+                    merge_judged(report.judged for report in reports), refused=self._rules.refused
                 ),
             )
         raise conflict
@@ -128,10 +128,10 @@ class Decider:
     def _run(self, plan: TaskPlan, records: DataFrame, planned: PlannedOffsets) -> list[TaskReport]:
         plan = plan.for_tables(self._columns.schemas)
         tasks = records.coalesce(self._parallelism.tasks(planned.records))
-        return unpack(bytes(row.report) for row in tasks.mapInArrow(FanOutTask(plan), REPORT_SCHEMA).collect())
+        return decode_reports(bytes(row.report) for row in tasks.mapInArrow(FanOutTask(plan), REPORT_SCHEMA).collect())
 
 
-def added_up(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Counts by name, of all together."""
     total = sum((Counter(each) for each in counts), Counter[str]())
     return dict(sorted(total.items()))

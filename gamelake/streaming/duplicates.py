@@ -88,7 +88,7 @@ _MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sightings:
+class CandidateEvents:
     """Events of one message type on their way into tables: whose code is not negative goes to `tables[code]`.
 
     The other arrays are parallel to the events: the Kafka partition, and when Kafka took each in (microseconds).
@@ -101,20 +101,20 @@ class Sightings:
     kafka_microseconds: Ints
 
 
-class Filter(Protocol):
+class DuplicateFilter(Protocol):
     """Tells which events not to take."""
 
-    def duplicates(self, seen: Sightings) -> Flags:
+    def duplicates(self, seen: CandidateEvents) -> Flags:
         """Which of the events are duplicates; the others count as taken from now on."""
 
     def write(self) -> tuple[EventsFile | None, dict[str, int]]:
         """Write what was taken since the last time as one file; gives it, and the duplicates by game."""
 
 
-class TakesAll:
+class NoOpDuplicateFilter:
     """Finds no duplicates: deduplication is switched off."""
 
-    def duplicates(self, seen: Sightings) -> Flags:
+    def duplicates(self, seen: CandidateEvents) -> Flags:
         """None of them."""
         return np.zeros(len(seen.codes), np.bool_)
 
@@ -132,7 +132,7 @@ class _Partition:
     unwritten: list[Events] = field(default_factory=list)
 
 
-class Duplicates:
+class WindowDuplicateFilter:
     """Finds the duplicates of one task."""
 
     def __init__(self, plan: DedupPlan, store: Store) -> None:
@@ -143,10 +143,10 @@ class Duplicates:
         self._partitions: dict[int, _Partition] = {}
         self._counts: Counter[str] = Counter()
 
-    def duplicates(self, seen: Sightings) -> Flags:
+    def duplicates(self, seen: CandidateEvents) -> Flags:
         """Which of the events are duplicates; the others count as taken from now on."""
         result = np.zeros(len(seen.codes), np.bool_)
-        rows = with_an_id(seen)
+        rows = rows_with_id(seen)
         if not len(rows):
             return result
         events = self._events(seen, rows)
@@ -154,10 +154,10 @@ class Duplicates:
         for number in np.unique(partitions):
             here = np.flatnonzero(partitions == number)
             result[rows[here]] = self._take(int(number), events.take(here))
-        self._counts += by_game(seen, result)
+        self._counts += count_by_game(seen, result)
         return result
 
-    def _events(self, seen: Sightings, rows: Ints) -> Events:
+    def _events(self, seen: CandidateEvents, rows: Ints) -> Events:
         ids = seen.events.column(EVENT_ID)
         ids = ids if len(rows) == len(ids) else ids.take(pa.array(rows))
         high, rest = self._identities.of(seen.tables, seen.codes[rows], ids)
@@ -202,13 +202,13 @@ class Duplicates:
         return EventsFile(path=path, sections=tuple(sections)), counts
 
 
-def by_game(seen: Sightings, chosen: Flags) -> Counter[str]:
+def count_by_game(seen: CandidateEvents, chosen: Flags) -> Counter[str]:
     """How many of the chosen events are of each game; each of them goes to a table."""
     codes, counts = np.unique(seen.codes[chosen], return_counts=True)
     return Counter({game_of(seen.tables[code]) or "": int(count) for code, count in zip(codes, counts, strict=True)})
 
 
-def with_an_id(seen: Sightings) -> Ints:
+def rows_with_id(seen: CandidateEvents) -> Ints:
     """Rows that go to a table and have an id; without one nobody can tell an event from another."""
     if seen.events.schema.get_field_index(EVENT_ID) < 0:
         return np.zeros(0, np.int64)

@@ -80,7 +80,7 @@ _AWAY = frozenset(
 )
 
 
-class Topic:
+class SourceTopic:
     """A topic and the way to ask who it is."""
 
     def __init__(self, kafka: KafkaAccess, name: str) -> None:

@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 _EVERY_SECONDS = 60.0
 
 
-class QualityKeeper:
+class QualityTableUpdater:
     """Is told of batches; the table is written beside the stream, and what goes wrong there is made up for later."""
 
     def __init__(self, table: QualityTable, pool: ThreadPoolExecutor) -> None:
@@ -85,9 +85,9 @@ class QualityKeeper:
 
 
 @contextmanager
-def keeping_quality(table: QualityTable) -> Iterator[QualityKeeper]:
+def updating_quality_table(table: QualityTable) -> Iterator[QualityTableUpdater]:
     """Keep the table up until the end of the block."""
     with ThreadPoolExecutor(1, thread_name_prefix="gold-quality") as pool:
-        keeper = QualityKeeper(table, pool)
+        keeper = QualityTableUpdater(table, pool)
         yield keeper
         pool.submit(keeper.catch_up)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from gamelake.model.games import GamesContract
 from gamelake.model.naming import game_of
-from gamelake.quality.checking import UNRULED, CheckedRules
+from gamelake.quality.checking import NO_CHECKED_RULES, CheckedRules
 from gamelake.schemas.schema_cache import SchemaWait
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.manifests import EventsFile, Judged, OffsetRange
@@ -48,7 +48,7 @@ class DedupPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenElsewhere:
+class OtherSourceEvents:
     """Files with the identities of events that another stream has taken, and the seed that they were made with."""
 
     seed: str
@@ -69,8 +69,8 @@ class TaskPlan:
     chunk: ChunkLimits = field(default_factory=ChunkLimits)
     writer_threads: int = 2
     dedup: DedupPlan | None = None
-    rules: CheckedRules = UNRULED
-    elsewhere: tuple[TakenElsewhere, ...] = ()
+    rules: CheckedRules = NO_CHECKED_RULES
+    elsewhere: tuple[OtherSourceEvents, ...] = ()
 
     def for_tables(self, schemas: Mapping[str, pa.Schema]) -> Self:
         """The same plan, with the columns of the tables that are there."""
@@ -113,17 +113,17 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     judged: Judged = Judged()
 
 
-def pack(report: TaskReport) -> pa.RecordBatch:
+def encode_report(report: TaskReport) -> pa.RecordBatch:
     """A report as the row that a task yields."""
     return pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], names=["report"])
 
 
-def unpack(rows: Iterable[bytes]) -> list[TaskReport]:
+def decode_reports(rows: Iterable[bytes]) -> list[TaskReport]:
     """The reports of a job."""
     return [msgspec.msgpack.decode(row, type=TaskReport) for row in rows]
 
 
-def joined_offsets(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+def merge_offsets(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     """One range per partition, from the ranges that several tasks and chunks took."""
     by_partition: dict[int, OffsetRange] = {}
     for taken in ranges:

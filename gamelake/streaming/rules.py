@@ -13,9 +13,9 @@ from gamelake.layers.silver import COMMON_SCHEMA, conform
 from gamelake.model.errors import IncompatibleSchemaError, SchemaError
 from gamelake.model.games import GamesContract, UnlistedGames
 from gamelake.quality.checking import CheckedRules, check_rules
-from gamelake.quality.daily import keep_rules
+from gamelake.quality.daily import store_rules
 from gamelake.quality.rules import RuleSet
-from gamelake.quality.rules_in_force import RulesInForce, Unruled, WatchedRules
+from gamelake.quality.rules_in_force import NoRules, RulesInForce, WatchedRules
 from gamelake.schemas.compiler import message_at
 from gamelake.schemas.decoder import MessageDecoder
 from gamelake.schemas.event_schemas import FIRST_MESSAGE, load_schema
@@ -58,7 +58,7 @@ def _silver_columns(message: Descriptor) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class RulesLoader:
     """Where rules stand, and what they are checked against; `schemas` gives the tables' columns as they are now."""
 
     folder: Path | None
@@ -73,7 +73,7 @@ class Ruling:
         Raises:
             ContractError: a rule can't be evaluated; names file and line.
         """
-        return Unruled() if self.folder is None else WatchedRules(self.folder, self.check)
+        return NoRules() if self.folder is None else WatchedRules(self.folder, self.check)
 
     def kept(self) -> RulesInForce:
         """The same, for a stream whose batches name the rules that they were judged by: the lakehouse keeps them.
@@ -81,11 +81,11 @@ class Ruling:
         Raises:
             ContractError: a rule can't be evaluated; names file and line.
         """
-        return Unruled() if self.folder is None else WatchedRules(self.folder, self._checked_and_kept)
+        return NoRules() if self.folder is None else WatchedRules(self.folder, self._checked_and_kept)
 
     def _checked_and_kept(self, rules: RuleSet) -> CheckedRules:
         checked = self.check(rules)
-        keep_rules(self.store, rules)
+        store_rules(self.store, rules)
         return checked
 
     def check(self, rules: RuleSet) -> CheckedRules:

@@ -20,13 +20,13 @@ from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.store import Store, require_put_if_absent
 from gamelake.storage.tables import DeltaTables, repartitioned
 from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.cross_source import FilesBeside, Sibling
+from gamelake.streaming.cross_source import ConcurrentFilesStream, ConcurrentStream
 from gamelake.streaming.decision import Decider, Parallelism
 from gamelake.streaming.dedup_window import DedupWindow
 from gamelake.streaming.flood import FloodBreaker
-from gamelake.streaming.kafka_source import Topic
+from gamelake.streaming.kafka_source import SourceTopic
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskPlan
-from gamelake.streaming.rules import Ruling
+from gamelake.streaming.rules import RulesLoader
 from gamelake.streaming.settings import IngestSettings
 from gamelake.streaming.stream import Stream
 
@@ -36,7 +36,7 @@ _LOOK_EVERY_SECONDS = 1
 _REMEMBERED_BATCHES = 20
 
 
-class Mode(StrEnum):
+class TriggerMode(StrEnum):
     """When the query ends."""
 
     CONTINUOUS = "continuous"
@@ -51,7 +51,7 @@ def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Open
         TopicRecreatedError: the topic is another one than before.
     """
     require_put_if_absent(store)
-    topic = Topic(settings.kafka, settings.topic)
+    topic = SourceTopic(settings.kafka, settings.topic)
     topic_id = topic.id()
     stream = Stream(store, settings.stream, settings.topic)
     finish_last_batch(stream, tables)
@@ -67,7 +67,7 @@ def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class StreamContext:
     """What a stream that writes the layers stands on, wherever its events come from."""
 
     plan: TaskPlan
@@ -76,7 +76,7 @@ class Ground:
     breaker: FloodBreaker
 
 
-def ground(settings: IngestSettings, source: OpenStream, store: Store) -> Ground:
+def stream_context(settings: IngestSettings, source: OpenStream, store: Store) -> StreamContext:
     """What is known when a stream starts.
 
     Raises:
@@ -100,8 +100,8 @@ def ground(settings: IngestSettings, source: OpenStream, store: Store) -> Ground
     for manifest in source.stream.manifests.last(_REMEMBERED_BATCHES):
         breaker.count(manifest.records, sum(manifest.dead_letters.values()))
     games = {name: schema for name, schema in schemas.items() if game_of(name)}
-    rules = Ruling(settings.rules, settings.games_file, contract, store, lambda: games).kept()
-    return Ground(plan, schemas, rules, breaker)
+    rules = RulesLoader(settings.rules, settings.games_file, contract, store, lambda: games).kept()
+    return StreamContext(plan, schemas, rules, breaker)
 
 
 def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: int) -> FanOut[DedupPlan]:
@@ -110,8 +110,8 @@ def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: i
     Raises:
         ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
     """
-    found = ground(settings, source, store)
-    files = FilesBeside(Sibling(store, settings.files_stream))
+    found = stream_context(settings, source, store)
+    files = ConcurrentFilesStream(ConcurrentStream(store, settings.files_stream))
     decider = Decider(found.plan, found.schemas, Parallelism(cores, settings.records_per_task), found.rules, files)
     window = _window(settings, source, store)
     return FanOut(source, decider, found.breaker, Failpoints(settings.kill), window, files)
@@ -133,13 +133,13 @@ def _check_partitioning(contract: GamesContract, tables: DeltaTables) -> None:
 
 
 def start(
-    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[Any], mode: Mode
+    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[Any], mode: TriggerMode
 ) -> StreamingQuery:
     """Start the query on its own checkpoint."""
     records = source.topic.records(spark, settings.max_offsets_per_trigger)
     checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
     writer = records.writeStream.queryName(settings.stream).foreachBatch(body).option("checkpointLocation", checkpoint)
-    if mode is Mode.AVAILABLE_NOW:
+    if mode is TriggerMode.AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{settings.trigger_interval.total_seconds()} seconds").start()
 

@@ -14,18 +14,18 @@ from gamelake.layers.silver import conform
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import IncompatibleSchemaError
 from gamelake.model.games import EventTimeLimits
-from gamelake.quality.judging import Judge, LetsAllPass
+from gamelake.quality.judging import Judge, NoOpJudge
 from gamelake.schemas.decoder import DecodedGroup, Rejects
 from gamelake.schemas.framing import MessageType
 from gamelake.storage.columns import merged
-from gamelake.streaming.duplicates import Filter, Sightings, TakesAll
+from gamelake.streaming.duplicates import CandidateEvents, DuplicateFilter, NoOpDuplicateFilter
 
 MICROSECONDS_A_DAY = 86_400_000_000
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RowRun:
     """Rows of one table and one day that stand together: `rows[start:stop]` of the batch they came in."""
 
     table: str
@@ -35,7 +35,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class RoutedEvents:
     """Events as rows, when each happened (microseconds), and the place of its table in the router's, or NOWHERE."""
 
     events: pa.RecordBatch
@@ -44,7 +44,7 @@ class Checked:
 
 
 @dataclass(slots=True)
-class Placement:
+class RecordCoordinates:
     """The coordinates of a batch's records, as arrays over its rows."""
 
     partitions: pa.Array
@@ -59,11 +59,11 @@ class Sorter:
     router: Router
     limits: EventTimeLimits
     schemas: dict[str, pa.Schema]
-    filter: Filter = field(default_factory=TakesAll)
-    judge: Judge = field(default_factory=LetsAllPass)
+    filter: DuplicateFilter = field(default_factory=NoOpDuplicateFilter)
+    judge: Judge = field(default_factory=NoOpJudge)
     _verdicts: dict[tuple[MessageType, int], str] = field(default_factory=dict)
 
-    def sort(self, group: DecodedGroup, placement: Placement, rejects: Rejects) -> list[Run]:
+    def sort(self, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects) -> list[RowRun]:
         """Runs of rows by (day, table), without duplicates and what the judge sets aside.
 
         What can't be placed is added to the rejects.
@@ -73,14 +73,14 @@ class Sorter:
             return []
         partitions = placement.partitions.take(pa.array(group.rows)).to_numpy()
         kafka_microseconds = placement.kafka_microseconds[group.rows]
-        seen = Sightings(checked.events, self.router.tables, checked.codes, partitions, kafka_microseconds)
+        seen = CandidateEvents(checked.events, self.router.tables, checked.codes, partitions, kafka_microseconds)
         # First the duplicates: an event that breaks a rule has been here, and is none the second time.
         codes = np.where(self.filter.duplicates(seen), NOWHERE, checked.codes)
         broken = self.judge.set_aside(checked.events, self.router.tables, codes, group.rows)
         codes = np.where(broken, NOWHERE, codes)
         return self._runs(checked.events, checked.microseconds, codes, group.message_type.schema_id)
 
-    def check(self, group: DecodedGroup, placement: Placement, rejects: Rejects) -> Checked | None:
+    def check(self, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects) -> RoutedEvents | None:
         """The events and where each belongs; what can't be placed is added to the rejects, None if nothing can."""
         rows = pa.array(group.rows)
         try:
@@ -88,10 +88,10 @@ class Sorter:
         except IncompatibleSchemaError as error:
             rejects.add(group.rows, DeadLetterReason.INCOMPATIBLE_SCHEMA, str(error))
             return None
-        return Checked(events, *self._check(events, group, placement, rejects))
+        return RoutedEvents(events, *self._check(events, group, placement, rejects))
 
     def _check(
-        self, events: pa.RecordBatch, group: DecodedGroup, placement: Placement, rejects: Rejects
+        self, events: pa.RecordBatch, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects
     ) -> tuple[Ints, Ints]:
         """Event times (microseconds) and table codes; the code of a row that was set aside is NOWHERE."""
         time_column = events.column("event_time")
@@ -135,7 +135,7 @@ class Sorter:
                 self._verdicts[message_type, code] = str(error)
         return self._verdicts[message_type, code]
 
-    def _runs(self, events: pa.RecordBatch, microseconds: Ints, codes: Ints, schema_id: int) -> list[Run]:
+    def _runs(self, events: pa.RecordBatch, microseconds: Ints, codes: Ints, schema_id: int) -> list[RowRun]:
         placed = np.flatnonzero(codes != NOWHERE)
         if not len(placed):
             return []
@@ -149,7 +149,7 @@ class Sorter:
         sorted_key = key[order]
         starts = [0, *(np.flatnonzero(np.diff(sorted_key)) + 1), len(order)]
         return [
-            Run(self.router.tables[codes[chosen[a]]], int(days[order[a]]), taken.slice(a, b - a), schema_id)
+            RowRun(self.router.tables[codes[chosen[a]]], int(days[order[a]]), taken.slice(a, b - a), schema_id)
             for a, b in pairwise(starts)
         ]
 

@@ -16,18 +16,18 @@ from gamelake.layers.dead_letters import as_dead_letters
 from gamelake.layers.routing import Router
 from gamelake.layers.silver import common_columns
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
-from gamelake.quality.judging import judge_by
+from gamelake.quality.judging import judge_for
 from gamelake.quality.quarantine import as_quarantine
 from gamelake.schemas.decoder import Decoded, Decoder, Rejects
 from gamelake.schemas.registry import Registry
 from gamelake.schemas.schema_cache import SchemaCache
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
-from gamelake.streaming.chunk import ChunkWriter, Target
-from gamelake.streaming.cross_source import NotTakenElsewhere
-from gamelake.streaming.duplicates import Duplicates, Filter, TakesAll
-from gamelake.streaming.plan import TaskPlan, TaskReport, joined_offsets, pack
-from gamelake.streaming.sorting import Placement, Sorter, event_days
+from gamelake.streaming.chunk import ChunkWriter, TableDay
+from gamelake.streaming.cross_source import CrossSourceDuplicateFilter
+from gamelake.streaming.duplicates import DuplicateFilter, NoOpDuplicateFilter, WindowDuplicateFilter
+from gamelake.streaming.plan import TaskPlan, TaskReport, encode_report, merge_offsets
+from gamelake.streaming.sorting import RecordCoordinates, Sorter, event_days
 
 # One decoder for all tasks that a worker process runs: its schemas are compiled once, not once per batch.
 _decoders: dict[tuple[object, ...], Decoder] = {}
@@ -41,26 +41,26 @@ class FanOutTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode, route and write all records of a partition; yield one packed report per chunk."""
-        chunk = Chunk(self.plan, found_by(self.plan))
+        chunk = Chunk(self.plan, duplicate_filter(self.plan))
         for batch in batches:
             chunk.take(batch)
             if chunk.is_full():
-                yield pack(chunk.flush())
+                yield encode_report(chunk.flush())
         if chunk.records:
-            yield pack(chunk.flush())
+            yield encode_report(chunk.flush())
 
 
 class Chunk:
     """Takes records until it is full, then writes their files and reports."""
 
-    def __init__(self, plan: TaskPlan, duplicates: Filter) -> None:
+    def __init__(self, plan: TaskPlan, duplicates: DuplicateFilter) -> None:
         self._plan = plan
         self._task = str(uuid.uuid4())
         store = Store(plan.lakehouse)
         self._decoder = worker_decoder(plan, store)
         router = Router(plan.contract, plan.unlisted_tables)
         self._duplicates = duplicates
-        self._judge = judge_by(plan.rules)
+        self._judge = judge_for(plan.rules)
         self._sorter = Sorter(router, plan.contract.event_time, dict(plan.schemas), self._duplicates, self._judge)
         self._writer = ChunkWriter(store, plan.contract, plan.writer_threads)
         self._start_afresh()
@@ -98,15 +98,15 @@ class Chunk:
         self._add_dead_letters(bronze, days, rejects)
 
     def _add_events(self, batch: pa.RecordBatch, decoded: Decoded) -> None:
-        placement = Placement(
+        placement = RecordCoordinates(
             batch.column("partition").cast(pa.int64()),
             batch.column("offset"),
             kafka_microseconds(batch),
         )
         for group in decoded.groups:
             for run in self._sorter.sort(group, placement, decoded.rejects):
-                self._writer.add(Target(run.table, run.day), run.rows, run.schema_id)
-                self._writer.add(Target(SILVER_EVENTS, run.day), common_columns(run.rows), run.schema_id)
+                self._writer.add(TableDay(run.table, run.day), run.rows, run.schema_id)
+                self._writer.add(TableDay(SILVER_EVENTS, run.day), common_columns(run.rows), run.schema_id)
 
     def _add_quarantined(self, bronze: pa.RecordBatch) -> None:
         for offenders in self._judge.quarantined():
@@ -123,7 +123,7 @@ class Chunk:
     def _add_by_day(self, table: str, rows: pa.RecordBatch, days: npt.NDArray[np.int64]) -> None:
         for day in np.unique(days):
             of_day = rows if (days == day).all() else rows.filter(pa.array(days == day))
-            self._writer.add(Target(table, int(day)), of_day)
+            self._writer.add(TableDay(table, int(day)), of_day)
 
     def flush(self) -> TaskReport:
         """Write the files and start afresh."""
@@ -131,7 +131,7 @@ class Chunk:
         report = TaskReport(
             task=self._task,
             files=self._writer.write(),
-            offsets=joined_offsets(self._offsets),
+            offsets=merge_offsets(self._offsets),
             dead_letters=dict(self._dead_letters),
             duplicates=duplicates,
             events=events,
@@ -141,11 +141,11 @@ class Chunk:
         return report
 
 
-def found_by(plan: TaskPlan) -> Filter:
+def duplicate_filter(plan: TaskPlan) -> DuplicateFilter:
     """What finds the duplicates of a task."""
     store = Store(plan.lakehouse)
-    found: Filter = Duplicates(plan.dedup, store) if plan.dedup else TakesAll()
-    return NotTakenElsewhere(found, plan.elsewhere, store) if plan.elsewhere else found
+    found: DuplicateFilter = WindowDuplicateFilter(plan.dedup, store) if plan.dedup else NoOpDuplicateFilter()
+    return CrossSourceDuplicateFilter(found, plan.elsewhere, store) if plan.elsewhere else found
 
 
 def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:

@@ -10,7 +10,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from gamelake.program import OK, run, stop_event
-from gamelake.streaming.files.changes import tell
+from gamelake.streaming.files.changes import publish
 from services.notifier.folder import Folder
 
 log = logging.getLogger("services.notifier")
@@ -27,7 +27,7 @@ def main() -> int:
     folder, stop = Folder(options.folder), stop_event()
     log.info("watching %s", options.folder)
     for changes in folder.changes(stop):
-        tell(producer, options.topic, changes)
+        publish(producer, options.topic, changes)
     return OK
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from gamelake.streaming.files.changes import Change, key_of, value_of
+from gamelake.streaming.files.changes import ObjectChange, key_of, value_of
 from services.notifier.folder import Folder
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import contract_text
@@ -48,7 +48,7 @@ class Landing:
         changes = [self.folder.change(key) for key in keys]
         self.say(*(change for change in changes if change is not None))
 
-    def say(self, *changes: Change) -> None:
+    def say(self, *changes: ObjectChange) -> None:
         """Tell whatever a test wants told."""
         self.send([(key_of(change), value_of(change)) for change in changes])
 
@@ -63,9 +63,9 @@ class Landing:
         self.write(key, content)
         self.notify(key)
 
-    def removed(self, key: str) -> Change:
+    def removed(self, key: str) -> ObjectChange:
         """What is told of a file that was removed."""
-        return Change(bucket=self.path.name, key=key, moment=datetime.now(UTC), event="s3:ObjectRemoved:Delete")
+        return ObjectChange(bucket=self.path.name, key=key, moment=datetime.now(UTC), event="s3:ObjectRemoved:Delete")
 
 
 def an_event(event_id: str, game_name: str, **fields: object) -> dict[str, object]:

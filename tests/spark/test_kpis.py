@@ -30,7 +30,7 @@ from gamelake.storage.player_rows import People, player_tables
 from gamelake.storage.rewrites import upkeep_of
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.tables import describe, open_table
-from jobs.kpis import keep_up
+from jobs.kpis import run_stream
 from tests.eventually import eventually
 from tests.kpi_answers import Rows, answers, in_order
 from tests.silver_events import BEGINNING, Event, Silver, some_events
@@ -161,7 +161,7 @@ def test_a_query_counts_anew_by_itself_when_silver_is_set_back_while_it_runs_and
     restore(kpis, 0)
     stop = Stop()
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(keep_up, kpis.settings, lambda: nullcontext(kpis.spark.newSession()), stop)
+        running = pool.submit(run_stream, kpis.settings, lambda: nullcontext(kpis.spark.newSession()), stop)
         try:
             eventually(lambda: running.done() or equals(kpis, events[:100]), timeout=60)
             restore(kpis, 1)

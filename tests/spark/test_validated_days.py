@@ -10,15 +10,23 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from gamelake.model.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS, VALIDATIONS, game_table
-from gamelake.quality.check_findings import Status
+from gamelake.quality.check_findings import CheckStatus
 from gamelake.quality.checking import check_rules
 from gamelake.quality.rules import load_rules
-from gamelake.quality.suites.day import LakehouseDay, games_to_judge, newest_day
-from gamelake.quality.suites.holds import Holding
-from gamelake.quality.suites.hops import Accounts, Hop, Stretch, TableHops, Taken, hops_of_accounts, judge_hops
+from gamelake.quality.suites.day import LakehouseDay, games_to_validate, newest_day
+from gamelake.quality.suites.holds import GoldHolds
+from gamelake.quality.suites.hops import (
+    Accounts,
+    BatchCoordinates,
+    CoordinateRange,
+    Hop,
+    TableHops,
+    hops_of_accounts,
+    judge_hops,
+)
 from gamelake.quality.suites.hour_hops import HourHops
-from gamelake.quality.suites.results import build_docs, keep
-from gamelake.quality.suites.validations import Outcome, Validations
+from gamelake.quality.suites.results import build_docs, write_results
+from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
 from gamelake.storage.holds import holds
 from gamelake.storage.store import Location, Store
 from tests.spark.planted import DAY, IN_BOTH_TABLES, OTHER_DAMAGE, SCHEMA, Events, events, week
@@ -28,7 +36,7 @@ pytestmark = pytest.mark.spark
 CLEAN = "clean"
 LOST, ADDED = "lost_between_tables", "added_between_tables"
 NOW = datetime(2026, 1, 9, 6, tzinfo=UTC)
-Found = Mapping[str, Sequence[Outcome]]
+Found = Mapping[str, Sequence[ExpectationResult]]
 
 
 def _damaged_days() -> Mapping[str, Events]:
@@ -64,24 +72,24 @@ def _write(store: Store, table: str, rows: Events) -> None:
 
 
 @pytest.fixture(scope="module")
-def validations(spark: SparkSession) -> Validations:
-    return Validations(DAY)
+def validations(spark: SparkSession) -> ValidationRun:
+    return ValidationRun(DAY)
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, store: Store, validations: Validations) -> Found:
+def found(spark: SparkSession, store: Store, validations: ValidationRun) -> Found:
     """What the suites of all games came to."""
     rules = check_rules(load_rules(Path("quality/rules")), SCHEMA, ())
-    return dict(LakehouseDay(store, DAY, rules).judge(spark, games_to_judge(store, ()), validations))
+    return dict(LakehouseDay(store, DAY, rules).judge(spark, games_to_validate(store, ()), validations))
 
 
-def _failed(outcomes: Sequence[Outcome]) -> set[str]:
-    return {each.expected.name for each in outcomes if each.status is Status.FAILED}
+def _failed(outcomes: Sequence[ExpectationResult]) -> set[str]:
+    return {each.expected.name for each in outcomes if each.status is CheckStatus.FAILED}
 
 
 def test_a_clean_day_has_no_failure(found: Found) -> None:
     assert _failed(found[CLEAN]) == set()
-    assert {each.expected.name for each in found[CLEAN] if each.status is Status.SKIPPED} == {"gold_counts_silver"}
+    assert {each.expected.name for each in found[CLEAN] if each.status is CheckStatus.SKIPPED} == {"gold_counts_silver"}
 
 
 @pytest.mark.parametrize("damage", IN_BOTH_TABLES)
@@ -96,23 +104,23 @@ def test_other_kinds_of_damage_are_found(found: Found, game: str) -> None:
 
 @pytest.mark.parametrize(("game", "named"), [(LOST, "missing there: 0:"), (ADDED, "missing here: 0:")])
 def test_a_row_that_only_one_of_two_tables_has_is_named(found: Found, game: str, named: str) -> None:
-    (outcome,) = [each for each in found[game] if each.status is Status.FAILED]
+    (outcome,) = [each for each in found[game] if each.status is CheckStatus.FAILED]
 
     assert outcome.expected.name == "rows_are_in_silver_events"
     assert outcome.detail.startswith(named)
 
 
 def test_rows_that_break_a_rule_are_named_by_their_coordinates(found: Found) -> None:
-    (outcome,) = [each for each in found["country_is_iso"] if each.status is Status.FAILED]
+    (outcome,) = [each for each in found["country_is_iso"] if each.status is CheckStatus.FAILED]
 
     assert outcome.observed == 1
     assert outcome.detail == f"such as 0:{DAY.toordinal() * 1000} (partition:offset)"
 
 
-def test_results_are_kept_and_shown(store: Store, found: Found, validations: Validations, tmp_path: Path) -> None:
+def test_results_are_kept_and_shown(store: Store, found: Found, validations: ValidationRun, tmp_path: Path) -> None:
     outcomes = [outcome for of_game in found.values() for outcome in of_game]
     for at in (NOW, NOW + timedelta(hours=1)):
-        keep(store, DAY, at, outcomes)
+        write_results(store, DAY, at, outcomes)
     page = build_docs(validations, tmp_path)
 
     rows = DeltaTable(store.location.child(VALIDATIONS)).to_pyarrow_table().to_pylist()
@@ -124,7 +132,7 @@ def test_results_are_kept_and_shown(store: Store, found: Found, validations: Val
 
 def test_a_critical_failure_holds_gold_back_until_a_validation_passes(store: Store, found: Found) -> None:
     def settle(day: date, game: str) -> None:
-        Holding(store=store, day=day, now=NOW, by="a test").settle("chess", found[game])
+        GoldHolds(store=store, day=day, now=NOW, by="a test").settle("chess", found[game])
 
     for game in ("country_is_iso", "volume"):
         settle(DAY, game)
@@ -142,8 +150,8 @@ def test_the_newest_day_is_the_last_that_has_events_and_not_after_today(store: S
     assert newest_day(store, DAY - timedelta(days=3)) == DAY - timedelta(days=3)
 
 
-def _hops(spark: SparkSession, store: Store, hops: Sequence[Hop]) -> Mapping[str, Outcome]:
-    return {each.expected.name: each for each in judge_hops(Validations(DAY), spark, hops)}
+def _hops(spark: SparkSession, store: Store, hops: Sequence[Hop]) -> Mapping[str, ExpectationResult]:
+    return {each.expected.name: each for each in judge_hops(ValidationRun(DAY), spark, hops)}
 
 
 def test_sums_that_differ_fail_their_hop_alone(spark: SparkSession, store: Store) -> None:
@@ -169,17 +177,18 @@ def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: 
         (BRONZE_FILES, [{"records": 6, "ingest_date": DAY}]),
     ):
         write_deltalake(store.location.child(table), pa.Table.from_pylist(rows))
-    batches = [Taken((Stretch(0, 0, 9),), in_bronze_alone=0)]
+    batches = [BatchCoordinates((CoordinateRange(0, 0, 9),), in_bronze_alone=0)]
 
     outcomes = _hops(spark, store, list(TableHops(store, spark, DAY).hops(batches)))
 
     lost, files = outcomes["bronze_records_came_to_something"], outcomes["files_are_their_records"]
-    assert (lost.status, lost.observed) == (Status.FAILED, 1)
+    assert (lost.status, lost.observed) == (CheckStatus.FAILED, 1)
     assert lost.detail == "among them 0:4 (partition:offset)"
-    assert (files.status, files.detail) == (Status.FAILED, "6 and 5")
-    told = [Taken((Stretch(0, 0, 9),), in_bronze_alone=1)]
+    assert (files.status, files.detail) == (CheckStatus.FAILED, "6 and 5")
+    told = [BatchCoordinates((CoordinateRange(0, 0, 9),), in_bronze_alone=1)]
     assert (
-        _hops(spark, store, list(TableHops(store, spark, DAY).hops(told)))[lost.expected.name].status is Status.PASSED
+        _hops(spark, store, list(TableHops(store, spark, DAY).hops(told)))[lost.expected.name].status
+        is CheckStatus.PASSED
     )
 
 

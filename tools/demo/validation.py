@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from gamelake.model.naming import VALIDATIONS
-from gamelake.quality.check_findings import Status
+from gamelake.quality.check_findings import CheckStatus
 from gamelake.storage.store import Location
 
 
@@ -63,7 +63,7 @@ def newest_validation(lakehouse: Location) -> Validation | None:
         day=newest[0]["day"],
         validated_at=newest[0]["validated_at"],
         games=tuple(_counts(newest)),
-        failures=tuple(_failure(row) for row in newest if row["status"] == Status.FAILED),
+        failures=tuple(_failure(row) for row in newest if row["status"] == CheckStatus.FAILED),
     )
 
 
@@ -72,9 +72,9 @@ def _counts(rows: Sequence[Mapping[str, object]]) -> Sequence[ExpectationCounts]
     return [
         ExpectationCounts(
             game=game,
-            passed=counts[game, Status.PASSED],
-            failed=counts[game, Status.FAILED],
-            skipped=counts[game, Status.SKIPPED],
+            passed=counts[game, CheckStatus.PASSED],
+            failed=counts[game, CheckStatus.FAILED],
+            skipped=counts[game, CheckStatus.SKIPPED],
         )
         for game in sorted({game for game, _ in counts})
     ]

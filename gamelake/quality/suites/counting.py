@@ -15,7 +15,7 @@ from pyspark.sql.types import DoubleType, StructField, StructType
 
 from gamelake.model.naming import game_table
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
-from gamelake.quality.evaluation import Broken, Evaluator
+from gamelake.quality.evaluation import BrokenRule, Evaluator
 from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import FileEntry, live_files
@@ -32,7 +32,7 @@ GAME, ROWS, SAMPLES, UNJUDGED = "_game", "_rows", "_samples", "_unjudged"
 
 
 @dataclass(frozen=True, slots=True)
-class GameTable:
+class GameDayFiles:
     """A game's table as a run finds it: its columns, and the files of the day."""
 
     game: str
@@ -40,14 +40,14 @@ class GameTable:
     files: tuple[FileEntry, ...]
 
     @classmethod
-    def of(cls, game: str, handle: DeltaTable, day: str) -> "GameTable":
+    def of(cls, game: str, handle: DeltaTable, day: str) -> "GameDayFiles":
         """The table at the version that is open, of which only a day is looked at (`YYYY-MM-DD`)."""
         files = tuple(each for each in live_files(handle) if each.partition.get(EVENT_DATE) == day)
         return cls(game, schema_of(handle), files)
 
 
 @dataclass(frozen=True)
-class CountBroken:
+class CountBrokenRows:
     """What a task does: files in, one row of counts for each of them out; pickled into the job.
 
     Besides the counts a row names some rows that break a rule (SAMPLES, by the rule's name: coordinates), and the rules
@@ -56,7 +56,7 @@ class CountBroken:
 
     location: Location
     checked: CheckedRules
-    tables: Mapping[str, GameTable]
+    tables: Mapping[str, GameDayFiles]
 
     @property
     def schema(self) -> pa.Schema:
@@ -79,7 +79,7 @@ class CountBroken:
                 file = next(each for each in table.files if each.path == row["path"])
                 yield pa.RecordBatch.from_pylist([self._counted(evaluator, table, file)], schema=self.schema)
 
-    def _counted(self, evaluator: Evaluator, table: GameTable, file: FileEntry) -> dict[str, object]:
+    def _counted(self, evaluator: Evaluator, table: GameDayFiles, file: FileEntry) -> dict[str, object]:
         counts: Counter[str] = Counter()
         unjudged: Counter[str] = Counter()
         samples: dict[str, list[str]] = {}
@@ -96,7 +96,7 @@ class CountBroken:
         noted = {name: str(rows) for name, rows in unjudged.items()}
         return {GAME: table.game, **judged, SAMPLES: list(said.items()), UNJUDGED: list(noted.items())}
 
-    def _read(self, table: GameTable, file: FileEntry) -> Iterator[pa.RecordBatch]:
+    def _read(self, table: GameDayFiles, file: FileEntry) -> Iterator[pa.RecordBatch]:
         """A file's rows, in the columns that rules and coordinates need."""
         wanted = {name for rule in self.checked.rules.rules for name in rule.columns} | set(_COORDINATES)
         # The day of a row is made of its time, as in the stream.
@@ -105,7 +105,7 @@ class CountBroken:
         yield from (batch for batch in source.to_batches(columns=names, batch_size=_ROWS_AT_ONCE) if len(batch))
 
 
-def _coordinates(rows: pa.RecordBatch, broken: Broken, count: int) -> Sequence[str]:
+def _coordinates(rows: pa.RecordBatch, broken: BrokenRule, count: int) -> Sequence[str]:
     """Where some broken rows came from, as `partition:offset`."""
     if count <= 0 or any(rows.schema.get_field_index(name) < 0 for name in _COORDINATES):
         return []
@@ -117,7 +117,7 @@ def _coordinates(rows: pa.RecordBatch, broken: Broken, count: int) -> Sequence[s
 _MOST_TASKS = 2_000
 
 
-def counts_of(spark: SparkSession, count: CountBroken) -> list[Row]:
+def counts_of(spark: SparkSession, count: CountBrokenRows) -> list[Row]:
     """The counts of all games' files, each made in a task."""
     tasks = count.tasks()
     if not len(tasks):
@@ -132,7 +132,7 @@ def figures(spark: SparkSession, observed: Mapping[str, float]) -> DataFrame:
     return spark.createDataFrame([tuple(float(value) for value in observed.values())], columns)
 
 
-def _ddl(count: CountBroken) -> str:
+def _ddl(count: CountBrokenRows) -> str:
     rules = [f"`{rule.name}` bigint" for rule in count.checked.rules.rules]
     said = [f"`{name}` map<string, string>" for name in (SAMPLES, UNJUDGED)]
     return ", ".join([f"`{GAME}` string", f"`{ROWS}` bigint", *rules, *said])

@@ -10,13 +10,28 @@ from pyspark.sql import Row, SparkSession
 
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS, game_table
-from gamelake.quality.check_findings import Finding, Status
+from gamelake.quality.check_findings import CheckStatus, TableFinding
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
 from gamelake.quality.rules import RuleSet
-from gamelake.quality.suites.counting import GAME, ROWS, SAMPLES, UNJUDGED, CountBroken, GameTable, counts_of, figures
-from gamelake.quality.suites.expectations import Expected, Suite, SuiteName, expected_of_finding, expected_of_rule
-from gamelake.quality.suites.summary import in_short
-from gamelake.quality.suites.validations import Outcome, Validations
+from gamelake.quality.suites.counting import (
+    GAME,
+    ROWS,
+    SAMPLES,
+    UNJUDGED,
+    CountBrokenRows,
+    GameDayFiles,
+    counts_of,
+    figures,
+)
+from gamelake.quality.suites.expectations import (
+    Expectation,
+    SuiteName,
+    ValidationSuite,
+    expectation_of_finding,
+    expectation_of_rule,
+)
+from gamelake.quality.suites.summary import one_line_summary
+from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
 from gamelake.quality.table_checks import GameChecks
 from gamelake.storage.delta_log import live_files
 from gamelake.storage.listing import games_of, has_log
@@ -25,7 +40,7 @@ from gamelake.storage.tables import open_table
 
 
 @dataclass(slots=True)
-class Counted:
+class GameCounts:
     """What the tasks have counted of a game: its rows, and by rule those that break it, and those without a verdict."""
 
     rows: int = 0
@@ -34,11 +49,11 @@ class Counted:
     unjudged: Counter[str] = field(default_factory=Counter)
 
 
-def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, Counted]:
+def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, GameCounts]:
     """The counts of all files, by game."""
-    found: dict[str, Counted] = {}
+    found: dict[str, GameCounts] = {}
     for row in counts:
-        counted = found.setdefault(row[GAME], Counted())
+        counted = found.setdefault(row[GAME], GameCounts())
         counted.rows += row[ROWS]
         counted.broken.update({rule.name: row[rule.name] or 0 for rule in rules.rules})
         counted.samples = {**row[SAMPLES], **counted.samples}
@@ -47,41 +62,41 @@ def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, Count
 
 
 def judge_rules(
-    validations: Validations, spark: SparkSession, game: str, rules: RuleSet, counted: Counted
-) -> Iterator[Outcome]:
+    validations: ValidationRun, spark: SparkSession, game: str, rules: RuleSet, counted: GameCounts
+) -> Iterator[ExpectationResult]:
     """Judge a game's rows by the rules; without rows of the day, or where a rule can't judge some, that is said."""
     judged = [rule for rule in rules.of(game) if counted.rows and not counted.unjudged[rule.name]]
-    suite = _suite(SuiteName.RULES, game, [expected_of_rule(rule) for rule in judged])
+    suite = _suite(SuiteName.RULES, game, [expectation_of_rule(rule) for rule in judged])
     for rule in rules.of(game):
         if rule not in judged:
             unjudged = counted.unjudged[rule.name]
             detail = f"its columns have other types in {unjudged} rows" if unjudged else "there are no rows of the day"
-            yield _skipped(suite, expected_of_rule(rule), detail)
+            yield _skipped(suite, expectation_of_rule(rule), detail)
     batch = figures(spark, {rule.name: counted.broken[rule.name] for rule in judged}) if judged else None
     for outcome in validations.judge(suite, batch) if batch is not None else ():
         yield outcome.with_detail(_place(counted.samples.get(outcome.expected.name, "")))
 
 
 def judge_findings(
-    validations: Validations, spark: SparkSession, game: str, findings: Sequence[Finding]
-) -> Iterator[Outcome]:
+    validations: ValidationRun, spark: SparkSession, game: str, findings: Sequence[TableFinding]
+) -> Iterator[ExpectationResult]:
     """Judge what checks of a game's table have counted; one without enough to compare with is skipped."""
     judged = {each.check: each for each in findings if each.bounds is not None and each.observed is not None}
-    suite = _suite(SuiteName.TABLES, game, [expected_of_finding(each) for each in judged.values()])
+    suite = _suite(SuiteName.TABLES, game, [expectation_of_finding(each) for each in judged.values()])
     for each in findings:
         if each.check not in judged:
-            yield _skipped(suite, expected_of_finding(each), "there is too little to compare with")
+            yield _skipped(suite, expectation_of_finding(each), "there is too little to compare with")
     batch = figures(spark, {each.check: each.observed or 0.0 for each in judged.values()}) if judged else None
     for outcome in validations.judge(suite, batch) if batch is not None else ():
         yield outcome.with_detail(judged[outcome.expected.name].detail)
 
 
-def _suite(name: SuiteName, game: str, expected: Sequence[Expected]) -> Suite:
-    return Suite(name=name, game=game, table=game_table(game), expected=tuple(expected))
+def _suite(name: SuiteName, game: str, expected: Sequence[Expectation]) -> ValidationSuite:
+    return ValidationSuite(name=name, game=game, table=game_table(game), expected=tuple(expected))
 
 
-def _skipped(suite: Suite, expected: Expected, detail: str) -> Outcome:
-    return Outcome(suite=suite, expected=expected, status=Status.SKIPPED, detail=detail)
+def _skipped(suite: ValidationSuite, expected: Expectation, detail: str) -> ExpectationResult:
+    return ExpectationResult(suite=suite, expected=expected, status=CheckStatus.SKIPPED, detail=detail)
 
 
 def _place(samples: str) -> str:
@@ -100,27 +115,27 @@ class LakehouseDay:
     rules: CheckedRules
 
     def judge(
-        self, spark: SparkSession, games: Sequence[str], validations: Validations
-    ) -> Iterator[tuple[str, Sequence[Outcome]]]:
+        self, spark: SparkSession, games: Sequence[str], validations: ValidationRun
+    ) -> Iterator[tuple[str, Sequence[ExpectationResult]]]:
         """Judge games one after the other; gives each with what its suites came to."""
-        count = CountBroken(self.store.location, self.rules, self._tables(games))
+        count = CountBrokenRows(self.store.location, self.rules, self._tables(games))
         counted = counted_by_game(counts_of(spark, count), self.rules.rules)
         log.info("%s rows of %d games counted", f"{sum(each.rows for each in counted.values()):,}", len(counted))
         for game in games:
             findings = list(GameChecks(self.store, game, self.day).findings())
             outcomes = [
-                *judge_rules(validations, spark, game, self.rules.rules, counted.get(game, Counted())),
+                *judge_rules(validations, spark, game, self.rules.rules, counted.get(game, GameCounts())),
                 *judge_findings(validations, spark, game, findings),
             ]
-            log.info("%s: %s", game, in_short(outcomes))
+            log.info("%s: %s", game, one_line_summary(outcomes))
             yield game, outcomes
 
-    def _tables(self, games: Sequence[str]) -> Mapping[str, GameTable]:
+    def _tables(self, games: Sequence[str]) -> Mapping[str, GameDayFiles]:
         day, location = self.day.isoformat(), self.store.location
-        return {game: GameTable.of(game, open_table(location, game_table(game)), day) for game in games}
+        return {game: GameDayFiles.of(game, open_table(location, game_table(game)), day) for game in games}
 
 
-def games_to_judge(store: Store, named: Sequence[str]) -> list[str]:
+def games_to_validate(store: Store, named: Sequence[str]) -> list[str]:
     """The games that are named, or all.
 
     Raises:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gamelake.quality.check_findings import Bounds, Finding
-from gamelake.quality.rules import Rule, Severity
+from gamelake.quality.check_findings import Bounds, TableFinding
+from gamelake.quality.rules import QualityRule, Severity
 
 
 class Weight(StrEnum):
@@ -27,7 +27,7 @@ class SuiteName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class Expectation:
     """One figure that a suite judges; it is a column of the batch, whose sum must lie within the bounds.
 
     Attributes:
@@ -45,13 +45,13 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
+class ValidationSuite:
     """What is expected of one table on one day; `game` is empty where it is of all games."""
 
     name: SuiteName
     game: str
     table: str
-    expected: tuple[Expected, ...]
+    expected: tuple[Expectation, ...]
 
     @property
     def title(self) -> str:
@@ -64,9 +64,9 @@ _NONE = Bounds(0, 0)
 _SUSPICIOUS = ("volume", "freshness", "columns_are_the_same", "hours_are_there", "is_distributed_as_before")
 
 
-def expected_of_rule(rule: Rule) -> Expected:
+def expectation_of_rule(rule: QualityRule) -> Expectation:
     """No row breaks it; rows of silver that break a rule which keeps rows out of silver came past it."""
-    return Expected(
+    return Expectation(
         name=rule.name,
         bounds=_NONE,
         weight=Weight.INFO if rule.severity is Severity.WARN else Weight.CRITICAL,
@@ -77,9 +77,9 @@ def expected_of_rule(rule: Rule) -> Expected:
     )
 
 
-def expected_of_finding(finding: Finding) -> Expected:
+def expectation_of_finding(finding: TableFinding) -> Expectation:
     """What a check of a table compared; nothing, where it had nothing to compare with."""
-    return Expected(
+    return Expectation(
         name=finding.check,
         bounds=finding.bounds or Bounds(None, None),
         weight=Weight.WARNING if finding.check.endswith(_SUSPICIOUS) else Weight.CRITICAL,

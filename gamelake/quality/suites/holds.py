@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from gamelake.quality.check_findings import Status
+from gamelake.quality.check_findings import CheckStatus
 from gamelake.quality.suites.expectations import SuiteName
-from gamelake.quality.suites.validations import Outcome
+from gamelake.quality.suites.validations import ExpectationResult
 from gamelake.storage.holds import Hold, hold_back, holds, release
 from gamelake.storage.store import Store
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class GoldHolds:
     """What becomes of holds after a run of suites for a day."""
 
     store: Store
@@ -24,7 +24,7 @@ class Holding:
     by: str
     until: datetime | None = None
 
-    def settle(self, game: str, outcomes: Sequence[Outcome]) -> None:
+    def settle(self, game: str, outcomes: Sequence[ExpectationResult]) -> None:
         """Hold a game's gold back if one of its expectations that weigh so much failed, release it if all passed."""
         critical = [each.expected.name for each in outcomes if each.is_critical]
         if critical:
@@ -44,5 +44,5 @@ class Holding:
         return hold is not None and hold.day <= self.day
 
 
-def _was_judged(outcomes: Sequence[Outcome]) -> bool:
-    return any(each.suite.name is SuiteName.RULES and each.status is Status.PASSED for each in outcomes)
+def _was_judged(outcomes: Sequence[ExpectationResult]) -> bool:
+    return any(each.suite.name is SuiteName.RULES and each.status is CheckStatus.PASSED for each in outcomes)

@@ -15,8 +15,8 @@ from pyspark.sql import functions as sf
 from gamelake.model.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
 from gamelake.quality.check_findings import Bounds
 from gamelake.quality.suites.counting import figures
-from gamelake.quality.suites.expectations import Expected, Suite, SuiteName, Weight
-from gamelake.quality.suites.validations import Outcome, Validations
+from gamelake.quality.suites.expectations import Expectation, SuiteName, ValidationSuite, Weight
+from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
 from gamelake.storage.listing import has_log
 from gamelake.storage.store import Store
 
@@ -41,7 +41,7 @@ class Accounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class CoordinateRange:
     """Coordinates that follow each other, both ends included."""
 
     partition: int
@@ -50,22 +50,22 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class BatchCoordinates:
     """A batch: which coordinates it took, and how many of them may stand in bronze alone: duplicates, dropped rows."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[CoordinateRange, ...]
     in_bronze_alone: int
 
 
 @dataclass(frozen=True, slots=True)
-class Unexplained:
+class UnexplainedRecords:
     """Records that nothing tells of: how many, and the coordinates that they are among, sorted."""
 
     count: int
     among: list[tuple[int, int]]
 
 
-def unexplained_of(lost: Sequence[tuple[int, int]], batches: Sequence[Taken]) -> Unexplained:
+def find_unexplained(lost: Sequence[tuple[int, int]], batches: Sequence[BatchCoordinates]) -> UnexplainedRecords:
     """Of coordinates that stand in bronze alone those of batches that told of fewer.
 
     Which of a batch's records were its duplicates nobody has noted: all of the batch are given. One of a batch that is
@@ -81,7 +81,7 @@ def unexplained_of(lost: Sequence[tuple[int, int]], batches: Sequence[Taken]) ->
             found.setdefault(ordered[place][3], []).append((partition, offset))
     too_many = {at: len(records) - batches[at].in_bronze_alone for at, records in found.items()}
     among = sorted(record for at, records in found.items() if too_many[at] > 0 for record in records)
-    return Unexplained(sum(count for count in too_many.values() if count > 0), among)
+    return UnexplainedRecords(sum(count for count in too_many.values() if count > 0), among)
 
 
 _EQUAL = Bounds(0, 0)
@@ -106,13 +106,13 @@ class Hop:
     detail: str = ""
 
 
-def judge_hops(validations: Validations, spark: SparkSession, hops: Sequence[Hop]) -> Iterator[Outcome]:
+def judge_hops(validations: ValidationRun, spark: SparkSession, hops: Sequence[Hop]) -> Iterator[ExpectationResult]:
     """Judge all hops as one suite."""
     expected = [
-        Expected(name=each.name, bounds=_EQUAL, weight=Weight.CRITICAL, expect=each.expect, owner="platform")
+        Expectation(name=each.name, bounds=_EQUAL, weight=Weight.CRITICAL, expect=each.expect, owner="platform")
         for each in hops
     ]
-    suite = Suite(name=SuiteName.HOPS, game="", table=BRONZE_EVENTS, expected=tuple(expected))
+    suite = ValidationSuite(name=SuiteName.HOPS, game="", table=BRONZE_EVENTS, expected=tuple(expected))
     details = {each.name: each.detail for each in hops}
     for outcome in validations.judge(suite, figures(spark, {each.name: each.apart for each in hops})):
         yield outcome.with_detail(details[outcome.expected.name])
@@ -143,17 +143,17 @@ class TableHops:
     spark: SparkSession
     day: date
 
-    def hops(self, batches: Sequence[Taken]) -> Iterator[Hop]:
+    def hops(self, batches: Sequence[BatchCoordinates]) -> Iterator[Hop]:
         """Compare them; `batches` are those that took the day's records, as far as they are known one by one."""
         if has_log(self.store, BRONZE_EVENTS):
             yield self._lost(batches)
         if has_log(self.store, BRONZE_FILES):
             yield self._files()
 
-    def _lost(self, batches: Sequence[Taken]) -> Hop:
+    def _lost(self, batches: Sequence[BatchCoordinates]) -> Hop:
         """Records in bronze that came to nothing that their batch has told of."""
         lost = [(int(row[0]), int(row[1])) for row in self._unsettled().limit(_MOST_LOOKED_AT).collect()]
-        unexplained = unexplained_of(lost, batches)
+        unexplained = find_unexplained(lost, batches)
         named = ", ".join(f"{partition}:{offset}" for partition, offset in unexplained.among[:_NAMED])
         return Hop(
             "bronze_records_came_to_something",

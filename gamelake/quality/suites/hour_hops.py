@@ -22,7 +22,7 @@ _LOOKS, _PAUSE_SECONDS = 3, 5.0
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class HourApart:
+class HourDifference:
     """An hour (0 to 23, UTC) of a game of which the two tables have different numbers of rows."""
 
     game: str
@@ -63,14 +63,14 @@ class HourHops:
             self._detail(tables, apart) if apart else "",
         )
 
-    def _apart(self, tables: list[str]) -> list[HourApart]:
+    def _apart(self, tables: list[str]) -> list[HourDifference]:
         here = self._of_games(tables).groupBy(*_HOUR).agg(sf.count("*").alias("in_game"))
         there = self._rows(SILVER_EVENTS).groupBy(*_HOUR).agg(sf.count("*").alias("in_all"))
         both = here.join(there, list(_HOUR), "full_outer").fillna(0, ["in_game", "in_all"])
         rows = both.where("in_game <> in_all").collect()
-        return sorted(HourApart(str(row[0]), int(row[1]), int(row[2]), int(row[3])) for row in rows)
+        return sorted(HourDifference(str(row[0]), int(row[1]), int(row[2]), int(row[3])) for row in rows)
 
-    def _detail(self, tables: list[str], apart: list[HourApart]) -> str:
+    def _detail(self, tables: list[str], apart: list[HourDifference]) -> str:
         """The first hours, and some coordinates that stand in one of the two tables alone."""
         first = apart[0]
         here, there = (

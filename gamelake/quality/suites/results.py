@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from gamelake.model.naming import VALIDATIONS
-from gamelake.quality.suites.validations import Outcome, Validations
+from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.columns import MICROSECONDS_UTC
 from gamelake.storage.comments import CommentsOf, no_comments
@@ -42,8 +42,8 @@ _SCHEMA = pa.schema(
 )
 
 
-def keep(
-    store: Store, day: date, at: datetime, outcomes: Sequence[Outcome], comments: CommentsOf = no_comments
+def write_results(
+    store: Store, day: date, at: datetime, outcomes: Sequence[ExpectationResult], comments: CommentsOf = no_comments
 ) -> None:
     """Add what a run of suites for a day came to; `at` tells it from other runs for the day.
 
@@ -57,7 +57,7 @@ def keep(
         tables.append(entry, BatchTransaction(f"validation-{uuid.uuid4()}", 0))
 
 
-def _row(day: date, at: datetime, outcome: Outcome) -> dict[str, object]:
+def _row(day: date, at: datetime, outcome: ExpectationResult) -> dict[str, object]:
     suite, expected = outcome.suite, outcome.expected
     return {
         _DAY: day,
@@ -82,7 +82,7 @@ def _row(day: date, at: datetime, outcome: Outcome) -> dict[str, object]:
 _SITE = "gamelake"
 
 
-def build_docs(validations: Validations, folder: Path) -> Path:
+def build_docs(validations: ValidationRun, folder: Path) -> Path:
     """Put the site of a run in the place of the one that was there; gives its first page."""
     folder = folder.resolve()
     shutil.rmtree(folder / "expectations", ignore_errors=True)

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from pyspark.sql import DataFrame
 
-from gamelake.quality.check_findings import Status
-from gamelake.quality.suites.expectations import Expected, Suite, Weight
+from gamelake.quality.check_findings import CheckStatus
+from gamelake.quality.suites.expectations import Expectation, ValidationSuite, Weight
 
 # Read when the package is imported: nothing about a run leaves the machine.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
@@ -36,31 +36,31 @@ log = logging.getLogger(__name__)
 _SOURCE = "lakehouse"
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ExpectationResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one expectation came to; `observed` is None where it could not be judged, for which `detail` says why."""
 
-    suite: Suite
-    expected: Expected
-    status: Status
+    suite: ValidationSuite
+    expected: Expectation
+    status: CheckStatus
     observed: float | None = None
     detail: str = ""
 
-    def with_detail(self, detail: str) -> "Outcome":
+    def with_detail(self, detail: str) -> "ExpectationResult":
         """The same with more said about it, where it could be judged."""
-        return self if self.status is Status.SKIPPED else msgspec.structs.replace(self, detail=detail)
+        return self if self.status is CheckStatus.SKIPPED else msgspec.structs.replace(self, detail=detail)
 
     @property
     def is_failure(self) -> bool:
         """Whether it failed, and somebody has to look."""
-        return self.status is Status.FAILED and self.expected.weight is not Weight.INFO
+        return self.status is CheckStatus.FAILED and self.expected.weight is not Weight.INFO
 
     @property
     def is_critical(self) -> bool:
         """Whether it failed, and weighs so much that figures made of the table should not be relied on."""
-        return self.status is Status.FAILED and self.expected.weight is Weight.CRITICAL
+        return self.status is CheckStatus.FAILED and self.expected.weight is Weight.CRITICAL
 
 
-class Validations:
+class ValidationRun:
     """One run of suites, all for one day, in the Spark session that there is; remembers what Data Docs are made of."""
 
     def __init__(self, day: date) -> None:
@@ -69,7 +69,7 @@ class Validations:
         self._run = RunIdentifier(run_name=day.isoformat())
         self._source = self.context.data_sources.add_spark(_SOURCE, persist=False)
 
-    def judge(self, suite: Suite, batch: DataFrame) -> Iterator[Outcome]:
+    def judge(self, suite: ValidationSuite, batch: DataFrame) -> Iterator[ExpectationResult]:
         """Judge one suite; the batch has a column for each figure that is expected."""
         judged = self.context.suites.add(
             ExpectationSuite(suite.title, expectations=[_expectation(each) for each in suite.expected])
@@ -82,7 +82,7 @@ class Validations:
         for each in result.results:
             yield _outcome(suite, by_name[_name_of(each)], each)
 
-    def _batch(self, suite: Suite) -> BatchDefinition[Any]:
+    def _batch(self, suite: ValidationSuite) -> BatchDefinition[Any]:
         asset = self._source.add_dataframe_asset(suite.title)
         return asset.add_batch_definition_whole_dataframe(self.day.isoformat())
 
@@ -98,7 +98,7 @@ def _context() -> EphemeralDataContext:
     )
 
 
-def _expectation(expected: Expected) -> ExpectColumnSumToBeBetween:
+def _expectation(expected: Expectation) -> ExpectColumnSumToBeBetween:
     said = {"owner": expected.owner, "why": expected.why, "fingerprint": expected.fingerprint}
     return ExpectColumnSumToBeBetween(
         column=expected.name,
@@ -115,12 +115,12 @@ def _name_of(result: ExpectationValidationResult) -> str:
     return str(configuration.kwargs["column"]) if configuration else ""
 
 
-def _outcome(suite: Suite, expected: Expected, result: ExpectationValidationResult) -> Outcome:
+def _outcome(suite: ValidationSuite, expected: Expectation, result: ExpectationValidationResult) -> ExpectationResult:
     observed = result.result.get("observed_value")
     if observed is None:
-        return Outcome(suite=suite, expected=expected, status=Status.SKIPPED, detail=_reason(result))
-    status = Status.PASSED if result.success else Status.FAILED
-    return Outcome(suite=suite, expected=expected, status=status, observed=float(observed))
+        return ExpectationResult(suite=suite, expected=expected, status=CheckStatus.SKIPPED, detail=_reason(result))
+    status = CheckStatus.PASSED if result.success else CheckStatus.FAILED
+    return ExpectationResult(suite=suite, expected=expected, status=status, observed=float(observed))
 
 
 def _reason(result: ExpectationValidationResult) -> str:

@@ -22,7 +22,7 @@ from gamelake.session import Sessions, own_session
 from gamelake.storage.listing import games_of
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.rules import Ruling
+from gamelake.streaming.rules import RulesLoader
 
 log = logging.getLogger(__name__)
 
@@ -81,4 +81,4 @@ def _rules(settings: ReplaySettings, store: Store, tables: DeltaTables) -> Check
         names = [game_table(game) for game in games_of(store)]
         return {name: schema for name in names if (schema := tables.schema(name)) is not None}
 
-    return Ruling(settings.rules, games_file, load_games(games_file), store, schemas).watched().now()
+    return RulesLoader(settings.rules, games_file, load_games(games_file), store, schemas).watched().now()

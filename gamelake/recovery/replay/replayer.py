@@ -13,7 +13,7 @@ import msgspec
 from gamelake.model.errors import IncompatibleSchemaError, TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.naming import QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS, game_of
-from gamelake.quality.judging import require_unbroken, together
+from gamelake.quality.judging import merge_judged, require_no_failures
 from gamelake.recovery.replay.marks import MARKED_IN
 from gamelake.recovery.replay.runs import Run, replaying
 from gamelake.recovery.replay.selection import Selection
@@ -25,7 +25,7 @@ from gamelake.storage.reconciliation import streams_of
 from gamelake.storage.replay_manifests import ReplayManifest
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, open_table
-from gamelake.streaming.decision import added_up
+from gamelake.streaming.decision import sum_counts
 from gamelake.streaming.plan import TaskPlan
 from gamelake.streaming.table_columns import TableColumns
 
@@ -119,17 +119,17 @@ class Decided:
     @property
     def rows(self) -> dict[str, int]:
         """Rows by table."""
-        return added_up(report.rows for report in self.reports)
+        return sum_counts(report.rows for report in self.reports)
 
     @property
     def still_dead(self) -> dict[str, int]:
         """Records that can't become rows, by reason."""
-        return added_up(report.still_dead for report in self.reports)
+        return sum_counts(report.still_dead for report in self.reports)
 
     @property
     def judged(self) -> Judged:
         """What the rules came to."""
-        return together(report.judged for report in self.reports)
+        return merge_judged(report.judged for report in self.reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Replayer:
     def _replay(self, asked: Asked, run: Run) -> Replayed:
         decided = self._land(asked, run.number, Purpose.WRITE)
         self.failpoints.reach(Failpoint.AFTER_FILES)
-        require_unbroken(decided.judged)
+        require_no_failures(decided.judged)
         if decided.tables:
             run.settle(_manifest(asked, decided, run.number))
         return msgspec.structs.replace(_result(asked, decided), run=run.number if decided.tables else None)

@@ -16,17 +16,17 @@ from gamelake.layers.known_events import Flags
 from gamelake.layers.routing import Router
 from gamelake.layers.silver import common_columns
 from gamelake.model.naming import QUARANTINE, SILVER_EVENTS, game_table
-from gamelake.quality.checking import UNRULED
-from gamelake.quality.judging import Offenders, judge_by
+from gamelake.quality.checking import NO_CHECKED_RULES
+from gamelake.quality.judging import QuarantinedRows, judge_for
 from gamelake.quality.quarantine import as_quarantine
 from gamelake.recovery.replay.marks import MARKED_IN, WHY, as_marks, without
 from gamelake.recovery.replay.presence import Names, Presence, by_event, by_record
 from gamelake.schemas.decoder import Decoded
 from gamelake.storage.manifests import Judged
 from gamelake.storage.store import Store
-from gamelake.streaming.chunk import ChunkWriter, Target
+from gamelake.streaming.chunk import ChunkWriter, TableDay
 from gamelake.streaming.plan import TaskPlan, WrittenFile
-from gamelake.streaming.sorting import Placement, Run, Sorter, event_days
+from gamelake.streaming.sorting import RecordCoordinates, RowRun, Sorter, event_days
 from gamelake.streaming.task import kafka_microseconds, schema_ids, worker_decoder
 
 
@@ -37,7 +37,7 @@ class Quarantining:
     presence: Presence
     targets: frozenset[str]
 
-    def rows(self, offenders: Offenders, records: pa.RecordBatch) -> Iterator[tuple[Target, pa.RecordBatch]]:
+    def rows(self, offenders: QuarantinedRows, records: pa.RecordBatch) -> Iterator[tuple[TableDay, pa.RecordBatch]]:
         """The quarantine's rows, by their days."""
         found = as_quarantine(offenders, common_columns(offenders.rows), records)
         games, days = offenders.games.to_numpy(zero_copy_only=False), event_days(found)
@@ -46,11 +46,11 @@ class Quarantining:
             if self.targets and table not in self.targets:
                 continue
             for day in np.unique(days[games == game]):
-                target = Target(QUARANTINE, int(day))
+                target = TableDay(QUARANTINE, int(day))
                 rows = found.filter(pa.array((games == game) & (days == day)))
                 yield target, self._missing(table, target, rows)
 
-    def _missing(self, table: str, target: Target, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _missing(self, table: str, target: TableDay, rows: pa.RecordBatch) -> pa.RecordBatch:
         events = self.presence.events(table, rows)
         partitions = rows.column("kafka_partition").to_numpy()
         missing = self.presence.missing(table, target.date, events, partitions)
@@ -154,7 +154,7 @@ class _Chunk:
         router = Router(decoding.contract, decoding.unlisted_tables)
         self._decoder = worker_decoder(decoding, store)
         # Rows that are there already stay, whatever the rules say by now.
-        self._judge = judge_by(decoding.rules if plan.wanted is Wanted.MISSING else UNRULED)
+        self._judge = judge_for(decoding.rules if plan.wanted is Wanted.MISSING else NO_CHECKED_RULES)
         limits, schemas = decoding.contract.event_time, dict(decoding.schemas)
         self._sorter = Sorter(router, limits, schemas, judge=self._judge)
         names = by_event if plan.wanted is Wanted.MISSING else by_record
@@ -174,7 +174,7 @@ class _Chunk:
         self.counts.bytes += batch.column("value").nbytes
         decoded = self._decoder.decode(batch.column("value"))
         partitions = batch.column("partition").cast(pa.int64())
-        placement = Placement(partitions, batch.column("offset"), kafka_microseconds(batch))
+        placement = RecordCoordinates(partitions, batch.column("offset"), kafka_microseconds(batch))
         for group in decoded.groups:
             for run in self._sorter.sort(group, placement, decoded.rejects):
                 self._add(run)
@@ -186,8 +186,8 @@ class _Chunk:
             still = [int(row) for each in offenders for row in each.records] if self._plan.source == QUARANTINE else []
             self._mark(batch, [*decoded.rejects.rows, *still])
 
-    def _add(self, run: Run) -> None:
-        if not self._plan.days.have(Target(run.table, run.day).date):
+    def _add(self, run: RowRun) -> None:
+        if not self._plan.days.have(TableDay(run.table, run.day).date):
             return
         events = self._presence.events(run.table, run.rows)
         partitions = run.rows.column("kafka_partition").to_numpy()
@@ -195,17 +195,17 @@ class _Chunk:
         for table in (run.table, SILVER_EVENTS):
             if self._plan.targets and table not in self._plan.targets:
                 continue
-            target = Target(table, run.day)
+            target = TableDay(table, run.day)
             self._keep(target, run, choose(table, target.date, events, partitions))
 
-    def _keep(self, target: Target, run: Run, chosen: Flags) -> None:
+    def _keep(self, target: TableDay, run: RowRun, chosen: Flags) -> None:
         self.counts.rows[target.table] += int(chosen.sum())
         if self._plan.purpose is Purpose.WRITE and chosen.any():
             rows = run.rows.filter(pa.array(chosen))
             rows = common_columns(rows) if target.table == SILVER_EVENTS else rows
             self._writer.add(target, rows, run.schema_id)
 
-    def _quarantine(self, offenders: list[Offenders], records: pa.RecordBatch) -> None:
+    def _quarantine(self, offenders: list[QuarantinedRows], records: pa.RecordBatch) -> None:
         for each in offenders:
             of_each = records.take(pa.array(each.records))
             for target, rows in self._quarantining.rows(each, of_each):
@@ -220,7 +220,7 @@ class _Chunk:
         if self._plan.purpose is Purpose.WRITE:
             days, marks = ingest_days(settled), as_marks(settled, self._plan.run, WHY[self._plan.source])
             for day in np.unique(days):
-                self._writer.add(Target(table, int(day)), marks.filter(pa.array(days == day)))
+                self._writer.add(TableDay(table, int(day)), marks.filter(pa.array(days == day)))
 
     def flush(self) -> ReplayReport:
         """Write the files and start afresh."""

@@ -21,7 +21,7 @@ from gamelake.storage.manifests import StateFiles
 from gamelake.storage.store import Store
 from gamelake.streaming.decision import Decision, Parallelism
 from gamelake.streaming.kafka_source import PlannedOffsets, taken_offsets
-from gamelake.streaming.plan import TaskPlan, joined_offsets
+from gamelake.streaming.plan import TaskPlan, merge_offsets
 
 
 def publish_signals(publisher: Publisher, changes: Sequence[Signal]) -> None:
@@ -63,7 +63,7 @@ class LiveOpsDecider:
         assert plan is not None  # noqa: S101 # this stream always remembers
         reports = self._run(records, planned, plan)
         readings = [reading for report in reports for reading in report.readings]
-        offsets = taken_offsets(planned, joined_offsets(taken for reading in readings for taken in reading.offsets))
+        offsets = taken_offsets(planned, merge_offsets(taken for reading in readings for taken in reading.offsets))
         counts = [decode_table(reading.counts) for reading in readings]
         judgement = self.watching.judge(counts, [reading.newest for reading in readings])
         publish_signals(self.signals, judgement.changes)

@@ -17,8 +17,8 @@ from gamelake.serving.live_ops.players import PLAYER_EVENTS_SCHEMA, Flags, Ints,
 from gamelake.serving.live_ops.state_files import encode_table
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
-from gamelake.streaming.plan import joined_offsets
-from gamelake.streaming.sorting import Checked, Placement, Sorter
+from gamelake.streaming.plan import merge_offsets
+from gamelake.streaming.sorting import RecordCoordinates, RoutedEvents, Sorter
 from gamelake.streaming.task import kafka_microseconds, offset_ranges, worker_decoder
 
 SESSION_START, PURCHASE, ERROR = "session_start", "purchase", "error"
@@ -38,7 +38,9 @@ class CheckedEvents:
     taken_seconds: Ints
 
     @classmethod
-    def of(cls, checked: Checked, tables: Sequence[str], partitions: Ints, taken: Ints, clock: int) -> "CheckedEvents":
+    def of(
+        cls, checked: RoutedEvents, tables: Sequence[str], partitions: Ints, taken: Ints, clock: int
+    ) -> "CheckedEvents":
         """Leave out what has no place; no event is later than its Kafka timestamp, nor than `clock`."""
         placed = np.flatnonzero(checked.codes >= 0)
         at = np.minimum(np.minimum(checked.microseconds, taken), clock)[placed]
@@ -210,7 +212,7 @@ class _Reader:
         self.offsets.extend(offset_ranges(batch))
         decoded = self._decoder.decode(batch.column("value"))
         partitions = batch.column("partition").cast(pa.int64())
-        placement = Placement(partitions, batch.column("offset"), kafka_microseconds(batch))
+        placement = RecordCoordinates(partitions, batch.column("offset"), kafka_microseconds(batch))
         for group in decoded.groups:
             checked = self._sorter.check(group, placement, decoded.rejects)
             if checked is not None:
@@ -240,7 +242,7 @@ class _Reader:
         shares = share_of(happened["key"].to_numpy(), self._plan.shares)
         newest = max(self._newest.values(), default=0)
         counts = encode_table(limited(summed(self._counts)))
-        reading = Reading(offsets=joined_offsets(self.offsets), newest=self._newest, counts=counts)
+        reading = Reading(offsets=merge_offsets(self.offsets), newest=self._newest, counts=counts)
         share_events = [
             ShareEvents(
                 newest=newest,

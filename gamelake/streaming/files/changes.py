@@ -17,7 +17,7 @@ _FLUSH_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ObjectChange:
     """Something that happened to an object; `size` in bytes, `moment` with its time zone."""
 
     bucket: str
@@ -28,12 +28,12 @@ class Change:
     event: str = "s3:ObjectCreated:Put"
 
 
-def key_of(change: Change) -> bytes:
+def key_of(change: ObjectChange) -> bytes:
     """The key of the notification: what happens to one object stays in order."""
     return f"{change.bucket}/{change.key}".encode()
 
 
-def value_of(change: Change) -> bytes:
+def value_of(change: ObjectChange) -> bytes:
     """The notification."""
     moment = change.moment.astimezone(UTC)
     described = {"key": quote_plus(change.key), "size": change.size, "eTag": change.etag}
@@ -51,7 +51,7 @@ def value_of(change: Change) -> bytes:
     return json.dumps(said).encode()
 
 
-def tell(producer: Producer, topic: str, changes: Iterable[Change]) -> int:
+def publish(producer: Producer, topic: str, changes: Iterable[ObjectChange]) -> int:
     """Have Kafka take notifications, and return how many they were when it has them.
 
     Raises:
@@ -69,7 +69,7 @@ def tell(producer: Producer, topic: str, changes: Iterable[Change]) -> int:
     return told
 
 
-def _produce(producer: Producer, topic: str, change: Change, refused: list[str]) -> None:
+def _produce(producer: Producer, topic: str, change: ObjectChange, refused: list[str]) -> None:
     def answered(error: object, _: object) -> None:
         if error is not None:
             refused.append(str(error))

@@ -14,9 +14,15 @@ from gamelake.layers.known_events import Events, Flags, repeated
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.storage.store import Store
 from gamelake.streaming.duplicates import worker_memory
-from gamelake.streaming.files.coordinates import MOST_OBJECTS, Place
-from gamelake.streaming.files.notifications import Happening, Notice, NotificationError, ObjectName, notices
-from gamelake.streaming.files.plan import Letter, NamedObject
+from gamelake.streaming.files.coordinates import MOST_OBJECTS, ObjectPosition
+from gamelake.streaming.files.notifications import (
+    NotificationError,
+    ObjectEvent,
+    ObjectEventType,
+    ObjectName,
+    object_events,
+)
+from gamelake.streaming.files.plan import NamedObject, RejectedNotification
 from gamelake.streaming.files.silver_ids import KEYS, OBJECTS
 from gamelake.streaming.plan import DedupPlan
 
@@ -25,20 +31,20 @@ _MICROSECONDS = 1_000_000
 
 
 @dataclass(slots=True)
-class Chosen:
+class ChosenObjects:
     """What notifications come to: objects to read, letters, and how many told of nothing to read, by why.
 
     `taken` are the identities of the objects, `keys` those of their keys.
     """
 
     objects: list[NamedObject] = field(default_factory=list)
-    letters: list[Letter] = field(default_factory=list)
+    letters: list[RejectedNotification] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
     taken: Events | None = None
     keys: Events | None = None
 
 
-class Overwritten(StrEnum):
+class OverwritePolicy(StrEnum):
     """What to do with an object whose key had another content before."""
 
     READ = "read"
@@ -51,22 +57,24 @@ class Chooser:
 
     bucket: str
     prefix: str
-    overwritten: Overwritten
+    overwritten: OverwritePolicy
     store: Store
 
-    def choose(self, notifications: pa.Table, dedup: DedupPlan) -> Chosen:
+    def choose(self, notifications: pa.Table, dedup: DedupPlan) -> ChosenObjects:
         """Look through notifications (partition, offset, timestamp, value) in the order in which they stand."""
-        chosen = Chosen()
+        chosen = ChosenObjects()
         named: list[NamedObject] = []
         columns = [notifications[name].to_pylist() for name in ("partition", "offset", "value")]
         moments = notifications["timestamp"].cast(pa.int64()).to_pylist()
         for partition, offset, value, moment in zip(*columns, moments, strict=True):
-            place = Place(partition=partition, offset=offset, index=0, microseconds=moment)
+            place = ObjectPosition(partition=partition, offset=offset, index=0, microseconds=moment)
             self._read(place, value, chosen, named)
         self._without_known(named, chosen, dedup)
         return chosen
 
-    def _read(self, place: Place, value: bytes | None, chosen: Chosen, named: list[NamedObject]) -> None:
+    def _read(
+        self, place: ObjectPosition, value: bytes | None, chosen: ChosenObjects, named: list[NamedObject]
+    ) -> None:
         try:
             found = _told(value)
         except NotificationError as error:
@@ -75,12 +83,16 @@ class Chooser:
         if not found:
             chosen.passed_over["no_object"] += 1
         for index, notice in enumerate(found):
-            at = Place(partition=place.partition, offset=place.offset, index=index, microseconds=place.microseconds)
+            at = ObjectPosition(
+                partition=place.partition, offset=place.offset, index=index, microseconds=place.microseconds
+            )
             self._sort(at, notice, value or b"", chosen, named)
 
-    def _sort(self, place: Place, notice: Notice, value: bytes, chosen: Chosen, named: list[NamedObject]) -> None:
+    def _sort(
+        self, place: ObjectPosition, notice: ObjectEvent, value: bytes, chosen: ChosenObjects, named: list[NamedObject]
+    ) -> None:
         name = notice.name
-        if notice.happening is Happening.REMOVED:
+        if notice.happening is ObjectEventType.REMOVED:
             chosen.passed_over["removed"] += 1
         elif name.bucket != self.bucket:
             detail = f"the bucket is {name.bucket}; this job reads {self.bucket} alone"
@@ -90,7 +102,7 @@ class Chooser:
         else:
             named.append(NamedObject(place=place, name=name, size=notice.size, value=value))
 
-    def _without_known(self, named: Sequence[NamedObject], chosen: Chosen, dedup: DedupPlan) -> None:
+    def _without_known(self, named: Sequence[NamedObject], chosen: ChosenObjects, dedup: DedupPlan) -> None:
         if not named:
             return
         objects, keys = _identified(named, dedup)
@@ -105,8 +117,8 @@ class Chooser:
             self._take(replace(named[row], overwrites=bool(known_keys[row])), chosen)
         chosen.taken, chosen.keys = objects.take(fresh), keys.take(fresh)
 
-    def _take(self, named: NamedObject, chosen: Chosen) -> None:
-        if named.overwrites and self.overwritten is Overwritten.SET_ASIDE:
+    def _take(self, named: NamedObject, chosen: ChosenObjects) -> None:
+        if named.overwrites and self.overwritten is OverwritePolicy.SET_ASIDE:
             detail = f"{named.name.key} was written again, and GAMELAKE_FILES_OVERWRITTEN sets such files aside"
             letter = _letter(named.place, named.name, named.value, DeadLetterReason.OVERWRITTEN_FILE, detail)
             chosen.letters.append(letter)
@@ -114,8 +126,8 @@ class Chooser:
             chosen.objects.append(named)
 
 
-def _told(value: bytes | None) -> list[Notice]:
-    found = notices(value)
+def _told(value: bytes | None) -> list[ObjectEvent]:
+    found = object_events(value)
     if len(found) > MOST_OBJECTS:
         raise NotificationError(f"the notification names {len(found)} objects, more than {MOST_OBJECTS}")
     return found
@@ -141,5 +153,7 @@ def _identified(named: Sequence[NamedObject], dedup: DedupPlan) -> tuple[Events,
     )
 
 
-def _letter(place: Place, name: ObjectName, value: bytes | None, reason: DeadLetterReason, detail: str) -> Letter:
-    return Letter(place=place, name=name, value=value, reason=reason, detail=detail)
+def _letter(
+    place: ObjectPosition, name: ObjectName, value: bytes | None, reason: DeadLetterReason, detail: str
+) -> RejectedNotification:
+    return RejectedNotification(place=place, name=name, value=value, reason=reason, detail=detail)

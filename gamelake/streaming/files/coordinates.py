@@ -20,7 +20,7 @@ MOST_OBJECTS, MOST_EVENTS = 2**4, 2**24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ObjectPosition:
     """Which object of which notification; `microseconds` is when Kafka took the notification in."""
 
     partition: int
@@ -52,7 +52,7 @@ def headers_of(name: ObjectName) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class ObjectCoordinates:
     """What the events of some objects have in common, by the objects' places in a list."""
 
     partitions: Ints
@@ -73,9 +73,9 @@ class Placed:
         return pa.RecordBatch.from_arrays([columns[name] for name in RECORD_SCHEMA.names], schema=RECORD_SCHEMA)
 
 
-def placed(objects: list[tuple[Place, ObjectName]]) -> Placed:
+def object_coordinates(objects: list[tuple[ObjectPosition, ObjectName]]) -> ObjectCoordinates:
     """The coordinates of objects, in their order."""
-    return Placed(
+    return ObjectCoordinates(
         partitions=np.array([place.events_partition for place, _ in objects], np.int64),
         first_offsets=np.array([place.first_offset for place, _ in objects], np.int64),
         microseconds=np.array([place.microseconds for place, _ in objects], np.int64),

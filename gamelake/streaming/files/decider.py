@@ -18,7 +18,7 @@ from gamelake.layers.known_events import Events
 from gamelake.model.errors import IncompatibleSchemaError, RegistryUnavailableError, TwiceTakenError
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.quality.judging import together
+from gamelake.quality.judging import merge_judged
 from gamelake.quality.rules_in_force import RulesInForce
 from gamelake.schemas.registry import Registry
 from gamelake.storage.delta_log import FileEntry
@@ -26,19 +26,19 @@ from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection,
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.cross_source import Sibling
-from gamelake.streaming.decision import Decision, added_up
+from gamelake.streaming.cross_source import ConcurrentStream
+from gamelake.streaming.decision import Decision, sum_counts
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
-from gamelake.streaming.files.chooser import Chooser, Chosen
+from gamelake.streaming.files.chooser import Chooser, ChosenObjects
 from gamelake.streaming.files.landing import bucket_of
-from gamelake.streaming.files.ledger import Account, Outcome, addition
-from gamelake.streaming.files.plan import FilesPlan, Parcel, Twins, encoded, parcels
+from gamelake.streaming.files.ledger import ObjectOutcome, ObjectResult, addition
+from gamelake.streaming.files.plan import FileDedupPlan, FilesPlan, TaskInput, encode_task_input, task_inputs
 from gamelake.streaming.files.settings import FilesSettings
 from gamelake.streaming.files.silver_ids import KEYS, OBJECTS
 from gamelake.streaming.files.task import FilesReport, FilesTask, unpack
 from gamelake.streaming.kafka_source import PlannedOffsets, taken_offsets
-from gamelake.streaming.plan import REPORT_SCHEMA, DedupPlan, joined_offsets
-from gamelake.streaming.runner import ground
+from gamelake.streaming.plan import REPORT_SCHEMA, DedupPlan, merge_offsets
+from gamelake.streaming.runner import stream_context
 from gamelake.streaming.table_columns import TableColumns
 from gamelake.streaming.task import offset_ranges
 
@@ -90,7 +90,7 @@ class _Agreed:
     tables: tuple[TableFiles, ...] = ()
 
     @property
-    def accounts(self) -> list[Account]:
+    def accounts(self) -> list[ObjectResult]:
         """What became of each object."""
         return [account for report in self.reports for account in report.accounts]
 
@@ -104,7 +104,7 @@ class FilesDecider:
     chooser: Chooser
     newest: NewestSchema
     rules: RulesInForce
-    events: Sibling
+    events: ConcurrentStream
     cores: int
     remembered: int
 
@@ -125,14 +125,19 @@ class FilesDecider:
         return Decision(
             offsets=taken_offsets(planned, _offsets(notifications)),
             tables=(*agreed.tables, *addition(store, agreed.accounts)),
-            dead_letters=added_up(report.dead_letters for report in reports),
-            duplicates=added_up(report.duplicates for report in reports),
-            events=(*remembered(store, chosen, dedup), *(each.events for each in reports if each.events is not None)),
-            judged=msgspec.structs.replace(together(report.judged for report in reports), refused=self.rules.refused),
+            dead_letters=sum_counts(report.dead_letters for report in reports),
+            duplicates=sum_counts(report.duplicates for report in reports),
+            events=(
+                *write_identities(store, chosen, dedup),
+                *(each.events for each in reports if each.events is not None),
+            ),
+            judged=msgspec.structs.replace(
+                merge_judged(report.judged for report in reports), refused=self.rules.refused
+            ),
             files=_taken(chosen, agreed.accounts),
         )
 
-    def _twins(self, dedup: DedupPlan) -> Twins:
+    def _twins(self, dedup: DedupPlan) -> FileDedupPlan:
         """Where silver stands, and what the stream of records has decided and not yet committed to it."""
         last = self.events.last
         try:
@@ -141,7 +146,7 @@ class FilesDecider:
             handle = None
         taken = handle.transaction_version(last.app_id) if handle and last else None
         is_behind = last is not None and (taken is None or taken < last.batch_id)
-        return Twins(
+        return FileDedupPlan(
             folder=dedup.folder,
             batch_id=dedup.batch_id,
             seed=dedup.seed,
@@ -150,13 +155,13 @@ class FilesDecider:
             remembered=self.remembered,
         )
 
-    def _agreed(self, records: DataFrame, chosen: Chosen, dedup: DedupPlan) -> _Agreed:
+    def _agreed(self, records: DataFrame, chosen: ChosenObjects, dedup: DedupPlan) -> _Agreed:
         plan = replace(self.plan, schema_id=self.newest.id(), twins=self._twins(dedup))
         claimed: dict[int, Events] = {}
         conflict: Exception = TwiceTakenError("the tasks of a batch keep finding events that others of them have too")
         for _ in range(_ATTEMPTS):
             reading = replace(plan.reading.for_tables(self.columns.schemas), rules=self.rules.now())
-            shares = parcels(chosen.objects, chosen.letters, self.cores, claimed)
+            shares = task_inputs(chosen.objects, chosen.letters, self.cores, claimed)
             reports = _run(records, replace(plan, reading=reading), shares)
             try:
                 tables = self.columns.agree(file for each in reports for file in each.report.files)
@@ -164,7 +169,7 @@ class FilesDecider:
                 log.warning("running the batch again: %s", error)
                 conflict = error
                 continue
-            claims = claims_of_others(self.chooser.store, reports)
+            claims = events_of_earlier_tasks(self.chooser.store, reports)
             if not claims:
                 return _Agreed(reports, tables)
             log.info("running the batch again: %d tasks have events that others have too", len(claims))
@@ -179,14 +184,14 @@ def _silver_files(manifest: BatchManifest) -> tuple[FileEntry, ...]:
     return tuple(FileEntry(quote(file.path), file.size, file.partition) for file in files)
 
 
-def _run(records: DataFrame, plan: FilesPlan, shares: Sequence[Parcel]) -> list[FilesReport]:
+def _run(records: DataFrame, plan: FilesPlan, shares: Sequence[TaskInput]) -> list[FilesReport]:
     spark = records.sparkSession
-    rows = spark.sparkContext.parallelize([(bytearray(encoded(share)),) for share in shares], len(shares))
+    rows = spark.sparkContext.parallelize([(bytearray(encode_task_input(share)),) for share in shares], len(shares))
     found = spark.createDataFrame(rows, "parcel binary").mapInArrow(FilesTask(plan), REPORT_SCHEMA).collect()
     return unpack([bytes(row.report) for row in found])
 
 
-def claims_of_others(store: Store, reports: Sequence[FilesReport]) -> dict[int, Events]:
+def events_of_earlier_tasks(store: Store, reports: Sequence[FilesReport]) -> dict[int, Events]:
     """Of each task the events that one before it has as well; identities without their times."""
     taken: dict[int, list[Events]] = {}
     for each in reports:
@@ -204,10 +209,10 @@ def claims_of_others(store: Store, reports: Sequence[FilesReport]) -> dict[int, 
 
 
 def _offsets(notifications: pa.Table) -> tuple[OffsetRange, ...]:
-    return joined_offsets(taken for batch in notifications.to_batches() for taken in offset_ranges(batch))
+    return merge_offsets(taken for batch in notifications.to_batches() for taken in offset_ranges(batch))
 
 
-def remembered(store: Store, chosen: Chosen, dedup: DedupPlan) -> Iterator[EventsFile]:
+def write_identities(store: Store, chosen: ChosenObjects, dedup: DedupPlan) -> Iterator[EventsFile]:
     """The identities of what was taken, written for the batches to come."""
     if chosen.taken is None or chosen.keys is None or not len(chosen.taken):
         return
@@ -221,8 +226,8 @@ def remembered(store: Store, chosen: Chosen, dedup: DedupPlan) -> Iterator[Event
     yield EventsFile(path=path, sections=tuple(sections))
 
 
-def _taken(chosen: Chosen, accounts: Sequence[Account]) -> FilesTaken:
-    by_outcome = {outcome.value: 0 for outcome in Outcome}
+def _taken(chosen: ChosenObjects, accounts: Sequence[ObjectResult]) -> FilesTaken:
+    by_outcome = {outcome.value: 0 for outcome in ObjectOutcome}
     for account in accounts:
         by_outcome[account.outcome.value] += 1
     return FilesTaken(
@@ -237,18 +242,18 @@ def _taken(chosen: Chosen, accounts: Sequence[Account]) -> FilesTaken:
 _MOST_IDENTITIES = 10**9
 
 
-def file_fan_out(settings: FilesSettings, source: OpenStream, store: Store, cores: int) -> FanOut[DedupPlan]:
+def files_fan_out(settings: FilesSettings, source: OpenStream, store: Store, cores: int) -> FanOut[DedupPlan]:
     """The batch function of an open stream of notifications.
 
     Raises:
         ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
     """
     reading = settings.reading
-    found = ground(reading, source, store)
+    found = stream_context(reading, source, store)
     # An object is known again by its name and content: objects are the events of this window.
     window = DedupWindow(store, reading.stream, DedupLimits(window=settings.remembered, events=_MOST_IDENTITIES))
     window.resume(source.stream.manifests)
-    events = Sibling(store, settings.events_stream)
+    events = ConcurrentStream(store, settings.events_stream)
     decider = FilesDecider(
         plan=FilesPlan(reading=found.plan, landing=settings.landing, schema_id=0, limits=settings.limits),
         columns=TableColumns(found.schemas),

@@ -13,9 +13,9 @@ import zstandard
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.streaming.files.coordinates import MOST_EVENTS
 from gamelake.streaming.files.formats.events import UnreadableFileError
-from gamelake.streaming.files.landing import Landing, MissingObjectError, OverwrittenObjectError
+from gamelake.streaming.files.landing import LandingBucket, MissingObjectError, OverwrittenObjectError
 from gamelake.streaming.files.plan import FileLimits, NamedObject
-from gamelake.streaming.files.reading import File
+from gamelake.streaming.files.reading import FileContent
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # A frame may ask its reader for this much memory; zstd's own levels up to 19 stay below.
@@ -29,7 +29,7 @@ class TooLargeFileError(Exception):
     """A file unpacks to more than may be."""
 
 
-def unpacked(content: bytes, limit: int) -> bytes:
+def decompressed(content: bytes, limit: int) -> bytes:
     """The content without its compression; empty content stays empty.
 
     Raises:
@@ -78,7 +78,7 @@ _AHEAD = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedObject:
     """An object that is not read, by its place; `reason` is None where a later content is read in its place."""
 
     place: int
@@ -90,11 +90,11 @@ class Refused:
 class Fetcher:
     """Fetches objects, so many at once."""
 
-    landing: Landing
+    landing: LandingBucket
     limits: FileLimits
     readers: int
 
-    def files(self, objects: Sequence[NamedObject]) -> Iterator[File | Refused]:
+    def files(self, objects: Sequence[NamedObject]) -> Iterator[FileContent | RefusedObject]:
         """What each object is, in their order."""
         waiting: deque[tuple[int, Future[bytes]]] = deque()
         with ThreadPoolExecutor(self.readers) as pool:
@@ -105,24 +105,24 @@ class Fetcher:
             while waiting:
                 yield self._file(objects, *waiting.popleft())
 
-    def _file(self, objects: Sequence[NamedObject], place: int, content: Future[bytes]) -> File | Refused:
+    def _file(self, objects: Sequence[NamedObject], place: int, content: Future[bytes]) -> FileContent | RefusedObject:
         try:
-            return File(place, objects[place].name.key, self._whole(content.result()))
+            return FileContent(place, objects[place].name.key, self._whole(content.result()))
         except OverwrittenObjectError as error:
             # What it is by now has a notification of its own.
-            return Refused(place, None, str(error))
+            return RefusedObject(place, None, str(error))
         except MissingObjectError as error:
-            return Refused(place, DeadLetterReason.MISSING_FILE, str(error))
+            return RefusedObject(place, DeadLetterReason.MISSING_FILE, str(error))
         except TooLargeFileError as error:
-            return Refused(place, DeadLetterReason.FILE_TOO_LARGE, str(error))
+            return RefusedObject(place, DeadLetterReason.FILE_TOO_LARGE, str(error))
         except UnreadableFileError as error:
-            return Refused(place, DeadLetterReason.UNREADABLE_FILE, str(error))
+            return RefusedObject(place, DeadLetterReason.UNREADABLE_FILE, str(error))
 
     def _whole(self, stored: bytes) -> bytes:
         limits = self.limits
         if len(stored) > limits.stored_bytes:
             raise TooLargeFileError(f"the file has more than {limits.stored_bytes} bytes: split it")
-        content = unpacked(stored, limits.unpacked_bytes)
+        content = decompressed(stored, limits.unpacked_bytes)
         if content.count(b"\n") >= MOST_EVENTS:
             raise TooLargeFileError(f"the file has more than {MOST_EVENTS} events: split it")
         return content

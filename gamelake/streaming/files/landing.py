@@ -23,7 +23,7 @@ class OverwrittenObjectError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredObject:
     """An object as a listing has it; `etag` without quotes."""
 
     name: ObjectName
@@ -31,7 +31,7 @@ class Found:
     moment_microseconds: int
 
 
-class Landing:
+class LandingBucket:
     """Reads objects by the names that notifications give them."""
 
     def __init__(self, location: Location) -> None:
@@ -61,7 +61,7 @@ class Landing:
             return bytes(obstore.get_range(self._objects, name.key, start=0, length=limit + 1))
         return bytes(found.bytes())
 
-    def objects(self, prefix: str) -> "list[Found]":
+    def objects(self, prefix: str) -> "list[StoredObject]":
         """What a folder of the bucket holds: the only listing, for reconciling alone."""
         found = []
         for batch in obstore.list(self._objects, prefix or None):
@@ -70,7 +70,7 @@ class Landing:
                     bucket=self.bucket, key=each["path"], version="", etag=(each.get("e_tag") or "").strip('"')
                 )
                 moment = int(each["last_modified"].timestamp() * 1_000_000)
-                found.append(Found(name, each["size"], moment))
+                found.append(StoredObject(name, each["size"], moment))
         return found
 
 

@@ -15,7 +15,7 @@ from gamelake.storage.data_files import DataFile, write_rows
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import delta_schema_json
-from gamelake.streaming.files.coordinates import Place
+from gamelake.streaming.files.coordinates import ObjectPosition
 from gamelake.streaming.files.notifications import ObjectName
 
 FILES_SCHEMA = pa.schema(
@@ -38,7 +38,7 @@ FILES_SCHEMA = pa.schema(
 _UNIQUE = frozenset({"object", "etag"})
 
 
-class Outcome(StrEnum):
+class ObjectOutcome(StrEnum):
     """What became of an object; a dead letter has the reason besides."""
 
     TAKEN = "taken"
@@ -46,19 +46,19 @@ class Outcome(StrEnum):
     DEAD_LETTER = "dead_letter"
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a task says of an object: records that stood in it, and how many of them became dead letters."""
 
-    place: Place
+    place: ObjectPosition
     name: ObjectName
-    outcome: Outcome
+    outcome: ObjectOutcome
     bytes: int = 0
     records: int = 0
     dead_letters: int = 0
     overwrites: bool = False
 
 
-def file_rows(accounts: Sequence[Account]) -> pa.Table:
+def file_rows(accounts: Sequence[ObjectResult]) -> pa.Table:
     """Accounts as rows of the table."""
     rows = [
         {
@@ -81,7 +81,7 @@ def file_rows(accounts: Sequence[Account]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=FILES_SCHEMA)
 
 
-def addition(store: Store, accounts: Sequence[Account]) -> tuple[TableFiles, ...]:
+def addition(store: Store, accounts: Sequence[ObjectResult]) -> tuple[TableFiles, ...]:
     """What a batch adds to the table, written but not committed; nothing if it has no object."""
     rows = file_rows(accounts)
     if not len(rows):

@@ -20,7 +20,7 @@ _REMOVED = ("ObjectRemoved:", "LifecycleExpiration:")
 _CREATED = "ObjectCreated:"
 
 
-class Happening(StrEnum):
+class ObjectEventType(StrEnum):
     """What became of an object."""
 
     CREATED = "created"
@@ -48,11 +48,11 @@ class ObjectName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class ObjectEvent:
     """One object that a notification tells of; `size` in bytes, 0 where it was not said."""
 
     name: ObjectName
-    happening: Happening
+    happening: ObjectEventType
     size: int
     moment: datetime | None
 
@@ -61,7 +61,7 @@ class NotificationError(Exception):
     """A notification that says nothing that can be understood."""
 
 
-def notices(value: bytes | None) -> list[Notice]:
+def object_events(value: bytes | None) -> list[ObjectEvent]:
     """The objects that a notification tells of; none if it tells of something else, as the test events of AWS do.
 
     Raises:
@@ -75,7 +75,7 @@ def notices(value: bytes | None) -> list[Notice]:
         raise NotificationError(f"the notification lacks what names an object: {error!r}") from None
 
 
-def _notices(said: Any) -> Iterator[Notice]:  # noqa: ANN401 # whatever JSON has
+def _notices(said: Any) -> Iterator[ObjectEvent]:  # noqa: ANN401 # whatever JSON has
     said = _opened(said)
     if said.get("Event") == "s3:TestEvent":
         return
@@ -98,15 +98,15 @@ def _opened(said: Any) -> Any:  # noqa: ANN401 # whatever JSON has
     return said
 
 
-def _happening(event: str) -> Happening | None:
+def _happening(event: str) -> ObjectEventType | None:
     """What an event's name says; with or without `s3:` before it."""
     name = event.removeprefix("s3:")
     if name.startswith(_CREATED):
-        return Happening.CREATED
-    return Happening.REMOVED if name.startswith(_REMOVED) else None
+        return ObjectEventType.CREATED
+    return ObjectEventType.REMOVED if name.startswith(_REMOVED) else None
 
 
-def _from_record(record: dict[str, Any], happening: Happening) -> Notice:
+def _from_record(record: dict[str, Any], happening: ObjectEventType) -> ObjectEvent:
     found = record["s3"]["object"]
     name = ObjectName(
         bucket=str(record["s3"]["bucket"]["name"]),
@@ -115,12 +115,12 @@ def _from_record(record: dict[str, Any], happening: Happening) -> Notice:
         version=_version(found.get("versionId")),
         etag=str(found.get("eTag") or "").strip('"'),
     )
-    return Notice(
+    return ObjectEvent(
         name=name, happening=happening, size=int(found.get("size") or 0), moment=_moment(record.get("eventTime"))
     )
 
 
-def _from_event_bridge(said: dict[str, Any]) -> Notice:
+def _from_event_bridge(said: dict[str, Any]) -> ObjectEvent:
     found = said["detail"]["object"]
     name = ObjectName(
         bucket=str(said["detail"]["bucket"]["name"]),
@@ -128,8 +128,10 @@ def _from_event_bridge(said: dict[str, Any]) -> Notice:
         version=_version(found.get("version-id")),
         etag=str(found.get("etag") or "").strip('"'),
     )
-    happening = Happening.CREATED if said["detail-type"] == "Object Created" else Happening.REMOVED
-    return Notice(name=name, happening=happening, size=int(found.get("size") or 0), moment=_moment(said.get("time")))
+    happening = ObjectEventType.CREATED if said["detail-type"] == "Object Created" else ObjectEventType.REMOVED
+    return ObjectEvent(
+        name=name, happening=happening, size=int(found.get("size") or 0), moment=_moment(said.get("time"))
+    )
 
 
 def _version(given: object) -> str:

@@ -10,7 +10,7 @@ from gamelake.layers.known_events import Events
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.storage.delta_log import FileEntry
 from gamelake.storage.store import Location
-from gamelake.streaming.files.coordinates import Place
+from gamelake.streaming.files.coordinates import ObjectPosition
 from gamelake.streaming.files.notifications import ObjectName
 from gamelake.streaming.plan import TaskPlan
 
@@ -28,34 +28,34 @@ class FileLimits:
 class NamedObject(msgspec.Struct, frozen=True, kw_only=True):
     """An object that a task is to read; `value` is the notification, for the dead letters."""
 
-    place: Place
+    place: ObjectPosition
     name: ObjectName
     size: int
     value: bytes
     overwrites: bool = False
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True):
+class RejectedNotification(msgspec.Struct, frozen=True, kw_only=True):
     """A notification that leads to no file; its object's name is empty where it names none."""
 
-    place: Place
+    place: ObjectPosition
     name: ObjectName
     value: bytes | None
     reason: DeadLetterReason
     detail: str
 
 
-class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
     """What one task does; `claimed` has the identities of events that another task of the batch has, 16 bytes each."""
 
     number: int
     objects: tuple[NamedObject, ...]
-    letters: tuple[Letter, ...] = ()
+    letters: tuple[RejectedNotification, ...] = ()
     claimed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twins:
+class FileDedupPlan:
     """What a task needs to find events that came before, by another file or another way.
 
     Attributes:
@@ -82,18 +82,18 @@ class FilesPlan:
     landing: Location
     schema_id: int
     limits: FileLimits
-    twins: Twins | None = None
+    twins: FileDedupPlan | None = None
     readers: int = 8
 
 
-def encoded(parcel: Parcel) -> bytes:
+def encode_task_input(parcel: TaskInput) -> bytes:
     """A parcel as a row of the job."""
     return msgspec.msgpack.encode(parcel)
 
 
-def decoded(row: bytes) -> Parcel:
+def decode_task_input(row: bytes) -> TaskInput:
     """A parcel from a row of the job."""
-    return msgspec.msgpack.decode(row, type=Parcel)
+    return msgspec.msgpack.decode(row, type=TaskInput)
 
 
 _BYTES_PER_PARCEL = 32 * 2**20
@@ -103,9 +103,9 @@ _BYTES_ALONE = 4 * 2**20
 _PER_OBJECT = 64 * 2**10
 
 
-def parcels(
-    objects: Sequence[NamedObject], letters: Sequence[Letter], cores: int, claimed: Mapping[int, Events]
-) -> list[Parcel]:
+def task_inputs(
+    objects: Sequence[NamedObject], letters: Sequence[RejectedNotification], cores: int, claimed: Mapping[int, Events]
+) -> list[TaskInput]:
     """The parcels of a batch; the same objects are always shared out in the same way."""
     count = _count(objects, cores)
     heap = [(0, number) for number in range(count)]
@@ -115,7 +115,7 @@ def parcels(
         shares[number].append(each)
         heapq.heappush(heap, (load + each.size + _PER_OBJECT, number))
     return [
-        Parcel(
+        TaskInput(
             number=number,
             objects=tuple(share),
             letters=tuple(letters) if number == 0 else (),

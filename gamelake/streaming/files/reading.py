@@ -11,14 +11,14 @@ from google.protobuf.descriptor import Descriptor
 from gamelake.schemas.framing import Ints
 from gamelake.streaming.files.coordinates import MOST_EVENTS
 from gamelake.streaming.files.formats import delimited, parquet
-from gamelake.streaming.files.formats.events import Events, Framer, UnreadableFileError
+from gamelake.streaming.files.formats.events import FileEvents, Framer, UnreadableFileError
 from gamelake.streaming.files.formats.json_lines import JsonLines
 
 _PACKED = frozenset({".gz", ".gzip", ".zst", ".zstd"})
 _PARQUET = b"PAR1"
 
 
-class Format(StrEnum):
+class FileFormat(StrEnum):
     """How the events of a file are written."""
 
     JSON_LINES = "json_lines"
@@ -27,26 +27,26 @@ class Format(StrEnum):
 
 
 _BY_SUFFIX = {
-    ".binpb": Format.DELIMITED,
-    ".pb": Format.DELIMITED,
-    ".delimited": Format.DELIMITED,
-    ".parquet": Format.PARQUET,
+    ".binpb": FileFormat.DELIMITED,
+    ".pb": FileFormat.DELIMITED,
+    ".delimited": FileFormat.DELIMITED,
+    ".parquet": FileFormat.PARQUET,
 }
 
 
-def format_of(key: str, content: bytes) -> Format:
+def format_of(key: str, content: bytes) -> FileFormat:
     """The format of an unpacked file; what says nothing else is lines of JSON, as Firehose writes them."""
     if content.startswith(_PARQUET):
-        return Format.PARQUET
+        return FileFormat.PARQUET
     suffixes = [suffix.lower() for suffix in PurePosixPath(key).suffixes if suffix.lower() not in _PACKED]
-    return _BY_SUFFIX.get(suffixes[-1], Format.JSON_LINES) if suffixes else Format.JSON_LINES
+    return _BY_SUFFIX.get(suffixes[-1], FileFormat.JSON_LINES) if suffixes else FileFormat.JSON_LINES
 
 
 _ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class FileContent:
     """A file's unpacked content, by its place in the list of those that a task reads."""
 
     place: int
@@ -55,16 +55,16 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FileRows:
     """Events of one or more files: of each the place of its file and its row there, counted from 0."""
 
-    events: Events
+    events: FileEvents
     places: Ints
     numbers: Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableFile:
     """A file that can't be read as what it says it is, and why; none of its events counts."""
 
     place: int
@@ -85,52 +85,52 @@ class _Lines:
         self.numbers.append(np.arange(first, first + len(lines)))
 
 
-class Reader:
+class FileReader:
     """Reads files of the contract's event."""
 
     def __init__(self, message: Descriptor, schema_id: int) -> None:
         self._framer = Framer(message, schema_id)
         self._json = JsonLines(message, schema_id)
 
-    def read(self, files: Iterable[File]) -> Iterator[Rows | Unreadable]:
+    def read(self, files: Iterable[FileContent]) -> Iterator[FileRows | UnreadableFile]:
         """The events of files, some at a time; the rows of a file are in order."""
         waiting = _Lines()
         for file in files:
-            if format_of(file.key, file.content) is Format.JSON_LINES:
+            if format_of(file.key, file.content) is FileFormat.JSON_LINES:
                 yield from self._add_lines(file, waiting)
             else:
                 yield from self._rows(file)
         if waiting.lines:
             yield self._flush(waiting)
 
-    def _rows(self, file: File) -> Iterator[Rows | Unreadable]:
+    def _rows(self, file: FileContent) -> Iterator[FileRows | UnreadableFile]:
         try:
             parts = self._parts(file)
         except UnreadableFileError as error:
-            yield Unreadable(file.place, str(error))
+            yield UnreadableFile(file.place, str(error))
             return
         first = 0
         for events in parts:
             count = len(events.values)
-            yield Rows(events, np.full(count, file.place, np.int64), np.arange(first, first + count))
+            yield FileRows(events, np.full(count, file.place, np.int64), np.arange(first, first + count))
             first += count
 
-    def _parts(self, file: File) -> Iterable[Events]:
-        if format_of(file.key, file.content) is Format.PARQUET:
+    def _parts(self, file: FileContent) -> Iterable[FileEvents]:
+        if format_of(file.key, file.content) is FileFormat.PARQUET:
             return parquet.read(file.content, self._framer)
         events = delimited.read(file.content, self._framer)
         if len(events.values) > MOST_EVENTS:
             raise UnreadableFileError(f"the file has more than {MOST_EVENTS} events: split it")
         return (events,)
 
-    def _add_lines(self, file: File, waiting: _Lines) -> Iterator[Rows]:
+    def _add_lines(self, file: FileContent, waiting: _Lines) -> Iterator[FileRows]:
         lines = [line for line in file.content.split(b"\n") if line.strip()]
         for first in range(0, len(lines), _ROWS):
             waiting.add(file.place, first, lines[first : first + _ROWS])
             if len(waiting.lines) >= _ROWS:
                 yield self._flush(waiting)
 
-    def _flush(self, waiting: _Lines) -> Rows:
-        rows = Rows(self._json.read(waiting.lines), np.concatenate(waiting.places), np.concatenate(waiting.numbers))
+    def _flush(self, waiting: _Lines) -> FileRows:
+        rows = FileRows(self._json.read(waiting.lines), np.concatenate(waiting.places), np.concatenate(waiting.numbers))
         waiting.lines, waiting.places, waiting.numbers = [], [], []
         return rows

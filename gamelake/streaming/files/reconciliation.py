@@ -14,11 +14,11 @@ from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import live_files
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
-from gamelake.streaming.files.changes import Change
-from gamelake.streaming.files.landing import Found, Landing, is_partial
+from gamelake.streaming.files.changes import ObjectChange
+from gamelake.streaming.files.landing import LandingBucket, StoredObject, is_partial
 
 
-class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
+class BucketReconciliation(msgspec.Struct, frozen=True, kw_only=True):
     """What a look at the bucket came to.
 
     Attributes:
@@ -39,20 +39,24 @@ class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Unnamed:
+class MissingNotifications:
     """Objects that nobody has named, and the account of the look."""
 
-    objects: tuple[Found, ...]
-    account: Reconciled
+    objects: tuple[StoredObject, ...]
+    account: BucketReconciliation
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[ObjectChange]:
         """The notifications that were missing."""
         for each in self.objects:
             moment = datetime.fromtimestamp(each.moment_microseconds / 1_000_000, UTC)
-            yield Change(bucket=each.name.bucket, key=each.name.key, etag=each.name.etag, size=each.size, moment=moment)
+            yield ObjectChange(
+                bucket=each.name.bucket, key=each.name.key, etag=each.name.etag, size=each.size, moment=moment
+            )
 
 
-def unnamed(lakehouse: Location, landing: Landing, prefix: str, patience: timedelta, now: datetime) -> Unnamed:
+def missing_notifications(
+    lakehouse: Location, landing: LandingBucket, prefix: str, patience: timedelta, now: datetime
+) -> MissingNotifications:
     """Look through the bucket once; `patience` is how old an object must be to count as not named."""
     found = landing.objects(prefix)
     objects = [each for each in found if not each.name.key.endswith("/") and not is_partial(each.name.key)]
@@ -60,7 +64,7 @@ def unnamed(lakehouse: Location, landing: Landing, prefix: str, patience: timede
     missing = [each for each in objects if (each.name.key, each.name.etag) not in known]
     latest = int((now - patience).timestamp() * 1_000_000)
     old = tuple(each for each in missing if each.moment_microseconds <= latest)
-    account = Reconciled(
+    account = BucketReconciliation(
         listed=len(objects),
         known=len(objects) - len(missing),
         young=len(missing) - len(old),
@@ -68,7 +72,7 @@ def unnamed(lakehouse: Location, landing: Landing, prefix: str, patience: timede
         named_bytes=sum(each.size for each in old),
         examples=tuple(each.name.key for each in old[:5]),
     )
-    return Unnamed(old, account)
+    return MissingNotifications(old, account)
 
 
 def _known(lakehouse: Location) -> set[tuple[str, str]]:

@@ -10,7 +10,7 @@ from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
-from gamelake.streaming.files.chooser import Overwritten
+from gamelake.streaming.files.chooser import OverwritePolicy
 from gamelake.streaming.files.plan import MIB, FileLimits
 from gamelake.streaming.settings import IngestSettings, shared
 
@@ -29,7 +29,7 @@ class FilesSettings:
     landing: Location
     prefix: str
     limits: FileLimits
-    overwritten: Overwritten
+    overwritten: OverwritePolicy
     remembered: timedelta
     events_stream: str
 
@@ -60,17 +60,17 @@ class FilesSettings:
                 stored_bytes=env.whole("GAMELAKE_FILE_MAX_MIB", 256, 1, 1024) * MIB,
                 unpacked_bytes=env.whole("GAMELAKE_FILE_MAX_DECOMPRESSED_MIB", 1024, 1, 2047) * MIB,
             ),
-            overwritten=_overwritten(env.optional("GAMELAKE_FILES_OVERWRITTEN", Overwritten.READ)),
+            overwritten=_overwritten(env.optional("GAMELAKE_FILES_OVERWRITTEN", OverwritePolicy.READ)),
             events_stream=env.optional("GAMELAKE_STREAM", "ingest_events"),
             remembered=timedelta(days=env.whole("GAMELAKE_FILES_REMEMBERED_DAYS", 14, 1, 366)),
         )
 
 
-def _overwritten(text: str) -> Overwritten:
+def _overwritten(text: str) -> OverwritePolicy:
     try:
-        return Overwritten(text)
+        return OverwritePolicy(text)
     except ValueError:
-        known = " or ".join(each.value for each in Overwritten)
+        known = " or ".join(each.value for each in OverwritePolicy)
         raise SettingsError(f"GAMELAKE_FILES_OVERWRITTEN is '{text}'; it must be {known}") from None
 
 

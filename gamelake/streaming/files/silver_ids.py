@@ -28,8 +28,8 @@ from gamelake.storage.manifests import EventsFile, EventsSection
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 from gamelake.streaming.cross_source import EVENTS_OF_FILES
-from gamelake.streaming.duplicates import EVENT_ID, Sightings, by_game, with_an_id
-from gamelake.streaming.files.plan import Twins
+from gamelake.streaming.duplicates import EVENT_ID, CandidateEvents, count_by_game, rows_with_id
+from gamelake.streaming.files.plan import FileDedupPlan
 
 _GAME, _ID, _TIME = "game_name", "event_id", "event_time"
 _FOR_EVER = 2**63 - 1
@@ -159,10 +159,10 @@ class SilverIds:
 OBJECTS, KEYS = 0, 1
 
 
-class TwinFilter:
+class SilverDuplicateFilter:
     """The duplicates of one task; an event without an id has none."""
 
-    def __init__(self, plan: Twins, store: Store, router: Router, claimed: bytes) -> None:
+    def __init__(self, plan: FileDedupPlan, store: Store, router: Router, claimed: bytes) -> None:
         self._plan = plan
         self._store = store
         self._identities = Identities(plan.seed)
@@ -173,17 +173,17 @@ class TwinFilter:
         self._unwritten: list[Events] = []
         self._counts: Counter[str] = Counter()
 
-    def duplicates(self, seen: Sightings) -> Flags:
+    def duplicates(self, seen: CandidateEvents) -> Flags:
         """Which of the events are duplicates; the others count as taken from now on."""
         result = np.zeros(len(seen.codes), np.bool_)
-        rows = with_an_id(seen)
+        rows = rows_with_id(seen)
         if not len(rows):
             return result
         ids = seen.events.column(EVENT_ID).take(pa.array(rows))
         high, rest = self._identities.of(seen.tables, seen.codes[rows], ids)
         events = Events.of(high, rest, np.full(len(rows), ANY_TIME, np.int64))
         result[rows] = self._take(events, seen.events.column("event_time").take(pa.array(rows)))
-        self._counts += by_game(seen, result)
+        self._counts += count_by_game(seen, result)
         return result
 
     def _take(self, events: Events, times: pa.TimestampArray) -> Flags:

@@ -17,19 +17,19 @@ from gamelake.schemas.event_schemas import FIRST_MESSAGE
 from gamelake.schemas.registry import Registry
 from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
 from gamelake.storage.store import Store
-from gamelake.streaming.duplicates import Filter, TakesAll
-from gamelake.streaming.files.coordinates import placed
-from gamelake.streaming.files.fetching import Fetcher, Refused
-from gamelake.streaming.files.landing import Landing
-from gamelake.streaming.files.ledger import Account, Outcome
-from gamelake.streaming.files.plan import FilesPlan, Letter, NamedObject, Parcel, decoded
-from gamelake.streaming.files.reading import File, Reader, Rows, Unreadable
-from gamelake.streaming.files.silver_ids import TwinFilter
+from gamelake.streaming.duplicates import DuplicateFilter, NoOpDuplicateFilter
+from gamelake.streaming.files.coordinates import object_coordinates
+from gamelake.streaming.files.fetching import Fetcher, RefusedObject
+from gamelake.streaming.files.landing import LandingBucket
+from gamelake.streaming.files.ledger import ObjectOutcome, ObjectResult
+from gamelake.streaming.files.plan import FilesPlan, NamedObject, RejectedNotification, TaskInput, decode_task_input
+from gamelake.streaming.files.reading import FileContent, FileReader, FileRows, UnreadableFile
+from gamelake.streaming.files.silver_ids import SilverDuplicateFilter
 from gamelake.streaming.plan import TaskPlan, TaskReport
 from gamelake.streaming.task import Chunk
 
 # One reader for all tasks that a worker process runs: its schema is compiled once.
-_readers: dict[tuple[str, int], Reader] = {}
+_readers: dict[tuple[str, int], FileReader] = {}
 
 
 class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
 
     parcel: int
     report: TaskReport
-    accounts: tuple[Account, ...]
+    accounts: tuple[ObjectResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class FilesTask:
         """Read and write all objects of a partition's parcels; yield one packed report per chunk."""
         for batch in batches:
             for row in batch.column(0).to_pylist():
-                for report in _ParcelRun(self.plan, decoded(row)).reports():
+                for report in _ParcelRun(self.plan, decode_task_input(row)).reports():
                     yield _pack(report)
 
 
@@ -59,8 +59,8 @@ class _ParcelRun:
     """One parcel on its way through a chunk."""
 
     plan: FilesPlan
-    parcel: Parcel
-    _refused: list[Refused] = field(default_factory=list)
+    parcel: TaskInput
+    _refused: list[RefusedObject] = field(default_factory=list)
     _counts: Counter[int] = field(default_factory=Counter)
     _dead: Counter[int] = field(default_factory=Counter)
 
@@ -69,12 +69,12 @@ class _ParcelRun:
         reading = self.plan.reading
         chunk = Chunk(reading, self._filter(reading))
         objects = self.parcel.objects
-        where = placed([(each.place, each.name) for each in objects])
+        where = object_coordinates([(each.place, each.name) for each in objects])
         for letter in self.parcel.letters:
             _send(chunk, letter)
         for rows in _reader(self.plan).read(self._files()):
-            if isinstance(rows, Unreadable):
-                self._refused.append(Refused(rows.place, DeadLetterReason.UNREADABLE_FILE, rows.detail))
+            if isinstance(rows, UnreadableFile):
+                self._refused.append(RefusedObject(rows.place, DeadLetterReason.UNREADABLE_FILE, rows.detail))
                 continue
             self._take(chunk, where.records(rows.events.values, rows.places, rows.numbers), rows)
             if chunk.is_full():
@@ -84,13 +84,13 @@ class _ParcelRun:
                 _send(chunk, _letter(objects[refused.place], refused.reason, refused.detail))
         yield FilesReport(parcel=self.parcel.number, report=chunk.flush(), accounts=tuple(self._accounts()))
 
-    def _filter(self, reading: TaskPlan) -> Filter:
+    def _filter(self, reading: TaskPlan) -> DuplicateFilter:
         if self.plan.twins is None:
-            return TakesAll()
+            return NoOpDuplicateFilter()
         router = Router(reading.contract, reading.unlisted_tables)
-        return TwinFilter(self.plan.twins, Store(reading.lakehouse), router, self.parcel.claimed)
+        return SilverDuplicateFilter(self.plan.twins, Store(reading.lakehouse), router, self.parcel.claimed)
 
-    def _take(self, chunk: Chunk, records: pa.RecordBatch, rows: Rows) -> None:
+    def _take(self, chunk: Chunk, records: pa.RecordBatch, rows: FileRows) -> None:
         self._counts.update(_counted(rows.places))
         bad = np.array(rows.events.rejects.rows, np.int64)
         if not len(bad):
@@ -105,7 +105,7 @@ class _ParcelRun:
         if len(good):
             chunk.take(records.take(pa.array(good)))
 
-    def _where(self, rows: Rows, bad: np.ndarray) -> list[str]:
+    def _where(self, rows: FileRows, bad: np.ndarray) -> list[str]:
         """The details of rejects, each with the object and the row that it stands in."""
         objects = self.parcel.objects
         return [
@@ -113,22 +113,28 @@ class _ParcelRun:
             for row, detail in zip(bad, rows.events.rejects.details, strict=True)
         ]
 
-    def _files(self) -> Iterator[File]:
+    def _files(self) -> Iterator[FileContent]:
         """The files that can be read; of the others it is noted why not."""
-        fetcher = Fetcher(Landing(self.plan.landing), self.plan.limits, self.plan.readers)
+        fetcher = Fetcher(LandingBucket(self.plan.landing), self.plan.limits, self.plan.readers)
         for each in fetcher.files(self.parcel.objects):
-            if isinstance(each, Refused):
+            if isinstance(each, RefusedObject):
                 self._refused.append(each)
             else:
                 yield each
 
-    def _accounts(self) -> Iterator[Account]:
+    def _accounts(self) -> Iterator[ObjectResult]:
         refused = {each.place: each for each in self._refused}
         for place, each in enumerate(self.parcel.objects):
             no = refused.get(place)
-            outcome = Outcome.TAKEN if no is None else Outcome.DEAD_LETTER if no.reason else Outcome.SUPERSEDED
-            lost = int(outcome is Outcome.DEAD_LETTER)
-            yield Account(
+            outcome = (
+                ObjectOutcome.TAKEN
+                if no is None
+                else ObjectOutcome.DEAD_LETTER
+                if no.reason
+                else ObjectOutcome.SUPERSEDED
+            )
+            lost = int(outcome is ObjectOutcome.DEAD_LETTER)
+            yield ObjectResult(
                 place=each.place,
                 name=each.name,
                 outcome=outcome,
@@ -138,7 +144,9 @@ class _ParcelRun:
                 overwrites=each.overwrites,
             )
         for letter in self.parcel.letters:
-            yield Account(place=letter.place, name=letter.name, outcome=Outcome.DEAD_LETTER, records=1, dead_letters=1)
+            yield ObjectResult(
+                place=letter.place, name=letter.name, outcome=ObjectOutcome.DEAD_LETTER, records=1, dead_letters=1
+            )
 
 
 def _counted(places: np.ndarray) -> dict[int, int]:
@@ -146,18 +154,18 @@ def _counted(places: np.ndarray) -> dict[int, int]:
     return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
-def _letter(named: NamedObject, reason: DeadLetterReason, detail: str) -> Letter:
-    return Letter(place=named.place, name=named.name, value=named.value, reason=reason, detail=detail)
+def _letter(named: NamedObject, reason: DeadLetterReason, detail: str) -> RejectedNotification:
+    return RejectedNotification(place=named.place, name=named.name, value=named.value, reason=reason, detail=detail)
 
 
-def _send(chunk: Chunk, letter: Letter) -> None:
-    where = placed([(letter.place, letter.name)])
+def _send(chunk: Chunk, letter: RejectedNotification) -> None:
+    where = object_coordinates([(letter.place, letter.name)])
     zero = np.zeros(1, np.int64)
     record = where.records(pa.array([letter.value], pa.binary()), zero, zero)
     chunk.set_aside(record, Rejects([0], [letter.reason], [letter.detail]))
 
 
-def _reader(plan: FilesPlan) -> Reader:
+def _reader(plan: FilesPlan) -> FileReader:
     key = (plan.reading.lakehouse.uri, plan.schema_id)
     if key not in _readers:
         cache = SchemaCache(
@@ -166,7 +174,7 @@ def _reader(plan: FilesPlan) -> Reader:
         schema = cache.get(plan.schema_id)
         if isinstance(schema, MissingSchema):
             raise StoreError(f"schema {plan.schema_id}, by which files are read, can't be had: {schema.detail}")
-        _readers[key] = Reader(message_at(schema, FIRST_MESSAGE), plan.schema_id)
+        _readers[key] = FileReader(message_at(schema, FIRST_MESSAGE), plan.schema_id)
     return _readers[key]
 
 

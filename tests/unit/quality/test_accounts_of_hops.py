@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 from gamelake.observability.hop_accounts import batches_since
-from gamelake.quality.suites.hops import Stretch, Taken
+from gamelake.quality.suites.hops import BatchCoordinates, CoordinateRange
 from gamelake.storage.manifests import BatchManifest, FilesTaken, Judged, Manifests, OffsetRange
 from gamelake.storage.store import Location, Store
 
@@ -35,7 +35,7 @@ def test_a_batch_has_told_of_its_duplicates_and_of_what_its_rules_dropped(tmp_pa
     store = Store(Location(uri=tmp_path.as_uri()))
     _settle(store, 0, "2026-01-08T10:00:00+00:00")
 
-    assert batches_since(store, DAY) == [Taken((Stretch(1, 10, 19),), in_bronze_alone=3)]
+    assert batches_since(store, DAY) == [BatchCoordinates((CoordinateRange(1, 10, 19),), in_bronze_alone=3)]
 
 
 def test_a_batch_of_files_took_the_coordinates_of_their_events(tmp_path: Path) -> None:
@@ -43,4 +43,4 @@ def test_a_batch_of_files_took_the_coordinates_of_their_events(tmp_path: Path) -
     _settle(store, 0, "2026-01-08T10:00:00+00:00", FilesTaken(objects={}, passed_over={}, records=0, bytes=0))
 
     ((batch,),) = ([each.stretches for each in batches_since(store, DAY)],)
-    assert batch == (Stretch(-2, 10 * 2**28, 20 * 2**28 - 1),)
+    assert batch == (CoordinateRange(-2, 10 * 2**28, 20 * 2**28 - 1),)

@@ -8,7 +8,7 @@ import pytest
 from deltalake import write_deltalake
 
 from gamelake.model.naming import game_table
-from gamelake.quality.suites.counting import GAME, ROWS, SAMPLES, UNJUDGED, CountBroken, GameTable
+from gamelake.quality.suites.counting import GAME, ROWS, SAMPLES, UNJUDGED, CountBrokenRows, GameDayFiles
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
 from tests.unit.quality.ruling import a_rule, checked
@@ -38,8 +38,8 @@ def _schema(rows: list[dict[str, object]]) -> pa.Schema:
 
 
 def _counted(lake: Location, folder: Path, *rules: dict[str, object]) -> list[dict[str, object]]:
-    table = GameTable.of("chess", open_table(lake, game_table("chess")), DAY.isoformat())
-    count = CountBroken(lake, checked(folder, *rules), {"chess": table})
+    table = GameDayFiles.of("chess", open_table(lake, game_table("chess")), DAY.isoformat())
+    count = CountBrokenRows(lake, checked(folder, *rules), {"chess": table})
     return [row for batch in count(iter(count.tasks().to_batches())) for row in batch.to_pylist()]
 
 

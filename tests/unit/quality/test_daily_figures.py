@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable
 
 from gamelake.model.naming import QUALITY
-from gamelake.quality.daily import QualityTable, keep_rules
+from gamelake.quality.daily import QualityTable, store_rules
 from gamelake.quality.rules import RuleSet
 from gamelake.storage.manifests import BatchManifest, Judged, Manifests, OffsetRange, RuleCount
 from gamelake.storage.store import Location, Store
@@ -51,7 +51,7 @@ def _rows(store: Store) -> dict[tuple[str, str, str], tuple[int, int]]:
 
 
 def test_batches_are_added_up_by_day_game_and_rule(store: Store, rules: RuleSet) -> None:
-    keep_rules(store, rules)
+    store_rules(store, rules)
     _batch(store, rules, 0)
     _batch(store, rules, 1)
     _batch(store, rules, 2, day="2026-01-02")
@@ -69,7 +69,7 @@ def test_batches_are_added_up_by_day_game_and_rule(store: Store, rules: RuleSet)
 
 
 def test_a_batch_counts_once_whoever_looks_how_often(store: Store, rules: RuleSet) -> None:
-    keep_rules(store, rules)
+    store_rules(store, rules)
     _batch(store, rules, 0)
     QualityTable(store, "s").catch_up()
     _batch(store, rules, 1)
@@ -80,7 +80,7 @@ def test_a_batch_counts_once_whoever_looks_how_often(store: Store, rules: RuleSe
 
 
 def test_two_streams_come_to_one_table(store: Store, rules: RuleSet) -> None:
-    keep_rules(store, rules)
+    store_rules(store, rules)
     for stream in ("s", "other"):
         _batch(store, rules, 0, stream=stream)
         QualityTable(store, stream).catch_up()
@@ -97,7 +97,7 @@ def test_batches_that_nothing_judged_make_no_table_and_are_passed_over(
     assert QualityTable(store, "s").catch_up() == 0
     assert not DeltaTable.is_deltatable(store.location.child(QUALITY))
 
-    keep_rules(store, rules)
+    store_rules(store, rules)
     _batch(store, rules, 5)
     assert QualityTable(store, "s").catch_up() == 2
     assert _rows(store)["2026-01-01", "pool", "paid"] == (5, 0)

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from gamelake.model.games import load_games
 from gamelake.model.naming import SILVER_EVENTS, TABLE_CHECKS, game_table
-from gamelake.quality.check_findings import Finding, Status, keep
+from gamelake.quality.check_findings import CheckStatus, TableFinding, write_findings
 from gamelake.quality.table_checks import GameChecks, stability
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.runner import GoldTables, attempt
@@ -51,21 +51,21 @@ def _week(today: Sequence[dict[str, object]] | None = None) -> list[dict[str, ob
 
 def _checked(
     store: Store, rows: list[dict[str, object]], shared: list[dict[str, object]] | None = None
-) -> list[Finding]:
+) -> list[TableFinding]:
     for table, of in ((game_table("chess"), rows), (SILVER_EVENTS, rows if shared is None else shared)):
         write_deltalake(store.location.child(table), pa.Table.from_pylist(of), partition_by=["event_date"])
     return list(GameChecks(store, "chess", DAY).findings())
 
 
-def _failed(found: list[Finding]) -> set[str]:
-    return {each.check for each in found if each.status is Status.FAILED}
+def _failed(found: list[TableFinding]) -> set[str]:
+    return {each.check for each in found if each.status is CheckStatus.FAILED}
 
 
 def test_a_day_like_the_others_passes_and_what_can_not_be_compared_is_skipped(store: Store) -> None:
     found = _checked(store, _week())
 
     assert _failed(found) == set()
-    assert {each.check for each in found if each.status is Status.SKIPPED} == {"gold_counts_silver"}
+    assert {each.check for each in found if each.status is CheckStatus.SKIPPED} == {"gold_counts_silver"}
 
 
 @pytest.mark.parametrize(
@@ -102,28 +102,30 @@ def test_gold_is_compared_with_silver_as_gold_last_saw_it(store: Store) -> None:
     more = pa.Table.from_pylist(_events(DAY + timedelta(days=1), 5))
     write_deltalake(store.location.child(game_table("chess")), more, mode="append")
 
-    assert _status(store, "gold_counts_silver") is Status.PASSED
+    assert _status(store, "gold_counts_silver") is CheckStatus.PASSED
 
     DeltaTable(store.location.child(PLAYERS)).update(updates={"event_count": "event_count + 1"})
-    assert _status(store, "gold_counts_silver") is Status.FAILED
+    assert _status(store, "gold_counts_silver") is CheckStatus.FAILED
 
 
-def _status(store: Store, check: str) -> Status:
+def _status(store: Store, check: str) -> CheckStatus:
     return next(each.status for each in GameChecks(store, "chess", DAY).findings() if each.check == check)
 
 
 def test_a_new_table_has_nothing_to_be_compared_with(store: Store) -> None:
     found = _checked(store, _events(DAY, 10))
 
-    assert {each.status for each in found if each.check in ("volume", "freshness")} == {Status.SKIPPED}
+    assert {each.status for each in found if each.check in ("volume", "freshness")} == {CheckStatus.SKIPPED}
     assert _failed(found) == set()
 
 
 def test_a_day_that_is_checked_again_has_its_newest_findings(store: Store) -> None:
-    finding = Finding(table="silver/chess_events", check="volume", status=Status.FAILED, observed=1.0, expected=2.0)
+    finding = TableFinding(
+        table="silver/chess_events", check="volume", status=CheckStatus.FAILED, observed=1.0, expected=2.0
+    )
     for day in (DAY, DAY - timedelta(days=1)):
-        keep(store, day, [finding])
-    keep(store, DAY, [Finding(table="silver/chess_events", check="volume", status=Status.PASSED)])
+        write_findings(store, day, [finding])
+    write_findings(store, DAY, [TableFinding(table="silver/chess_events", check="volume", status=CheckStatus.PASSED)])
 
     rows = DeltaTable(store.location.child(TABLE_CHECKS)).to_pyarrow_table().to_pylist()
     assert {row["day"]: row["status"] for row in rows} == {DAY: "passed", DAY - timedelta(days=1): "failed"}

@@ -20,7 +20,7 @@ from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
 from gamelake.schemas.compiler import compile_sources, message_at
 from gamelake.schemas.schema_cache import schema_path
 from gamelake.storage.store import Location, Store
-from gamelake.streaming.plan import TaskPlan, TaskReport, WrittenFile, unpack
+from gamelake.streaming.plan import TaskPlan, TaskReport, WrittenFile, decode_reports
 from gamelake.streaming.task import FanOutTask
 
 # One JSON object: an event, or a row as read back.
@@ -181,4 +181,4 @@ class Lakehouse:
         )
         batches = (as_batch(records[at : at + batch_records]) for at in range(0, len(records), batch_records))
         packed = (row for batch in task(batches) for row in batch.column("report").to_pylist())
-        return Outcome(self.store, unpack(packed))
+        return Outcome(self.store, decode_reports(packed))

@@ -11,7 +11,7 @@ from gamelake.storage.data_files import DataFile, encode_parquet
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, TableFiles
 from gamelake.storage.store import Location, Store
-from gamelake.streaming.cross_source import EVENTS_OF_FILES, FilesBeside, Sibling, settling
+from gamelake.streaming.cross_source import EVENTS_OF_FILES, ConcurrentFilesStream, ConcurrentStream, commit_lease
 
 STREAM = "ingest_files"
 
@@ -65,14 +65,14 @@ def store(tmp_path: Path) -> Store:
     return Store(Location(uri=f"file://{tmp_path}"))
 
 
-def known(beside: FilesBeside) -> set[str]:
+def known(beside: ConcurrentFilesStream) -> set[str]:
     return {file.path for taken in beside.taken for file in taken.files}
 
 
 def test_what_was_taken_before_the_start_and_since_is_known(store: Store) -> None:
     files = Files(store)
     paths = {files.settle("a"), files.settle("b")}
-    beside = FilesBeside(Sibling(store, STREAM))
+    beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
 
     beside.look()
     assert known(beside) == paths
@@ -82,7 +82,7 @@ def test_what_was_taken_before_the_start_and_since_is_known(store: Store) -> Non
 
 
 def test_what_is_settled_while_a_batch_was_decided_is_known_to_the_next_one(store: Store) -> None:
-    files, beside = Files(store), FilesBeside(Sibling(store, STREAM))
+    files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
     beside.look()
     path = files.settle("a")
 
@@ -94,7 +94,7 @@ def test_what_is_settled_while_a_batch_was_decided_is_known_to_the_next_one(stor
 
 
 def test_a_batch_that_has_an_event_which_was_settled_meanwhile_is_not_clear(store: Store) -> None:
-    files, beside = Files(store), FilesBeside(Sibling(store, STREAM))
+    files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
     beside.look()
     path = files.settle("a", "b")
 
@@ -108,7 +108,7 @@ def test_a_batch_that_has_an_event_which_was_settled_meanwhile_is_not_clear(stor
 
 
 def test_the_same_id_of_another_game_is_another_event(store: Store) -> None:
-    files, beside = Files(store), FilesBeside(Sibling(store, STREAM))
+    files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
     beside.look()
     files.settle("a")
 
@@ -117,23 +117,23 @@ def test_the_same_id_of_another_game_is_another_event(store: Store) -> None:
 
 
 def test_a_stream_that_was_never_started_is_nobodys_concern(store: Store) -> None:
-    beside = FilesBeside(Sibling(store, STREAM))
+    beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
     beside.look()
 
-    with settling(store), beside.turn((silver(store, "a"),)) as is_clear:
+    with commit_lease(store), beside.turn((silver(store, "a"),)) as is_clear:
         assert is_clear
     assert known(beside) == set()
 
 
 def test_two_streams_never_settle_at_once(store: Store) -> None:
     Files(store)
-    beside = FilesBeside(Sibling(store, STREAM))
+    beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
     beside.look()
     order: list[str] = []
     entered, leave = Event(), Event()
 
     def other() -> None:
-        with settling(store):
+        with commit_lease(store):
             entered.set()
             leave.wait(10)
             order.append("other")

@@ -9,7 +9,7 @@ from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.errors import BrokenRuleError
 from gamelake.model.naming import BRONZE_EVENTS, QUARANTINE, SILVER_EVENTS
 from gamelake.quality.checking import CheckedRules, check_rules
-from gamelake.quality.judging import require_unbroken, together
+from gamelake.quality.judging import merge_judged, require_no_failures
 from gamelake.quality.rules import load_rules
 from gamelake.storage.manifests import Judged
 from gamelake.streaming.plan import DedupPlan
@@ -27,7 +27,7 @@ def _rules(folder: Path, *rules: dict[str, object]) -> CheckedRules:
 
 
 def _judged(outcome: Outcome) -> Judged:
-    return together(report.judged for report in outcome.reports)
+    return merge_judged(report.judged for report in outcome.reports)
 
 
 def _three(**last: object) -> list[object]:
@@ -133,4 +133,4 @@ def test_what_nothing_may_break_stops_the_batch_with_the_rule_and_the_game(
     judged = _judged(lakehouse.run(records, rules=rules))
 
     with pytest.raises(BrokenRuleError, match=r"1 rows of kart_rumble break 'paid': nothing of the batch was taken"):
-        require_unbroken(judged)
+        require_no_failures(judged)

@@ -6,7 +6,7 @@ from gamelake.model.errors import CheckpointError, DeadLetterFloodError, OffsetG
 from gamelake.storage.manifests import BatchManifest, OffsetRange
 from gamelake.streaming.flood import FloodBreaker, FloodLimit
 from gamelake.streaming.kafka_source import PlannedOffsets, check_same_offsets, taken_offsets
-from gamelake.streaming.plan import joined_offsets
+from gamelake.streaming.plan import merge_offsets
 
 
 def _taken(partition: int, first: int, last: int, records: int | None = None) -> OffsetRange:
@@ -41,8 +41,8 @@ def test_records_that_were_not_planned_stop_the_query(read: OffsetRange) -> None
 def test_the_ranges_of_several_tasks_make_one_for_each_partition() -> None:
     ranges = [_taken(1, 5, 9), _taken(0, 3, 4), _taken(1, 0, 4), _taken(1, 20, 20)]
 
-    assert joined_offsets(ranges) == (_taken(0, 3, 4), _taken(1, 0, 20, records=11))
-    assert joined_offsets([_taken(0, 3, 4), _taken(0, 3, 4)]) == (_taken(0, 3, 4, records=4),)
+    assert merge_offsets(ranges) == (_taken(0, 3, 4), _taken(1, 0, 20, records=11))
+    assert merge_offsets([_taken(0, 3, 4), _taken(0, 3, 4)]) == (_taken(0, 3, 4, records=4),)
 
 
 def _manifest(*offsets: OffsetRange) -> BatchManifest:

@@ -12,7 +12,7 @@ from gamelake.storage.generations import Generation
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.checkpoint import Checkpoint
+from gamelake.streaming.checkpoint import CheckpointState
 from gamelake.streaming.stream import Stream
 from tests.unit.streaming.streams import (
     NEW_TOPIC_ID,
@@ -51,13 +51,13 @@ def test_a_first_start_makes_generation_0_and_its_own_checkpoint(stream: Stream)
     generation = stream.open(TOPIC_ID)
 
     assert (generation.number, generation.first_batch, generation.reason) == (0, 0, "first start")
-    assert stream.folder(generation).read() == Checkpoint(generation.query_id, None, None)
+    assert stream.folder(generation).read() == CheckpointState(generation.query_id, None, None)
     assert stream.open(TOPIC_ID) == stream.current() == generation
 
 
 def test_a_whole_checkpoint_is_gone_on_with(running: Generation, stream: Stream) -> None:
     assert stream.open(TOPIC_ID) == running
-    assert stream.folder(running).read() == Checkpoint(running.query_id, 1, 1)
+    assert stream.folder(running).read() == CheckpointState(running.query_id, 1, 1)
     assert stream.folder(running).offsets(1) == {0: 20, 1: 0}
 
 
@@ -122,7 +122,7 @@ def test_a_lost_checkpoint_is_rebuilt_where_the_manifests_end(
     assert (rebuilt.number, rebuilt.first_batch, rebuilt.query_id) == (1, 3, running.query_id)
     assert rebuilt.app_id != running.app_id
     folder = stream.folder(rebuilt)
-    assert folder.read() == Checkpoint(running.query_id, 2, 2)
+    assert folder.read() == CheckpointState(running.query_id, 2, 2)
     assert folder.offsets(2) == {0: 20, 1: 50}
     assert stream.open(TOPIC_ID) == rebuilt
 
@@ -149,7 +149,7 @@ def test_a_checkpoint_that_is_lost_before_the_first_batch_starts_at_the_beginnin
     rebuilt = stream.open(TOPIC_ID)
 
     assert (rebuilt.number, rebuilt.first_batch) == (1, 0)
-    assert stream.folder(rebuilt).read() == Checkpoint(first.query_id, None, None)
+    assert stream.folder(rebuilt).read() == CheckpointState(first.query_id, None, None)
 
 
 @pytest.mark.parametrize("writes", range(8))
@@ -165,7 +165,7 @@ def test_a_rebuild_that_dies_half_way_never_starts_from_the_beginning(
         assert writes < 7
 
     opened = stream.open(TOPIC_ID)
-    assert stream.folder(opened).read() == Checkpoint(running.query_id, 1, 1)
+    assert stream.folder(opened).read() == CheckpointState(running.query_id, 1, 1)
     assert stream.folder(opened).offsets(1) == {0: 20}
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.storage.store import Location, Store
-from gamelake.streaming.files.changes import Change, value_of
-from gamelake.streaming.files.chooser import Chooser, Chosen, Overwritten
+from gamelake.streaming.files.changes import ObjectChange, value_of
+from gamelake.streaming.files.chooser import Chooser, ChosenObjects, OverwritePolicy
 from gamelake.streaming.plan import DedupPlan
 from tests.unit.properties import examples
 
@@ -22,12 +22,12 @@ LANDING = "landing"
 
 
 def change(key: str, etag: str = "e", bucket: str = LANDING, event: str = "s3:ObjectCreated:Put") -> bytes:
-    return value_of(Change(bucket=bucket, key=key, etag=etag, size=10, moment=MOMENT, event=event))
+    return value_of(ObjectChange(bucket=bucket, key=key, etag=etag, size=10, moment=MOMENT, event=event))
 
 
 def chosen(
-    folder: Path, *values: bytes | None, overwritten: Overwritten = Overwritten.READ, prefix: str = ""
-) -> Chosen:
+    folder: Path, *values: bytes | None, overwritten: OverwritePolicy = OverwritePolicy.READ, prefix: str = ""
+) -> ChosenObjects:
     table = pa.table(
         {
             "partition": pa.array([0] * len(values), pa.int32()),
@@ -40,7 +40,7 @@ def chosen(
     return Chooser(LANDING, prefix, overwritten, store).choose(table, PLAN)
 
 
-def keys(found: Chosen) -> list[str]:
+def keys(found: ChosenObjects) -> list[str]:
     return [each.name.key for each in found.objects]
 
 
@@ -61,7 +61,7 @@ def test_a_content_is_chosen_once_and_a_key_that_was_written_again_is_seen(
 
 
 def test_what_was_written_again_is_set_aside_if_that_is_wanted(tmp_path: Path) -> None:
-    found = chosen(tmp_path, change("a", "x"), change("a", "y"), overwritten=Overwritten.SET_ASIDE)
+    found = chosen(tmp_path, change("a", "x"), change("a", "y"), overwritten=OverwritePolicy.SET_ASIDE)
 
     assert [each.name.etag for each in found.objects] == ["x"]
     assert [(each.name.etag, each.reason) for each in found.letters] == [("y", DeadLetterReason.OVERWRITTEN_FILE)]

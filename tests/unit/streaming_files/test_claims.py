@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gamelake.layers.known_events import Events
 from gamelake.storage.manifests import EventsFile
 from gamelake.storage.store import Location, Store
-from gamelake.streaming.files.decider import claims_of_others
+from gamelake.streaming.files.decider import events_of_earlier_tasks
 from gamelake.streaming.files.task import FilesReport
 from gamelake.streaming.plan import TaskReport
 from tests.unit.properties import examples
@@ -49,7 +49,7 @@ def test_each_event_is_left_to_the_first_task_that_has_it(
         if names[number::2]
     ]
 
-    claims = claims_of_others(store, reports)
+    claims = events_of_earlier_tasks(store, reports)
 
     before: set[int] = set()
     for parcel, names in sorted(tasks.items()):

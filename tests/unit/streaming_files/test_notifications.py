@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.streaming.files.changes import Change, value_of
-from gamelake.streaming.files.notifications import Happening, NotificationError, ObjectName, notices
+from gamelake.streaming.files.changes import ObjectChange, value_of
+from gamelake.streaming.files.notifications import NotificationError, ObjectEventType, ObjectName, object_events
 from tests.unit.properties import examples
 
 KEY = "2026/11/22/a b+ü%.json"
@@ -31,10 +31,10 @@ def said(**changes: object) -> bytes:
 
 
 def test_a_message_of_s3_names_its_object_with_the_key_as_it_is() -> None:
-    [notice] = notices(said())
+    [notice] = object_events(said())
 
     assert notice.name == ObjectName(bucket="landing", key=KEY, version="v7", etag="d41d8cd9")
-    assert (notice.happening, notice.size) == (Happening.CREATED, 1024)
+    assert (notice.happening, notice.size) == (ObjectEventType.CREATED, 1024)
     assert notice.moment == datetime(2026, 11, 22, 10, 0, 0, 123_000, tzinfo=UTC)
 
 
@@ -43,7 +43,7 @@ def test_the_envelopes_of_sns_and_sqs_are_opened() -> None:
     by_sns = json.dumps({"Type": "Notification", "Message": plain})
     by_sqs = json.dumps({"MessageId": "1", "Body": by_sns})
 
-    assert notices(by_sns.encode()) == notices(by_sqs.encode()) == notices(said())
+    assert object_events(by_sns.encode()) == object_events(by_sqs.encode()) == object_events(said())
 
 
 def test_an_event_of_event_bridge_names_its_object() -> None:
@@ -53,7 +53,7 @@ def test_an_event_of_event_bridge_names_its_object() -> None:
         "detail": {"bucket": {"name": "landing"}, "object": {"key": KEY, "size": 5, "etag": "e", "version-id": "v"}},
     }
 
-    [notice] = notices(json.dumps(event).encode())
+    [notice] = object_events(json.dumps(event).encode())
 
     assert notice.name == ObjectName(bucket="landing", key=KEY, version="v", etag="e")
 
@@ -61,25 +61,25 @@ def test_an_event_of_event_bridge_names_its_object() -> None:
 @pytest.mark.parametrize(
     ("event", "happening"),
     [
-        ("s3:ObjectCreated:CompleteMultipartUpload", Happening.CREATED),
-        ("ObjectCreated:Copy", Happening.CREATED),
-        ("s3:ObjectRemoved:DeleteMarkerCreated", Happening.REMOVED),
-        ("LifecycleExpiration:Delete", Happening.REMOVED),
+        ("s3:ObjectCreated:CompleteMultipartUpload", ObjectEventType.CREATED),
+        ("ObjectCreated:Copy", ObjectEventType.CREATED),
+        ("s3:ObjectRemoved:DeleteMarkerCreated", ObjectEventType.REMOVED),
+        ("LifecycleExpiration:Delete", ObjectEventType.REMOVED),
     ],
 )
-def test_what_happened_is_told_by_the_events_name(event: str, happening: Happening) -> None:
-    [notice] = notices(said(eventName=event))
+def test_what_happened_is_told_by_the_events_name(event: str, happening: ObjectEventType) -> None:
+    [notice] = object_events(said(eventName=event))
 
     assert notice.happening is happening
 
 
 @pytest.mark.parametrize("event", ["s3:ObjectAccessed:Get", "s3:Replication:OperationFailed", "ObjectTagging:Put"])
 def test_what_makes_no_content_names_nothing(event: str) -> None:
-    assert notices(said(eventName=event)) == []
+    assert object_events(said(eventName=event)) == []
 
 
 def test_the_test_message_of_aws_names_nothing() -> None:
-    assert notices(b'{"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "landing"}') == []
+    assert object_events(b'{"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "landing"}') == []
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_the_test_message_of_aws_names_nothing() -> None:
 )
 def test_what_is_no_notification_is_an_error_that_says_so(value: bytes | None) -> None:
     with pytest.raises(NotificationError, match="the notification"):
-        notices(value)
+        object_events(value)
 
 
 @examples(200)
 @given(st.binary(max_size=60))
 def test_whatever_comes_is_a_notification_or_an_error(value: bytes) -> None:
     with suppress(NotificationError):
-        assert isinstance(notices(value), list)
+        assert isinstance(object_events(value), list)
 
 
 @examples(100)
@@ -106,7 +106,7 @@ def test_whatever_comes_is_a_notification_or_an_error(value: bytes) -> None:
 def test_what_we_say_ourselves_is_understood(key: str, size: int) -> None:
     moment = datetime(2026, 11, 22, 10, tzinfo=UTC)
 
-    [notice] = notices(value_of(Change(bucket="landing", key=key, etag="e-1", size=size, moment=moment)))
+    [notice] = object_events(value_of(ObjectChange(bucket="landing", key=key, etag="e-1", size=size, moment=moment)))
 
     assert notice.name == ObjectName(bucket="landing", key=key, version="", etag="e-1")
     assert (notice.size, notice.moment) == (size, moment)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelake.layers.bronze import parse_headers
-from gamelake.streaming.files.coordinates import MOST_EVENTS, Place, notification_of, placed
+from gamelake.streaming.files.coordinates import MOST_EVENTS, ObjectPosition, notification_of, object_coordinates
 from gamelake.streaming.files.notifications import ObjectName
-from gamelake.streaming.files.plan import NamedObject, parcels
+from gamelake.streaming.files.plan import NamedObject, task_inputs
 from tests.unit.properties import examples
 
 MIB = 2**20
@@ -18,7 +18,7 @@ MIB = 2**20
 
 def named(number: int, size: int, partition: int = 0) -> NamedObject:
     name = ObjectName(bucket="landing", key=f"{number}.json", version="", etag="e")
-    place = Place(partition=partition, offset=number, index=0, microseconds=0)
+    place = ObjectPosition(partition=partition, offset=number, index=0, microseconds=0)
     return NamedObject(place=place, name=name, size=size, value=b"")
 
 
@@ -26,17 +26,17 @@ def named(number: int, size: int, partition: int = 0) -> NamedObject:
 @given(st.lists(st.integers(0, 200 * MIB), min_size=1, max_size=60), st.integers(1, 8), st.randoms())
 def test_every_object_is_in_one_parcel_and_the_same_one_each_time(sizes: list[int], cores: int, random: Random) -> None:
     objects = [named(number, size) for number, size in enumerate(sizes)]
-    shares = parcels(objects, (), cores, {})
+    shares = task_inputs(objects, (), cores, {})
 
     assert sorted(each.place.offset for share in shares for each in share.objects) == list(range(len(sizes)))
     random.shuffle(objects)
-    assert parcels(objects, (), cores, {}) == shares
+    assert task_inputs(objects, (), cores, {}) == shares
 
 
 def test_little_is_one_task_and_much_is_spread_over_the_cores() -> None:
-    assert len(parcels([named(n, 1000) for n in range(20)], (), 4, {})) == 1
-    assert len(parcels([named(n, 75_000) for n in range(200)], (), 4, {})) == 4
-    shares = parcels([named(n, 10 * MIB) for n in range(40)], (), 4, {})
+    assert len(task_inputs([named(n, 1000) for n in range(20)], (), 4, {})) == 1
+    assert len(task_inputs([named(n, 75_000) for n in range(200)], (), 4, {})) == 4
+    shares = task_inputs([named(n, 10 * MIB) for n in range(40)], (), 4, {})
 
     loads = [sum(each.size for each in share.objects) for share in shares]
     assert len(shares) % 4 == 0
@@ -48,7 +48,7 @@ def test_little_is_one_task_and_much_is_spread_over_the_cores() -> None:
 def test_an_events_coordinates_lead_back_to_its_notification(
     partition: int, offset: int, index: int, number: int
 ) -> None:
-    place = Place(partition=partition, offset=offset, index=index, microseconds=5)
+    place = ObjectPosition(partition=partition, offset=offset, index=index, microseconds=5)
 
     assert notification_of(place.events_partition, place.first_offset + number) == (partition, offset)
     assert place.first_offset + number < 2**63
@@ -56,7 +56,7 @@ def test_an_events_coordinates_lead_back_to_its_notification(
 
 def test_events_stand_behind_their_files_coordinates_and_name_the_file() -> None:
     places = [named(number, 1, partition=number) for number in (3, 4)]
-    records = placed([(each.place, each.name) for each in places]).records(
+    records = object_coordinates([(each.place, each.name) for each in places]).records(
         pa.array([b"a", b"b", b"c"], pa.binary()), np.array([0, 0, 1]), np.array([0, 1, 0])
     )
 

@@ -8,9 +8,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.streaming.files.fetching import TooLargeFileError, unpacked
+from gamelake.streaming.files.fetching import TooLargeFileError, decompressed
 from gamelake.streaming.files.formats.events import UnreadableFileError
-from gamelake.streaming.files.reading import Format, format_of
+from gamelake.streaming.files.reading import FileFormat, format_of
 from tests.unit.properties import examples
 
 LIMIT = 10**6
@@ -22,14 +22,14 @@ PACKERS: list[Pack] = [gzip.compress, zstandard.ZstdCompressor(write_checksum=Tr
 @examples(30)
 @given(st.lists(st.binary(max_size=5_000), min_size=1, max_size=4))
 def test_several_members_unpack_one_behind_the_other(pack: Pack, parts: list[bytes]) -> None:
-    assert unpacked(b"".join(pack(part) for part in parts), LIMIT) == b"".join(parts)
+    assert decompressed(b"".join(pack(part) for part in parts), LIMIT) == b"".join(parts)
 
 
 @pytest.mark.parametrize("pack", PACKERS)
 @pytest.mark.parametrize("lost", [1, 5, 12])
 def test_a_file_that_is_cut_off_is_said_to_be(pack: Pack, lost: int) -> None:
     with pytest.raises(UnreadableFileError, match="cut off"):
-        unpacked(pack(b"some content" * 1000)[:-lost], LIMIT)
+        decompressed(pack(b"some content" * 1000)[:-lost], LIMIT)
 
 
 @pytest.mark.parametrize("pack", PACKERS)
@@ -38,31 +38,31 @@ def test_a_file_that_is_damaged_is_said_to_be(pack: Pack) -> None:
     content[20:60] = b"\0" * 40
 
     with pytest.raises(UnreadableFileError):
-        unpacked(bytes(content), LIMIT)
+        decompressed(bytes(content), LIMIT)
 
 
 @pytest.mark.parametrize("pack", PACKERS)
 def test_a_bomb_costs_no_more_than_the_limit(pack: Pack) -> None:
     with pytest.raises(TooLargeFileError, match="more than 1000000 bytes"):
-        unpacked(pack(b"\0" * 50_000_000), LIMIT)
+        decompressed(pack(b"\0" * 50_000_000), LIMIT)
 
 
 def test_a_file_that_is_not_packed_stays_as_it_is_whatever_its_name_says() -> None:
-    assert unpacked(b'{"event_id": "a"}\n', LIMIT) == b'{"event_id": "a"}\n'
-    assert unpacked(b"", LIMIT) == b""
+    assert decompressed(b'{"event_id": "a"}\n', LIMIT) == b'{"event_id": "a"}\n'
+    assert decompressed(b"", LIMIT) == b""
 
 
 @pytest.mark.parametrize(
     ("key", "content", "expected"),
     [
-        ("a.json.gz", b"{}", Format.JSON_LINES),
-        ("2026/11/22/no-suffix", b"{}", Format.JSON_LINES),
-        ("a.v2.jsonl", b"{}", Format.JSON_LINES),
-        ("a.binpb.zst", b"\x00", Format.DELIMITED),
-        ("A.PB", b"\x00", Format.DELIMITED),
-        ("a.parquet", b"PAR1", Format.PARQUET),
-        ("a.json", b"PAR1...", Format.PARQUET),
+        ("a.json.gz", b"{}", FileFormat.JSON_LINES),
+        ("2026/11/22/no-suffix", b"{}", FileFormat.JSON_LINES),
+        ("a.v2.jsonl", b"{}", FileFormat.JSON_LINES),
+        ("a.binpb.zst", b"\x00", FileFormat.DELIMITED),
+        ("A.PB", b"\x00", FileFormat.DELIMITED),
+        ("a.parquet", b"PAR1", FileFormat.PARQUET),
+        ("a.json", b"PAR1...", FileFormat.PARQUET),
     ],
 )
-def test_the_format_is_told_by_the_name_and_parquet_by_itself(key: str, content: bytes, expected: Format) -> None:
+def test_the_format_is_told_by_the_name_and_parquet_by_itself(key: str, content: bytes, expected: FileFormat) -> None:
     assert format_of(key, content) is expected

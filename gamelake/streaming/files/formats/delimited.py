@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from gamelake.streaming.files.formats.events import Events, Framer, UnreadableFileError
+from gamelake.streaming.files.formats.events import FileEvents, Framer, UnreadableFileError
 
 _MORE = 0x80
 _VARINT_BYTES = 5
@@ -44,11 +44,11 @@ def _spans(content: bytes) -> Iterator[tuple[int, int]]:
         place += length
 
 
-def read(content: bytes, framer: Framer) -> Events:
+def read(content: bytes, framer: Framer) -> FileEvents:
     """The events of a file.
 
     Raises:
         UnreadableFileError: the file is cut off or damaged.
     """
     found = bodies(content)
-    return Events(framer.framed(found)) if len(found) else Events(pa.array([], pa.binary()))
+    return FileEvents(framer.framed(found)) if len(found) else FileEvents(pa.array([], pa.binary()))

@@ -19,7 +19,7 @@ class UnreadableFileError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class FileEvents:
     """Some events of a file, in its order.
 
     `values` (binary) has the framed event of each row, or, of a row that is rejected, what stands in the file; null if

@@ -13,7 +13,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.schemas.decoder import Rejects
 from gamelake.schemas.json_types import CHECKED_TIME, struct_of
-from gamelake.streaming.files.formats.events import Events, Framer
+from gamelake.streaming.files.formats.events import FileEvents, Framer
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _KINDS = {
@@ -31,7 +31,7 @@ _KINDS = {
 _DEFAULTS = {"VARCHAR": "''", "BOOLEAN": "false"}
 
 
-class JsonColumns:
+class JsonLineColumns:
     """Turns lines that are known to fit a message into its columns."""
 
     def __init__(self, message: Descriptor, schema: pa.Schema) -> None:
@@ -108,14 +108,14 @@ class JsonLines:
 
     def __init__(self, message: Descriptor, schema_id: int) -> None:
         self._framer = Framer(message, schema_id)
-        self._columns = JsonColumns(message, self._framer.schema)
+        self._columns = JsonLineColumns(message, self._framer.schema)
         self._decoder = msgspec.json.Decoder(struct_of(message, CHECKED_TIME))
         self._names = frozenset(_names(message, set()))
 
-    def read(self, lines: Sequence[bytes]) -> Events:
+    def read(self, lines: Sequence[bytes]) -> FileEvents:
         """The events of some lines, none of which is empty."""
         if self._all_fit(lines):
-            return Events(self._values(lines))
+            return FileEvents(self._values(lines))
         rejects = Rejects()
         for row, line in enumerate(lines):
             self._judge(row, line, rejects)
@@ -139,7 +139,7 @@ class JsonLines:
     def _is_foreign(self, line: bytes) -> bool:
         return any(name not in self._names for name in _NAME.findall(line))
 
-    def _with_rejects(self, lines: Sequence[bytes], rejects: Rejects) -> Events:
+    def _with_rejects(self, lines: Sequence[bytes], rejects: Rejects) -> FileEvents:
         kept: list[bytes | None] = list(lines)
         for row, reason in zip(rejects.rows, rejects.reasons, strict=True):
             if reason is DeadLetterReason.UNKNOWN_FIELD:
@@ -148,7 +148,7 @@ class JsonLines:
         framed = self._values([lines[row] for row in good]) if good else ()
         for row, value in zip(good, framed, strict=True):
             kept[row] = value.as_py()
-        return Events(pa.array(kept, pa.binary()), rejects)
+        return FileEvents(pa.array(kept, pa.binary()), rejects)
 
     def _values(self, lines: Sequence[bytes]) -> pa.BinaryArray:
         return self._framer.values(self._columns.read(pa.array(lines, pa.binary()).cast(pa.string())))

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gamelake.streaming.files.coordinates import MOST_EVENTS
-from gamelake.streaming.files.formats.events import Events, Framer, UnreadableFileError
+from gamelake.streaming.files.formats.events import FileEvents, Framer, UnreadableFileError
 
 _ROWS = 65_536
 
 
-def read(content: bytes, framer: Framer) -> Iterator[Events]:
+def read(content: bytes, framer: Framer) -> Iterator[FileEvents]:
     """The events of a file, some rows at a time; the first time is after the whole file was read.
 
     Raises:
@@ -27,7 +27,7 @@ def read(content: bytes, framer: Framer) -> Iterator[Events]:
         columns = _conformed(table, framer.schema)
     except (pa.ArrowException, OSError) as error:
         raise UnreadableFileError(f"not the contract's events in Parquet: {error}") from None
-    return (Events(framer.values(batch)) for batch in columns.to_batches(max_chunksize=_ROWS))
+    return (FileEvents(framer.values(batch)) for batch in columns.to_batches(max_chunksize=_ROWS))
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
