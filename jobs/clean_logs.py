@@ -41,11 +41,11 @@ def main() -> int:
     arguments = _arguments()
     settings = TableSettings.from_env()
     store, contract = Store(settings.lakehouse.location), load_games(settings.games_file)
-    retention = arguments.retain or contract.upkeep.retention
-    if retention < contract.upkeep.least_retention:
+    retention = arguments.retain or contract.maintenance.retention
+    if retention < contract.maintenance.least_retention:
         raise SettingsError(
             f"--retain-hours {retention / timedelta(hours=1):g} is less than a restore or a query may ask for "
-            f"({contract.upkeep.least_retention / timedelta(hours=1):g}), by upkeep: in the games contract"
+            f"({contract.maintenance.least_retention / timedelta(hours=1):g}), by maintenance: in the games contract"
         )
     since = datetime.now(UTC) - retention
     tidying = Tidying(store=store, since=since, needed_from=followed_from(store, contract))

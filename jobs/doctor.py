@@ -105,7 +105,7 @@ class Examination:
 
     def findings(self) -> Iterator[HealthFinding]:
         """All that was found, need by need."""
-        tables, policy = table_paths(self.store), load_games(self.settings.games_file).upkeep
+        tables, policy = table_paths(self.store), load_games(self.settings.games_file).maintenance
         for topic, look in self.kafka.items():
             if look.trouble:
                 yield warned("kafka", f"of {topic} it does not tell all ({look.trouble})", "make ps shows if it runs")

@@ -142,7 +142,7 @@ def _look_at_rounds(scheduler: Scheduler, telemetry: MaintenanceTelemetry) -> No
 
 
 def _look_at_retentions(settings: MaintenanceSettings, telemetry: MaintenanceTelemetry) -> None:
-    spans = promised(load_games(settings.games_file).upkeep)
+    spans = promised(load_games(settings.games_file).maintenance)
     _tell_retentions(spans, telemetry)
     if settings.topic is not None:
         spans[Span.KAFKA] = topic_retention(settings.topic.kafka, settings.topic.name)
@@ -186,7 +186,7 @@ def _as_planned(planned: Planned) -> PlannedRun:
 
 def _require_jobs(rounds: Sequence[ScheduledTask]) -> None:
     for each in rounds:
-        if each.job == "upkeep" or find_spec(f"jobs.{each.job}") is None:
+        if each.job == "maintenance" or find_spec(f"jobs.{each.job}") is None:
             raise ContractError(f"the round '{each.name}' of the schedule names no job: there is no jobs/{each.job}.py")
 
 

@@ -38,7 +38,7 @@ def main() -> int:
     settings = TableSettings.from_env()
     store, contract = Store(settings.lakehouse.location), load_games(settings.games_file)
     now = datetime.now(UTC)
-    since = now - (arguments.retain or contract.upkeep.retention)
+    since = now - (arguments.retain or contract.maintenance.retention)
     names = _names(store, [*arguments.tables, *arguments.force])
     for name in names:
         if name not in arguments.force:
@@ -56,9 +56,9 @@ def main() -> int:
 
 def readers(store: Store, contract: GamesContract, table: str, now: datetime) -> Iterator[Reader]:
     """Who may still need older versions of a table."""
-    policy = contract.upkeep
-    yield Reader("a restore (upkeep.restore_window_days)", now - timedelta(days=policy.restore_window_days))
-    yield Reader("a query (upkeep.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
+    policy = contract.maintenance
+    yield Reader("a restore (maintenance.restore_window_days)", now - timedelta(days=policy.restore_window_days))
+    yield Reader("a query (maintenance.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
     if table == SILVER_EVENTS:
         generations = KpiGenerations(store).all()
         since = needed_since(store, generations[-1]) if generations else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from gamelake.model.games import UpkeepPolicy
+from gamelake.model.games import MaintenancePolicy
 
 FOR_EVER = timedelta.max
 _IN_HOURS_BELOW = 2
@@ -55,7 +55,7 @@ RULES = (
 )
 
 
-def promised(policy: UpkeepPolicy) -> dict[Span, timedelta]:
+def promised(policy: MaintenancePolicy) -> dict[Span, timedelta]:
     """The spans that the games contract states."""
     return {
         Span.TABLES: policy.retention,

@@ -24,7 +24,7 @@ class TableDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 
-class UpkeepPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MaintenancePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What compaction and vacuum do.
 
     Attributes:
@@ -138,7 +138,7 @@ class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     event_time: EventTimeLimits = EventTimeLimits()
     aggregates: tuple[AggregateSpec, ...] = ()
     tables: dict[str, TableDescription] = {}
-    upkeep: UpkeepPolicy = UpkeepPolicy()
+    maintenance: MaintenancePolicy = MaintenancePolicy()
 
 
 def parse_size(text: str) -> int:
@@ -168,8 +168,10 @@ def _impossible(contract: GamesContract) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
     names: set[str] = set()
     matches: dict[str, str] = {}
-    if contract.upkeep.retention < contract.upkeep.least_retention:
-        problems.append(("$.upkeep.retention_days", "is shorter than what a restore or a query may ask for; keep more"))
+    if contract.maintenance.retention < contract.maintenance.least_retention:
+        problems.append(
+            ("$.maintenance.retention_days", "is shorter than what a restore or a query may ask for; keep more")
+        )
     for index, game in enumerate(contract.games):
         place = f"$.games[{index}]"
         if game.name in names:

@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from gamelake.kafka import KafkaAccess
 from gamelake.maintenance.retentions import FOR_EVER, Span, contradictions, promised
 from gamelake.model.errors import GamelakeError, KafkaUnavailableError
-from gamelake.model.games import UpkeepPolicy
+from gamelake.model.games import MaintenancePolicy
 from gamelake.observability.health import HealthFinding, failed, passed, warned
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
@@ -54,13 +54,13 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_8
 _LATE = 2
 
 
-def examine_retentions(policy: UpkeepPolicy, logs: timedelta, kafka: timedelta | None) -> list[HealthFinding]:
+def examine_retentions(policy: MaintenancePolicy, logs: timedelta, kafka: timedelta | None) -> list[HealthFinding]:
     """Hold all spans against each other; `kafka` is None where Kafka did not tell."""
     spans = promised(policy) | {Span.LOGS: min(logs, DELTAS_LOG_RETENTION)}
     if kafka is not None:
         spans[Span.KAFKA] = kafka
     told = contradictions(spans)
-    remedy = "change upkeep: in contracts/games.yaml, or compose/kafka/topics.yaml (docs/operations.md)"
+    remedy = "change maintenance: in contracts/games.yaml, or compose/kafka/topics.yaml (docs/operations.md)"
     if told:
         return [failed(_RETENTIONS, each, remedy) for each in told]
     return [passed(_RETENTIONS, f"{', '.join(sorted(spans))} fit together")]
@@ -89,7 +89,7 @@ def _log_retention(properties: Mapping[str, str | None]) -> timedelta | None:
 
 
 def examine_backups(
-    made: Sequence[datetime], policy: UpkeepPolicy, now: datetime, begun: datetime
+    made: Sequence[datetime], policy: MaintenancePolicy, now: datetime, begun: datetime
 ) -> Iterator[HealthFinding]:
     """Whether there are backups, and the newest is young enough; `begun` is how old the lakehouse is."""
     if not made:

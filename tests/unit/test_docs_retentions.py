@@ -14,7 +14,7 @@ from services.provision.declarations import TopicSpec, load_topics
 
 _PAGE = Path("docs/operations.md").read_text(encoding="utf-8")
 _SECTION = _PAGE.split("## What is kept, and for how long\n")[1].split("\n## ")[0]
-_POLICY = load_games(Path("contracts/games.yaml")).upkeep
+_POLICY = load_games(Path("contracts/games.yaml")).maintenance
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3_600, "days": 86_400}
 _SPARKS_DEFAULT = timedelta(days=30)
 

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     with _platform(options) as platform:
         if options.action == "make":
-            keep = options.keep or load_games(REPOSITORY / "contracts/games.yaml").upkeep.backups_kept
+            keep = options.keep or load_games(REPOSITORY / "contracts/games.yaml").maintenance.backups_kept
             print(make(platform, options.to, keep, datetime.now(UTC), _tell))
             return OK
         return _put_back(platform, options)
@@ -81,7 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     making.add_argument(
         "--to", type=Path, default=REPOSITORY / "build/backups", help="the folder under which it gets one of its own"
     )
-    making.add_argument("--keep", type=int, help="so many stay; default: upkeep.backups_kept of the games contract")
+    making.add_argument(
+        "--keep", type=int, help="so many stay; default: maintenance.backups_kept of the games contract"
+    )
     restoring = actions.add_parser("restore", help="put one back")
     restoring.add_argument("folder", type=Path, help="the backup")
     restoring.add_argument("--dry-run", action="store_true", help="check it and say what it holds, change nothing")

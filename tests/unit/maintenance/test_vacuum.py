@@ -121,7 +121,7 @@ class TestTheJob:
 
     def start(self, silver: Silver, *options: str, **policy: float) -> "subprocess.CompletedProcess[str]":
         games = yaml.safe_load((REPOSITORY / "contracts/games.yaml").read_text())
-        games["upkeep"] |= policy
+        games["maintenance"] |= policy
         (silver.folder / "games.yaml").write_text(yaml.safe_dump(games))
         environment = os.environ | {
             "GAMELAKE_LAKEHOUSE": silver.store.location.uri,
@@ -166,14 +166,14 @@ class TestTheJob:
         refused = self.start(silver, "--retain-hours", "24", "--yes")
 
         assert refused.returncode == 2
-        assert "silver/events: a restore (upkeep.restore_window_days) needs its versions since" in refused.stderr
+        assert "silver/events: a restore (maintenance.restore_window_days) needs its versions since" in refused.stderr
         assert orphan.exists()
 
     def test_a_retention_shorter_than_a_query_is_refused(self, silver: Silver) -> None:
         refused = self.start(silver, "--retain-hours", "5", "--yes", restore_window_days=0.01)
 
         assert refused.returncode == 2
-        assert "silver/events: a query (upkeep.longest_query_hours) needs its versions since" in refused.stderr
+        assert "silver/events: a query (maintenance.longest_query_hours) needs its versions since" in refused.stderr
 
     def test_files_that_the_kpi_query_has_yet_to_read_are_kept(self, silver: Silver) -> None:
         generation = KpiGenerations(silver.store).current("silver", 2)

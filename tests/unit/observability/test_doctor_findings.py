@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.model.games import UpkeepPolicy
+from gamelake.model.games import MaintenancePolicy
 from gamelake.observability.health import (
     HealthFinding,
     HealthVerdict,
@@ -31,7 +31,7 @@ from tests.player_tables import BRONZE, SILVER, append, store_in
 REPOSITORY = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-POLICY = UpkeepPolicy()
+POLICY = MaintenancePolicy()
 ENTRY = f"{SILVER.name}/_delta_log/{{version:020}}.json"
 
 
