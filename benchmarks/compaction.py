@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.traffic import CONTRACTS
 from gamelake.layers.silver import COMMON_SCHEMA
-from gamelake.maintenance.compaction_run import CompactionRound, Round, attempt
+from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope, compact_table
 from gamelake.model.games import load_games
 from gamelake.model.naming import game_table
 from gamelake.session import own_session
@@ -108,8 +108,8 @@ def _file(store: Store, table: str, day: date, number: int, rows: int) -> DataFi
 
 def _by_us(spark: SparkSession, store: Store, names: list[str]) -> None:
     contract = load_games(CONTRACTS / "games.yaml")
-    due = CompactionRound(store, contract, Round.DAILY, datetime.now(UTC).date()).due(names)
-    spark.sparkContext.parallelize(due, len(due)).map(attempt).collect()
+    due = CompactionRun(store, contract, CompactionScope.DAILY, datetime.now(UTC).date()).due(names)
+    spark.sparkContext.parallelize(due, len(due)).map(compact_table).collect()
 
 
 def _by_spark(spark: SparkSession, store: Store, names: list[str]) -> None:

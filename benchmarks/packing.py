@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.compaction import Sizes, fill, names_of
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.compaction_run import paced
 from gamelake.storage.appends import entry_path
@@ -57,13 +57,13 @@ def main() -> int:
 
     Thread(target=wait, daemon=True).start()
     print("ready", flush=True)
-    rule = Rule(target_bytes=_TARGET_BYTES, hot_files=1, today=datetime.now(UTC).date())
+    rule = CompactionRule(target_bytes=_TARGET_BYTES, hot_files=1, today=datetime.now(UTC).date())
     tables = takewhile(lambda _: not stop.is_set(), cycle(names_of(_SIZES)))
     packed = sum(paced((partial(_packed, store, table, rule) for table in tables), _REST, stop.wait))
     return int(not packed)
 
 
-def _packed(store: Store, table: str, rule: Rule) -> int:
+def _packed(store: Store, table: str, rule: CompactionRule) -> int:
     files = TableCompaction(store.location, table, rule)().files_before
     store.delete(entry_path(table, 1))
     return files

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.commits import SmallFiles
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.log_cleanup import Tidying
+from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.delta_log import live_files
@@ -129,7 +129,7 @@ class _Schedules:
     errors: list[str] = field(default_factory=list)
 
     def pack(self) -> None:
-        rule = Rule(target_bytes=_MIB, hot_files=50, today=datetime.now(UTC).date())
+        rule = CompactionRule(target_bytes=_MIB, hot_files=50, today=datetime.now(UTC).date())
         while not self.stop.wait(1):
             for table in self._tables():
                 self._try(lambda: self._pack(TableCompaction(self.store.location, table, rule)))  # noqa: B023 # at once
@@ -156,10 +156,10 @@ class _Schedules:
 
     def _vacuum(self, table: str) -> None:
         vacuum = TableVacuum(self.store, table, datetime.now(UTC) - _RETENTION)
-        self.vacuumed += vacuum.delete(vacuum.superfluous()).replaced_files
+        self.vacuumed += vacuum.delete(vacuum.unreferenced()).replaced_files
 
     def _tidy(self) -> None:
-        tidying = Tidying(store=self.store, since=datetime.now(UTC) - _RETENTION)
+        tidying = LogCleanup(store=self.store, since=datetime.now(UTC) - _RETENTION)
         self.tidied += sum(plan.carry_out(self.store).deleted_files for plan in tidying.plans(self._tables()))
 
     def _read(self, table: str) -> None:

@@ -16,12 +16,12 @@ from gamelake.model.games import load_games
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_table
 from gamelake.program import OK, moment, run
 from gamelake.recovery.backfill import Rewriter
-from gamelake.recovery.replay.execution import BySpark
+from gamelake.recovery.replay.execution import SparkReader
 from gamelake.recovery.replay.opening import opened, replayer
-from gamelake.recovery.replay.replayer import Asked
+from gamelake.recovery.replay.replayer import ReplayRequest
 from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.settings import ReplaySettings
-from gamelake.recovery.replay.task import Days
+from gamelake.recovery.replay.task import DayRange
 from gamelake.session import own_session
 from gamelake.storage.listing import games_of
 from gamelake.storage.store import Store
@@ -35,20 +35,20 @@ def main() -> int:
     if arguments.rewrite:
         return _rewritten(settings, targets, arguments)
     bronze = Selection(source=BRONZE_EVENTS, since=arguments.since, until=arguments.until)
-    asked = Asked(bronze, targets)
+    asked = ReplayRequest(bronze, targets)
     with replayer("backfill", settings) as replays:
-        return printed(replays.outlook(asked) if arguments.dry_run else replays.replay(asked))
+        return printed(replays.dry_run(asked) if arguments.dry_run else replays.replay(asked))
 
 
 def _rewritten(settings: ReplaySettings, targets: frozenset[str], arguments: argparse.Namespace) -> int:
-    tables, days = settings.tables, Days(arguments.from_day, arguments.to_day)
+    tables, days = settings.tables, DayRange(arguments.from_day, arguments.to_day)
     location = tables.lakehouse.location
     with (
         own_session("backfill", location, tables.spark_jars) as spark,
-        opened(settings, BySpark(spark, location)) as replays,
+        opened(settings, SparkReader(spark, location)) as replays,
     ):
         rewriter = Rewriter(replays, spark)
-        rewrite = rewriter.outlook if arguments.dry_run else rewriter.rewrite
+        rewrite = rewriter.dry_run if arguments.dry_run else rewriter.rewrite
         return printed([rewrite(table, days) for table in sorted(targets)])
 
 

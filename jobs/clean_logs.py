@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import msgspec
 
-from gamelake.maintenance.log_cleanup import Plan, Tidied, Tidying
+from gamelake.maintenance.log_cleanup import CleanupPlan, CleanupResult, LogCleanup
 from gamelake.model.errors import SettingsError
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import SILVER_EVENTS
@@ -48,7 +48,7 @@ def main() -> int:
             f"({contract.maintenance.least_retention / timedelta(hours=1):g}), by maintenance: in the games contract"
         )
     since = datetime.now(UTC) - retention
-    tidying = Tidying(store=store, since=since, needed_from=followed_from(store, contract))
+    tidying = LogCleanup(store=store, since=since, needed_from=followed_from(store, contract))
     if arguments.dry_run:
         return _print([plan.account() for plan in _plans(tidying)])
     if not (arguments.yes or _confirmed(since)):
@@ -56,7 +56,7 @@ def main() -> int:
     return _print([plan.carry_out(store) for plan in _plans(tidying)])
 
 
-def _plans(tidying: Tidying) -> Iterator[Plan]:
+def _plans(tidying: LogCleanup) -> Iterator[CleanupPlan]:
     yield from tidying.plans(own_tables(tidying.store))
     yield from old_kpi_checkpoints(tidying)
 
@@ -80,7 +80,7 @@ def _come_to(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:
     return refresh.source, gold.position.version if gold is not None and gold.position is not None else None
 
 
-def old_kpi_checkpoints(tidying: Tidying) -> Iterator[Plan]:
+def old_kpi_checkpoints(tidying: LogCleanup) -> Iterator[CleanupPlan]:
     """Checkpoints of the key figures' generations that another has followed, longer ago than history is kept."""
     over = [
         former
@@ -89,7 +89,7 @@ def old_kpi_checkpoints(tidying: Tidying) -> Iterator[Plan]:
     ]
     files = [each for former in over for each in tidying.store.objects(former.checkpoint)]
     if files:
-        yield Plan("old checkpoints of the key figures", files)
+        yield CleanupPlan("old checkpoints of the key figures", files)
 
 
 def _arguments() -> argparse.Namespace:
@@ -109,7 +109,7 @@ def _confirmed(since: datetime) -> bool:
     return input("Type yes to go on: ").strip() == "yes"
 
 
-def _print(results: Sequence[Tidied]) -> int:
+def _print(results: Sequence[CleanupResult]) -> int:
     told = [each for each in results if each.deleted_files or each.kept]
     print(msgspec.json.format(msgspec.json.encode(told)).decode())
     return OK

@@ -19,17 +19,17 @@ from pyspark.sql import SparkSession
 
 from gamelake.maintenance.compaction import Compacted
 from gamelake.maintenance.compaction_run import (
-    CompactionRound,
-    Due,
+    CompactionEngine,
+    CompactionRun,
+    CompactionScope,
+    DueTable,
     NotCompacted,
-    Place,
-    Round,
-    are_few,
-    attempt,
-    left_by,
-    outlook,
-    outlooks_here,
-    packed_here,
+    compact_locally,
+    compact_table,
+    is_small,
+    pending_locally,
+    planned_compaction,
+    skipped_by,
 )
 from gamelake.model.errors import SettingsError
 from gamelake.model.games import load_games
@@ -49,10 +49,10 @@ def main() -> int:
     """Pack, or say what would be packed."""
     arguments = _arguments()
     settings = TableSettings.from_env()
-    of_all = CompactionRound(
+    of_all = CompactionRun(
         store=Store(settings.lakehouse.location),
         contract=load_games(settings.games_file),
-        kind=Round(arguments.round),
+        kind=CompactionScope(arguments.round),
         today=datetime.now(UTC).date(),
         kill=settings.kill,
     )
@@ -60,32 +60,32 @@ def main() -> int:
     if unknown := sorted(set(arguments.tables) - set(of_all.tables())):
         raise SettingsError(f"'{unknown[0]}' is no table that is packed; these are: {', '.join(of_all.tables())}")
     if arguments.here and arguments.dry_run:
-        return _print(list(outlooks_here(of_all, most_bytes, arguments.tables)))
+        return _print(list(pending_locally(of_all, most_bytes, arguments.tables)))
     due = (of_all.here(most_bytes) if arguments.here else of_all).due(arguments.tables)
-    is_here = arguments.here or are_few(due, most_bytes)
+    is_here = arguments.here or is_small(due, most_bytes)
     if arguments.dry_run:
-        return _print([outlook(each, Place.HERE if is_here else each.place) for each in due])
+        return _print([planned_compaction(each, CompactionEngine.HERE if is_here else each.place) for each in due])
     if is_here:
-        done = packed_here(due, arguments.rest)
-        return _print([*done, *(left_by(of_all, arguments.tables) if arguments.here else ())])
+        done = compact_locally(due, arguments.rest)
+        return _print([*done, *(skipped_by(of_all, arguments.tables) if arguments.here else ())])
     sessions = partial(own_session, "compact", settings.lakehouse.location, settings.spark_jars)
     with sessions() as spark:
         results = packed(spark, due)
     return _print(results)
 
 
-def packed(spark: SparkSession, due: Sequence[Due]) -> list[Compacted | NotCompacted]:
+def packed(spark: SparkSession, due: Sequence[DueTable]) -> list[Compacted | NotCompacted]:
     """Pack all tables, those first that one task can."""
-    small = [each for each in due if each.place is Place.TASK]
-    big = [each for each in due if each.place is Place.OPTIMIZE]
-    results = spark.sparkContext.parallelize(small, len(small)).map(attempt).collect() if small else []
+    small = [each for each in due if each.place is CompactionEngine.TASK]
+    big = [each for each in due if each.place is CompactionEngine.OPTIMIZE]
+    results = spark.sparkContext.parallelize(small, len(small)).map(compact_table).collect() if small else []
     for each in big:
         log.info("%s is packed by Spark", each.compaction.table)
         results.append(optimized(spark, each))
     return results
 
 
-def optimized(spark: SparkSession, due: Due) -> Compacted:
+def optimized(spark: SparkSession, due: DueTable) -> Compacted:
     """Have Spark pack one table."""
     compaction, started = due.compaction, time.perf_counter()
     target = compaction.rule.target_bytes
@@ -109,7 +109,9 @@ def optimized(spark: SparkSession, due: Due) -> Compacted:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
-    parser.add_argument("--round", choices=list(Round), default=Round.DAILY, help="default: %(default)s")
+    parser.add_argument(
+        "--round", choices=list(CompactionScope), default=CompactionScope.DAILY, help="default: %(default)s"
+    )
     parser.add_argument("--here", action="store_true", help="start no Spark: pack what this process has the memory for")
     parser.add_argument(
         "--rest",

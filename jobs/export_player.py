@@ -19,8 +19,8 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.model.errors import SettingsError
 from gamelake.model.naming import game_table
 from gamelake.privacy.export import personal_data, rows_of
-from gamelake.privacy.persons import NobodyError, Person, Persons
-from gamelake.privacy.settings import PersonSettings
+from gamelake.privacy.persons import IdentifiedPlayer, PlayerDirectory, UnknownPlayerError
+from gamelake.privacy.settings import PlayerDataSettings
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import OK, run
@@ -32,14 +32,14 @@ from gamelake.storage.store import Store
 def main() -> int:
     """Write what is kept of one player."""
     arguments = _arguments()
-    settings = PersonSettings.from_env()
+    settings = PlayerDataSettings.from_env()
     keys = VaultKeys.read(settings.vault.keys_file)
     with ExitStack() as stack:
         vault = open_vault(settings.vault.access)
         stack.callback(vault.close)
-        person = _sought(arguments, Persons(vault, keys))
+        person = _sought(arguments, PlayerDirectory(vault, keys))
         if person.stored is None:
-            raise NobodyError(f"the player of {person.game} was forgotten; there is nothing to hand out")
+            raise UnknownPlayerError(f"the player of {person.game} was forgotten; there is nothing to hand out")
         event = GetMessageClass(newest_submitted(settings.games_file.parent).message)
         export = personal_data(vault, keys, person.stored, event)
         output = stack.enter_context(_opened(arguments.output)) if arguments.output else sys.stdout.buffer
@@ -62,7 +62,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _sought(arguments: argparse.Namespace, persons: Persons) -> Person:
+def _sought(arguments: argparse.Namespace, persons: PlayerDirectory) -> IdentifiedPlayer:
     if arguments.pseudonym:
         return persons.by_pseudonym(arguments.game, arguments.pseudonym)
     name = sys.stdin.readline().rstrip("\n") if arguments.player == "-" else arguments.player
@@ -76,7 +76,7 @@ def _opened(file: Path) -> BinaryIO:
         raise SettingsError(f"--output is '{file}', which can't be made anew: {error.strerror}") from error
 
 
-def _event_lines(store: Store, person: Person) -> Iterator[bytes]:
+def _event_lines(store: Store, person: IdentifiedPlayer) -> Iterator[bytes]:
     table = PlayerTable(game_table(person.game), "gamer_id")
     if DeltaTable.is_deltatable(store.location.child(table.name), dict(store.location.options)):
         for rows in rows_of(store, table, person.pseudonym):

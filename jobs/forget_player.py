@@ -17,10 +17,10 @@ from gamelake.model.games import load_games
 from gamelake.model.options import LineageOptions
 from gamelake.observability.lineage.emitter import lineage_emitter
 from gamelake.observability.lineage.job_flows import flow_of
-from gamelake.privacy.erasure import Forgetting, Outlook, outlook
+from gamelake.privacy.erasure import ErasureEstimate, PlayerErasure, estimate_erasure
 from gamelake.privacy.erasure_records import ErasureDone, ErasureRecords, ErasureRequest, Reach
-from gamelake.privacy.persons import NobodyError, Person, Persons
-from gamelake.privacy.settings import PersonSettings
+from gamelake.privacy.persons import IdentifiedPlayer, PlayerDirectory, UnknownPlayerError
+from gamelake.privacy.settings import PlayerDataSettings
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import FAILED, OK, run, stop_event
@@ -35,7 +35,7 @@ class _Result(msgspec.Struct, frozen=True, kw_only=True):
     game: str
     pseudonyms: tuple[str, ...] = ()
     reach: Reach | None = None
-    would: Outlook | None = None
+    would: ErasureEstimate | None = None
     done: ErasureDone | None = None
     finished_before: tuple[str, ...] = ()
 
@@ -43,10 +43,10 @@ class _Result(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> int:
     """Forget, or say what would be forgotten."""
     arguments = _arguments()
-    settings = PersonSettings.from_env()
+    settings = PlayerDataSettings.from_env()
     stop = stop_event()
     vault = open_vault(settings.vault.access)
-    forgetting = Forgetting(
+    forgetting = PlayerErasure(
         vault=vault,
         store=Store(settings.lakehouse.location),
         grace=timedelta(seconds=arguments.grace_seconds),
@@ -55,7 +55,7 @@ def main() -> int:
     )
     try:
         persons = _sought(arguments, settings, forgetting)
-    except NobodyError:
+    except UnknownPlayerError:
         # Perhaps it was this run that had begun, and died.
         finished = () if arguments.dry_run else forgetting.catch_up("")
         if not finished:
@@ -68,7 +68,10 @@ def main() -> int:
 
 
 def _forget(
-    arguments: argparse.Namespace, forgetting: Forgetting, persons: Sequence[Person], lineage: LineageOptions
+    arguments: argparse.Namespace,
+    forgetting: PlayerErasure,
+    persons: Sequence[IdentifiedPlayer],
+    lineage: LineageOptions,
 ) -> int:
     reach = Reach.FILES if arguments.purge else Reach.ROWS if arguments.also_rows else Reach.VAULT
     pseudonyms = tuple(person.pseudonym for person in persons)
@@ -76,7 +79,7 @@ def _forget(
     if not persons:
         return _print(result)
     if arguments.dry_run or not arguments.yes:
-        would = outlook(forgetting.store, forgetting.vault, persons, reach)
+        would = estimate_erasure(forgetting.store, forgetting.vault, persons, reach)
         if arguments.dry_run:
             return _print(msgspec.structs.replace(result, would=would))
         if not _confirmed(would):
@@ -124,25 +127,27 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _sought(arguments: argparse.Namespace, settings: PersonSettings, forgetting: Forgetting) -> Sequence[Person]:
+def _sought(
+    arguments: argparse.Namespace, settings: PlayerDataSettings, forgetting: PlayerErasure
+) -> Sequence[IdentifiedPlayer]:
     if arguments.sweep:
         return _swept(forgetting.store)
     if arguments.game not in {game.name for game in load_games(settings.games_file).games}:
         raise SettingsError(f"--game is '{arguments.game}', which {settings.games_file} lacks")
-    persons = Persons(forgetting.vault, VaultKeys.read(settings.vault.keys_file))
+    persons = PlayerDirectory(forgetting.vault, VaultKeys.read(settings.vault.keys_file))
     if arguments.pseudonym:
         return [persons.by_pseudonym(arguments.game, arguments.pseudonym)]
     name = sys.stdin.readline().rstrip("\n") if arguments.player == "-" else arguments.player
     return [persons.by_name(arguments.game, name)]
 
 
-def _swept(store: Store) -> Sequence[Person]:
+def _swept(store: Store) -> Sequence[IdentifiedPlayer]:
     requests = [each for each in ErasureRecords(store).requests() if each.reach is not Reach.VAULT]
     pseudonyms = {pseudonym: each.game for each in requests for pseudonym in each.pseudonyms}
-    return [Person(game, pseudonym, None) for pseudonym, game in sorted(pseudonyms.items())]
+    return [IdentifiedPlayer(game, pseudonym, None) for pseudonym, game in sorted(pseudonyms.items())]
 
 
-def _confirmed(would: Outlook) -> bool:
+def _confirmed(would: ErasureEstimate) -> bool:
     print(msgspec.json.format(msgspec.json.encode(would)).decode(), file=sys.stderr)
     return input("This can't be undone. Type yes to go on: ").strip() == "yes"
 

@@ -18,9 +18,9 @@ from threading import Event
 
 import msgspec
 
-from gamelake.maintenance.program_runs import Outcome, Programs
-from gamelake.maintenance.retentions import Span, applicable, fits, promised
-from gamelake.maintenance.scheduler import Planned, Scheduler
+from gamelake.maintenance.program_runs import ProgramRunner, RunOutcome
+from gamelake.maintenance.retentions import RetentionKind, applicable, fits, promised
+from gamelake.maintenance.scheduler import PlannedTask, Scheduler
 from gamelake.maintenance.settings import MaintenanceSettings
 from gamelake.model.errors import ContractError, SettingsError
 from gamelake.model.games import load_games
@@ -39,8 +39,8 @@ from gamelake.storage.store import Store, require_put_if_absent
 
 log = logging.getLogger("upkeep")
 
-_ROUNDS_EVERY, _RETENTIONS_EVERY = timedelta(seconds=15), timedelta(minutes=5)
-_LOOK = ScheduledTask(
+_TASKS_EVERY, _RETENTIONS_EVERY = timedelta(seconds=15), timedelta(minutes=5)
+_MEASUREMENT = ScheduledTask(
     name="look", when="every 1 hours", job="compact", arguments=("--here", "--dry-run"), at_most_hours=0.25
 )
 
@@ -62,54 +62,54 @@ def main() -> int:
     settings = MaintenanceSettings.from_env()
     rounds = load_schedule(settings.schedule_file).tasks
     _require_jobs(rounds)
-    scheduler = Scheduler(Store(settings.lakehouse.location), rounds, Programs(settings.grace))
+    scheduler = Scheduler(Store(settings.lakehouse.location), rounds, ProgramRunner(settings.grace))
     if arguments.plan:
         return _print([_as_planned(each) for each in scheduler.plan()])
     if arguments.once is None:
-        keep_up(settings, rounds)
+        run_scheduler(settings, rounds)
         return OK
     told = scheduler.once(_named(rounds, arguments.once), stop_event())
     _print([told])
-    return OK if told.outcome is Outcome.OK else FAILED
+    return OK if told.outcome is RunOutcome.OK else FAILED
 
 
-def keep_up(settings: MaintenanceSettings, rounds: Sequence[ScheduledTask]) -> None:
+def run_scheduler(settings: MaintenanceSettings, rounds: Sequence[ScheduledTask]) -> None:
     """Run what is due until it is stopped, and tell Prometheus of it."""
     stop, registry = stop_event(), registry_of_process()
     store = Store(settings.lakehouse.location)
     require_put_if_absent(store)
     telemetry = MaintenanceTelemetry(registry, Heartbeat(settings.telemetry.heartbeat_file))
-    programs = Programs(settings.grace, telemetry.is_well)
-    tables = TableLooks(programs, telemetry, settings.measure_interval)
+    programs = ProgramRunner(settings.grace, telemetry.is_well)
+    tables = TableMeasurements(programs, telemetry, settings.measure_interval)
     scheduler = Scheduler(store, rounds, programs, telemetry.is_well, tables.if_due)
     with (
         served(registry, settings.telemetry),
-        Repeating("a look at the rounds", partial(_look_at_rounds, scheduler, telemetry), _ROUNDS_EVERY),
-        Repeating("a look at retentions", partial(_look_at_retentions, settings, telemetry), _RETENTIONS_EVERY),
+        Repeating("a look at the rounds", partial(_publish_tasks, scheduler, telemetry), _TASKS_EVERY),
+        Repeating("a look at retentions", partial(_publish_retentions, settings, telemetry), _RETENTIONS_EVERY),
     ):
         scheduler.until(stop)
 
 
-class TableLooks:
+class TableMeasurements:
     """Looks at what waits in the tables, by the dry run of compaction.
 
     That is a program too, and between rounds: what reads tables takes more memory than all else here.
     """
 
-    def __init__(self, programs: Programs, telemetry: MaintenanceTelemetry, interval: timedelta) -> None:
+    def __init__(self, programs: ProgramRunner, telemetry: MaintenanceTelemetry, interval: timedelta) -> None:
         self._programs = programs
         self._telemetry = telemetry
         self._interval = interval
-        self._looked_at = -math.inf
+        self._measured_at = -math.inf
 
     def if_due(self, stop: Event) -> None:
         """Look, unless that was done a moment ago, or is never to be done."""
-        if not self._interval or time.monotonic() - self._looked_at < self._interval.total_seconds():
+        if not self._interval or time.monotonic() - self._measured_at < self._interval.total_seconds():
             return
-        self._looked_at = time.monotonic()
-        looked = self._programs.run(_LOOK, stop)
+        self._measured_at = time.monotonic()
+        looked = self._programs.run(_MEASUREMENT, stop)
         try:
-            found = msgspec.json.decode(looked.printed, type=list[_Waiting])
+            found = msgspec.json.decode(looked.printed, type=list[_Pending])
         except msgspec.DecodeError:
             log.warning("a look at the tables failed: it %s", looked.problem or "said nothing")
             return
@@ -118,7 +118,7 @@ class TableLooks:
         self._telemetry.looked()
 
 
-class _Waiting(msgspec.Struct, frozen=True):
+class _Pending(msgspec.Struct, frozen=True):
     """What the dry run says of a table, in one part or two."""
 
     table: str
@@ -127,7 +127,7 @@ class _Waiting(msgspec.Struct, frozen=True):
     left_files: int = 0
 
 
-def _of_table(table: str, found: Sequence[_Waiting]) -> TableFigures:
+def _of_table(table: str, found: Sequence[_Pending]) -> TableFigures:
     parts = [each for each in found if each.table == table]
     return TableFigures(
         table,
@@ -137,24 +137,24 @@ def _of_table(table: str, found: Sequence[_Waiting]) -> TableFigures:
     )
 
 
-def _look_at_rounds(scheduler: Scheduler, telemetry: MaintenanceTelemetry) -> None:
+def _publish_tasks(scheduler: Scheduler, telemetry: MaintenanceTelemetry) -> None:
     telemetry.rounds([_figures(each) for each in scheduler.plan()])
 
 
-def _look_at_retentions(settings: MaintenanceSettings, telemetry: MaintenanceTelemetry) -> None:
-    spans = promised(load_games(settings.games_file).maintenance)
-    _tell_retentions(spans, telemetry)
+def _publish_retentions(settings: MaintenanceSettings, telemetry: MaintenanceTelemetry) -> None:
+    spans = promised(load_games(settings.games_file).upkeep)
+    _set_retentions(spans, telemetry)
     if settings.topic is not None:
-        spans[Span.KAFKA] = topic_retention(settings.topic.kafka, settings.topic.name)
-        _tell_retentions(spans, telemetry)
+        spans[RetentionKind.KAFKA] = topic_retention(settings.topic.kafka, settings.topic.name)
+        _set_retentions(spans, telemetry)
 
 
-def _tell_retentions(spans: dict[Span, timedelta], telemetry: MaintenanceTelemetry) -> None:
+def _set_retentions(spans: dict[RetentionKind, timedelta], telemetry: MaintenanceTelemetry) -> None:
     rules = {(rule.longer.value, rule.shorter.value): fits(rule, spans) for rule in applicable(spans)}
     telemetry.retentions({span.value: kept for span, kept in spans.items()}, rules)
 
 
-def _figures(planned: Planned) -> TaskFigures:
+def _figures(planned: PlannedTask) -> TaskFigures:
     record, done = planned.record, planned.record.done
     return TaskFigures(
         name=planned.scheduled.name,
@@ -163,7 +163,7 @@ def _figures(planned: Planned) -> TaskFigures:
         interval=planned.scheduled.cadence.period,
         seconds=record.seconds,
         failures=record.failures_so_far,
-        runs={Outcome.OK: record.runs_ok, Outcome.FAILED: record.runs_failed},
+        runs={RunOutcome.OK: record.runs_ok, RunOutcome.FAILED: record.runs_failed},
         totals={
             MaintenanceMetric.PACKED_FILES: done.packed_files,
             MaintenanceMetric.PACKED_BYTES: done.packed_bytes,
@@ -173,7 +173,7 @@ def _figures(planned: Planned) -> TaskFigures:
     )
 
 
-def _as_planned(planned: Planned) -> PlannedRun:
+def _as_planned(planned: PlannedTask) -> PlannedRun:
     return PlannedRun(
         round=planned.scheduled.name,
         when=planned.scheduled.when,

@@ -16,7 +16,7 @@ from gamelake.kafka import KafkaSettings
 from gamelake.model.errors import SettingsError
 from gamelake.privacy.scan import Scanner
 from gamelake.privacy.scanned_topics import scan_topics
-from gamelake.privacy.search_terms import Needles
+from gamelake.privacy.search_terms import SearchTerms
 from gamelake.program import FAILED, OK, run
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Store
@@ -37,7 +37,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if not (arguments.lakehouse or arguments.kafka or arguments.paths):
         parser.error("say where to look: --lakehouse, --kafka, or paths")
-    scanner = Scanner(Needles(_needles(arguments.needles)))
+    scanner = Scanner(SearchTerms(_needles(arguments.needles)))
     if arguments.lakehouse:
         _scan_lakehouse(scanner)
     for path in arguments.paths:

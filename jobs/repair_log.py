@@ -10,7 +10,7 @@ import sys
 import msgspec
 
 from gamelake.program import FAILED, OK, run
-from gamelake.recovery.log_repair import LogMending, Mended
+from gamelake.recovery.log_repair import LogRepair, RepairedEntry
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Store
 
@@ -24,21 +24,21 @@ def main() -> int:
     arguments = parser.parse_args()
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
         parser.error("nobody is there to ask: say --yes or --dry-run")
-    mending = LogMending(Store(LakehouseSettings.from_env().location), arguments.table)
-    outlook = mending.outlook()
-    if arguments.dry_run or not outlook:
-        return _print(outlook)
-    if not (arguments.yes or _confirmed(outlook)):
+    mending = LogRepair(Store(LakehouseSettings.from_env().location), arguments.table)
+    planned = mending.dry_run()
+    if arguments.dry_run or not planned:
+        return _print(planned)
+    if not (arguments.yes or _confirmed(planned)):
         return FAILED
-    return _print(mending.mend())
+    return _print(mending.repair())
 
 
-def _confirmed(outlook: list[Mended]) -> bool:
-    print(msgspec.json.format(msgspec.json.encode(outlook)).decode(), file=sys.stderr)
+def _confirmed(planned: list[RepairedEntry]) -> bool:
+    print(msgspec.json.format(msgspec.json.encode(planned)).decode(), file=sys.stderr)
     return input("Type yes to write the entries anew: ").strip() == "yes"
 
 
-def _print(results: list[Mended]) -> int:
+def _print(results: list[RepairedEntry]) -> int:
     print(msgspec.json.format(msgspec.json.encode(results)).decode())
     return OK
 

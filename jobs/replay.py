@@ -11,7 +11,7 @@ from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.naming import DEAD_LETTERS, QUARANTINE
 from gamelake.program import run
 from gamelake.recovery.replay.opening import replayer
-from gamelake.recovery.replay.replayer import Asked, Replayed
+from gamelake.recovery.replay.replayer import Replayed, ReplayRequest
 from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.settings import ReplaySettings
 from gamelake.storage.listing import has_log
@@ -36,7 +36,9 @@ def main() -> int:
         until=arguments.until,
     )
     with replayer("replay", settings) as replays:
-        return printed(replays.outlook(Asked(letters)) if arguments.dry_run else replays.replay(Asked(letters)))
+        return printed(
+            replays.dry_run(ReplayRequest(letters)) if arguments.dry_run else replays.replay(ReplayRequest(letters))
+        )
 
 
 def _arguments() -> argparse.Namespace:

@@ -17,10 +17,10 @@ from gamelake.model.errors import SettingsError
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of, game_table
 from gamelake.program import FAILED, OK, moment, run
 from gamelake.recovery.replay.opening import replayer
-from gamelake.recovery.replay.replayer import Asked, Replayed
+from gamelake.recovery.replay.replayer import Replayed, ReplayRequest
 from gamelake.recovery.replay.selection import Selection, offsets_of, streams_in
 from gamelake.recovery.replay.settings import ReplaySettings
-from gamelake.recovery.restore import GameRestore, Restored, TableRestore, names_in
+from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore, names_in
 from gamelake.recovery.table_history import NONE_YET, TableHistory
 from gamelake.storage.listing import appended_tables, games_of
 from gamelake.storage.rewrites import revision_of, upkeep_of
@@ -28,10 +28,10 @@ from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Store
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was set back, by which streams the rows came that went, and what was brought back afterwards."""
 
-    restored: tuple[Restored, ...]
+    restored: tuple[RestoredTable, ...]
     streams: tuple[str, ...]
     brought_back: Replayed | None = None
 
@@ -46,17 +46,19 @@ def main() -> int:
     if restored is None:
         return FAILED
     batches = {batch for each in restored for batch in each.batches}
-    outcome = Outcome(restored=restored, streams=streams_in(store, batches))
+    outcome = RestoreResult(restored=restored, streams=streams_in(store, batches))
     lacking = frozenset(each.table for each in restored if each.table == SILVER_EVENTS or game_of(each.table))
     if replays is None or arguments.dry_run or not lacking:
         return _print(outcome)
     offsets = offsets_of(store, batches)
     with replayer("restore", replays) as opened:
-        brought = opened.replay(Asked(Selection(source=BRONZE_EVENTS, offsets=offsets), lacking)) if offsets else None
+        brought = (
+            opened.replay(ReplayRequest(Selection(source=BRONZE_EVENTS, offsets=offsets), lacking)) if offsets else None
+        )
     return _print(msgspec.structs.replace(outcome, brought_back=brought))
 
 
-def _set_back(store: Store, arguments: argparse.Namespace) -> tuple[Restored, ...] | None:
+def _set_back(store: Store, arguments: argparse.Namespace) -> tuple[RestoredTable, ...] | None:
     """What was set back, or would be; None if the person said no."""
     names = _names(store, arguments)
     with ExitStack() as stack:
@@ -65,10 +67,10 @@ def _set_back(store: Store, arguments: argparse.Namespace) -> tuple[Restored, ..
             stack.enter_context(revision_of(store))
         leases = [] if arguments.dry_run else [stack.enter_context(upkeep_of(store, name)) for name in names]
         restores = [_restore(store, history, arguments) for history in _histories(store, names, arguments)]
-        outlooks = [each.outlook() for each in restores]
+        planned = [each.dry_run() for each in restores]
         if arguments.dry_run:
-            return tuple(outlooks)
-        if not (arguments.yes or _confirmed(outlooks)):
+            return tuple(planned)
+        if not (arguments.yes or _confirmed(planned)):
             return None
         return tuple(each.commit(lease) for each, lease in zip(restores, leases, strict=True))
 
@@ -140,12 +142,12 @@ def _problem(arguments: argparse.Namespace) -> str:
     return ""
 
 
-def _confirmed(outlooks: Sequence[Restored]) -> bool:
-    print(msgspec.json.format(msgspec.json.encode(outlooks)).decode(), file=sys.stderr)
+def _confirmed(planned: Sequence[RestoredTable]) -> bool:
+    print(msgspec.json.format(msgspec.json.encode(planned)).decode(), file=sys.stderr)
     return input("Type yes to set the tables back: ").strip() == "yes"
 
 
-def _print(outcome: Outcome) -> int:
+def _print(outcome: RestoreResult) -> int:
     print(msgspec.json.format(msgspec.json.encode(outcome)).decode())
     return OK
 

@@ -14,7 +14,7 @@ import msgspec
 
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.privacy.settings import VaultSettings
-from gamelake.privacy.vault.backup import Contents, Restored, check_backup, erasures_in, restore
+from gamelake.privacy.vault.backup import BackupContents, RestoredPlayers, check_backup, erasures_in, restore
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.vault import Erasure
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 class _Result(msgspec.Struct, frozen=True, kw_only=True):
     """What the job prints; without `restored` nothing was done."""
 
-    backup: Contents
+    backup: BackupContents
     erasures: int
-    restored: Restored | None = None
+    restored: RestoredPlayers | None = None
 
 
 def main() -> int:

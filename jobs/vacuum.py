@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from gamelake.maintenance.vacuum import Reader, Superfluous, TableVacuum, Vacuumed, require_kept
+from gamelake.maintenance.vacuum import TableReader, TableVacuum, UnreferencedFile, Vacuumed, require_retention
 from gamelake.model.errors import SettingsError
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import SILVER_EVENTS
@@ -42,10 +42,10 @@ def main() -> int:
     names = _names(store, [*arguments.tables, *arguments.force])
     for name in names:
         if name not in arguments.force:
-            require_kept(name, since, readers(store, contract, name, now))
+            require_retention(name, since, readers(store, contract, name, now))
     vacuums = [TableVacuum(store, name, since) for name in names]
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-        found = list(zip(vacuums, pool.map(TableVacuum.superfluous, vacuums), strict=True))
+        found = list(zip(vacuums, pool.map(TableVacuum.unreferenced, vacuums), strict=True))
     would = [vacuum.account(files) for vacuum, files in found]
     if arguments.dry_run:
         return _print(would)
@@ -54,19 +54,19 @@ def main() -> int:
     return _print([_vacuumed(vacuum, files) for vacuum, files in found])
 
 
-def readers(store: Store, contract: GamesContract, table: str, now: datetime) -> Iterator[Reader]:
+def readers(store: Store, contract: GamesContract, table: str, now: datetime) -> Iterator[TableReader]:
     """Who may still need older versions of a table."""
-    policy = contract.maintenance
-    yield Reader("a restore (maintenance.restore_window_days)", now - timedelta(days=policy.restore_window_days))
-    yield Reader("a query (maintenance.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
+    policy = contract.upkeep
+    yield TableReader("a restore (upkeep.restore_window_days)", now - timedelta(days=policy.restore_window_days))
+    yield TableReader("a query (upkeep.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
     if table == SILVER_EVENTS:
         generations = KpiGenerations(store).all()
         since = needed_since(store, generations[-1]) if generations else None
         if since is not None:
-            yield Reader("the KPI query, which has come no further,", since)
+            yield TableReader("the KPI query, which has come no further,", since)
 
 
-def _vacuumed(vacuum: TableVacuum, files: Sequence[Superfluous]) -> Vacuumed:
+def _vacuumed(vacuum: TableVacuum, files: Sequence[UnreferencedFile]) -> Vacuumed:
     if not files:
         return vacuum.account(files)
     with upkeep_of(vacuum.store, vacuum.table):

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.naming import SILVER_EVENTS
@@ -59,7 +59,7 @@ class Upkept(Silver):
 
     def pack(self, target_bytes: int) -> None:
         """Compaction by the tasks' own code."""
-        rule = Rule(target_bytes=target_bytes, hot_files=1, today=date(2026, 11, 22))
+        rule = CompactionRule(target_bytes=target_bytes, hot_files=1, today=date(2026, 11, 22))
         assert TableCompaction(self.location, SILVER_EVENTS, rule, ("game_name", "event_time"))().files_before > 1
 
     def erase(self, player: str) -> None:
@@ -89,7 +89,7 @@ class Upkept(Silver):
     def vacuum(self) -> None:
         """All that the newest version lacks goes, but what the clone names."""
         vacuum = TableVacuum(self.store, SILVER_EVENTS, datetime.now(UTC))
-        done = vacuum.delete(vacuum.superfluous())
+        done = vacuum.delete(vacuum.unreferenced())
         assert done.replaced_files > 0
         assert done.kept_for_clones > 0
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from gamelake.privacy.vault.backup import (
-    Contents,
-    Restored,
+    BackupContents,
+    RestoredPlayers,
     back_up,
     check_backup,
     erasures_in,
@@ -270,14 +270,14 @@ class VaultBehaviour:
         new = lost_and_new()
         assert new.find([made[0][0].token]) == {}
 
-        assert check_backup(tmp_path / "backup", keys) == contents == Contents(players=600, data=600, erasures=0)
+        assert check_backup(tmp_path / "backup", keys) == contents == BackupContents(players=600, data=600, erasures=0)
         restored = restore(new, keys, tmp_path / "backup", print)
 
-        assert restored == Restored(put_back=600)
+        assert restored == RestoredPlayers(restored=600)
         for row, key in made[::100]:
             assert new.find([row.token]) == {row.token: row}
             assert [key.open(each) for each in new.data_of(key.pseudonym)] == [b"mail"]
-        assert restore(new, keys, tmp_path / "backup", print) == Restored(not_put_back=600)
+        assert restore(new, keys, tmp_path / "backup", print) == RestoredPlayers(skipped=600)
 
     def test_an_old_backup_brings_nobody_back_who_was_erased_after_it(
         self, keys: VaultKeys, vault: Vault, lost_and_new: OpenVault, bytes_on_disk: Callable[[], bytes], tmp_path: Path
@@ -293,7 +293,7 @@ class VaultBehaviour:
         assert new.enforce(list(erasures_in(tmp_path / "erasures"))) == 0
         restored = restore(new, keys, tmp_path / "backup", print)
 
-        assert restored == Restored(put_back=1, not_put_back=1)
+        assert restored == RestoredPlayers(restored=1, skipped=1)
         assert dict(new.find([erased.token, stays.token])) == {stays.token: stays}
         assert new.data_of(key.pseudonym) == []
         assert [each.pseudonym for each in new.erasures_after(0)] == [erased.pseudonym]
@@ -324,6 +324,6 @@ class VaultBehaviour:
         after, _ = a_player(keys)
         new.add([after])
 
-        assert restore(new, keys, tmp_path / "backup", print) == Restored(not_put_back=1)
+        assert restore(new, keys, tmp_path / "backup", print) == RestoredPlayers(skipped=1)
         assert new.find([before.token]) == {before.token: after}
         assert new.data_of(key.pseudonym) == []

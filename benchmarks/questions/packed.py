@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from benchmarks.questions.play import Players, days_until
 from benchmarks.questions.tables import ONE_TITLE, Writer
-from gamelake.maintenance.compaction_run import CompactionRound, Round
+from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.sql.duckdb import answer
@@ -51,7 +51,7 @@ def main() -> int:
         before, seconds_before = _asked(place, contract, arguments.rounds)
         files_before = len(_files(place))
         for table in appended_tables(Store(place)):
-            CompactionRound(Store(place), contract, Round.DAILY, date.max).of(table)()
+            CompactionRun(Store(place), contract, CompactionScope.DAILY, date.max).of(table)()
         after, seconds_after = _asked(place, contract, arguments.rounds)
         found = {
             "files": [files_before, len(_files(place))],

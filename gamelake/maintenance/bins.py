@@ -16,7 +16,7 @@ _GOOD_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class CompactionRule:
     """What a round aims at.
 
     Attributes:
@@ -31,7 +31,7 @@ class Rule:
     today: date
     most_bytes: int | None = None
 
-    def within(self, most_bytes: int) -> "Rule":
+    def within(self, most_bytes: int) -> "CompactionRule":
         """The same for who has the memory for bins of so much: they aim at files of no more."""
         return replace(self, target_bytes=min(self.target_bytes, most_bytes), most_bytes=most_bytes)
 
@@ -49,7 +49,7 @@ class Bin:
         return sum(file.size for file in self.files)
 
 
-def bins(files: Iterable[FileEntry], rule: Rule) -> list[Bin]:
+def bins(files: Iterable[FileEntry], rule: CompactionRule) -> list[Bin]:
     """All bins of a table; those of days that are over first, then those of the partitions with the most files."""
     small: dict[tuple[str | None, ...], list[FileEntry]] = defaultdict(list)
     for file in files:
@@ -69,7 +69,7 @@ def _is_closed(file: FileEntry, today: date) -> bool:
         return False
 
 
-def _packed(files: Sequence[FileEntry], rule: Rule) -> list[Bin]:
+def _packed(files: Sequence[FileEntry], rule: CompactionRule) -> list[Bin]:
     """Smallest first, so that the many small ones go into few bins; one file alone is no bin."""
     packed: list[list[FileEntry]] = [[]]
     filled = 0

@@ -17,7 +17,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from gamelake.maintenance.bins import Bin, Rule, bins
+from gamelake.maintenance.bins import Bin, CompactionRule, bins
 from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints, Kill
 from gamelake.storage.appends import TableHead, schema_of
@@ -113,7 +113,7 @@ class TableCompaction:
 
     location: Location
     table: str
-    rule: Rule
+    rule: CompactionRule
     sort_by: tuple[str, ...] = ()
     kill: Kill | None = None
 

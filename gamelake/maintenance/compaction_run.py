@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from deltalake.exceptions import DeltaError
 
-from gamelake.maintenance.bins import Bin, Rule, bins
+from gamelake.maintenance.bins import Bin, CompactionRule, bins
 from gamelake.maintenance.compaction import Compacted, TableCompaction
 from gamelake.model.errors import GamelakeError
 from gamelake.model.failpoints import Kill
@@ -53,14 +53,14 @@ TASK_BYTES = 64 * _MIB
 _FEW_BYTES = 128 * _MIB
 
 
-class Round(StrEnum):
+class CompactionScope(StrEnum):
     """How far a round goes."""
 
     DAILY = "daily"
     WEEKLY = "weekly"
 
 
-class Place(StrEnum):
+class CompactionEngine(StrEnum):
     """Where a table is packed."""
 
     HERE = "this process"
@@ -75,7 +75,7 @@ class NotCompacted(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class SkippedFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Files that could be fewer and were too large to pack here; sizes in bytes, and the command that packs them."""
 
     table: str
@@ -85,16 +85,16 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueTable:
     """A table that has something to do."""
 
     compaction: TableCompaction
     bins: Sequence[Bin]
 
     @property
-    def place(self) -> Place:
+    def place(self) -> CompactionEngine:
         """Where Spark packs it: in a task, if each bin can be packed in the memory of one."""
-        return Place.TASK if self.fits(TASK_BYTES) else Place.OPTIMIZE
+        return CompactionEngine.TASK if self.fits(TASK_BYTES) else CompactionEngine.OPTIMIZE
 
     @property
     def files(self) -> int:
@@ -111,7 +111,7 @@ class Due:
         return all(each.bytes <= most_bytes for each in self.bins)
 
 
-class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedCompaction(msgspec.Struct, frozen=True, kw_only=True):
     """What a round would do to a table; sizes in bytes."""
 
     table: str
@@ -119,29 +119,29 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     into_files: int
     bytes: int
-    by: Place
+    by: CompactionEngine
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionRound:
+class CompactionRun:
     """All tables of a lakehouse that are only appended to: who rewrites a gold table keeps its files in good order."""
 
     store: Store
     contract: GamesContract
-    kind: Round
+    kind: CompactionScope
     today: date
     kill: Kill | None = None
     most_bytes: int | None = None
 
-    def here(self, most_bytes: int) -> "CompactionRound":
+    def here(self, most_bytes: int) -> "CompactionRun":
         """The same round for a process that has the memory for bins of so much: its files are no larger."""
         return replace(self, most_bytes=most_bytes)
 
-    def due(self, names: Sequence[str] = ()) -> list[Due]:
+    def due(self, names: Sequence[str] = ()) -> list[DueTable]:
         """The tables that have something to do, of all or of those that are named, and those that can't be seen."""
         wanted = set(names) or set(self.tables())
         plans = [(each, _plan(each)) for each in map(self.of, sorted(wanted))]
-        return [Due(each, planned or ()) for each, planned in plans if planned != []]
+        return [DueTable(each, planned or ()) for each, planned in plans if planned != []]
 
     def tables(self) -> list[str]:
         """The tables that a round looks at."""
@@ -150,10 +150,10 @@ class CompactionRound:
     def of(self, table: str) -> TableCompaction:
         """A table, and what this round aims at there."""
         target = {game.table: game.target_file_bytes for game in self.contract.games}.get(table, _OF_ALL_GAMES)
-        if self.kind is Round.WEEKLY:
+        if self.kind is CompactionScope.WEEKLY:
             target = max(target, _WEEKLY)
-        policy = self.contract.maintenance
-        rule = Rule(target_bytes=target, hot_files=policy.hot_files, today=self.today)
+        policy = self.contract.upkeep
+        rule = CompactionRule(target_bytes=target, hot_files=policy.hot_files, today=self.today)
         rule = rule if self.most_bytes is None else rule.within(self.most_bytes)
         return TableCompaction(self.store.location, table, rule, policy.cluster_by, self.kill)
 
@@ -167,25 +167,25 @@ def _plan(compaction: TableCompaction) -> list[Bin] | None:
         return None
 
 
-def are_few(due: Sequence[Due], most_bytes: int) -> bool:
+def is_small(due: Sequence[DueTable], most_bytes: int) -> bool:
     """Whether all of it is packed here sooner than Spark would have started."""
     return sum(each.bytes for each in due) <= _FEW_BYTES and all(each.fits(most_bytes) for each in due)
 
 
-def packed_here(due: Sequence[Due], rest: float = 0.0) -> list[Compacted | NotCompacted]:
+def compact_locally(due: Sequence[DueTable], rest: float = 0.0) -> list[Compacted | NotCompacted]:
     """Pack tables in this process, one after the other, with a rest after each: the memory is that of one bin."""
-    return list(paced((partial(attempt, each) for each in due), rest))
+    return list(paced((partial(compact_table, each) for each in due), rest))
 
 
-def left_by(of_all: CompactionRound, names: Sequence[str] = ()) -> list[Left]:
+def skipped_by(of_all: CompactionRun, names: Sequence[str] = ()) -> list[SkippedFiles]:
     """What a round that was run here has left for one with Spark."""
-    return [left(of_all.kind, each) for each in of_all.due(names) if each.bins]
+    return [skipped(of_all.kind, each) for each in of_all.due(names) if each.bins]
 
 
-def left(kind: Round, anywhere: Due, here: Due | None = None) -> Left:
+def skipped(kind: CompactionScope, anywhere: DueTable, here: DueTable | None = None) -> SkippedFiles:
     """What of all that could be packed of a table is not packed here."""
     table = anywhere.compaction.table
-    return Left(
+    return SkippedFiles(
         table=table,
         left_files=anywhere.files - (here.files if here else 0),
         left_bytes=anywhere.bytes - (here.bytes if here else 0),
@@ -193,7 +193,7 @@ def left(kind: Round, anywhere: Due, here: Due | None = None) -> Left:
     )
 
 
-def attempt(due: Due) -> Compacted | NotCompacted:
+def compact_table(due: DueTable) -> Compacted | NotCompacted:
     """Pack one table; what Spark maps over the tables of a round."""
     table = due.compaction.table
     try:
@@ -204,9 +204,9 @@ def attempt(due: Due) -> Compacted | NotCompacted:
         return NotCompacted(table=table, reason=f"{type(error).__name__}: {error}")
 
 
-def outlook(due: Due, place: Place) -> Outlook:
+def planned_compaction(due: DueTable, place: CompactionEngine) -> PlannedCompaction:
     """What would be done to a table, and where."""
-    return Outlook(
+    return PlannedCompaction(
         table=due.compaction.table,
         partitions=len({tuple(each.partition.values()) for each in due.bins}),
         files=due.files,
@@ -216,9 +216,9 @@ def outlook(due: Due, place: Place) -> Outlook:
     )
 
 
-def outlooks_here(
-    of_all: CompactionRound, most_bytes: int, names: Sequence[str] = ()
-) -> Iterator[Outlook | Left | NotCompacted]:
+def pending_locally(
+    of_all: CompactionRun, most_bytes: int, names: Sequence[str] = ()
+) -> Iterator[PlannedCompaction | SkippedFiles | NotCompacted]:
     """What waits in each table, of all or of those that are named; bins of `most_bytes` at most are packed here."""
     for table in sorted(names) or of_all.tables():
         try:
@@ -227,12 +227,12 @@ def outlooks_here(
             yield NotCompacted(table=table, reason=f"its log can't be read: {error}")
 
 
-def _of_table(of_all: CompactionRound, table: str, most_bytes: int) -> Iterator[Outlook | Left]:
+def _of_table(of_all: CompactionRun, table: str, most_bytes: int) -> Iterator[PlannedCompaction | SkippedFiles]:
     compaction = of_all.of(table)
     files = live_files(open_table(compaction.location, table))
-    here = Due(compaction, bins(files, compaction.rule.within(most_bytes)))
-    anywhere = Due(compaction, bins(files, compaction.rule))
+    here = DueTable(compaction, bins(files, compaction.rule.within(most_bytes)))
+    anywhere = DueTable(compaction, bins(files, compaction.rule))
     # Also where nothing is to be done: whoever follows what waits must see that it came to nothing.
-    yield outlook(here, Place.HERE)
+    yield planned_compaction(here, CompactionEngine.HERE)
     if anywhere.files > here.files:
-        yield left(of_all.kind, anywhere, here)
+        yield skipped(of_all.kind, anywhere, here)

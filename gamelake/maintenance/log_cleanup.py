@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import msgspec
 import pyarrow.parquet as pq
 
-from gamelake.maintenance.manifest_compaction import StreamFold, TableFold, fold_table
+from gamelake.maintenance.manifest_compaction import CompactedLog, ManifestCompaction, compact_log
 from gamelake.storage.generations import Generations
 from gamelake.storage.listing import LOG_FOLDER
 from gamelake.storage.manifest_checkpoints import (
@@ -38,7 +38,7 @@ _OF_A_VERSION = re.compile(r"(\d{20})\.")
 _LEASES = "_gamelake/leases"
 
 
-class Tidied(msgspec.Struct, frozen=True, kw_only=True):
+class CleanupResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was removed, or would be, of one table, stream or folder; `kept` says why something old had to stay."""
 
     what: str
@@ -48,21 +48,21 @@ class Tidied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CleanupPlan:
     """What may go of one thing, and what must be written before."""
 
     what: str
     files: Sequence[StoredObject]
     kept: str = ""
-    table: TableFold | None = None
+    table: CompactedLog | None = None
     stream: StreamStatement | None = None
 
-    def account(self) -> Tidied:
+    def account(self) -> CleanupResult:
         """What carrying it out removes."""
         size = sum(each.size for each in self.files)
-        return Tidied(what=self.what, deleted_files=len(self.files), bytes=size, kept=self.kept)
+        return CleanupResult(what=self.what, deleted_files=len(self.files), bytes=size, kept=self.kept)
 
-    def carry_out(self, store: Store) -> Tidied:
+    def carry_out(self, store: Store) -> CleanupResult:
         """Write the statement, then remove what it stands for, oldest first: what is left is whole at every moment."""
         if self.table is not None:
             self._carry_out_of_table(store, self.table.statement)
@@ -85,7 +85,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tidying:
+class LogCleanup:
     """A lakehouse, and since when its history is kept.
 
     Attributes:
@@ -97,7 +97,7 @@ class Tidying:
     needed_from: Mapping[str, int] = field(default_factory=dict)
     keep_manifests: int = KEPT_MANIFESTS
 
-    def plans(self, tables: Iterable[str]) -> Iterator[Plan]:
+    def plans(self, tables: Iterable[str]) -> Iterator[CleanupPlan]:
         """All that may go, in the order in which it must: tables, then streams, which rest on their statements."""
         statements = [each for stream in self._streams() if (each := stream_statement(self.store, stream)) is not None]
         folds = []
@@ -108,48 +108,48 @@ class Tidying:
                 yield plan
         known = {plan.table.statement.table: plan.table.statement for plan in folds if plan.table is not None}
         for stream in self._streams():
-            yield from self.manifests_of(StreamFold.of(self.store, stream, known.values()))
+            yield from self.manifests_of(ManifestCompaction.of(self.store, stream, known.values()))
             yield from self.checkpoints_of(stream)
         yield from self.claims()
 
-    def log_of(self, table: str, folded: Sequence[StreamStatement]) -> Plan | None:
+    def log_of(self, table: str, folded: Sequence[StreamStatement]) -> CleanupPlan | None:
         """What stands in a table's log before the newest checkpoint that is old enough; None if nothing is old."""
         there = sorted(self.store.objects(f"{table}/{LOG_FOLDER}"), key=lambda each: each.path)
         checkpoints = {int(match[1]): each for each in there if (match := _CHECKPOINT.fullmatch(_name(each.path)))}
-        fold = fold_table(self.store, table, self.since, folded, checkpoints)
+        fold = compact_log(self.store, table, self.since, folded, checkpoints)
         if fold is None:
             return None
         fold = self._without_what_is_gone(fold)
         furthest = min(fold.statement.version, self.needed_from.get(table, fold.statement.version))
         usable = [version for version in fold.live_at if version in checkpoints and version <= furthest]
         if not usable:
-            return Plan(table, (), table=fold)
+            return CleanupPlan(table, (), table=fold)
         version = max(usable)
         if self._files_of(checkpoints[version].path) != fold.live_at[version]:
             told = f"its checkpoint of version {version} has other files than its entries come to: nothing goes"
-            return Plan(table, (), kept=told, table=fold)
+            return CleanupPlan(table, (), kept=told, table=fold)
         old = [each for each in there if (match := _OF_A_VERSION.match(_name(each.path))) and int(match[1]) < version]
         behind = furthest < fold.statement.version
         told = f"whoever follows it has only come to version {furthest}" if behind else ""
-        return Plan(table, old, kept=told, table=fold)
+        return CleanupPlan(table, old, kept=told, table=fold)
 
-    def _without_what_is_gone(self, fold: TableFold) -> TableFold:
+    def _without_what_is_gone(self, fold: CompactedLog) -> CompactedLog:
         """Forget removed files that vacuum has deleted, which nothing can bring back."""
         statement = fold.statement
         there = set(self.store.paths(statement.table)) if statement.removed else set()
         removed = {path: at for path, at in statement.removed.items() if f"{statement.table}/{path}" in there}
-        return TableFold(msgspec.structs.replace(statement, removed=removed), fold.live_at)
+        return CompactedLog(msgspec.structs.replace(statement, removed=removed), fold.live_at)
 
-    def manifests_of(self, fold: StreamFold) -> Iterator[Plan]:
+    def manifests_of(self, fold: ManifestCompaction) -> Iterator[CleanupPlan]:
         """The manifests of a stream that its statement stands for, or will."""
         statement = fold.fold(self.since, self.keep_manifests) or stream_statement(self.store, fold.stream)
         if statement is None:
             return
         folder = f"_gamelake/streams/{fold.stream}/manifests"
         old = [each for each in self.store.objects(folder) if _number(each.path) <= statement.through]
-        yield Plan(f"manifests of {fold.stream}", sorted(old, key=lambda each: each.path), stream=statement)
+        yield CleanupPlan(f"manifests of {fold.stream}", sorted(old, key=lambda each: each.path), stream=statement)
 
-    def checkpoints_of(self, stream: str) -> Iterator[Plan]:
+    def checkpoints_of(self, stream: str) -> Iterator[CleanupPlan]:
         """Spark's checkpoints of generations that another has followed, longer ago than history is kept."""
         generations = Generations(self.store, stream).all()
         over = [
@@ -157,9 +157,9 @@ class Tidying:
         ]
         files = [each for former in over for each in self.store.objects(former.checkpoint)]
         if files:
-            yield Plan(f"old checkpoints of {stream}", files)
+            yield CleanupPlan(f"old checkpoints of {stream}", files)
 
-    def claims(self) -> Iterator[Plan]:
+    def claims(self) -> Iterator[CleanupPlan]:
         """Claims of leases that another has followed, left by holders that were killed."""
         newest: dict[str, int] = {}
         there = list(self.store.objects(_LEASES))
@@ -172,7 +172,7 @@ class Tidying:
             if _number(each.path) < newest[each.path.rsplit("/", 1)[0]] and each.written_at < self.since
         ]
         if old:
-            yield Plan("claims of leases", old)
+            yield CleanupPlan("claims of leases", old)
 
     def _streams(self) -> list[str]:
         return [folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")]

@@ -29,16 +29,16 @@ from gamelake.storage.table_log import TableLog, entries_after
 
 
 @dataclass(frozen=True, slots=True)
-class TableFold:
+class CompactedLog:
     """The log of one table up to a version, and the files that were live at an earlier one that was asked for."""
 
     statement: TableStatement
     live_at: dict[int, frozenset[str]]
 
 
-def fold_table(
+def compact_log(
     store: Store, table: str, before: datetime, folded: Iterable[StreamStatement], look_at: Iterable[int]
-) -> TableFold | None:
+) -> CompactedLog | None:
     """A table as of the last version that was committed before a moment; None if nothing is older, or it has none.
 
     Files of batches that are `folded` are not kept apart any longer; of the versions `look_at` the live files are told.
@@ -74,11 +74,11 @@ def fold_table(
         removed=log.removed,
         erasures=tuple(log.erasures),
     )
-    return TableFold(statement, live_at)
+    return CompactedLog(statement, live_at)
 
 
 @dataclass(frozen=True, slots=True)
-class StreamFold:
+class ManifestCompaction:
     """The manifests of one stream that may be folded, by the statements of the tables."""
 
     store: Store
@@ -86,7 +86,7 @@ class StreamFold:
     appended: dict[str, dict[str, list[LoggedFile]]]
 
     @classmethod
-    def of(cls, store: Store, stream: str, tables: Iterable[TableStatement]) -> "StreamFold":
+    def of(cls, store: Store, stream: str, tables: Iterable[TableStatement]) -> "ManifestCompaction":
         """Look at what the tables' statements have."""
         appended: dict[str, dict[str, list[LoggedFile]]] = {}
         for statement in tables:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from gamelake.maintenance.run_records import Done
+from gamelake.maintenance.run_records import WorkDone
 from gamelake.model.schedule import ScheduledTask
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.5
 _LAST_SECONDS = 5.0
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """How a run ended; also the metric's label."""
 
     OK = "ok"
@@ -35,18 +35,18 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProgramRun:
     """A run that is over: what it did and printed, and why it failed, empty if it didn't."""
 
-    done: Done
+    done: WorkDone
     seconds: float
     problem: str = ""
     printed: bytes = b""
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RunOutcome:
         """How it ended."""
-        return Outcome.FAILED if self.problem else Outcome.OK
+        return RunOutcome.FAILED if self.problem else RunOutcome.OK
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -61,18 +61,18 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class ProgramRunner:
     """Runs rounds as `python -m jobs.<job>`.
 
     Attributes:
         grace: how long a run may go on once it is to stop.
-        is_well: called again and again while a run goes on.
+        heartbeat: called again and again while a run goes on.
     """
 
     grace: timedelta
-    is_well: Callable[[], None] = lambda: None
+    heartbeat: Callable[[], None] = lambda: None
 
-    def run(self, scheduled: ScheduledTask, stop: Event) -> Run:
+    def run(self, scheduled: ScheduledTask, stop: Event) -> ProgramRun:
         """Run a round's program until it ends, takes too long, or is to stop and doesn't within the grace."""
         command = [sys.executable, "-m", f"jobs.{scheduled.job}", *scheduled.arguments]
         started = time.monotonic()
@@ -82,14 +82,14 @@ class Programs:
             problem = self._watched(process, scheduled, stop)
             printed.seek(0)
             said = printed.read()
-            return Run(done_by(said), time.monotonic() - started, problem, said)
+            return ProgramRun(done_by(said), time.monotonic() - started, problem, said)
 
     def _watched(self, process: "subprocess.Popen[bytes]", scheduled: ScheduledTask, stop: Event) -> str:
         """Wait for the end; gives why it is none that was hoped for."""
         latest = time.monotonic() + scheduled.at_most.total_seconds()
         asked = False
         while (code := _ended(process)) is None:
-            self.is_well()
+            self.heartbeat()
             if stop.is_set() and not asked:
                 asked, latest = True, min(latest, time.monotonic() + self.grace.total_seconds())
             if time.monotonic() >= latest:
@@ -98,14 +98,14 @@ class Programs:
         return f"ended with {code}" if code else ""
 
 
-def done_by(printed: bytes) -> Done:
+def done_by(printed: bytes) -> WorkDone:
     """What a job says that it did: the sums over its JSON document, a list of objects or one; of other text nothing."""
     try:
         document: Any = msgspec.json.decode(printed)
         parts = [msgspec.convert(part, _Part) for part in (document if isinstance(document, list) else [document])]
     except msgspec.DecodeError:
-        return Done()
-    return Done(
+        return WorkDone()
+    return WorkDone(
         packed_files=_sum(part.files_before for part in parts),
         packed_bytes=_sum(part.bytes_before for part in parts),
         freed_files=_sum(part.replaced_files + part.orphaned_files + part.deleted_files for part in parts),

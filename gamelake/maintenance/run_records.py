@@ -12,7 +12,7 @@ from gamelake.storage.store import Store
 log = logging.getLogger(__name__)
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
     """What runs have done: files that became fewer, and files that were deleted."""
 
     packed_files: int = 0
@@ -20,9 +20,9 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     freed_files: int = 0
     freed_bytes: int = 0
 
-    def plus(self, other: Self) -> "Done":
+    def plus(self, other: Self) -> "WorkDone":
         """Both together."""
-        return Done(
+        return WorkDone(
             packed_files=self.packed_files + other.packed_files,
             packed_bytes=self.packed_bytes + other.packed_bytes,
             freed_files=self.freed_files + other.freed_files,
@@ -47,7 +47,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     runs_ok: int = 0
     runs_failed: int = 0
     seconds: float = 0.0
-    done: Done = Done()
+    done: WorkDone = WorkDone()
 
     @property
     def is_open(self) -> bool:
@@ -70,16 +70,16 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
             self, begun_at=now, failures=self.failures + 1, runs_failed=self.runs_failed + self.is_open
         )
 
-    def succeeded(self, now: datetime, done: Done) -> "TaskRecord":
+    def succeeded(self, now: datetime, done: WorkDone) -> "TaskRecord":
         """The run that began has ended well."""
         ended = self._ended(now, done)
         return msgspec.structs.replace(ended, succeeded_at=now, failures=0, runs_ok=self.runs_ok + 1)
 
-    def failed(self, now: datetime, done: Done) -> "TaskRecord":
+    def failed(self, now: datetime, done: WorkDone) -> "TaskRecord":
         """The run that began has failed, whatever it did before."""
         return msgspec.structs.replace(self._ended(now, done), runs_failed=self.runs_failed + 1)
 
-    def _ended(self, now: datetime, done: Done) -> "TaskRecord":
+    def _ended(self, now: datetime, done: WorkDone) -> "TaskRecord":
         seconds = (now - (self.begun_at or now)).total_seconds()
         return msgspec.structs.replace(self, ended_at=now, seconds=seconds, done=self.done.plus(done))
 

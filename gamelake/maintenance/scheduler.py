@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 from obstore.exceptions import BaseError
 
-from gamelake.maintenance.program_runs import Outcome, Run
+from gamelake.maintenance.program_runs import ProgramRun, RunOutcome
 from gamelake.maintenance.run_records import TaskRecord, TaskRecords
 from gamelake.model.errors import LeaseHeldError, TransientError
 from gamelake.model.schedule import ScheduledTask
@@ -59,18 +59,18 @@ PATIENT = Pace(wait=600)
 AT_ONCE = Pace()
 
 
-class Runner(Protocol):
+class TaskRunner(Protocol):
     """What runs a round's program."""
 
-    def run(self, scheduled: ScheduledTask, stop: Event) -> Run:
+    def run(self, scheduled: ScheduledTask, stop: Event) -> ProgramRun:
         """Run it to its end; never raises for what the program does."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """A run as the log has it, one line of JSON."""
 
     round: str
-    outcome: Outcome
+    outcome: RunOutcome
     problem: str
     seconds: float
     packed_files: int
@@ -81,7 +81,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedTask:
     """A round, what is known of its runs, and when it runs next."""
 
     scheduled: ScheduledTask
@@ -98,15 +98,15 @@ class Scheduler:
     """The rounds of one lakehouse.
 
     Attributes:
-        is_well: called again and again as long as it moves.
+        heartbeat: called again and again as long as it moves.
         between: called again and again while no round runs.
         now: the clock.
     """
 
     store: Store
     rounds: Sequence[ScheduledTask]
-    runner: Runner
-    is_well: Callable[[], None] = lambda: None
+    runner: TaskRunner
+    heartbeat: Callable[[], None] = lambda: None
     between: Callable[[Event], None] = lambda _: None
     now: Callable[[], datetime] = _now
 
@@ -122,23 +122,23 @@ class Scheduler:
                 self.between(stop)
             except (TransientError, BaseError, OSError) as error:
                 log.warning("no round can be run now: %s", error)
-            self.is_well()
+            self.heartbeat()
             stop.wait(_LOOK_SECONDS)
 
     def begin(self) -> None:
         """Count the turns of rounds that the schedule has newly from now on."""
         TaskRecords(self.store).begin((each.name for each in self.rounds), self.now())
 
-    def turn(self, stop: Event) -> list[Told]:
+    def turn(self, stop: Event) -> list[RunReport]:
         """Run what is due now, in the schedule's order."""
         due = [each.scheduled for each in self.plan() if each.next_at <= self.now()]
         return [told for each in due if not stop.is_set() and (told := self._if_due(each, stop)) is not None]
 
-    def plan(self) -> list[Planned]:
+    def plan(self) -> list[PlannedTask]:
         """All rounds, and when each runs next."""
         return [self._planned(each) for each in self.rounds]
 
-    def once(self, scheduled: ScheduledTask, stop: Event) -> Told:
+    def once(self, scheduled: ScheduledTask, stop: Event) -> RunReport:
         """Run a round now, due or not.
 
         Raises:
@@ -147,7 +147,7 @@ class Scheduler:
         with self._alone(PATIENT):
             return self._run(scheduled, stop)
 
-    def _if_due(self, scheduled: ScheduledTask, stop: Event) -> Told | None:
+    def _if_due(self, scheduled: ScheduledTask, stop: Event) -> RunReport | None:
         try:
             with self._alone(AT_ONCE):
                 # Another process may have run it while we looked.
@@ -156,30 +156,30 @@ class Scheduler:
             log.info("%s waits: %s", scheduled.name, error)
             return None
 
-    def _run(self, scheduled: ScheduledTask, stop: Event) -> Told:
+    def _run(self, scheduled: ScheduledTask, stop: Event) -> RunReport:
         records = TaskRecords(self.store)
         record = records.of(scheduled.name, self.now()).begun(self.now())
         records.keep(scheduled.name, record)
         log.info("%s begins: %s", scheduled.name, scheduled.command)
         run = self.runner.run(scheduled, stop)
-        ended = record.succeeded if run.outcome is Outcome.OK else record.failed
+        ended = record.succeeded if run.outcome is RunOutcome.OK else record.failed
         record = ended(self.now(), run.done)
         records.keep(scheduled.name, record)
         told = _told(scheduled, run, due_at(scheduled, record, self.store.location.uri))
         log.log(logging.ERROR if run.problem else logging.INFO, "round %s", msgspec.json.encode(told).decode())
         return told
 
-    def _planned(self, scheduled: ScheduledTask) -> Planned:
+    def _planned(self, scheduled: ScheduledTask) -> PlannedTask:
         record = TaskRecords(self.store).of(scheduled.name, self.now())
-        return Planned(scheduled, record, due_at(scheduled, record, self.store.location.uri))
+        return PlannedTask(scheduled, record, due_at(scheduled, record, self.store.location.uri))
 
     def _alone(self, pace: Pace) -> Lease:
         return Lease(self.store, _LEASE, "upkeep of the lakehouse", pace)
 
 
-def _told(scheduled: ScheduledTask, run: Run, next_at: datetime) -> Told:
+def _told(scheduled: ScheduledTask, run: ProgramRun, next_at: datetime) -> RunReport:
     done: Mapping[str, int] = msgspec.to_builtins(run.done)
-    return Told(
+    return RunReport(
         round=scheduled.name,
         outcome=run.outcome,
         problem=run.problem,

@@ -28,14 +28,14 @@ class RetentionError(StartupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class TableReader:
     """Somebody who reads versions of a table that were the newest at some moment since then."""
 
     name: str
     since: datetime
 
 
-def require_kept(table: str, since: datetime, readers: Iterable[Reader]) -> None:
+def require_retention(table: str, since: datetime, readers: Iterable[TableReader]) -> None:
     """See that a retention leaves everybody what they need.
 
     Raises:
@@ -64,7 +64,7 @@ class Vacuumed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Superfluous:
+class UnreferencedFile:
     """A file that its table needs no more, whether a commit ever named it, and whether a clone still does."""
 
     file: StoredObject
@@ -80,7 +80,7 @@ class TableVacuum:
     table: str
     since: datetime
 
-    def superfluous(self) -> list[Superfluous]:
+    def unreferenced(self) -> list[UnreferencedFile]:
         """What the table needs no more now."""
         # First the files, then who needs them: a file that is named meanwhile was there before or is too young.
         there = list(self._data_files())
@@ -88,10 +88,10 @@ class TableVacuum:
         needed = self._live() | undecided
         unneeded = [each for each in there if self._place(each) not in needed]
         cloned = Clones(self.store).named_files(self.table)
-        found = [Superfluous(x, self._place(x) in log.removed, self._place(x) in cloned) for x in unneeded]
+        found = [UnreferencedFile(x, self._place(x) in log.removed, self._place(x) in cloned) for x in unneeded]
         return [each for each in found if self._went(each, log) < self.since.timestamp()]
 
-    def delete(self, files: Sequence[Superfluous]) -> Vacuumed:
+    def delete(self, files: Sequence[UnreferencedFile]) -> Vacuumed:
         """Delete what no clone names, also none that was made meanwhile; wants the table's lease, as cloning does."""
         cloned = Clones(self.store).named_files(self.table)
         files = [replace(each, is_cloned=self._place(each.file) in cloned) for each in files]
@@ -100,7 +100,7 @@ class TableVacuum:
                 self.store.delete(each.file.path)
         return self.account(files)
 
-    def account(self, files: Sequence[Superfluous]) -> Vacuumed:
+    def account(self, files: Sequence[UnreferencedFile]) -> Vacuumed:
         """What deleting them is, or would be."""
         going = [each for each in files if not each.is_cloned]
         return Vacuumed(
@@ -116,7 +116,7 @@ class TableVacuum:
         log = f"{self.table}/{LOG_FOLDER}/"
         return (each for each in self.store.objects(self.table) if not each.path.startswith(log))
 
-    def _went(self, found: Superfluous, log: TableLog) -> float:
+    def _went(self, found: UnreferencedFile, log: TableLog) -> float:
         """When the table no longer needed a file (seconds since 1970): one that it never named, when it was written."""
         if found.was_named:
             return log.removed[self._place(found.file)] / 1000

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the stubs do
 from deltalake.exceptions import DeltaError
 
 from gamelake.kafka import KafkaAccess
-from gamelake.maintenance.retentions import FOR_EVER, Span, contradictions, promised
+from gamelake.maintenance.retentions import FOR_EVER, RetentionKind, contradictions, promised
 from gamelake.model.errors import GamelakeError, KafkaUnavailableError
 from gamelake.model.games import MaintenancePolicy
 from gamelake.observability.health import HealthFinding, failed, passed, warned
@@ -56,9 +56,9 @@ _LATE = 2
 
 def examine_retentions(policy: MaintenancePolicy, logs: timedelta, kafka: timedelta | None) -> list[HealthFinding]:
     """Hold all spans against each other; `kafka` is None where Kafka did not tell."""
-    spans = promised(policy) | {Span.LOGS: min(logs, DELTAS_LOG_RETENTION)}
+    spans = promised(policy) | {RetentionKind.LOGS: min(logs, DELTAS_LOG_RETENTION)}
     if kafka is not None:
-        spans[Span.KAFKA] = kafka
+        spans[RetentionKind.KAFKA] = kafka
     told = contradictions(spans)
     remedy = "change maintenance: in contracts/games.yaml, or compose/kafka/topics.yaml (docs/operations.md)"
     if told:

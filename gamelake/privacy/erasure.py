@@ -21,7 +21,7 @@ from gamelake.privacy.erasure_records import (
     PurgePlan,
     Reach,
 )
-from gamelake.privacy.persons import Person
+from gamelake.privacy.persons import IdentifiedPlayer
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.privacy.vault.vault import Vault
 from gamelake.storage.clones import Clones
@@ -55,7 +55,7 @@ Wait = Callable[[timedelta], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetting:
+class PlayerErasure:
     """Carries out erasures in one vault and one lakehouse.
 
     `wait` waits for a while and gives whether to go on; `grace` is for how long a reader may still need a file.
@@ -190,7 +190,7 @@ class Forgetting:
         return tuple(account)
 
 
-class TableOutlook(msgspec.Struct, frozen=True, kw_only=True):
+class TableEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """What a table has of the persons: rows now, their files (to be written anew), older files with such rows."""
 
     table: str
@@ -200,21 +200,21 @@ class TableOutlook(msgspec.Struct, frozen=True, kw_only=True):
     older_files: int
 
 
-class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+class ErasureEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """What the vault has of the persons (keys, pieces of data), what the tables have, and which clones would go."""
 
     keys: int
     sealed_data: int
-    tables: tuple[TableOutlook, ...]
+    tables: tuple[TableEstimate, ...]
     clones: tuple[str, ...] = ()
 
 
-def outlook(store: Store, vault: Vault, persons: Sequence[Person], reach: Reach) -> Outlook:
+def estimate_erasure(store: Store, vault: Vault, persons: Sequence[IdentifiedPlayer], reach: Reach) -> ErasureEstimate:
     """Count what an erasure of this reach would take away."""
     people = People(frozenset(person.pseudonym for person in persons))
     stored = [person.stored for person in persons if person.stored is not None]
     tables = [] if reach is Reach.VAULT else player_tables(store)
-    return Outlook(
+    return ErasureEstimate(
         keys=len(stored),
         sealed_data=sum(len(vault.data_of(each.pseudonym)) for each in stored),
         tables=tuple(_of_table(store, table, people) for table in tables),
@@ -222,8 +222,8 @@ def outlook(store: Store, vault: Vault, persons: Sequence[Person], reach: Reach)
     )
 
 
-def _of_table(store: Store, table: PlayerTable, people: People) -> TableOutlook:
+def _of_table(store: Store, table: PlayerTable, people: People) -> TableEstimate:
     found = count_rows(store, table, people)
     removed = TableLog.read(store, table.name).removed
     older = sum(1 for path in removed if rows_in_file(store, table, path, people))
-    return TableOutlook(table=table.name, rows=found.rows, files=found.files, bytes=found.bytes, older_files=older)
+    return TableEstimate(table=table.name, rows=found.rows, files=found.files, bytes=found.bytes, older_files=older)

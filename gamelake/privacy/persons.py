@@ -7,12 +7,12 @@ from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.vault import StoredPlayer, Vault
 
 
-class NobodyError(StartupError):
+class UnknownPlayerError(StartupError):
     """There is no such player: there never was, or the player was forgotten already."""
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class IdentifiedPlayer:
     """A player by game and pseudonym; `stored` is None for one who was forgotten before."""
 
     game: str
@@ -21,13 +21,13 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Persons:
+class PlayerDirectory:
     """The players of one vault. Names are never printed."""
 
     vault: Vault
     keys: VaultKeys
 
-    def by_name(self, game: str, name: str) -> Person:
+    def by_name(self, game: str, name: str) -> IdentifiedPlayer:
         """The player whom a game knows by a name.
 
         Raises:
@@ -36,10 +36,10 @@ class Persons:
         token = self.keys.token(game, name)
         stored = self.vault.find([token]).get(token)
         if stored is None:
-            raise NobodyError(f"the vault has no player of {game} by that name, or no longer")
-        return Person(game, stored.pseudonym, stored)
+            raise UnknownPlayerError(f"the vault has no player of {game} by that name, or no longer")
+        return IdentifiedPlayer(game, stored.pseudonym, stored)
 
-    def by_pseudonym(self, game: str, pseudonym: str) -> Person:
+    def by_pseudonym(self, game: str, pseudonym: str) -> IdentifiedPlayer:
         """The player who has a pseudonym, or had it before being forgotten.
 
         Raises:
@@ -49,5 +49,5 @@ class Persons:
         erased = [each.game for each in self.vault.erasures_after(0) if each.pseudonym == pseudonym]
         games = [stored.game] if stored else erased
         if game not in games:
-            raise NobodyError(f"nobody of {game} has or had the pseudonym {pseudonym}")
-        return Person(game, pseudonym, stored)
+            raise UnknownPlayerError(f"nobody of {game} has or had the pseudonym {pseudonym}")
+        return IdentifiedPlayer(game, pseudonym, stored)

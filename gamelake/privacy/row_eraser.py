@@ -28,7 +28,7 @@ from gamelake.storage.tables import open_table
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenFile:
     """A file that held such rows, how many, and the files with its other rows."""
 
     old: FileEntry
@@ -36,7 +36,7 @@ class Rewritten:
     new: Sequence[DataFile]
 
 
-def entry(rewritten: Sequence[Rewritten], run: str) -> list[dict[str, Any]]:
+def entry(rewritten: Sequence[RewrittenFile], run: str) -> list[dict[str, Any]]:
     """The actions of a run's entry; its files are there already."""
     now = now_milliseconds()
     adds = [add_action(file, now) for each in rewritten for file in each.new]
@@ -97,13 +97,13 @@ class RowEraser:
                 discard(self.store, self.table.name, (file for each in rewritten for file in each.new))
         raise TransientError(f"{self.table.name}: other writers removed the same files {_ATTEMPTS} times; try again")
 
-    def _rewritten(self, files: Sequence[FileEntry]) -> Iterator[Rewritten]:
+    def _rewritten(self, files: Sequence[FileEntry]) -> Iterator[RewrittenFile]:
         for file in files:
             if file.path in self._clean:
                 continue
             erased = rows_in_file(self.store, self.table, file.place, self.people)
             if erased:
-                yield Rewritten(
+                yield RewrittenFile(
                     file,
                     erased,
                     [write_beside(self.store, self.table.name, file, rows) for rows in self._kept_rows(file)],

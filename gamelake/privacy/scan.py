@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from gamelake.privacy.scan_formats import UnreadableError, sqlite_rows, unpacked
-from gamelake.privacy.search_terms import Hit, Needles
+from gamelake.privacy.scan_formats import UnreadableError, decompressed, sqlite_rows
+from gamelake.privacy.search_terms import Hit, SearchTerms
 from gamelake.storage.store import Store
 
 _PART = 4 << 20
@@ -15,7 +15,7 @@ _UNPACKED_AT_ONCE = 512 << 20
 _MOST_FOUND = 1_000
 
 
-class Finding(msgspec.Struct, frozen=True, order=True):
+class ScanFinding(msgspec.Struct, frozen=True, order=True):
     """A text, by its number, that stands somewhere in some form."""
 
     needle: int
@@ -32,16 +32,16 @@ class Scan(msgspec.Struct, kw_only=True):
     bytes: int = 0
     unpacked_bytes: int = 0
     findings: int = 0
-    found: list[Finding] = []
+    found: list[ScanFinding] = []
     unscanned: list[str] = []
 
 
 class Scanner:
     """Looks through one thing after the other."""
 
-    def __init__(self, needles: Needles) -> None:
+    def __init__(self, needles: SearchTerms) -> None:
         self._needles = needles
-        self._found: set[Finding] = set()
+        self._found: set[ScanFinding] = set()
         self.scan = Scan(needles=needles.count)
 
     def folder(self, path: Path) -> None:
@@ -74,7 +74,7 @@ class Scanner:
 
     def note(self, hits: set[Hit], place: str) -> None:
         """Remember what was found somewhere."""
-        new = {Finding(hit.needle, hit.form.value, place) for hit in hits} - self._found
+        new = {ScanFinding(hit.needle, hit.form.value, place) for hit in hits} - self._found
         self._found |= new
         self.scan.findings += len(new)
         self.scan.found += sorted(new)[: _MOST_FOUND - len(self.scan.found)]
@@ -106,7 +106,7 @@ class Scanner:
 
     def _unpacked(self, content: bytes, place: str) -> None:
         try:
-            for part in unpacked(content):
+            for part in decompressed(content):
                 self._note_unpacked(part, place)
         except UnreadableError as error:
             self.scan.unscanned.append(f"{place}: {error}")

@@ -25,7 +25,7 @@ class UnreadableError(Exception):
     """A file that looks packed can't be unpacked, so that not all of it was seen."""
 
 
-def unpacked(content: bytes, depth: int = _DEPTH) -> Iterator[bytes]:
+def decompressed(content: bytes, depth: int = _DEPTH) -> Iterator[bytes]:
     """What stands in a file besides its own bytes, nothing if it is not packed.
 
     Raises:
@@ -42,7 +42,7 @@ def unpacked(content: bytes, depth: int = _DEPTH) -> Iterator[bytes]:
     except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError) as error:
         raise UnreadableError(type(error).__name__) from error
     if unpack is not _parquet:
-        yield from unpacked(inner, depth - 1)
+        yield from decompressed(inner, depth - 1)
 
 
 def sqlite_rows(file: Path) -> Iterator[bytes]:

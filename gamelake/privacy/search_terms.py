@@ -28,7 +28,7 @@ _Words = npt.NDArray[np.uint64]
 _Flags = npt.NDArray[np.bool_]
 
 
-class Form(StrEnum):
+class TermEncoding(StrEnum):
     """What a text is written as."""
 
     UTF_8 = "utf-8"
@@ -44,10 +44,10 @@ class Hit:
     """A text that was found: its number, from 1, and the form."""
 
     needle: int
-    form: Form
+    form: TermEncoding
 
 
-class Needles:
+class SearchTerms:
     """Texts to look for, in all their forms."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -105,22 +105,22 @@ class Needles:
         return zip((places[both] + start).tolist(), chosen[both].tolist(), strict=True)
 
 
-def _forms(text: str) -> Iterator[tuple[Form, bytes]]:
+def _forms(text: str) -> Iterator[tuple[TermEncoding, bytes]]:
     plain = text.encode()
-    yield Form.UTF_8, plain
-    yield Form.UTF_16, text.encode("utf-16-le")
-    yield Form.UTF_16, text.encode("utf-16-be")
-    yield Form.HEXADECIMAL, plain.hex().encode()
-    yield Form.HEXADECIMAL, plain.hex().upper().encode()
+    yield TermEncoding.UTF_8, plain
+    yield TermEncoding.UTF_16, text.encode("utf-16-le")
+    yield TermEncoding.UTF_16, text.encode("utf-16-be")
+    yield TermEncoding.HEXADECIMAL, plain.hex().encode()
+    yield TermEncoding.HEXADECIMAL, plain.hex().upper().encode()
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + plain)
         # Its last character says something of what stands after the text, unless three bytes end there.
         padding = encoded.count(b"=")
         part = encoded[_BEFORE[before] : len(encoded) - (padding + 1 if padding else 0)]
-        yield Form.BASE64, part
-        yield Form.BASE64, part.translate(bytes.maketrans(b"+/", b"-_"))
-    yield Form.JSON, json.dumps(text)[1:-1].encode()
-    yield Form.PERCENT, quote(text, safe="").encode()
+        yield TermEncoding.BASE64, part
+        yield TermEncoding.BASE64, part.translate(bytes.maketrans(b"+/", b"-_"))
+    yield TermEncoding.JSON, json.dumps(text)[1:-1].encode()
+    yield TermEncoding.PERCENT, quote(text, safe="").encode()
 
 
 def _table(starts: _Words, multiplier: np.uint64) -> _Flags:

@@ -52,7 +52,7 @@ class VaultSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonSettings:
+class PlayerDataSettings:
     """What the jobs about the data of one person need to know."""
 
     lakehouse: LakehouseSettings

@@ -15,8 +15,8 @@ from gamelake.model.errors import StartupError, TransientError
 from gamelake.model.naming import BRONZE_EVENTS
 from gamelake.recovery.replay.execution import run
 from gamelake.recovery.replay.execution import table as version_of
-from gamelake.recovery.replay.replayer import Decided, Replayer
-from gamelake.recovery.replay.task import Days, Purpose, ReplayPlan, Wanted
+from gamelake.recovery.replay.replayer import DecidedReplay, Replayer
+from gamelake.recovery.replay.task import DayRange, Purpose, ReplayPlan, WantedRows
 from gamelake.storage.delta_log import ENGINE, FileEntry, add_action, live_files, now_milliseconds, remove_action
 from gamelake.storage.leases import Lease
 from gamelake.storage.manifests import TableFiles
@@ -29,7 +29,7 @@ class RewriteError(StartupError):
     """Rows can't be decoded again, as their records are not in bronze or don't decode any more."""
 
 
-class Rewritten(msgspec.Struct, frozen=True, kw_only=True):
+class RewrittenTable(msgspec.Struct, frozen=True, kw_only=True):
     """What became, or would become, of a table: rows and files that take the place of others; columns that are new.
 
     `version` is the commit's, None before there is one.
@@ -60,7 +60,7 @@ class Rewriter:
     replays: Replayer
     spark: SparkSession
 
-    def outlook(self, table: str, days: Days) -> Rewritten:
+    def dry_run(self, table: str, days: DayRange) -> RewrittenTable:
         """What would be written.
 
         Raises:
@@ -69,9 +69,9 @@ class Rewriter:
         before = self._before(table, days)
         decided = self._decode(table, days, before, Purpose.COUNT)
         _require_all(table, before, decided)
-        return Rewritten(table=table, rows=before.rows, files_before=len(before.files))
+        return RewrittenTable(table=table, rows=before.rows, files_before=len(before.files))
 
-    def rewrite(self, table: str, days: Days) -> Rewritten:
+    def rewrite(self, table: str, days: DayRange) -> RewrittenTable:
         """Decode the rows again and replace the files.
 
         Raises:
@@ -89,16 +89,18 @@ class Rewriter:
             except RewriteError:
                 discard(store, table, entry.files if entry else ())
                 raise
-            return self._replaced(before, entry, lease) if entry else Rewritten(table=table, rows=0, files_before=0)
+            return (
+                self._replaced(before, entry, lease) if entry else RewrittenTable(table=table, rows=0, files_before=0)
+            )
 
-    def _before(self, table: str, days: Days) -> _Before:
+    def _before(self, table: str, days: DayRange) -> _Before:
         handle = open_table(self.replays.store.location, table)
         files = [file for file in live_files(handle) if days.have(file.partition.get(EVENT_DATE) or "")]
         rows = dict(zip(*_rows_by_file(handle), strict=True))
         columns = frozenset(field.name for field in handle.schema().fields)
         return _Before(handle.version(), files, sum(rows[file.path] for file in files), columns)
 
-    def _decode(self, table: str, days: Days, before: _Before, purpose: Purpose) -> Decided:
+    def _decode(self, table: str, days: DayRange, before: _Before, purpose: Purpose) -> DecidedReplay:
         bronze = open_table(self.replays.store.location, BRONZE_EVENTS).version()
         plan = ReplayPlan(
             decoding=self.replays.decoding,
@@ -106,13 +108,13 @@ class Rewriter:
             source=BRONZE_EVENTS,
             targets=frozenset([table]),
             versions=self.replays.present_versions() | {table: before.version, BRONZE_EVENTS: bronze},
-            wanted=Wanted.PRESENT,
+            wanted=WantedRows.PRESENT,
             purpose=purpose,
             days=days,
         )
         return self.replays.decide(partial(run, self._records(table, days, plan)), plan)
 
-    def _records(self, table: str, days: Days, plan: ReplayPlan) -> DataFrame:
+    def _records(self, table: str, days: DayRange, plan: ReplayPlan) -> DataFrame:
         """The records that the rows came in."""
         location = self.replays.store.location
         rows = version_of(self.spark, location, table, plan.versions[table])
@@ -124,7 +126,7 @@ class Rewriter:
         bronze = version_of(self.spark, location, BRONZE_EVENTS, plan.versions[BRONZE_EVENTS])
         return bronze.join(coordinates, ["partition", "offset"], "left_semi")
 
-    def _replaced(self, before: _Before, entry: TableFiles, lease: Lease) -> Rewritten:
+    def _replaced(self, before: _Before, entry: TableFiles, lease: Lease) -> RewrittenTable:
         self.replays.tables.widen(entry)
         store, now = self.replays.store, now_milliseconds()
         info = {
@@ -143,7 +145,7 @@ class Rewriter:
             discard(store, entry.table, entry.files)
             raise TransientError(f"{entry.table}: files were replaced meanwhile; nothing was changed, try again")
         after = open_table(store.location, entry.table)
-        return Rewritten(
+        return RewrittenTable(
             table=entry.table,
             rows=entry.rows,
             files_before=len(before.files),
@@ -158,7 +160,7 @@ def _rows_by_file(handle: DeltaTable) -> tuple[list[str], list[int]]:
     return actions["path"].to_pylist(), actions["num_records"].to_pylist()
 
 
-def _require_all(table: str, before: _Before, decided: Decided) -> None:
+def _require_all(table: str, before: _Before, decided: DecidedReplay) -> None:
     found = decided.rows.get(table, 0)
     if found != before.rows:
         dead = ", ".join(f"{count} {reason}" for reason, count in decided.still_dead.items())

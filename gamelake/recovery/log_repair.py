@@ -26,11 +26,11 @@ from gamelake.storage.store import Store
 _IN_FLIGHT = timedelta(seconds=10)
 
 
-class MendError(StartupError):
+class RepairError(StartupError):
     """A log can't be mended from the manifests."""
 
 
-class Mended(msgspec.Struct, frozen=True, kw_only=True):
+class RepairedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that was written anew, or would be: its version, whose batch it is, and what it adds."""
 
     table: str
@@ -52,7 +52,7 @@ class _Log:
         names = [path.rsplit("/", 1)[-1].removesuffix(".json") for path in store.paths(f"{table}/{LOG_FOLDER}")]
         versions = [int(name) for name in names if name.isdigit()]
         if not versions:
-            raise MendError(f"there is no table {table}")
+            raise RepairError(f"there is no table {table}")
         every = range(min(versions), max(versions) + 1)
         return cls({version: _transactions(store.get(entry_path(table, version))) for version in every})
 
@@ -76,13 +76,13 @@ class _Log:
 
 
 @dataclass(frozen=True, slots=True)
-class LogMending:
+class LogRepair:
     """One table whose log is damaged."""
 
     store: Store
     table: str
 
-    def outlook(self) -> list[Mended]:
+    def dry_run(self) -> list[RepairedEntry]:
         """What would be written.
 
         Raises:
@@ -90,11 +90,11 @@ class LogMending:
         """
         return [self._told(version, manifest) for version, manifest in self._found()]
 
-    def mend(self, wait: Callable[[float], None] = time.sleep) -> list[Mended]:
+    def repair(self, wait: Callable[[float], None] = time.sleep) -> list[RepairedEntry]:
         """Write each damaged entry anew, once its batch is no longer being committed.
 
         Raises:
-            MendError: see `outlook`.
+            MendError: see `dry_run`.
         """
         with upkeep_of(self.store, self.table):
             for _, manifest in self._found():
@@ -112,7 +112,7 @@ class LogMending:
         log = _Log.read(self.store, self.table)
         missing = list(self._missing(log))
         if len(missing) < len(log.damaged):
-            raise MendError(
+            raise RepairError(
                 f"{self.table}: {len(log.damaged)} entries are damaged, the first of version {log.damaged[0]}, and "
                 f"{len(missing)} batches are missing: an entry that was of no batch stands in no manifest. Take it "
                 "from a copy of the object store, or make the table again with jobs/backfill.py"
@@ -125,7 +125,7 @@ class LogMending:
         if not log.damaged:
             return
         if log.damaged[0] == min(log.transactions):
-            raise MendError(f"{self.table}: its first entry is damaged, which says more than a batch does")
+            raise RepairError(f"{self.table}: its first entry is damaged, which says more than a batch does")
         for stream in (folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")):
             apps = {generation.app_id for generation in Generations(self.store, stream).all()}
             manifests, (after, before) = Manifests(self.store, stream), log.around(apps)
@@ -138,9 +138,11 @@ class LogMending:
         (entry,) = (each for each in manifest.tables if each.table == self.table)
         return entry
 
-    def _told(self, version: int, manifest: BatchManifest) -> Mended:
+    def _told(self, version: int, manifest: BatchManifest) -> RepairedEntry:
         entry = self._entry(manifest)
-        return Mended(table=self.table, version=version, batch=_name(manifest), rows=entry.rows, files=len(entry.files))
+        return RepairedEntry(
+            table=self.table, version=version, batch=_name(manifest), rows=entry.rows, files=len(entry.files)
+        )
 
 
 def _transactions(entry: bytes | None) -> frozenset[str] | None:

@@ -33,7 +33,7 @@ from gamelake.storage.tables import open_table
 _UNKNOWN_GAME = _UNKNOWN_RULE = "unknown"
 
 
-class Recollected(msgspec.Struct, frozen=True, kw_only=True):
+class RebuiltManifest(msgspec.Struct, frozen=True, kw_only=True):
     """A batch whose manifest was written again."""
 
     stream: str
@@ -50,7 +50,7 @@ class _Batch:
     balance: dict[str, int] = field(default_factory=dict)
 
 
-def recollect(store: Store) -> Iterator[Recollected]:
+def rebuild_manifests(store: Store) -> Iterator[RebuiltManifest]:
     """Write the manifests that come after the newest one of each stream.
 
     Raises:
@@ -65,7 +65,7 @@ def recollect(store: Store) -> Iterator[Recollected]:
         for batch_id, batch in sorted(_batches(store, generation, after).items()):
             manifest = _Recollection(store, generation, batch_id, batch).manifest()
             Manifests(store, stream).settle(manifest)
-            yield Recollected(stream=stream, batch=batch_id, records=manifest.records)
+            yield RebuiltManifest(stream=stream, batch=batch_id, records=manifest.records)
 
 
 def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _Batch]:

@@ -28,7 +28,7 @@ from gamelake.storage.table_log import REBUILT_NOTE
 from gamelake.storage.tables import open_table
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
+class RestoredTable(msgspec.Struct, frozen=True, kw_only=True):
     """What setting a table back changes, or would change.
 
     `batches` are those whose rows go, as `application/batch`; `version` is the commit's, None before there is one.
@@ -53,15 +53,15 @@ class TableRestore:
     history: TableHistory
     version: int
 
-    def outlook(self) -> Restored:
+    def dry_run(self) -> RestoredTable:
         """What would change.
 
         Raises:
             RestoreError: files that the version needs are gone.
         """
-        return self._outlook(*self.changes())
+        return self._planned(*self.changes())
 
-    def commit(self, lease: Lease) -> Restored:
+    def commit(self, lease: Lease) -> RestoredTable:
         """Change it.
 
         Raises:
@@ -69,23 +69,23 @@ class TableRestore:
             TransientError: another process replaced files meanwhile.
         """
         back, out = self.changes()
-        outlook = self._outlook(back, out)
+        planned = self._planned(back, out)
         if not back and not out:
-            return outlook
+            return planned
         actions = self._actions(back, out)
-        version = commit_behind(self.store, self.history.table, outlook.from_version, actions, lease)
+        version = commit_behind(self.store, self.history.table, planned.from_version, actions, lease)
         if version is None:
             raise TransientError(f"{self.history.table}: files were replaced meanwhile; look again, and restore again")
-        return msgspec.structs.replace(outlook, version=version)
+        return msgspec.structs.replace(planned, version=version)
 
     def changes(self) -> tuple[list[Action], list[Action]]:
         """The add actions of the files that come back, and of those that go."""
         then, now = self.history.live_at(self.version), self.history.live_at(self.history.newest)
         return [then[path] for path in then if path not in now], [now[path] for path in now if path not in then]
 
-    def _outlook(self, back: Sequence[Action], out: Sequence[Action]) -> Restored:
+    def _planned(self, back: Sequence[Action], out: Sequence[Action]) -> RestoredTable:
         self.require_there(back)
-        return Restored(
+        return RestoredTable(
             table=self.history.table,
             from_version=self.history.newest,
             to_version=self.version,
@@ -152,15 +152,15 @@ class GameRestore:
     whole: TableRestore
     names: frozenset[str]
 
-    def outlook(self) -> Restored:
+    def dry_run(self) -> RestoredTable:
         """What would change.
 
         Raises:
             RestoreError: files that the version needs are gone.
         """
-        return self._outlook(*self._parts())
+        return self._planned(*self._parts())
 
-    def commit(self, lease: Lease) -> Restored:
+    def commit(self, lease: Lease) -> RestoredTable:
         """Change it.
 
         Raises:
@@ -168,19 +168,19 @@ class GameRestore:
             TransientError: another process replaced files meanwhile.
         """
         back, out = self._parts()
-        outlook = self._outlook(back, out)
+        planned = self._planned(back, out)
         if not back and not out:
-            return outlook
+            return planned
         store, table = self.whole.store, self.whole.history.table
         written = [
             *(write_beside(store, table, part.file, part.others) for part in out if len(part.others)),
             *(write_beside(store, table, part.file, part.ours) for part in back),
         ]
-        version = commit_behind(store, table, outlook.from_version, self._actions(out, written), lease)
+        version = commit_behind(store, table, planned.from_version, self._actions(out, written), lease)
         if version is None:
             discard(store, table, written)
             raise TransientError(f"{table}: files were replaced meanwhile; look again, and restore again")
-        return msgspec.structs.replace(outlook, version=version)
+        return msgspec.structs.replace(planned, version=version)
 
     def _parts(self) -> tuple[list[_Part], list[_Part]]:
         """Of the files that come back and of those that go, those with rows of the game."""
@@ -197,9 +197,9 @@ class GameRestore:
             if pc.any(ours).as_py():
                 yield _Part(file, rows.filter(ours).combine_chunks(), rows.filter(pc.invert(ours)).combine_chunks())
 
-    def _outlook(self, back: Sequence[_Part], out: Sequence[_Part]) -> Restored:
+    def _planned(self, back: Sequence[_Part], out: Sequence[_Part]) -> RestoredTable:
         history = self.whole.history
-        return Restored(
+        return RestoredTable(
             table=history.table,
             from_version=history.newest,
             to_version=self.whole.version,

@@ -29,7 +29,7 @@ _KPIS = "_gamelake/kpis"
 _AT_ONCE = 16
 
 
-class PutBack(msgspec.Struct, frozen=True, kw_only=True):
+class RestoredState(msgspec.Struct, frozen=True, kw_only=True):
     """What was put back, what was there already, and the checkpoints that are the truth no more."""
 
     objects: int
@@ -87,17 +87,17 @@ class StateCopy:
         os.link(source, target)
         return True
 
-    def put_back(self) -> PutBack:
+    def restore(self) -> RestoredState:
         """Put back what is not there; checkpoints wait until it is known which are still the truth."""
         put = self._put_all(self._paths() - self._checkpoints())
-        return PutBack(objects=sum(put), there=len(put) - sum(put))
+        return RestoredState(objects=sum(put), there=len(put) - sum(put))
 
-    def put_checkpoints_back(self) -> PutBack:
+    def restore_checkpoints(self) -> RestoredState:
         """Put back the checkpoints of streams that have not gone on since."""
         paths = self._checkpoints()
         stale = tuple(folder for folder in sorted(_folders(paths)) if not self._is_true(folder, paths))
         put = self._put_all({path for path in paths if not path.startswith(tuple(f"{each}/" for each in stale))})
-        return PutBack(objects=sum(put), there=len(put) - sum(put), stale=stale)
+        return RestoredState(objects=sum(put), there=len(put) - sum(put), stale=stale)
 
     def _paths(self) -> set[str]:
         return {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}

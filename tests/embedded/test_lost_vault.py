@@ -53,8 +53,8 @@ def test_a_lost_vault_costs_personal_data_alone_and_its_backup_brings_back_all_b
     lose_the_vault(gateway)
     result = json.loads(job(gateway, "jobs.restore_vault", "backup", "--erasures", "erasures", "--without-lakehouse"))
     assert result["restored"] == {
-        "put_back": PLAYERS - 1,
-        "not_put_back": 1,
+        "restored": PLAYERS - 1,
+        "skipped": 1,
         "unreadable": 0,
         "erased_again": 0,
     }

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.games import load_games
@@ -34,7 +34,7 @@ BATCHES = int(os.environ.get("SOAK_BATCHES", "12"))
 GAMES = ("Archery", "Bingo", "Chess", "Darts", "Escape", "Farm")
 # Longer than any reader here takes; a desk's policy is days.
 RETENTION = timedelta(seconds=15)
-PACKED = Rule(target_bytes=2**20, hot_files=3, today=datetime.now(UTC).date())
+PACKED = CompactionRule(target_bytes=2**20, hot_files=3, today=datetime.now(UTC).date())
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Upkeep:
     def vacuum(self) -> None:
         for table in table_paths(self.store):
             vacuum = TableVacuum(self.store, table, datetime.now(UTC) - RETENTION)
-            self.vacuumed_files += vacuum.delete(vacuum.superfluous()).replaced_files
+            self.vacuumed_files += vacuum.delete(vacuum.unreferenced()).replaced_files
 
     def refresh_gold(self) -> None:
         results = [attempt(each) for each in GoldTables(self.store, load_games(ROOT / "contracts/games.yaml")).now()]

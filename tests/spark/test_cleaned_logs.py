@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from gamelake.maintenance.log_cleanup import Tidying
+from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.storage.reconciliation import balance
 from gamelake.storage.table_log import TableLog
 from tests.player_tables import SILVER
@@ -20,7 +20,7 @@ def test_a_tidied_table_is_the_same_to_spark(spark: SparkSession, tmp_path: Path
     history = StreamHistory(tmp_path / "lake")
     since = history.take(FIRST)
     history.take(LATER)
-    tidying = Tidying(store=history.store, since=since, keep_manifests=1)
+    tidying = LogCleanup(store=history.store, since=since, keep_manifests=1)
     for plan in list(tidying.plans([table.name for table in TABLES])):
         plan.carry_out(history.store)
     path = history.store.location.child(SILVER.name)

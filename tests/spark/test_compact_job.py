@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from gamelake.maintenance import compaction_run as compaction_round
-from gamelake.maintenance.compaction_run import CompactionRound, Round
+from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope
 from gamelake.model.games import load_games
 from jobs.compact import packed
 from tests.silver_events import Event, Silver
@@ -95,7 +95,7 @@ def test_one_that_was_killed_before_its_commit_is_done_again(spark: SparkSession
 def test_more_than_a_little_is_packed_in_the_tasks_of_a_spark_job(spark: SparkSession, silver: Silver) -> None:
     before = players(silver)
     contract = load_games(REPOSITORY / "contracts/games.yaml")
-    of_all = CompactionRound(silver.store, contract, Round.DAILY, datetime.now(UTC).date())
+    of_all = CompactionRun(silver.store, contract, CompactionScope.DAILY, datetime.now(UTC).date())
 
     [done] = packed(spark, of_all.due())
 
@@ -121,7 +121,7 @@ def test_a_table_too_big_for_a_task_is_packed_by_spark(
     before = players(silver)
     monkeypatch.setattr(compaction_round, "TASK_BYTES", 1)
     contract = load_games(REPOSITORY / "contracts/games.yaml")
-    of_all = CompactionRound(silver.store, contract, Round.WEEKLY, datetime.now(UTC).date())
+    of_all = CompactionRun(silver.store, contract, CompactionScope.WEEKLY, datetime.now(UTC).date())
 
     [done] = packed(spark, of_all.due())
 

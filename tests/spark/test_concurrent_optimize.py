@@ -8,7 +8,7 @@ from threading import Event
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.tables import CommitOutcome, DeltaTables
@@ -34,7 +34,7 @@ def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSessio
         return batch
 
     packing = TableCompaction(
-        store.location, SILVER.name, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
+        store.location, SILVER.name, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
     )
 
     # One file alone is nothing to pack: each waits for another batch.

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import GamesContract, UnlistedGames
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, SILVER_EVENTS
-from gamelake.recovery.backfill import RewriteError, Rewriter, Rewritten
-from gamelake.recovery.replay.execution import BySpark, Here
-from gamelake.recovery.replay.replayer import Asked, Replayed, Replayer
+from gamelake.recovery.backfill import RewriteError, Rewriter, RewrittenTable
+from gamelake.recovery.replay.execution import LocalReader, SparkReader
+from gamelake.recovery.replay.replayer import Replayed, Replayer, ReplayRequest
 from gamelake.recovery.replay.selection import Selection
-from gamelake.recovery.replay.task import Days
+from gamelake.recovery.replay.task import DayRange
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.plan import TaskPlan
@@ -29,7 +29,7 @@ LETTERS, BRONZE = Selection(source=DEAD_LETTERS), Selection(source=BRONZE_EVENTS
 class Lake:
     """A lakehouse that takes batches, and replays."""
 
-    def __init__(self, spark: SparkSession, folder: Path, reader: type[Here | BySpark]) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, reader: type[LocalReader | SparkReader]) -> None:
         self.spark = spark
         self.reader = reader
         self.schemas = KnownSchemas(folder)
@@ -50,24 +50,24 @@ class Lake:
             lakehouse=self.schemas.location, registry_url="http://127.0.0.1:9", topic="", contract=contract
         )
         location = self.schemas.location
-        reader = Here(location) if self.reader is Here else BySpark(self.spark, location)
+        reader = LocalReader(location) if self.reader is LocalReader else SparkReader(self.spark, location)
         return Replayer(reader, Store(location), tables, decoding, Failpoints())
 
-    def replay(self, asked: Asked, contract: GamesContract = CONTRACT) -> Replayed:
+    def replay(self, asked: ReplayRequest, contract: GamesContract = CONTRACT) -> Replayed:
         with DeltaTables(self.schemas.location) as tables:
             return self.replayer(tables, contract).replay(asked)
 
-    def outlook(self, asked: Asked, contract: GamesContract = CONTRACT) -> Replayed:
+    def dry_run(self, asked: ReplayRequest, contract: GamesContract = CONTRACT) -> Replayed:
         with DeltaTables(self.schemas.location) as tables:
-            return self.replayer(tables, contract).outlook(asked)
+            return self.replayer(tables, contract).dry_run(asked)
 
-    def rewrite(self, table: str) -> Rewritten:
+    def rewrite(self, table: str) -> RewrittenTable:
         with DeltaTables(self.schemas.location) as tables:
-            return Rewriter(self.replayer(tables, CONTRACT), self.spark).rewrite(table, Days())
+            return Rewriter(self.replayer(tables, CONTRACT), self.spark).rewrite(table, DayRange())
 
-    def rewrite_outlook(self, table: str) -> Rewritten:
+    def rewrite_dry_run(self, table: str) -> RewrittenTable:
         with DeltaTables(self.schemas.location) as tables:
-            return Rewriter(self.replayer(tables, CONTRACT), self.spark).outlook(table, Days())
+            return Rewriter(self.replayer(tables, CONTRACT), self.spark).dry_run(table, DayRange())
 
     def rows(self, table: str) -> pa.Table:
         return DeltaTable(self.schemas.folder / table).to_pyarrow_table()
@@ -79,7 +79,7 @@ class Lake:
         return [self.schemas.value(schema, each, game) for each in ids]
 
 
-@pytest.fixture(params=[Here, BySpark])
+@pytest.fixture(params=[LocalReader, SparkReader])
 def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
     return Lake(spark, tmp_path, request.param)
 
@@ -93,10 +93,10 @@ def test_dead_letters_of_a_game_that_was_unknown_land_once_and_are_marked(lake: 
     lake.take(lake.events(names("a", 5), "Archery", plain), STRICT)
     lake.take([*lake.events(names("b", 7), "Bingo", plain), b"poison"], STRICT)
 
-    outlook = lake.outlook(Asked(LETTERS))
-    first, second = lake.replay(Asked(LETTERS)), lake.replay(Asked(LETTERS))
+    planned = lake.dry_run(ReplayRequest(LETTERS))
+    first, second = lake.replay(ReplayRequest(LETTERS)), lake.replay(ReplayRequest(LETTERS))
 
-    assert first.rows == {"silver/bingo_events": 7, SILVER_EVENTS: 7, REPLAYED: 7} == outlook.rows
+    assert first.rows == {"silver/bingo_events": 7, SILVER_EVENTS: 7, REPLAYED: 7} == planned.rows
     assert (first.records, first.still_dead) == (8, {"bad_framing": 1})
     assert (second.records, second.rows, second.run) == (1, {}, None)
     assert lake.ids("silver/bingo_events") == Counter(names("b", 7))
@@ -111,7 +111,7 @@ def test_a_dead_letter_whose_event_was_sent_again_is_settled_and_no_second_row(l
     lake.take(lake.events(["again", "other"], "Bingo", plain), STRICT)
     lake.take(lake.events(["again"], "Bingo", plain))
 
-    replayed = lake.replay(Asked(LETTERS))
+    replayed = lake.replay(ReplayRequest(LETTERS))
 
     assert replayed.rows == {"silver/bingo_events": 1, SILVER_EVENTS: 1, REPLAYED: 2}
     assert lake.ids("silver/bingo_events") == Counter(["again", "other"])
@@ -121,7 +121,7 @@ def test_only_letters_of_the_reasons_that_are_asked_for_are_replayed(lake: Lake)
     plain = lake.schemas.add()
     lake.take([*lake.events(names("b", 3), "Bingo", plain), b"", b"poison"], STRICT)
 
-    replayed = lake.replay(Asked(Selection(source=DEAD_LETTERS, reasons=("bad_framing",))))
+    replayed = lake.replay(ReplayRequest(Selection(source=DEAD_LETTERS, reasons=("bad_framing",))))
 
     assert (replayed.records, replayed.still_dead, replayed.run) == (2, {"bad_framing": 2}, None)
 
@@ -132,11 +132,11 @@ def test_rows_that_a_table_lost_come_back_from_bronze_and_no_others(lake: Lake) 
         lake.take(lake.events(names(f"batch{batch}", 4), "Archery", plain))
     DeltaTable(lake.schemas.folder / ARCHERY).restore(0)
 
-    replayed = lake.replay(Asked(BRONZE, frozenset([ARCHERY])))
+    replayed = lake.replay(ReplayRequest(BRONZE, frozenset([ARCHERY])))
 
     assert replayed.rows == {ARCHERY: 8}
     assert lake.ids(ARCHERY) == lake.ids(SILVER_EVENTS)
-    assert lake.replay(Asked(BRONZE)).rows == {}
+    assert lake.replay(ReplayRequest(BRONZE)).rows == {}
 
 
 def test_of_an_event_that_bronze_has_twice_one_row_comes_back(lake: Lake) -> None:
@@ -146,7 +146,7 @@ def test_of_an_event_that_bronze_has_twice_one_row_comes_back(lake: Lake) -> Non
     for table in (ARCHERY, SILVER_EVENTS):
         DeltaTable(lake.schemas.folder / table).restore(0)
 
-    assert lake.replay(Asked(BRONZE)).rows == {ARCHERY: 1, SILVER_EVENTS: 1}
+    assert lake.replay(ReplayRequest(BRONZE)).rows == {ARCHERY: 1, SILVER_EVENTS: 1}
 
 
 def test_rows_get_a_column_that_older_code_did_not_write(lake: Lake) -> None:
@@ -157,10 +157,10 @@ def test_rows_get_a_column_that_older_code_did_not_write(lake: Lake) -> None:
     of_older_code = lake.rows(ARCHERY).drop_columns(["boosted"])
     write_deltalake(lake.schemas.folder / ARCHERY, of_older_code, mode="overwrite", schema_mode="overwrite")
 
-    outlook, rewritten = lake.rewrite_outlook(ARCHERY), lake.rewrite(ARCHERY)
+    planned, rewritten = lake.rewrite_dry_run(ARCHERY), lake.rewrite(ARCHERY)
     lake.take(lake.events(names("new", 2), "Archery", boosted))
 
-    assert (outlook.rows, outlook.version) == (6, None)
+    assert (planned.rows, planned.version) == (6, None)
     assert (rewritten.rows, rewritten.new_columns) == (6, ("boosted",))
     rows = lake.rows(ARCHERY).select(["event_id", "boosted"]).to_pylist()
     assert {row["event_id"] for row in rows if row["boosted"]} == set(names("old", 6))

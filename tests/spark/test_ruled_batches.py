@@ -17,8 +17,8 @@ from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, RELEA
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.rules import load_rules
-from gamelake.recovery.replay.execution import BySpark, Here
-from gamelake.recovery.replay.replayer import Asked, Replayed, Replayer
+from gamelake.recovery.replay.execution import LocalReader, SparkReader
+from gamelake.recovery.replay.replayer import Replayed, Replayer, ReplayRequest
 from gamelake.recovery.replay.selection import Selection
 from gamelake.storage.player_rows import People, player_tables
 from gamelake.storage.store import Store
@@ -48,7 +48,7 @@ class _Fixed:
 class Lake:
     """A lakehouse whose batches are judged."""
 
-    def __init__(self, spark: SparkSession, folder: Path, reader: type[Here | BySpark]) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, reader: type[LocalReader | SparkReader]) -> None:
         self.spark = spark
         self.reader = reader
         self.schemas = KnownSchemas(folder / "lake")
@@ -75,16 +75,16 @@ class Lake:
 
     def replay(self, source: str, rules: CheckedRules, *names: str) -> Replayed:
         with DeltaTables(self.schemas.location) as tables:
-            return self._replayer(tables, rules).replay(Asked(Selection(source=source, rules=names)))
+            return self._replayer(tables, rules).replay(ReplayRequest(Selection(source=source, rules=names)))
 
-    def outlook(self, source: str, rules: CheckedRules) -> Replayed:
+    def dry_run(self, source: str, rules: CheckedRules) -> Replayed:
         with DeltaTables(self.schemas.location) as tables:
-            return self._replayer(tables, rules).outlook(Asked(Selection(source=source)))
+            return self._replayer(tables, rules).dry_run(ReplayRequest(Selection(source=source)))
 
     def _replayer(self, tables: DeltaTables, rules: CheckedRules) -> Replayer:
         location = self.schemas.location
         plan = TaskPlan(lakehouse=location, registry_url="http://127.0.0.1:9", topic="", contract=CONTRACT)
-        reader = Here(location) if self.reader is Here else BySpark(self.spark, location)
+        reader = LocalReader(location) if self.reader is LocalReader else SparkReader(self.spark, location)
         return Replayer(reader, Store(location), tables, replace(plan, rules=rules), Failpoints())
 
     def rows(self, table: str) -> pa.Table:
@@ -94,14 +94,14 @@ class Lake:
         return Counter(self.rows(table)["event_id"].to_pylist())
 
 
-@pytest.fixture(params=[Here, BySpark])
+@pytest.fixture(params=[LocalReader, SparkReader])
 def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
     return Lake(spark, tmp_path, request.param)
 
 
 @pytest.fixture
 def here(spark: SparkSession, tmp_path: Path) -> Lake:
-    return Lake(spark, tmp_path, Here)
+    return Lake(spark, tmp_path, LocalReader)
 
 
 def test_a_batch_is_judged_in_all_its_tasks_together(here: Lake) -> None:
@@ -137,10 +137,10 @@ def test_what_was_quarantined_lands_once_when_its_rule_is_put_right_and_the_rest
     lake.take(["good", "bad-1", "bad-2", "other-1"], lake.rules(NOT_BAD, a_rule("other", "event_id <> 'other-1'")))
     today = lake.rules(a_rule("not_bad", "event_id <> 'bad-2'"), a_rule("other", "event_id <> 'other-1'"))
 
-    outlook = lake.outlook(QUARANTINE, today)
+    planned = lake.dry_run(QUARANTINE, today)
     first, second = lake.replay(QUARANTINE, today), lake.replay(QUARANTINE, today)
 
-    assert first.rows == {ARCHERY: 1, SILVER_EVENTS: 1, RELEASED: 1} == outlook.rows
+    assert first.rows == {ARCHERY: 1, SILVER_EVENTS: 1, RELEASED: 1} == planned.rows
     assert (first.records, first.quarantined) == (3, {"not_bad": 1, "other": 1})
     assert (second.records, second.rows, second.run) == (2, {}, None)
     assert lake.ids(ARCHERY) == lake.ids(SILVER_EVENTS) == Counter(["good", "bad-1"])

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from gamelake.privacy.scan import Scanner
-from gamelake.privacy.search_terms import Needles
+from gamelake.privacy.search_terms import SearchTerms
 from gamelake.storage.store import Store
 from tests.eventually import eventually
 from tests.stack.game import Game, an_event
@@ -99,7 +99,7 @@ def test_a_player_gets_their_data_and_is_then_forgotten(stack: Stack, game: Game
 def nowhere(stack: Stack, *people: Person) -> bool:
     """Whether nothing that says who they are stands in the tables, the databases' files or the logs."""
     marks = [person.mark for person in people]
-    scanner = Scanner(Needles(marks))
+    scanner = Scanner(SearchTerms(marks))
     scanner.store(Store(stack.lakehouse))
     for service, folder in DATABASES.items():
         for mark in marks:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.maintenance.retentions import Span, applicable, contradictions
+from gamelake.maintenance.retentions import RetentionKind, applicable, contradictions
 from gamelake.model.games import load_games
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.streaming.dedup_window import DedupLimits
@@ -82,13 +82,13 @@ def test_the_windows_of_the_streams_are_the_settings() -> None:
 
 def test_all_of_them_fit_together() -> None:
     spans = {
-        Span.KAFKA: _span(_kept("Kafka: `events`")),
-        Span.TABLES: _span(_kept("files that compaction")),
-        Span.LOGS: min(_span(_kept("a table's history")), _SPARKS_DEFAULT),
-        Span.BACKUPS: _POLICY.backups_reach,
-        Span.BACKUP_INTERVAL: _POLICY.backup_interval,
-        Span.RESTORE_WINDOW: _span(_kept("a restore may go back by")),
-        Span.LONGEST_QUERY: _span(_kept("a query may run for")),
+        RetentionKind.KAFKA: _span(_kept("Kafka: `events`")),
+        RetentionKind.TABLES: _span(_kept("files that compaction")),
+        RetentionKind.LOGS: min(_span(_kept("a table's history")), _SPARKS_DEFAULT),
+        RetentionKind.BACKUPS: _POLICY.backups_reach,
+        RetentionKind.BACKUP_INTERVAL: _POLICY.backup_interval,
+        RetentionKind.RESTORE_WINDOW: _span(_kept("a restore may go back by")),
+        RetentionKind.LONGEST_QUERY: _span(_kept("a query may run for")),
     }
 
     assert len(applicable(spans)) > 0

@@ -8,8 +8,8 @@ import msgspec
 
 from gamelake.model.errors import BackupError
 from gamelake.recovery.backup_records import BackupRecord, BackupRecords
-from gamelake.recovery.recollection import Recollected, recollect
-from gamelake.recovery.state_copy import PutBack, StateCopy
+from gamelake.recovery.recollection import RebuiltManifest, rebuild_manifests
+from gamelake.recovery.state_copy import RestoredState, StateCopy
 from gamelake.storage.store import Store
 from tools.backup.archive import Contents, NewBackup, check, prune, whole_backups
 from tools.backup.platform import Platform
@@ -23,9 +23,9 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     parts: dict[str, str]
-    state: PutBack | None = None
-    checkpoints: PutBack | None = None
-    recollected: tuple[Recollected, ...] = ()
+    state: RestoredState | None = None
+    checkpoints: RestoredState | None = None
+    recollected: tuple[RebuiltManifest, ...] = ()
 
 
 def make(platform: Platform, parent: Path, keep: int, made_at: datetime, tell: Tell) -> Path:
@@ -72,9 +72,9 @@ def put_back(platform: Platform, folder: Path, anyway: Collection[str], tell: Te
     store, told = Store(platform.lakehouse), {}
     # The state first: the vault asks it who was to be forgotten. Checkpoints after all that they are held against.
     copy = StateCopy(store, folder / STATE)
-    state = copy.put_back()
-    recollected = tuple(recollect(store))
-    checkpoints = copy.put_checkpoints_back()
+    state = copy.restore()
+    recollected = tuple(rebuild_manifests(store))
+    checkpoints = copy.restore_checkpoints()
     tell("the lakehouse's state is back")
     for part in (each for each in platform.parts if each.name in contents.parts):
         told[part.name] = part.put_back(folder)

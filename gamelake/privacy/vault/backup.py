@@ -41,7 +41,7 @@ class _ErasureLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     erasure: Erasure
 
 
-class Contents(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="foot"):
+class BackupContents(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="foot"):
     """How much is in a backup."""
 
     players: int = 0
@@ -49,19 +49,19 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     erasures: int = 0
 
 
-_Line = _Head | _PlayerLine | _ErasureLine | Contents
+_Line = _Head | _PlayerLine | _ErasureLine | BackupContents
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
+class RestoredPlayers(msgspec.Struct, frozen=True, kw_only=True):
     """What a restore did; `unreadable` players were put back, and need a key that the file of keys lacks."""
 
-    put_back: int = 0
-    not_put_back: int = 0
+    restored: int = 0
+    skipped: int = 0
     unreadable: int = 0
     erased_again: int = 0
 
 
-def back_up(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> Contents:
+def back_up(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> BackupContents:
     """Write all that the vault has to a new file; nothing is locked meanwhile.
 
     Raises:
@@ -71,7 +71,7 @@ def back_up(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> Co
     return _write(file, keys, _players(vault, progress), vault)
 
 
-def export_erasures(vault: Vault, keys: VaultKeys, file: Path) -> Contents:
+def export_erasures(vault: Vault, keys: VaultKeys, file: Path) -> BackupContents:
     """Write the erasures alone: small enough to be done often, and to be kept for ever.
 
     Raises:
@@ -81,7 +81,7 @@ def export_erasures(vault: Vault, keys: VaultKeys, file: Path) -> Contents:
     return _write(file, keys, iter(()), vault)
 
 
-def check_backup(file: Path, keys: VaultKeys) -> Contents:
+def check_backup(file: Path, keys: VaultKeys) -> BackupContents:
     """Read a backup from its first to its last byte.
 
     Raises:
@@ -100,7 +100,7 @@ def check_backup(file: Path, keys: VaultKeys) -> Contents:
                 players, data = players + 1, data + len(line.record.data)
             case _ErasureLine():
                 erasures += 1
-            case Contents() if line == Contents(players=players, data=data, erasures=erasures):
+            case BackupContents() if line == BackupContents(players=players, data=data, erasures=erasures):
                 return line
             case _:
                 break
@@ -112,19 +112,19 @@ def erasures_in(file: Path) -> Iterator[Erasure]:
     return (line.erasure for line in _read(file) if isinstance(line, _ErasureLine))
 
 
-def restore(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> Restored:
+def restore(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> RestoredPlayers:
     """Put back whoever is not there and was not erased; the vault must know all erasures before (`Vault.enforce`).
 
     Raises:
         VaultUnavailableError: the vault does not answer; the same again goes on.
     """
-    seen = put_back = unreadable = 0
+    seen = restored = unreadable = 0
     for records in _batches(line.record for line in _read(file) if isinstance(line, _PlayerLine)):
         seen += len(records)
         unreadable += sum(not _readable(each, keys) for each in records)
-        put_back += vault.put_back(records)
+        restored += vault.restore(records)
         progress(seen)
-    return Restored(put_back=put_back, not_put_back=seen - put_back, unreadable=unreadable)
+    return RestoredPlayers(restored=restored, skipped=seen - restored, unreadable=unreadable)
 
 
 def _players(vault: Vault, progress: Progress) -> Iterator[PlayerRecord]:
@@ -136,7 +136,7 @@ def _players(vault: Vault, progress: Progress) -> Iterator[PlayerRecord]:
         progress(written)
 
 
-def _write(file: Path, keys: VaultKeys, records: Iterator[PlayerRecord], vault: Vault) -> Contents:
+def _write(file: Path, keys: VaultKeys, records: Iterator[PlayerRecord], vault: Vault) -> BackupContents:
     encode = msgspec.json.Encoder().encode
     players = data = 0
     with _new(file) as out:
@@ -148,7 +148,7 @@ def _write(file: Path, keys: VaultKeys, records: Iterator[PlayerRecord], vault: 
         erasures = vault.erasures_after(0)
         for erasure in erasures:
             out.write(encode(_ErasureLine(erasure=erasure)) + b"\n")
-        foot = Contents(players=players, data=data, erasures=len(erasures))
+        foot = BackupContents(players=players, data=data, erasures=len(erasures))
         out.write(encode(foot) + b"\n")
     return foot
 

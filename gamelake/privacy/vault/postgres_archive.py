@@ -41,8 +41,8 @@ def records(connection: Connection, after: bytes, most: int) -> list[PlayerRecor
     return [PlayerRecord(player=each, data=tuple(data[each.pseudonym])) for each in players]
 
 
-def put_back(connection: Connection, given: Sequence[PlayerRecord]) -> int:
-    """See `Vault.put_back`."""
+def restore(connection: Connection, given: Sequence[PlayerRecord]) -> int:
+    """See `Vault.restore`."""
     if not given:
         return 0
     columns = zip(*(rows.player_row(each.player) for each in given), strict=True)

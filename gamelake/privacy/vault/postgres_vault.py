@@ -147,10 +147,10 @@ class PostgresVault:
         with self._transaction() as connection:
             return postgres_archive.records(connection, after, most)
 
-    def put_back(self, records: Sequence[PlayerRecord]) -> int:
+    def restore(self, records: Sequence[PlayerRecord]) -> int:
         """See `Vault`."""
         with self._transaction() as connection:
-            return postgres_archive.put_back(connection, records)
+            return postgres_archive.restore(connection, records)
 
     def enforce(self, erasures: Sequence[Erasure]) -> int:
         """See `Vault`."""

@@ -31,8 +31,8 @@ def records(connection: sqlite3.Connection, after: bytes, most: int) -> list[Pla
     ]
 
 
-def put_back(connection: sqlite3.Connection, given: Sequence[PlayerRecord]) -> int:
-    """See `Vault.put_back`."""
+def restore(connection: sqlite3.Connection, given: Sequence[PlayerRecord]) -> int:
+    """See `Vault.restore`."""
     players = [(*rows.player_row(each.player), each.player.pseudonym) for each in given]
     put = connection.executemany(_PUT_PLAYER, players).rowcount
     data = [

@@ -140,10 +140,10 @@ class SqliteVault:
         with self._transaction() as connection:
             return sqlite_archive.records(connection, after, most)
 
-    def put_back(self, records: Sequence[PlayerRecord]) -> int:
+    def restore(self, records: Sequence[PlayerRecord]) -> int:
         """See `Vault`."""
         with self._transaction() as connection:
-            return sqlite_archive.put_back(connection, records)
+            return sqlite_archive.restore(connection, records)
 
     def enforce(self, erasures: Sequence[Erasure]) -> int:
         """See `Vault`."""

@@ -129,7 +129,7 @@ class Vault(Protocol):
     def records(self, after: bytes, most: int) -> Sequence[PlayerRecord]:
         """Players with all that is there of them, by their tokens, those after a token."""
 
-    def put_back(self, records: Sequence[PlayerRecord]) -> int:
+    def restore(self, records: Sequence[PlayerRecord]) -> int:
         """Add players with their data, but nobody who was erased or has got another key since; gives how many."""
 
     def enforce(self, erasures: Sequence[Erasure]) -> int:

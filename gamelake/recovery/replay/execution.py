@@ -14,7 +14,7 @@ from pyspark.sql.functions import col, lit
 from gamelake.model.naming import QUARANTINE
 from gamelake.recovery.replay.marks import COORDINATES, MARKED_IN, WHY
 from gamelake.recovery.replay.selection import Selection, place_of
-from gamelake.recovery.replay.task import ReplayPlan, ReplayReport, ReplayTask, unpacked
+from gamelake.recovery.replay.task import ReplayPlan, ReplayReport, ReplayTask, decode_report
 from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import FileEntry, live_files
@@ -25,7 +25,7 @@ from gamelake.streaming.plan import REPORT_SCHEMA
 
 
 @dataclass(frozen=True, slots=True)
-class BySpark:
+class SparkReader:
     """Runs the tasks of a replay on Spark."""
 
     spark: SparkSession
@@ -52,7 +52,7 @@ class BySpark:
 def run(found: DataFrame, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
     """Do what the plan says with records of bronze or of the dead letters."""
     rows = _sorted_by_source(found).mapInArrow(ReplayTask(plan), REPORT_SCHEMA).collect()
-    return tuple(unpacked(bytes(row.report)) for row in rows)
+    return tuple(decode_report(bytes(row.report)) for row in rows)
 
 
 def table(spark: SparkSession, location: Location, name: str, version: int) -> DataFrame:
@@ -96,7 +96,7 @@ _RECORDS_A_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class LocalReader:
     """Runs one task, here."""
 
     location: Location
@@ -134,7 +134,7 @@ class Here:
 
 
 def _unpacked(reports: Iterator[pa.RecordBatch]) -> Iterator[ReplayReport]:
-    return (unpacked(packed) for batch in reports for packed in batch.column(0).to_pylist())
+    return (decode_report(packed) for batch in reports for packed in batch.column(0).to_pylist())
 
 
 def _in_order(found: pa.Table) -> pa.Table:

@@ -13,8 +13,8 @@ from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import load_games
 from gamelake.model.naming import game_table
 from gamelake.quality.checking import CheckedRules
-from gamelake.recovery.replay.execution import BySpark, Here
-from gamelake.recovery.replay.replayer import Reader, Replayer
+from gamelake.recovery.replay.execution import LocalReader, SparkReader
+from gamelake.recovery.replay.replayer import RecordReader, Replayer
 from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.settings import ReplaySettings
 from gamelake.recovery.replay.task import ReplayPlan, ReplayReport
@@ -31,7 +31,7 @@ HERE_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class BySize:
+class ReaderBySize:
     """Reads here what is small, and starts Spark for what is not."""
 
     location: Location
@@ -39,13 +39,13 @@ class BySize:
 
     def reports(self, selection: Selection, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
         """Read a selection, do what the plan says."""
-        here = Here(self.location)
+        here = LocalReader(self.location)
         size = here.bytes(selection, plan.versions[selection.source])
         if size <= HERE_BYTES:
             return here.reports(selection, plan)
         log.info("%d MiB of %s are read by Spark", size >> 20, selection.source)
         with self.sessions() as spark:
-            return BySpark(spark, self.location).reports(selection, plan)
+            return SparkReader(spark, self.location).reports(selection, plan)
 
 
 @contextmanager
@@ -53,13 +53,13 @@ def replayer(name: str, settings: ReplaySettings) -> Iterator[Replayer]:
     """What replays, in a Spark application of that name where it takes one, until the end of the block."""
     location = settings.tables.lakehouse.location
     with opened(
-        settings, BySize(location, partial(own_session, name, location, settings.tables.spark_jars))
+        settings, ReaderBySize(location, partial(own_session, name, location, settings.tables.spark_jars))
     ) as replays:
         yield replays
 
 
 @contextmanager
-def opened(settings: ReplaySettings, reader: Reader) -> Iterator[Replayer]:
+def opened(settings: ReplaySettings, reader: RecordReader) -> Iterator[Replayer]:
     """What replays with a reader of its own, until the end of the block.
 
     Raises:

@@ -41,7 +41,7 @@ def by_record(rows: pa.RecordBatch) -> pa.StringArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class EventNames:
     """Gives rows the identities by which they are compared."""
 
     identities: Identities
@@ -81,7 +81,7 @@ class Presence:
     location: Location
     versions: Mapping[str, int]
     router: Router
-    names: Names
+    names: EventNames
     _tables: dict[str, "_Table"] = field(default_factory=dict)
     _days: defaultdict[tuple[str, str], _Day] = field(default_factory=lambda: defaultdict(_Day))
 

@@ -15,9 +15,9 @@ from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.naming import QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS, game_of
 from gamelake.quality.judging import merge_judged, require_no_failures
 from gamelake.recovery.replay.marks import MARKED_IN
-from gamelake.recovery.replay.runs import Run, replaying
+from gamelake.recovery.replay.runs import ReplayRun, replay_run
 from gamelake.recovery.replay.selection import Selection
-from gamelake.recovery.replay.task import Purpose, ReplayPlan, ReplayReport, Wanted
+from gamelake.recovery.replay.task import Purpose, ReplayPlan, ReplayReport, WantedRows
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.listing import has_log, table_paths
 from gamelake.storage.manifests import Judged, Manifests, TableFiles
@@ -90,14 +90,14 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayRequest:
     """The records to read again, and the tables that may get their rows; all, if none is named."""
 
     selection: Selection
     targets: frozenset[str] = frozenset()
 
 
-class Reader(Protocol):
+class RecordReader(Protocol):
     """Reads records and runs the tasks on them, here or on many machines."""
 
     def reports(self, selection: Selection, plan: ReplayPlan, /) -> tuple[ReplayReport, ...]:
@@ -105,7 +105,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecidedReplay:
     """What the tasks have found, and written."""
 
     reports: tuple[ReplayReport, ...]
@@ -136,13 +136,13 @@ class Decided:
 class Replayer:
     """Replays into the tables of a lakehouse."""
 
-    reader: Reader
+    reader: RecordReader
     store: Store
     tables: DeltaTables
     decoding: TaskPlan
     failpoints: Failpoints
 
-    def outlook(self, asked: Asked) -> Replayed:
+    def dry_run(self, asked: ReplayRequest) -> Replayed:
         """What a replay would do; nothing is written.
 
         Raises:
@@ -150,7 +150,7 @@ class Replayer:
         """
         return _result(asked, self._land(asked, 0, Purpose.COUNT))
 
-    def replay(self, asked: Asked) -> Replayed:
+    def replay(self, asked: ReplayRequest) -> Replayed:
         """Bring the rows back that the tables lack.
 
         Raises:
@@ -159,10 +159,10 @@ class Replayer:
             TransientError: a batch of the stream is half committed.
             BrokenRuleError: a row breaks a rule that nothing may break; nothing was committed.
         """
-        with replaying(self.store, self.tables, self.failpoints) as run:
+        with replay_run(self.store, self.tables, self.failpoints) as run:
             return self._replay(asked, run)
 
-    def _replay(self, asked: Asked, run: Run) -> Replayed:
+    def _replay(self, asked: ReplayRequest, run: ReplayRun) -> Replayed:
         decided = self._land(asked, run.number, Purpose.WRITE)
         self.failpoints.reach(Failpoint.AFTER_FILES)
         require_no_failures(decided.judged)
@@ -170,7 +170,7 @@ class Replayer:
             run.settle(_manifest(asked, decided, run.number))
         return msgspec.structs.replace(_result(asked, decided), run=run.number if decided.tables else None)
 
-    def _land(self, asked: Asked, number: int, purpose: Purpose) -> Decided:
+    def _land(self, asked: ReplayRequest, number: int, purpose: Purpose) -> DecidedReplay:
         source = {asked.selection.source: settled_version(self.store, asked.selection.source)}
         versions = self.present_versions() | source
         plan = ReplayPlan(
@@ -179,7 +179,7 @@ class Replayer:
             source=asked.selection.source,
             targets=asked.targets,
             versions=versions,
-            wanted=Wanted.MISSING,
+            wanted=WantedRows.MISSING,
             purpose=purpose,
         )
         return self.decide(partial(self.reader.reports, asked.selection), plan)
@@ -190,7 +190,7 @@ class Replayer:
         there = [name for name in table_paths(self.store) if game_of(name) or name in others]
         return {name: open_table(self.store.location, name).version() for name in there}
 
-    def decide(self, run: Callable[[ReplayPlan], tuple[ReplayReport, ...]], plan: ReplayPlan) -> Decided:
+    def decide(self, run: Callable[[ReplayPlan], tuple[ReplayReport, ...]], plan: ReplayPlan) -> DecidedReplay:
         """Have the tasks read records, and write what the plan wants of them.
 
         Raises:
@@ -201,14 +201,14 @@ class Replayer:
         for _ in range(_ATTEMPTS):
             reports = run(replace(plan, decoding=self.decoding.for_tables(columns.schemas)))
             try:
-                return Decided(reports, columns.agree(file for report in reports for file in report.files))
+                return DecidedReplay(reports, columns.agree(file for report in reports for file in report.files))
             except IncompatibleSchemaError as error:
                 log.warning("running the replay again: %s", error)
                 conflict = error
         raise conflict
 
 
-def _manifest(asked: Asked, decided: Decided, number: int) -> ReplayManifest:
+def _manifest(asked: ReplayRequest, decided: DecidedReplay, number: int) -> ReplayManifest:
     return ReplayManifest(
         number=number,
         source=asked.selection.source,
@@ -220,7 +220,7 @@ def _manifest(asked: Asked, decided: Decided, number: int) -> ReplayManifest:
     )
 
 
-def _result(asked: Asked, decided: Decided) -> Replayed:
+def _result(asked: ReplayRequest, decided: DecidedReplay) -> Replayed:
     judged = decided.judged
     return Replayed(
         source=asked.selection.source,

@@ -25,7 +25,7 @@ _COMMIT_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReplayRun:
     """The right to bring rows back."""
 
     manifests: ReplayManifests
@@ -63,7 +63,7 @@ class Run:
 
 
 @contextmanager
-def replaying(store: Store, tables: DeltaTables, failpoints: Failpoints) -> Iterator[Run]:
+def replay_run(store: Store, tables: DeltaTables, failpoints: Failpoints) -> Iterator[ReplayRun]:
     """Finish what a killed run has settled, then have the right to a run of one's own.
 
     Raises:
@@ -73,7 +73,7 @@ def replaying(store: Store, tables: DeltaTables, failpoints: Failpoints) -> Iter
     with revision_of(store) as lease:
         if lease.took_over:
             manifests.settle(ReplayManifest(number=lease.token - 1))
-        run = Run(manifests, tables, failpoints, lease)
+        run = ReplayRun(manifests, tables, failpoints, lease)
         for manifest in manifests.unfinished():
             log.warning("replay %d was settled before: finishing its commits", manifest.number)
             run.finish(manifest)

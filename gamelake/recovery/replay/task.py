@@ -20,7 +20,7 @@ from gamelake.quality.checking import NO_CHECKED_RULES
 from gamelake.quality.judging import QuarantinedRows, judge_for
 from gamelake.quality.quarantine import as_quarantine
 from gamelake.recovery.replay.marks import MARKED_IN, WHY, as_marks, without
-from gamelake.recovery.replay.presence import Names, Presence, by_event, by_record
+from gamelake.recovery.replay.presence import EventNames, Presence, by_event, by_record
 from gamelake.schemas.decoder import Decoded
 from gamelake.storage.manifests import Judged
 from gamelake.storage.store import Store
@@ -31,7 +31,7 @@ from gamelake.streaming.task import kafka_microseconds, schema_ids, worker_decod
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantining:
+class QuarantineWriter:
     """Chooses the rows that neither silver nor the quarantine has; `targets` are the tables that may get rows."""
 
     presence: Presence
@@ -58,7 +58,7 @@ class Quarantining:
         return rows.filter(pa.array(missing))
 
 
-class Wanted(StrEnum):
+class WantedRows(StrEnum):
     """Which rows a table is to get."""
 
     MISSING = "missing"
@@ -66,7 +66,7 @@ class Wanted(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Days:
+class DayRange:
     """Days of events, both ends included; None: without end."""
 
     first: date | None = None
@@ -102,9 +102,9 @@ class ReplayPlan:
     source: str
     targets: frozenset[str]
     versions: dict[str, int]
-    wanted: Wanted = Wanted.MISSING
+    wanted: WantedRows = WantedRows.MISSING
     purpose: Purpose = Purpose.WRITE
-    days: Days = Days()
+    days: DayRange = DayRange()
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,12 +154,14 @@ class _Chunk:
         router = Router(decoding.contract, decoding.unlisted_tables)
         self._decoder = worker_decoder(decoding, store)
         # Rows that are there already stay, whatever the rules say by now.
-        self._judge = judge_for(decoding.rules if plan.wanted is Wanted.MISSING else NO_CHECKED_RULES)
+        self._judge = judge_for(decoding.rules if plan.wanted is WantedRows.MISSING else NO_CHECKED_RULES)
         limits, schemas = decoding.contract.event_time, dict(decoding.schemas)
         self._sorter = Sorter(router, limits, schemas, judge=self._judge)
-        names = by_event if plan.wanted is Wanted.MISSING else by_record
-        self._presence = Presence(decoding.lakehouse, plan.versions, router, Names(Identities(str(plan.run)), names))
-        self._quarantining = Quarantining(self._presence, plan.targets)
+        names = by_event if plan.wanted is WantedRows.MISSING else by_record
+        self._presence = Presence(
+            decoding.lakehouse, plan.versions, router, EventNames(Identities(str(plan.run)), names)
+        )
+        self._quarantining = QuarantineWriter(self._presence, plan.targets)
         self._writer = ChunkWriter(store, decoding.contract, decoding.writer_threads)
         self.counts = _Counts()
 
@@ -191,7 +193,7 @@ class _Chunk:
             return
         events = self._presence.events(run.table, run.rows)
         partitions = run.rows.column("kafka_partition").to_numpy()
-        choose = self._presence.missing if self._plan.wanted is Wanted.MISSING else self._presence.present
+        choose = self._presence.missing if self._plan.wanted is WantedRows.MISSING else self._presence.present
         for table in (run.table, SILVER_EVENTS):
             if self._plan.targets and table not in self._plan.targets:
                 continue
@@ -245,7 +247,7 @@ def _as_records(batch: pa.RecordBatch, decoded: Decoded) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def unpacked(report: bytes) -> ReplayReport:
+def decode_report(report: bytes) -> ReplayReport:
     """A report from the row that a task yields."""
     return msgspec.msgpack.decode(report, type=ReplayReport)
 

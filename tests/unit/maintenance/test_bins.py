@@ -5,12 +5,12 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.maintenance.bins import Rule, bins
+from gamelake.maintenance.bins import CompactionRule, bins
 from gamelake.storage.delta_log import FileEntry
 from tests.unit.properties import examples
 
 TODAY = date(2026, 11, 22)
-RULE = Rule(target_bytes=1_000, hot_files=3, today=TODAY)
+RULE = CompactionRule(target_bytes=1_000, hot_files=3, today=TODAY)
 
 
 def files(day: str | None, *sizes: int) -> list[FileEntry]:
@@ -18,7 +18,7 @@ def files(day: str | None, *sizes: int) -> list[FileEntry]:
     return [FileEntry(f"{day}/{number}-{size}.parquet", size, partition) for number, size in enumerate(sizes)]
 
 
-def sizes_of(found: list[FileEntry], rule: Rule = RULE) -> list[list[int]]:
+def sizes_of(found: list[FileEntry], rule: CompactionRule = RULE) -> list[list[int]]:
     return [[file.size for file in each.files] for each in bins(found, rule)]
 
 

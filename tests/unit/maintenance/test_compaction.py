@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from gamelake.maintenance import compaction
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.model.errors import LeaseLostError
 from gamelake.privacy.row_eraser import RowEraser
@@ -28,7 +28,7 @@ from gamelake.storage.tables import DeltaTables, open_table
 from tests.player_tables import BRONZE, SILVER, append, append_rows, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
-RULE = Rule(target_bytes=10**6, hot_files=3, today=date(2026, 11, 22))
+RULE = CompactionRule(target_bytes=10**6, hot_files=3, today=date(2026, 11, 22))
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ import pytest
 from gamelake.maintenance import compaction_run as compaction_round
 from gamelake.maintenance.compaction import Compacted
 from gamelake.maintenance.compaction_run import (
-    CompactionRound,
+    CompactionEngine,
+    CompactionRun,
+    CompactionScope,
     NotCompacted,
-    Place,
-    Round,
-    are_few,
-    left_by,
-    outlook,
-    outlooks_here,
-    packed_here,
+    compact_locally,
+    is_small,
+    pending_locally,
+    planned_compaction,
+    skipped_by,
 )
 from gamelake.model.games import load_games
 from gamelake.storage.store import Store
@@ -44,8 +44,8 @@ def tables(store: Store) -> Iterator[DeltaTables]:
 
 
 @pytest.fixture
-def of_all(store: Store, tables: DeltaTables) -> CompactionRound:
-    return CompactionRound(store, load_games(Path("contracts/games.yaml")), Round.DAILY, TODAY)
+def of_all(store: Store, tables: DeltaTables) -> CompactionRun:
+    return CompactionRun(store, load_games(Path("contracts/games.yaml")), CompactionScope.DAILY, TODAY)
 
 
 def file_bytes(store: Store) -> list[int]:
@@ -53,26 +53,24 @@ def file_bytes(store: Store) -> list[int]:
     return list(json.loads(json.dumps(actions.column("size_bytes").to_pylist())))
 
 
-def test_all_that_fits_is_packed_here_and_nothing_is_left(store: Store, of_all: CompactionRound) -> None:
+def test_all_that_fits_is_packed_here_and_nothing_is_left(store: Store, of_all: CompactionRun) -> None:
     before = players_in(store, SILVER)
 
-    [done] = packed_here(of_all.here(MANY).due())
+    [done] = compact_locally(of_all.here(MANY).due())
 
     assert isinstance(done, Compacted)
     assert (done.files_before, done.files_after) == (12, 1)
     assert players_in(store, SILVER) == before
-    assert left_by(of_all) == []
+    assert skipped_by(of_all) == []
 
 
-def test_no_bin_is_larger_than_the_memory_allows_and_what_is_left_is_named(
-    store: Store, of_all: CompactionRound
-) -> None:
+def test_no_bin_is_larger_than_the_memory_allows_and_what_is_left_is_named(store: Store, of_all: CompactionRun) -> None:
     most = 4 * max(file_bytes(store))
     before = players_in(store, SILVER)
 
     due = of_all.here(most).due()
-    [done] = packed_here(due)
-    [rest] = left_by(of_all)
+    [done] = compact_locally(due)
+    [rest] = skipped_by(of_all)
 
     assert all(each.bytes <= most for found in due for each in found.bins)
     assert isinstance(done, Compacted)
@@ -82,54 +80,54 @@ def test_no_bin_is_larger_than_the_memory_allows_and_what_is_left_is_named(
     assert rest.command == f"python -m jobs.compact --round daily {SILVER.name}"
 
 
-def test_rounds_here_come_to_an_end(store: Store, of_all: CompactionRound) -> None:
+def test_rounds_here_come_to_an_end(store: Store, of_all: CompactionRun) -> None:
     here = of_all.here(4 * max(file_bytes(store)))
 
     rounds = 0
     while due := here.due():
-        packed_here(due)
+        compact_locally(due)
         rounds += 1
 
     assert 1 <= rounds <= 5
 
 
-def test_what_waits_is_what_the_next_round_packs_and_what_it_leaves(store: Store, of_all: CompactionRound) -> None:
+def test_what_waits_is_what_the_next_round_packs_and_what_it_leaves(store: Store, of_all: CompactionRun) -> None:
     sizes = file_bytes(store)
 
-    [all_here] = outlooks_here(of_all, MANY)
+    [all_here] = pending_locally(of_all, MANY)
     assert (all_here.table, all_here.files, all_here.bytes) == (SILVER.name, 12, sum(sizes))  # type: ignore[union-attr]
     # A bin of one file is none.
-    none_here, rest = outlooks_here(of_all, max(sizes))
+    none_here, rest = pending_locally(of_all, max(sizes))
     assert (none_here.files, none_here.bytes) == (0, 0)  # type: ignore[union-attr]
     assert (rest.left_files, rest.left_bytes) == (12, sum(sizes))  # type: ignore[union-attr]
-    some_here, rest = outlooks_here(of_all, 11 * max(sizes))
+    some_here, rest = pending_locally(of_all, 11 * max(sizes))
     assert (some_here.files, rest.left_files) == (11, 1)  # type: ignore[union-attr]
-    packed_here(of_all.here(MANY).due())
-    [nothing] = outlooks_here(of_all, MANY)
+    compact_locally(of_all.here(MANY).due())
+    [nothing] = pending_locally(of_all, MANY)
     assert (nothing.table, nothing.files) == (SILVER.name, 0)  # type: ignore[union-attr]
 
 
 def test_little_is_packed_here_and_much_or_large_is_not(
-    store: Store, of_all: CompactionRound, monkeypatch: pytest.MonkeyPatch
+    store: Store, of_all: CompactionRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due = of_all.due()
 
-    assert are_few(due, MANY)
-    assert not are_few(due, max(file_bytes(store)))
+    assert is_small(due, MANY)
+    assert not is_small(due, max(file_bytes(store)))
     monkeypatch.setattr(compaction_round, "_FEW_BYTES", sum(file_bytes(store)) - 1)
-    assert not are_few(due, MANY)
-    assert [outlook(each, each.place).by for each in due] == [Place.TASK]
+    assert not is_small(due, MANY)
+    assert [planned_compaction(each, each.place).by for each in due] == [CompactionEngine.TASK]
     monkeypatch.setattr(compaction_round, "TASK_BYTES", 1)
-    assert [outlook(each, each.place).by for each in due] == [Place.OPTIMIZE]
+    assert [planned_compaction(each, each.place).by for each in due] == [CompactionEngine.OPTIMIZE]
 
 
-def test_a_table_that_can_not_be_packed_holds_up_no_other(store: Store, of_all: CompactionRound) -> None:
+def test_a_table_that_can_not_be_packed_holds_up_no_other(store: Store, of_all: CompactionRun) -> None:
     due = of_all.here(MANY).due()
     for path in store.paths(SILVER.name):
         if path.endswith(".parquet"):
             store.delete(path)
 
-    [stayed] = packed_here(due)
+    [stayed] = compact_locally(due)
 
     assert isinstance(stayed, NotCompacted)
     assert stayed.table == SILVER.name

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.maintenance.run_records import Done, TaskRecord
+from gamelake.maintenance.run_records import TaskRecord, WorkDone
 from gamelake.maintenance.scheduler import FIRST_RETRY, due_at, jitter_of, next_turn
 from gamelake.model.schedule import ScheduledTask
 from tests.unit.properties import examples
@@ -28,7 +28,7 @@ def a_round(when: str = "daily at 01:15", jitter: int = 0) -> ScheduledTask:
 
 def after(record: TaskRecord, at: datetime, *, lasts: timedelta = timedelta(0), well: bool = True) -> TaskRecord:
     begun = record.begun(at)
-    return begun.succeeded(at + lasts, Done()) if well else begun.failed(at + lasts, Done())
+    return begun.succeeded(at + lasts, WorkDone()) if well else begun.failed(at + lasts, WorkDone())
 
 
 def test_a_round_that_the_schedule_has_newly_waits_for_its_turn() -> None:
@@ -67,10 +67,10 @@ def test_a_run_that_was_killed_counts_as_failed_and_is_tried_again() -> None:
 
 
 def test_what_runs_did_adds_up_whether_they_ended_well_or_not() -> None:
-    record = TaskRecord(known_since=START).begun(START).failed(START, Done(packed_files=2))
-    record = record.begun(START).succeeded(START + HOUR, Done(packed_files=3, freed_bytes=9))
+    record = TaskRecord(known_since=START).begun(START).failed(START, WorkDone(packed_files=2))
+    record = record.begun(START).succeeded(START + HOUR, WorkDone(packed_files=3, freed_bytes=9))
 
-    assert record.done == Done(packed_files=5, freed_bytes=9)
+    assert record.done == WorkDone(packed_files=5, freed_bytes=9)
     assert (record.runs_ok, record.runs_failed, record.failures, record.seconds) == (1, 1, 0, 3600)
     assert record.succeeded_at == START + HOUR
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.maintenance.log_cleanup import Plan, Tidied, Tidying
+from gamelake.maintenance.log_cleanup import CleanupPlan, CleanupResult, LogCleanup
 from gamelake.maintenance.manifest_compaction import joined
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.privacy.row_eraser import RowEraser
@@ -44,8 +44,8 @@ def history(tmp_path: Path) -> StreamHistory:
     return StreamHistory(tmp_path / "lake")
 
 
-def tidy(history: StreamHistory, since: datetime, **options: dict[str, int] | int) -> list[Tidied]:
-    tidying = Tidying(store=history.store, since=since, **{"keep_manifests": 1, **options})  # type: ignore[arg-type]
+def tidy(history: StreamHistory, since: datetime, **options: dict[str, int] | int) -> list[CleanupResult]:
+    tidying = LogCleanup(store=history.store, since=since, **{"keep_manifests": 1, **options})  # type: ignore[arg-type]
     return [plan.carry_out(history.store) for plan in tidying.plans(NAMES)]
 
 
@@ -99,7 +99,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_go(history: StreamHistory
     since = history.take(FIRST)
     paths = history.store.paths("")
 
-    planned = [plan.account() for plan in Tidying(store=history.store, since=since, keep_manifests=1).plans(NAMES)]
+    planned = [plan.account() for plan in LogCleanup(store=history.store, since=since, keep_manifests=1).plans(NAMES)]
 
     assert history.store.paths("") == paths
     assert planned == tidy(history, since)
@@ -152,7 +152,7 @@ def test_a_file_that_no_manifest_names_is_told_after_as_before(history: StreamHi
 def test_whoever_is_killed_while_tidying_leaves_it_right(history: StreamHistory, killed_after: int) -> None:
     since = history.take(FIRST)
     before = told(balance(history.store))
-    plans = list(Tidying(store=history.store, since=since, keep_manifests=1).plans(NAMES))
+    plans = list(LogCleanup(store=history.store, since=since, keep_manifests=1).plans(NAMES))
     half = StoreThatEnds(history.store, killed_after * 9)
 
     with pytest.raises(KeyboardInterrupt):
@@ -165,7 +165,7 @@ def test_whoever_is_killed_while_tidying_leaves_it_right(history: StreamHistory,
     assert entries(history.store, SILVER.name)[0] == 49
 
 
-def carry_out(plans: list[Plan], store: Store) -> None:
+def carry_out(plans: list[CleanupPlan], store: Store) -> None:
     for plan in plans:
         plan.carry_out(store)
 
@@ -212,7 +212,7 @@ def test_a_checkpoint_that_does_not_fit_the_entries_is_no_ground_to_stand_on(his
 def test_packed_files_and_what_was_replaced_are_known_as_before(history: StreamHistory) -> None:
     history.take(FIRST)
     TableCompaction(
-        history.store.location, SILVER.name, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
+        history.store.location, SILVER.name, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
     )()
     since = history.take(LATER)
     before = TableLog.read(history.store, SILVER.name)
@@ -223,7 +223,7 @@ def test_packed_files_and_what_was_replaced_are_known_as_before(history: StreamH
     assert (after.live, after.removed, after.adds) == (before.live, before.removed, before.adds)
     assert len(after.removed) == FIRST
     vacuum = TableVacuum(history.store, SILVER.name, datetime.now(UTC) + timedelta(hours=1))
-    assert vacuum.delete(vacuum.superfluous()).replaced_files == FIRST
+    assert vacuum.delete(vacuum.unreferenced()).replaced_files == FIRST
     tidy(history, since)
     statement = table_statement(history.store, SILVER.name)
     assert statement is not None

@@ -10,8 +10,8 @@ from threading import Event
 import pytest
 
 from gamelake.maintenance import program_runs as round_runs
-from gamelake.maintenance.program_runs import Outcome, Programs, Run, done_by
-from gamelake.maintenance.run_records import Done, TaskRecords
+from gamelake.maintenance.program_runs import ProgramRun, ProgramRunner, RunOutcome, done_by
+from gamelake.maintenance.run_records import TaskRecords, WorkDone
 from gamelake.maintenance.scheduler import Scheduler
 from gamelake.model.schedule import ScheduledTask
 from gamelake.storage.store import Store
@@ -40,10 +40,10 @@ class Runs:
         self.failing: set[str] = set()
         self._during = during
 
-    def run(self, scheduled: ScheduledTask, stop: Event) -> Run:
+    def run(self, scheduled: ScheduledTask, stop: Event) -> ProgramRun:
         self.names.append(scheduled.name)
         self._during(scheduled)
-        return Run(Done(packed_files=7), 1.5, "ended with 1" if scheduled.name in self.failing else "")
+        return ProgramRun(WorkDone(packed_files=7), 1.5, "ended with 1" if scheduled.name in self.failing else "")
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def test_nothing_runs_before_its_turn_and_all_that_is_due_runs_in_order(store: S
 
     assert runs.names == ["pack", "sweep"]
     assert [(each.round, each.outcome, each.packed_files) for each in told] == [
-        ("pack", Outcome.OK, 7),
-        ("sweep", Outcome.OK, 7),
+        ("pack", RunOutcome.OK, 7),
+        ("sweep", RunOutcome.OK, 7),
     ]
     assert ours.turn(Event()) == []
 
@@ -100,7 +100,7 @@ def test_a_round_that_fails_is_told_and_stops_no_other(
 
     pack, sweep = ours.turn(Event())
 
-    assert (pack.outcome, pack.problem, sweep.outcome) == (Outcome.FAILED, "ended with 1", Outcome.OK)
+    assert (pack.outcome, pack.problem, sweep.outcome) == (RunOutcome.FAILED, "ended with 1", RunOutcome.OK)
     assert pack.next_at == clock.time + timedelta(minutes=15)
     lines = [json.loads(line.removeprefix("round ")) for line in caplog.messages if line.startswith("round ")]
     assert [(line["round"], line["outcome"]) for line in lines] == [("pack", "failed"), ("sweep", "ok")]
@@ -138,7 +138,7 @@ def test_one_that_another_process_has_run_meanwhile_is_not_run_again(store: Stor
 def test_whoever_asks_for_a_round_gets_it_due_or_not(store: Store, clock: Clock) -> None:
     told = scheduler(store, Runs(), clock).once(SWEEP, Event())
 
-    assert (told.round, told.outcome) == ("sweep", Outcome.OK)
+    assert (told.round, told.outcome) == ("sweep", RunOutcome.OK)
     assert TaskRecords(store).of("sweep", NOON).succeeded_at == NOON
 
 
@@ -161,7 +161,7 @@ def test_a_store_that_is_away_is_waited_for(store: Store, clock: Clock, monkeypa
         wells.append(1)
         stop.set()
 
-    ours = Scheduler(store, (PACK,), Runs(), is_well=well, now=clock)
+    ours = Scheduler(store, (PACK,), Runs(), heartbeat=well, now=clock)
     monkeypatch.setattr(Store, "put_new", lambda *_: (_ for _ in ()).throw(OSError("no answer")))
 
     ours.until(stop)
@@ -193,9 +193,9 @@ class Program:
         monkeypatch.chdir(folder)
         monkeypatch.setattr(round_runs, "_LOOK_SECONDS", 0.02)
 
-    def run(self, stop: Event, *, at_most_hours: float = 1, grace: timedelta = timedelta(0)) -> Run:
+    def run(self, stop: Event, *, at_most_hours: float = 1, grace: timedelta = timedelta(0)) -> ProgramRun:
         scheduled = ScheduledTask(name="pack", when="every 1 hours", job="compact", at_most_hours=at_most_hours)
-        return Programs(grace).run(scheduled, stop)
+        return ProgramRunner(grace).run(scheduled, stop)
 
 
 def test_a_program_that_ends_well_says_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_program_that_ends_well_says_what_it_did(monkeypatch: pytest.MonkeyPat
         Event()
     )
 
-    assert (run.outcome, run.done) == (Outcome.OK, Done(packed_files=3, packed_bytes=40))
+    assert (run.outcome, run.done) == (RunOutcome.OK, WorkDone(packed_files=3, packed_bytes=40))
 
 
 def test_a_program_that_fails_has_failed_with_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -233,6 +233,6 @@ def test_what_jobs_print_is_summed_up_and_what_is_left_is_not() -> None:
     )
     vacuumed = b'[{"table": "a", "replaced_files": 2, "orphaned_files": 1, "bytes": 50}]'
 
-    assert done_by(compacted) == Done(packed_files=3, packed_bytes=4)
-    assert done_by(vacuumed) == Done(freed_files=3, freed_bytes=50)
-    assert done_by(b'{"books": "balance"}') == done_by(b"all is well") == done_by(b"") == Done()
+    assert done_by(compacted) == WorkDone(packed_files=3, packed_bytes=4)
+    assert done_by(vacuumed) == WorkDone(freed_files=3, freed_bytes=50)
+    assert done_by(b'{"books": "balance"}') == done_by(b"all is well") == done_by(b"") == WorkDone()

@@ -18,13 +18,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.failpoints import Failpoints
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.cloning import Cloning
-from gamelake.recovery.replay.runs import replaying
+from gamelake.recovery.replay.runs import replay_run
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import BatchTransaction, entry_path, schema_of
@@ -75,7 +75,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(size=st.sampled_from([1_500, 10**6]))
     def small_files_are_packed(self, size: int) -> None:
-        packing = Rule(target_bytes=size, hot_files=1, today=TODAY)
+        packing = CompactionRule(target_bytes=size, hot_files=1, today=TODAY)
 
         done = TableCompaction(self.store.location, NAME, packing)()
 
@@ -116,14 +116,14 @@ class Histories(RuleBasedStateMachine):
 
     @rule(players=ROWS, is_killed=st.booleans())
     def rows_are_brought_back(self, players: list[str], is_killed: bool) -> None:  # drawn by Hypothesis
-        with replaying(self.store, self.tables, Failpoints(None)) as run:
+        with replay_run(self.store, self.tables, Failpoints(None)) as run:
             found = ReplayManifest(number=run.number, tables=(an_entry(self.store, SILVER, players),))
             if is_killed:
                 run.manifests.settle(found)
             else:
                 run.settle(found)
         if is_killed:
-            with replaying(self.store, self.tables, Failpoints(None)):
+            with replay_run(self.store, self.tables, Failpoints(None)):
                 pass  # whoever comes next finishes what was settled
         self._becomes(self.versions[-1] + Rows(players))
 
@@ -186,7 +186,7 @@ class Histories(RuleBasedStateMachine):
 
     def _vacuum(self, oldest: int, since: datetime) -> None:
         vacuum = TableVacuum(self.store, NAME, since)
-        vacuum.delete(vacuum.superfluous())
+        vacuum.delete(vacuum.unreferenced())
         self.kept_since = oldest
         self._check_all()
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.serving.kpis.generations import KpiGenerations
@@ -43,13 +43,13 @@ def tables(store: Store) -> Iterator[DeltaTables]:
 
 
 def compact(store: Store) -> None:
-    rule = Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
+    rule = CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
     TableCompaction(store.location, SILVER.name, rule)()
 
 
 def vacuum(store: Store, retention: timedelta = AN_HOUR) -> Vacuumed:
     table = TableVacuum(store, SILVER.name, datetime.now(UTC) - retention)
-    return table.delete(table.superfluous())
+    return table.delete(table.unreferenced())
 
 
 def test_files_that_were_packed_go_once_the_retention_is_over(store: Store, tables: DeltaTables) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gamelake.model.errors import BackupError
-from gamelake.privacy.vault.backup import Restored, back_up, check_backup, restore
+from gamelake.privacy.vault.backup import RestoredPlayers, back_up, check_backup, restore
 from gamelake.privacy.vault.key_file import make_key_file, remove_key
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
@@ -62,5 +62,5 @@ def test_players_whose_key_was_destroyed_come_back_unreadable_and_are_counted(ba
 
     restored = restore(new, VaultKeys.read(file), backup, print)
 
-    assert restored == Restored(put_back=50, unreadable=50)
+    assert restored == RestoredPlayers(restored=50, unreadable=50)
     new.close()

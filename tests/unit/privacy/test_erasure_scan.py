@@ -14,8 +14,8 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from gamelake.privacy.scan import Scan, Scanner
-from gamelake.privacy.scan_formats import UnreadableError, unpacked
-from gamelake.privacy.search_terms import Form, Hit, Needles
+from gamelake.privacy.scan_formats import UnreadableError, decompressed
+from gamelake.privacy.search_terms import Hit, SearchTerms, TermEncoding
 from tests.unit.privacy.privacy_jobs import PrivacyJobs
 
 SECRET = "anna+archer@example.org"  # noqa: S105 # nobody gets in with it
@@ -23,7 +23,7 @@ OTHER = "Änne from the woods"
 
 
 def scanned(path: Path, *secrets: str) -> Scan:
-    scanner = Scanner(Needles(secrets or (OTHER, SECRET)))
+    scanner = Scanner(SearchTerms(secrets or (OTHER, SECRET)))
     scanner.folder(path)
     return scanner.scan
 
@@ -31,59 +31,61 @@ def scanned(path: Path, *secrets: str) -> Scan:
 @pytest.mark.parametrize(
     ("form", "written"),
     [
-        (Form.UTF_8, SECRET.encode()),
-        (Form.UTF_16, SECRET.encode("utf-16-le")),
-        (Form.UTF_16, SECRET.encode("utf-16-be")),
-        (Form.HEXADECIMAL, SECRET.encode().hex().encode()),
-        (Form.HEXADECIMAL, SECRET.encode().hex().upper().encode()),
-        *((Form.BASE64, base64.b64encode(bytes(k) + SECRET.encode() + b"after")) for k in range(7)),
-        *((Form.BASE64, base64.urlsafe_b64encode(bytes(k) + SECRET.encode())) for k in range(3)),
-        (Form.PERCENT, b"anna%2Barcher%40example.org"),
+        (TermEncoding.UTF_8, SECRET.encode()),
+        (TermEncoding.UTF_16, SECRET.encode("utf-16-le")),
+        (TermEncoding.UTF_16, SECRET.encode("utf-16-be")),
+        (TermEncoding.HEXADECIMAL, SECRET.encode().hex().encode()),
+        (TermEncoding.HEXADECIMAL, SECRET.encode().hex().upper().encode()),
+        *((TermEncoding.BASE64, base64.b64encode(bytes(k) + SECRET.encode() + b"after")) for k in range(7)),
+        *((TermEncoding.BASE64, base64.urlsafe_b64encode(bytes(k) + SECRET.encode())) for k in range(3)),
+        (TermEncoding.PERCENT, b"anna%2Barcher%40example.org"),
     ],
 )
-def test_a_text_is_found_in_each_form(form: Form, written: bytes) -> None:
-    needles = Needles([OTHER, SECRET])
+def test_a_text_is_found_in_each_form(form: TermEncoding, written: bytes) -> None:
+    needles = SearchTerms([OTHER, SECRET])
 
     assert needles.in_bytes(os.urandom(999) + written + os.urandom(7)) == {Hit(2, form)}
 
 
 def test_a_text_is_found_behind_the_escapes_of_json() -> None:
-    assert Needles([SECRET, OTHER]).in_bytes(json.dumps({"name": OTHER}).encode()) == {Hit(2, Form.JSON)}
+    assert SearchTerms([SECRET, OTHER]).in_bytes(json.dumps({"name": OTHER}).encode()) == {Hit(2, TermEncoding.JSON)}
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
 def test_a_text_is_found_wherever_it_stands_also_across_parts(size: int) -> None:
-    needles = Needles([SECRET])
+    needles = SearchTerms([SECRET])
     for place in (0, 1, 500, 977):
         data = bytes(place) + SECRET.encode() + bytes(1000 - place)
-        assert needles.in_stream(data[at : at + size] for at in range(0, len(data), size)) == {Hit(1, Form.UTF_8)}
+        assert needles.in_stream(data[at : at + size] for at in range(0, len(data), size)) == {
+            Hit(1, TermEncoding.UTF_8)
+        }
 
 
 def test_a_text_on_the_seam_of_two_blocks_is_found() -> None:
     for place in range((1 << 20) - 30, (1 << 20) + 2):
-        assert Needles([SECRET]).in_bytes(bytes(place) + SECRET.encode()) == {Hit(1, Form.UTF_8)}
+        assert SearchTerms([SECRET]).in_bytes(bytes(place) + SECRET.encode()) == {Hit(1, TermEncoding.UTF_8)}
 
 
 def test_a_text_that_differs_in_its_last_character_is_not_found() -> None:
-    assert Needles([SECRET]).in_bytes(SECRET[:-1].encode() + b"h") == set()
+    assert SearchTerms([SECRET]).in_bytes(SECRET[:-1].encode() + b"h") == set()
 
 
 def test_ten_thousand_texts_are_looked_for_at_once() -> None:
     texts = [f"secret-{number:05d}-{base64.b32encode(os.urandom(10)).decode()}" for number in range(10_000)]
-    needles = Needles(texts)
+    needles = SearchTerms(texts)
     data = os.urandom(4 << 20) + texts[4711].encode()
 
     started = time.process_time()
     found = needles.in_bytes(data)
 
-    assert found == {Hit(4712, Form.UTF_8)}
+    assert found == {Hit(4712, TermEncoding.UTF_8)}
     assert time.process_time() - started < 2, "under 2 MiB/s: each text costs a pass of its own"
 
 
 @pytest.mark.parametrize("texts", [[], ["short"], [SECRET, "x"]])
 def test_what_would_be_found_anywhere_is_not_looked_for(texts: list[str]) -> None:
     with pytest.raises(SettingsError):
-        Needles(texts)
+        SearchTerms(texts)
 
 
 def plant_parquet(file: Path) -> None:
@@ -161,7 +163,7 @@ def test_what_can_not_be_unpacked_is_told(tmp_path: Path) -> None:
 
     assert scanned(tmp_path).unscanned == [f"{tmp_path}/broken.parquet: ArrowInvalid"]
     with pytest.raises(UnreadableError):
-        list(unpacked(b"\x1f\x8b" + os.urandom(50)))
+        list(decompressed(b"\x1f\x8b" + os.urandom(50)))
 
 
 def test_the_job_says_where_it_stands_by_its_number_and_ends_with_one(tmp_path: Path) -> None:

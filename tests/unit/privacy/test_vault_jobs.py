@@ -88,7 +88,7 @@ def test_a_restore_leaves_out_whom_the_lakehouse_or_a_list_says_were_erased(
     assert not (tmp_path / "vault.db").exists()
     restored = json.loads(run(restore_vault.main, *arguments))["restored"]
 
-    assert restored == {"put_back": 1, "not_put_back": 2, "unreadable": 0, "erased_again": 0}
+    assert restored == {"restored": 1, "skipped": 2, "unreadable": 0, "erased_again": 0}
     again = SqliteVault(tmp_path / "vault.db")
     assert dict(again.find([each.token for each in players])) == {players[0].token: players[0]}
     assert len(again.erasures_after(0)) == 2

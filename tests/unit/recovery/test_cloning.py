@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import QueryBuilder
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.privacy.row_eraser import RowEraser
@@ -64,13 +64,13 @@ def players_of_clone(store: Store, name: str = CLONE) -> list[str]:
 
 
 def compact(store: Store) -> None:
-    TableCompaction(store.location, NAME, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
 
 
 def vacuum(store: Store) -> Vacuumed:
     """One whose retention is over for all that was replaced until now."""
     found = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(minutes=1))
-    return found.delete(found.superfluous())
+    return found.delete(found.unreferenced())
 
 
 @KINDS
@@ -119,7 +119,7 @@ def test_vacuum_leaves_a_clone_whole_and_frees_its_files_once_it_is_dropped(
 def test_one_that_is_made_after_vacuum_has_looked_is_left_whole(store: Store, tables: DeltaTables) -> None:
     compact(store)
     looking = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(minutes=1))
-    found = looking.superfluous()
+    found = looking.unreferenced()
     clone(store, Kind.SHALLOW, 2)
 
     assert looking.delete(found).kept_for_clones == 3

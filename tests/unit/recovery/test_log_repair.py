@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
-from gamelake.recovery.log_repair import LogMending, MendError
+from gamelake.recovery.log_repair import LogRepair, RepairError
 from gamelake.storage.appends import BatchTransaction, entry_path
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
@@ -66,7 +66,7 @@ def test_an_entry_comes_back_as_it_was(store: Store, version: int, damage: bytes
     before = [json.loads(line) for line in (store.get(entry_path(NAME, version)) or b"").splitlines()]
     store.put(entry_path(NAME, version), damage)
 
-    [mended] = LogMending(store, NAME).mend()
+    [mended] = LogRepair(store, NAME).repair()
 
     assert (mended.version, mended.batch, mended.rows, mended.files) == (version, f"query-0/{version}", 1, 1)
     assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
@@ -79,7 +79,7 @@ def test_an_entry_that_is_gone_comes_back_too(store: Store) -> None:
     for version in (1, 3):
         store.delete(entry_path(NAME, version))
 
-    assert [each.version for each in LogMending(store, NAME).mend()] == [1, 3]
+    assert [each.version for each in LogRepair(store, NAME).repair()] == [1, 3]
     assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
 
 
@@ -88,7 +88,7 @@ def test_the_stream_goes_on_and_takes_no_batch_twice(store: Store, tables: Delta
     last = decide(store, 5, "f" * 32)
     commit(tables, last)
 
-    LogMending(store, NAME).mend()
+    LogRepair(store, NAME).repair()
     commit(tables, last)
 
     assert players_in(store, SILVER) == dict.fromkeys([*PLAYERS, "f" * 32], 1)
@@ -98,23 +98,23 @@ def test_a_whole_log_is_left_alone(store: Store) -> None:
     # A batch that is decided and not committed yet is nobody's damage.
     decide(store, 5, "f" * 32)
 
-    assert LogMending(store, NAME).outlook() == []
-    assert LogMending(store, NAME).mend() == []
+    assert LogRepair(store, NAME).dry_run() == []
+    assert LogRepair(store, NAME).repair() == []
 
 
 def test_what_was_no_batch_is_refused(store: Store) -> None:
-    TableCompaction(store.location, NAME, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
     store.put(entry_path(NAME, 5), b"{")
 
-    with pytest.raises(MendError, match="of no batch stands in no manifest"):
-        LogMending(store, NAME).mend()
+    with pytest.raises(RepairError, match="of no batch stands in no manifest"):
+        LogRepair(store, NAME).repair()
     assert store.get(entry_path(NAME, 5)) == b"{"
 
 
 def test_a_batch_that_is_being_committed_is_not_taken_for_the_one_that_is_missing(
     store: Store, tables: DeltaTables
 ) -> None:
-    TableCompaction(store.location, NAME, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
     store.put(entry_path(NAME, 5), b"{")
     young = decide(store, 5, "f" * 32, at=datetime.now(UTC))
     waited: list[float] = []
@@ -125,8 +125,8 @@ def test_a_batch_that_is_being_committed_is_not_taken_for_the_one_that_is_missin
         content = (store.get(entry_path(NAME, 4)) or b"").replace(b'"version":4', b'"version":5')
         store.put(entry_path(NAME, 6), content)
 
-    with pytest.raises(MendError):
-        LogMending(store, NAME).mend(commit_meanwhile)
+    with pytest.raises(RepairError):
+        LogRepair(store, NAME).repair(commit_meanwhile)
     assert 0 < waited[0] <= 10
     assert young.batch_id == 5
 
@@ -137,15 +137,15 @@ def test_batches_from_before_a_clean_up_are_not_missing(store: Store) -> None:
         store.delete(entry_path(NAME, version))
     store.put(entry_path(NAME, 3), b"")
 
-    assert [each.version for each in LogMending(store, NAME).mend()] == [3]
+    assert [each.version for each in LogRepair(store, NAME).repair()] == [3]
     assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
 
 
 def test_the_first_entry_is_refused(store: Store) -> None:
     store.put(entry_path(NAME, 0), b"")
 
-    with pytest.raises(MendError, match="its first entry is damaged"):
-        LogMending(store, NAME).outlook()
+    with pytest.raises(RepairError, match="its first entry is damaged"):
+        LogRepair(store, NAME).dry_run()
 
 
 def test_the_job_says_first_what_it_would_write(store: Store) -> None:
@@ -156,8 +156,8 @@ def test_the_job_says_first_what_it_would_write(store: Store) -> None:
         command = [sys.executable, "-m", "jobs.repair_log", NAME, *arguments]
         return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
-    outlook = json.loads(mend("--dry-run").stdout)
+    planned = json.loads(mend("--dry-run").stdout)
     assert store.get(entry_path(NAME, 3)) == b""
-    assert json.loads(mend("--yes").stdout) == outlook
+    assert json.loads(mend("--yes").stdout) == planned
     assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
     assert mend().returncode == 2

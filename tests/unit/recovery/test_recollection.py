@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gamelake.model.errors import BackupError
-from gamelake.recovery.recollection import Recollected, recollect
+from gamelake.recovery.recollection import RebuiltManifest, rebuild_manifests
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.reconciliation import balance
@@ -32,16 +32,16 @@ def forget_manifests(history: StreamHistory, after: int) -> list[BatchManifest]:
 def test_a_lost_manifest_is_what_it_was(history: StreamHistory, after: int) -> None:
     lost = forget_manifests(history, after)
 
-    told = list(recollect(history.store))
+    told = list(rebuild_manifests(history.store))
 
-    assert told == [Recollected(stream=STREAM, batch=each.batch_id, records=2) for each in lost]
+    assert told == [RebuiltManifest(stream=STREAM, batch=each.batch_id, records=2) for each in lost]
     again = [each for each in Manifests(history.store, STREAM).last(100) if each.batch_id > after]
     assert [each.offsets for each in again] == [each.offsets for each in lost]
     assert [sorted(each.tables, key=lambda entry: entry.table) for each in again] == [
         sorted(each.tables, key=lambda entry: entry.table) for each in lost
     ]
     assert balance(history.store).problems == []
-    assert list(recollect(history.store)) == []
+    assert list(rebuild_manifests(history.store)) == []
 
 
 def test_a_batch_that_is_in_some_tables_only_is_refused_with_what_to_do(history: StreamHistory) -> None:
@@ -51,9 +51,9 @@ def test_a_batch_that_is_in_some_tables_only_is_refused_with_what_to_do(history:
     forget_manifests(history, 4)
 
     with pytest.raises(BackupError, match="--before-batch 5"):
-        list(recollect(history.store))
+        list(rebuild_manifests(history.store))
     assert Manifests(history.store, STREAM).batches() == [0, 1, 2, 3, 4]
 
 
 def test_where_nothing_is_lost_nothing_is_written(history: StreamHistory) -> None:
-    assert list(recollect(history.store)) == []
+    assert list(rebuild_manifests(history.store)) == []

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.recovery.restore import GameRestore, Restored, TableRestore, names_in
+from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore, names_in
 from gamelake.recovery.table_history import TableHistory
 from gamelake.storage.rewrites import upkeep_of
 from gamelake.storage.table_log import TableLog
@@ -27,7 +27,7 @@ def silver(tmp_path: Path) -> Silver:
     return silver
 
 
-def restored(silver: Silver, version: int) -> Restored:
+def restored(silver: Silver, version: int) -> RestoredTable:
     with upkeep_of(silver.store, SILVER_EVENTS) as lease:
         return of_archery(silver, version).commit(lease)
 
@@ -46,13 +46,13 @@ def expected(archery: int, bingo: int = 3) -> Counter[str]:
 
 
 def test_only_the_rows_of_the_game_go(silver: Silver) -> None:
-    outlook = of_archery(silver, 0).outlook()
+    planned = of_archery(silver, 0).dry_run()
 
     done = restored(silver, 0)
 
     assert gamers(silver) == expected(archery=1)
     assert (done.rows_out, done.rows_back, done.batches) == (2, 0, ("test/1", "test/2"))
-    assert (outlook.rows_out, outlook.version) == (2, None)
+    assert (planned.rows_out, planned.version) == (2, None)
 
 
 def test_they_come_back_when_the_game_is_set_forth_again(silver: Silver) -> None:
@@ -64,7 +64,9 @@ def test_they_come_back_when_the_game_is_set_forth_again(silver: Silver) -> None
 
 
 def test_a_compaction_in_between_changes_nothing(silver: Silver) -> None:
-    TableCompaction(silver.location, SILVER_EVENTS, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    TableCompaction(
+        silver.location, SILVER_EVENTS, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
+    )()
     silver.append([Event(at=BEGINNING, game=BINGO, gamer=f"{BINGO}-3")])
 
     restored(silver, 1)

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import TransientError
 from gamelake.privacy.row_eraser import RowEraser
-from gamelake.recovery.restore import Restored, TableRestore
+from gamelake.recovery.restore import RestoredTable, TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.player_rows import People
@@ -44,13 +44,13 @@ def tables(store: Store) -> Iterator[DeltaTables]:
         yield opened
 
 
-def restore(store: Store, version: int) -> Restored:
+def restore(store: Store, version: int) -> RestoredTable:
     with upkeep_of(store, NAME) as lease:
         return TableRestore(store, TableHistory.read(store, NAME), version).commit(lease)
 
 
 def compact(store: Store) -> None:
-    TableCompaction(store.location, NAME, Rule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
 
 
 def test_rows_that_came_since_go(store: Store, tables: DeltaTables) -> None:
@@ -114,7 +114,7 @@ def test_an_erasure_that_comes_in_between_is_not_undone(store: Store, tables: De
 def test_a_version_whose_files_were_vacuumed_is_refused(store: Store, tables: DeltaTables) -> None:
     compact(store)
     vacuum = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(minutes=1))
-    vacuum.delete(vacuum.superfluous())
+    vacuum.delete(vacuum.unreferenced())
 
     with pytest.raises(RestoreError, match=r"2 of the files of version 1 are gone"):
         restore(store, 1)

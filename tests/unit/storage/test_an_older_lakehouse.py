@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.maintenance.bins import Rule
+from gamelake.maintenance.bins import CompactionRule
 from gamelake.maintenance.compaction import TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import CheckpointError, StoreError, TopicRecreatedError
@@ -94,7 +94,7 @@ def test_a_table_in_a_form_of_later_is_refused_with_the_next_step(store: Store) 
 
 
 def test_it_is_kept_up_and_answers(store: Store) -> None:
-    packing = Rule(target_bytes=2**20, hot_files=1, today=date(2100, 1, 1))
+    packing = CompactionRule(target_bytes=2**20, hot_files=1, today=date(2100, 1, 1))
     contract = load_games(TESTS.parent / "contracts/games.yaml")
 
     assert TableCompaction(store.location, SILVER_EVENTS, packing)().files_before >= 2
@@ -105,5 +105,5 @@ def test_it_is_kept_up_and_answers(store: Store) -> None:
         TableRestore(store, TableHistory.read(store, SILVER_EVENTS), 0).commit(lease)
     assert rows(store) == 5
     vacuum = TableVacuum(store, SILVER_EVENTS, datetime.now(UTC))
-    assert vacuum.delete(vacuum.superfluous()).replaced_files > 0
+    assert vacuum.delete(vacuum.unreferenced()).replaced_files > 0
     assert balance(store).problems == []
