@@ -142,7 +142,7 @@ def _publish_tasks(scheduler: Scheduler, telemetry: MaintenanceTelemetry) -> Non
 
 
 def _publish_retentions(settings: MaintenanceSettings, telemetry: MaintenanceTelemetry) -> None:
-    spans = promised(load_games(settings.games_file).upkeep)
+    spans = promised(load_games(settings.games_file).maintenance)
     _set_retentions(spans, telemetry)
     if settings.topic is not None:
         spans[RetentionKind.KAFKA] = topic_retention(settings.topic.kafka, settings.topic.name)

@@ -56,9 +56,9 @@ def main() -> int:
 
 def readers(store: Store, contract: GamesContract, table: str, now: datetime) -> Iterator[TableReader]:
     """Who may still need older versions of a table."""
-    policy = contract.upkeep
-    yield TableReader("a restore (upkeep.restore_window_days)", now - timedelta(days=policy.restore_window_days))
-    yield TableReader("a query (upkeep.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
+    policy = contract.maintenance
+    yield TableReader("a restore (maintenance.restore_window_days)", now - timedelta(days=policy.restore_window_days))
+    yield TableReader("a query (maintenance.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
     if table == SILVER_EVENTS:
         generations = KpiGenerations(store).all()
         since = needed_since(store, generations[-1]) if generations else None

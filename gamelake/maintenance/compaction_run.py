@@ -152,7 +152,7 @@ class CompactionRun:
         target = {game.table: game.target_file_bytes for game in self.contract.games}.get(table, _OF_ALL_GAMES)
         if self.kind is CompactionScope.WEEKLY:
             target = max(target, _WEEKLY)
-        policy = self.contract.upkeep
+        policy = self.contract.maintenance
         rule = CompactionRule(target_bytes=target, hot_files=policy.hot_files, today=self.today)
         rule = rule if self.most_bytes is None else rule.within(self.most_bytes)
         return TableCompaction(self.store.location, table, rule, policy.cluster_by, self.kill)

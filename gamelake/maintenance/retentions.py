@@ -63,7 +63,7 @@ RULES = (
 )
 
 
-def promised(policy: UpkeepPolicy) -> dict[RetentionKind, timedelta]:
+def promised(policy: MaintenancePolicy) -> dict[RetentionKind, timedelta]:
     """The spans that the games contract states."""
     return {
         RetentionKind.TABLES: policy.retention,

@@ -31,7 +31,7 @@ class PlayerDirectory:
         """The player whom a game knows by a name.
 
         Raises:
-            NobodyError: the vault has no such player.
+            UnknownPlayerError: the vault has no such player.
         """
         token = self.keys.token(game, name)
         stored = self.vault.find([token]).get(token)
@@ -43,7 +43,7 @@ class PlayerDirectory:
         """The player who has a pseudonym, or had it before being forgotten.
 
         Raises:
-            NobodyError: nobody of this game ever had it.
+            UnknownPlayerError: nobody of this game ever had it.
         """
         stored = self.vault.named(pseudonym)
         erased = [each.game for each in self.vault.erasures_after(0) if each.pseudonym == pseudonym]

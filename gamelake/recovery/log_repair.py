@@ -86,7 +86,7 @@ class LogRepair:
         """What would be written.
 
         Raises:
-            MendError: an entry was of no batch, or nobody can say of which.
+            RepairError: an entry was of no batch, or nobody can say of which.
         """
         return [self._told(version, manifest) for version, manifest in self._found()]
 
@@ -94,7 +94,7 @@ class LogRepair:
         """Write each damaged entry anew, once its batch is no longer being committed.
 
         Raises:
-            MendError: see `dry_run`.
+            RepairError: see `dry_run`.
         """
         with upkeep_of(self.store, self.table):
             for _, manifest in self._found():

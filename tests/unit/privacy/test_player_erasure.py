@@ -128,8 +128,8 @@ def test_rows_of_a_player_whom_support_has_forgotten_go_by_the_pseudonym(jobs: P
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--game", GAME, "--player", "nobody", "--yes"), "NobodyError"),
-        (("--game", "archery", "--player", "anna", "--yes"), "NobodyError"),
+        (("--game", GAME, "--player", "nobody", "--yes"), "UnknownPlayerError"),
+        (("--game", "archery", "--player", "anna", "--yes"), "UnknownPlayerError"),
         (("--game", "chess", "--player", "anna", "--yes"), "SettingsError"),
         (("--game", GAME, "--player", "anna"), "--yes"),
         (("--game", GAME, "--player", "anna", "--purge", "--grace-seconds", "5", "--yes"), "--force"),

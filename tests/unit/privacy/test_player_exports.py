@@ -50,4 +50,4 @@ def test_of_a_player_who_was_forgotten_there_is_nothing_to_hand_out(jobs: Privac
     ended = jobs.run("--game", GAME, "--pseudonym", anna, job="export_player")
 
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "NobodyError" in ended.stderr
+    assert "UnknownPlayerError" in ended.stderr
