@@ -23,6 +23,7 @@ _FILE = re.compile(
     r"`((?:contracts|gamelake|jobs|quality|services|sql|tests|tools)/[\w/-]+\.(?:py|yaml|proto|md|sql))`"
 )
 _WALK = re.compile(r"^\| \d+ \| `([\w/]+\.py)` \|", re.MULTILINE)
+_BOX_DRAWING = re.compile("[\u2500-\u257f]")
 _LONGEST_DECISION, _LONGEST_WALK = 60, 15
 
 
@@ -55,6 +56,17 @@ def _broken_links(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("document", _documents(), ids=str)
 def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
     assert list(_broken_links(REPOSITORY / document)) == []
+
+
+@pytest.mark.parametrize("document", ["README.md", *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md")))])
+def test_a_document_begins_with_its_purpose_and_draws_in_mermaid(document: str) -> None:
+    text = (REPOSITORY / document).read_text(encoding="utf-8")
+    title, blank, first, *_ = text.splitlines()
+
+    assert title.startswith("# ")
+    assert blank == ""
+    assert first[:1].isalnum()
+    assert not _BOX_DRAWING.search(text)
 
 
 @pytest.mark.parametrize("document", sorted(path.name for path in DOCS.glob("*.md")))
