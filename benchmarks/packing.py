@@ -17,8 +17,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.compaction import Sizes, fill, names_of
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.compaction_run import paced
 from gamelake.storage.appends import entry_path
 from gamelake.storage.store import Location, Store

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.commits import SmallFiles
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.storage.appends import BatchTransaction

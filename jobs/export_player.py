@@ -19,7 +19,7 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.model.errors import SettingsError
 from gamelake.model.naming import game_table
 from gamelake.privacy.export import personal_data, rows_of
-from gamelake.privacy.persons import IdentifiedPlayer, PlayerDirectory, UnknownPlayerError
+from gamelake.privacy.player_directory import IdentifiedPlayer, PlayerDirectory, UnknownPlayerError
 from gamelake.privacy.settings import PlayerDataSettings
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys

@@ -19,7 +19,7 @@ from gamelake.observability.lineage.emitter import lineage_emitter
 from gamelake.observability.lineage.job_flows import flow_of
 from gamelake.privacy.erasure import ErasureEstimate, PlayerErasure, estimate_erasure
 from gamelake.privacy.erasure_records import ErasureDone, ErasureRecords, ErasureRequest, Reach
-from gamelake.privacy.persons import IdentifiedPlayer, PlayerDirectory, UnknownPlayerError
+from gamelake.privacy.player_directory import IdentifiedPlayer, PlayerDirectory, UnknownPlayerError
 from gamelake.privacy.settings import PlayerDataSettings
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys

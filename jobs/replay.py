@@ -10,10 +10,10 @@ import argparse
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.naming import DEAD_LETTERS, QUARANTINE
 from gamelake.program import run
-from gamelake.recovery.replay.opening import replayer
 from gamelake.recovery.replay.replayer import Replayed, ReplayRequest
 from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.settings import ReplaySettings
+from gamelake.recovery.replay.setup import replayer
 from gamelake.storage.listing import has_log
 from gamelake.storage.store import Store
 from jobs.backfill import add_period, printed

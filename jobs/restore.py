@@ -16,10 +16,10 @@ import msgspec
 from gamelake.model.errors import SettingsError
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of, game_table
 from gamelake.program import FAILED, OK, moment, run
-from gamelake.recovery.replay.opening import replayer
 from gamelake.recovery.replay.replayer import Replayed, ReplayRequest
 from gamelake.recovery.replay.selection import Selection, offsets_of, streams_in
 from gamelake.recovery.replay.settings import ReplaySettings
+from gamelake.recovery.replay.setup import replayer
 from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore, names_in
 from gamelake.recovery.table_history import NONE_YET, TableHistory
 from gamelake.storage.listing import appended_tables, games_of

@@ -12,8 +12,7 @@ from typing import TypeVar
 import msgspec
 from deltalake.exceptions import DeltaError
 
-from gamelake.maintenance.bins import Bin, CompactionRule, bins
-from gamelake.maintenance.compaction import Compacted, TableCompaction
+from gamelake.maintenance.compaction import Bin, Compacted, CompactionRule, TableCompaction, bins
 from gamelake.model.errors import GamelakeError
 from gamelake.model.failpoints import Kill
 from gamelake.model.games import GamesContract

@@ -21,7 +21,7 @@ from gamelake.privacy.erasure_records import (
     PurgePlan,
     Reach,
 )
-from gamelake.privacy.persons import IdentifiedPlayer
+from gamelake.privacy.player_directory import IdentifiedPlayer
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.privacy.vault.vault import Vault
 from gamelake.storage.clones import Clones

@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.games import load_games
 from gamelake.serving.gold.refresh import Refreshed

@@ -8,8 +8,7 @@ from threading import Event
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.tables import CommitOutcome, DeltaTables
 from tests.eventually import eventually

@@ -8,7 +8,7 @@ import msgspec
 
 from gamelake.model.errors import BackupError
 from gamelake.recovery.backup_records import BackupRecord, BackupRecords
-from gamelake.recovery.recollection import RebuiltManifest, rebuild_manifests
+from gamelake.recovery.manifest_recovery import RebuiltManifest, rebuild_manifests
 from gamelake.recovery.state_copy import RestoredState, StateCopy
 from gamelake.storage.store import Store
 from tools.backup.archive import Contents, NewBackup, check, prune, whole_backups

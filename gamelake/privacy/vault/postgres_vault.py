@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import cast
 
-from gamelake.privacy.vault import postgres_archive, rows
+from gamelake.privacy.vault import rows
 from gamelake.privacy.vault.access import VaultAccess
 from gamelake.privacy.vault.migrations import Dialect, migrations
 from gamelake.privacy.vault.postgres_connections import Connection, Connections, PlayerGoneError
 from gamelake.privacy.vault.postgres_remains import destroy
 from gamelake.privacy.vault.vault import (
     Erasure,
+    KeptData,
     PlayerRecord,
     Rewrapping,
     SealedData,
@@ -44,6 +45,29 @@ _REWRAP = (
     "UPDATE players SET key_id = given.key_id, wrapped_key = given.wrapped_key "
     "FROM unnest(%s::bytea[], %s::bytea[], %s::text[], %s::bytea[]) AS given (token, before, key_id, wrapped_key) "
     "WHERE players.token = given.token AND players.wrapped_key = given.before"
+)
+_PAGE = f"SELECT {rows.PLAYER} FROM players WHERE token > %s ORDER BY token LIMIT %s"  # noqa: S608 # our own names
+_DATA = (
+    f"SELECT pseudonym, {rows.KEPT} FROM personal_data WHERE pseudonym = ANY(%s) "  # noqa: S608 # our own names
+    "ORDER BY pseudonym, kept_at, fingerprint"
+)
+_RESTORE_PLAYERS = (
+    "INSERT INTO players (token, game, pseudonym, key_id, wrapped_key) "
+    "SELECT given.* FROM unnest(%s::bytea[], %s::text[], %s::text[], %s::text[], %s::bytea[]) "
+    "AS given (token, game, pseudonym, key_id, wrapped_key) "
+    "WHERE NOT EXISTS (SELECT 1 FROM erasures WHERE erasures.pseudonym = given.pseudonym) ON CONFLICT DO NOTHING"
+)
+_RESTORE_DATA = (
+    "INSERT INTO personal_data (pseudonym, fingerprint, sealed, kept_at) "
+    "SELECT given.* FROM unnest(%s::text[], %s::bytea[], %s::bytea[], %s::text[]) "
+    "AS given (pseudonym, fingerprint, sealed, kept_at) "
+    "JOIN players ON players.pseudonym = given.pseudonym ON CONFLICT DO NOTHING"
+)
+_ENFORCE = (
+    "INSERT INTO erasures (game, pseudonym, erased_at, erased_by) "
+    "SELECT DISTINCT ON (given.pseudonym) given.* FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) "
+    "AS given (game, pseudonym, erased_at, erased_by) "
+    "WHERE NOT EXISTS (SELECT 1 FROM erasures WHERE erasures.pseudonym = given.pseudonym)"
 )
 
 
@@ -145,18 +169,18 @@ class PostgresVault:
     def records(self, after: bytes, most: int) -> Sequence[PlayerRecord]:
         """See `Vault`."""
         with self._transaction() as connection:
-            return postgres_archive.records(connection, after, most)
+            return _records(connection, after, most)
 
     def restore(self, records: Sequence[PlayerRecord]) -> int:
         """See `Vault`."""
         with self._transaction() as connection:
-            return postgres_archive.restore(connection, records)
+            return _restore(connection, records)
 
     def enforce(self, erasures: Sequence[Erasure]) -> int:
         """See `Vault`."""
         with self._transaction() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ERASING,))
-            return postgres_archive.enforce(connection, erasures)
+            return _enforce(connection, erasures)
 
     def close(self) -> None:
         """See `Vault`."""
@@ -212,3 +236,41 @@ def _found(connection: Connection, tokens: Sequence[bytes]) -> dict[bytes, Store
     question = f"SELECT {rows.PLAYER} FROM players WHERE token = ANY(%s)"  # noqa: S608 # our own column names
     players = (rows.player(row) for row in connection.execute(question, (list(tokens),)))
     return {player.token: player for player in players}
+
+
+def _records(connection: Connection, after: bytes, most: int) -> list[PlayerRecord]:
+    """See `Vault.records`."""
+    players = [rows.player(row) for row in connection.execute(_PAGE, (after, most)).fetchall()]
+    data: dict[str, list[KeptData]] = {each.pseudonym: [] for each in players}
+    for pseudonym, *kept in connection.execute(_DATA, (list(data),)).fetchall():
+        data[cast(str, pseudonym)].append(rows.kept(tuple(kept)))
+    return [PlayerRecord(player=each, data=tuple(data[each.pseudonym])) for each in players]
+
+
+def _restore(connection: Connection, given: Sequence[PlayerRecord]) -> int:
+    """See `Vault.restore`."""
+    if not given:
+        return 0
+    columns = zip(*(rows.player_row(each.player) for each in given), strict=True)
+    put = connection.execute(_RESTORE_PLAYERS, [list(column) for column in columns]).rowcount
+    data = [(each.player.pseudonym, kept) for each in given for kept in each.data]
+    kept_columns = (
+        [pseudonym for pseudonym, _ in data],
+        [kept.fingerprint for _, kept in data],
+        [kept.sealed for _, kept in data],
+        [kept.kept_at.isoformat() for _, kept in data],
+    )
+    connection.execute(_RESTORE_DATA, kept_columns)
+    return put
+
+
+def _enforce(connection: Connection, erasures: Sequence[Erasure]) -> int:
+    """See `Vault.enforce`."""
+    columns = (
+        [each.game for each in erasures],
+        [each.pseudonym for each in erasures],
+        [each.erased_at.isoformat() for each in erasures],
+        [each.erased_by for each in erasures],
+    )
+    connection.execute(_ENFORCE, columns)
+    return connection.execute("DELETE FROM players WHERE pseudonym IN (SELECT pseudonym FROM erasures)").rowcount

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gamelake.privacy.vault import rows, sqlite_archive
+from gamelake.privacy.vault import rows
 from gamelake.privacy.vault.migrations import Dialect, migrations
 from gamelake.privacy.vault.vault import (
     Erasure,
@@ -32,6 +32,20 @@ _KEEP = (
 _REWRAP = "UPDATE players SET key_id = ?, wrapped_key = ? WHERE token = ? AND wrapped_key = ?"
 # SQLite's own limit on variables is far above.
 _TOKENS_AT_ONCE = 500
+_PAGE = f"SELECT {rows.PLAYER} FROM players WHERE token > ? ORDER BY token LIMIT ?"  # noqa: S608 # our own names
+_DATA = f"SELECT {rows.KEPT} FROM personal_data WHERE pseudonym = ? ORDER BY kept_at, fingerprint"  # noqa: S608 # ours
+_RESTORE_PLAYER = (
+    f"INSERT INTO players ({rows.PLAYER}) SELECT ?, ?, ?, ?, ? "  # noqa: S608 # our own names
+    "WHERE NOT EXISTS (SELECT 1 FROM erasures WHERE pseudonym = ?) ON CONFLICT DO NOTHING"
+)
+_RESTORE_DATA = (
+    "INSERT INTO personal_data (pseudonym, fingerprint, sealed, kept_at) SELECT ?, ?, ?, ? "
+    "WHERE EXISTS (SELECT 1 FROM players WHERE pseudonym = ?) ON CONFLICT DO NOTHING"
+)
+_ENFORCE = (
+    "INSERT INTO erasures (game, pseudonym, erased_at, erased_by) SELECT ?, ?, ?, ? "
+    "WHERE NOT EXISTS (SELECT 1 FROM erasures WHERE pseudonym = ?)"
+)
 
 
 class SqliteVault:
@@ -138,17 +152,17 @@ class SqliteVault:
     def records(self, after: bytes, most: int) -> Sequence[PlayerRecord]:
         """See `Vault`."""
         with self._transaction() as connection:
-            return sqlite_archive.records(connection, after, most)
+            return _records(connection, after, most)
 
     def restore(self, records: Sequence[PlayerRecord]) -> int:
         """See `Vault`."""
         with self._transaction() as connection:
-            return sqlite_archive.restore(connection, records)
+            return _restore(connection, records)
 
     def enforce(self, erasures: Sequence[Erasure]) -> int:
         """See `Vault`."""
         with self._transaction() as connection:
-            return sqlite_archive.enforce(connection, erasures)
+            return _enforce(connection, erasures)
 
     def close(self) -> None:
         """See `Vault`."""
@@ -218,3 +232,32 @@ def _found(connection: sqlite3.Connection, tokens: Sequence[bytes]) -> dict[byte
         question = f"SELECT {rows.PLAYER} FROM players WHERE token IN ({', '.join('?' * len(some))})"  # noqa: S608 # marks
         found |= {row[0]: rows.player(row) for row in connection.execute(question, some)}
     return found
+
+
+def _records(connection: sqlite3.Connection, after: bytes, most: int) -> list[PlayerRecord]:
+    """See `Vault.records`."""
+    players = map(rows.player, connection.execute(_PAGE, (after, most)).fetchall())
+    return [
+        PlayerRecord(player=each, data=tuple(map(rows.kept, connection.execute(_DATA, (each.pseudonym,)))))
+        for each in players
+    ]
+
+
+def _restore(connection: sqlite3.Connection, given: Sequence[PlayerRecord]) -> int:
+    """See `Vault.restore`."""
+    players = [(*rows.player_row(each.player), each.player.pseudonym) for each in given]
+    put = connection.executemany(_RESTORE_PLAYER, players).rowcount
+    data = [
+        (each.player.pseudonym, kept.fingerprint, kept.sealed, kept.kept_at.isoformat(), each.player.pseudonym)
+        for each in given
+        for kept in each.data
+    ]
+    connection.executemany(_RESTORE_DATA, data)
+    return put
+
+
+def _enforce(connection: sqlite3.Connection, erasures: Sequence[Erasure]) -> int:
+    """See `Vault.enforce`."""
+    erased = [(e.game, e.pseudonym, e.erased_at.isoformat(), e.erased_by, e.pseudonym) for e in erasures]
+    connection.executemany(_ENFORCE, erased)
+    return connection.execute("DELETE FROM players WHERE pseudonym IN (SELECT pseudonym FROM erasures)").rowcount

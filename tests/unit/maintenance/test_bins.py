@@ -5,7 +5,7 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.maintenance.bins import CompactionRule, bins
+from gamelake.maintenance.compaction import CompactionRule, bins
 from gamelake.storage.delta_log import FileEntry
 from tests.unit.properties import examples
 

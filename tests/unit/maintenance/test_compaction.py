@@ -14,8 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from gamelake.maintenance import compaction
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import LeaseLostError
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.storage.appends import entry_path

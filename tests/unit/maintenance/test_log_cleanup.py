@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.log_cleanup import CleanupPlan, CleanupResult, LogCleanup
 from gamelake.maintenance.manifest_compaction import joined
 from gamelake.maintenance.vacuum import TableVacuum

@@ -18,8 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.failpoints import Failpoints
 from gamelake.privacy.row_eraser import RowEraser

@@ -13,8 +13,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import SourceLog

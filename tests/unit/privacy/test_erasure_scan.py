@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelake.model.errors import SettingsError
-from gamelake.privacy.scan import Scan, Scanner
-from gamelake.privacy.scan_formats import UnreadableError, decompressed
+from gamelake.privacy.scan import Scan, Scanner, UnreadableError, decompressed
 from gamelake.privacy.search_terms import Hit, SearchTerms, TermEncoding
 from tests.unit.privacy.privacy_jobs import PrivacyJobs
 

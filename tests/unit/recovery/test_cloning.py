@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import QueryBuilder
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.cloning import Cloning, tables_of

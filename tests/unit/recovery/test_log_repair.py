@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.recovery.log_repair import LogRepair, RepairError
 from gamelake.storage.appends import BatchTransaction, entry_path
 from gamelake.storage.generations import Generation, Generations

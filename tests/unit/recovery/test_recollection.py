@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gamelake.model.errors import BackupError
-from gamelake.recovery.recollection import RebuiltManifest, rebuild_manifests
+from gamelake.recovery.manifest_recovery import RebuiltManifest, rebuild_manifests
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.reconciliation import balance

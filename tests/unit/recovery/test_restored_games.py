@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore, names_in
 from gamelake.recovery.table_history import TableHistory

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.maintenance.bins import CompactionRule
-from gamelake.maintenance.compaction import TableCompaction
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import CheckpointError, StoreError, TopicRecreatedError
 from gamelake.model.games import load_games
