@@ -20,16 +20,16 @@ from tools.embedded.service import REPOSITORY
 COMPOSE = REPOSITORY / "compose"
 SECRETS = COMPOSE / "secrets"
 _COMMAND_SECONDS = 600
-_TOLD = 2_000
+_SHOWN = 2_000
 
 
 class StackError(GamelakeError):
-    """The stack is not up, or a command on it failed."""
+    """The stack is not running, or a command on it failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One container of a service."""
+    """A container of a service of the stack."""
 
     id: str
     service: str
@@ -38,21 +38,21 @@ class Container:
     project: str
 
     @property
-    def is_well(self) -> bool:
-        """Whether it runs, and its health check, if it has one, says so."""
+    def is_up(self) -> bool:
+        """Whether the container runs, and is healthy if it has a health check."""
         return self.state == "running" and self.health in ("healthy", "")
 
 
 @cache
 def ports() -> Mapping[str, int]:
-    """The published ports by their names in compose/.env, a person's own before the project's, as compose has it."""
+    """The published ports by their names in compose/.env; compose/.env.override and the environment take precedence."""
     files = [path for path in (COMPOSE / ".env", COMPOSE / ".env.override") if path.exists()]
     lines = [line.partition("=") for path in files for line in path.read_text().splitlines()]
     return {name: int(os.environ.get(name, value)) for name, _, value in lines if name.endswith("_PORT")}
 
 
 def lakehouse(user: str) -> Location:
-    """The tables, as one of the object store's users may see them."""
+    """The lakehouse, with the key of one of the object store's users."""
     variables = {
         "GAMELAKE_LAKEHOUSE": "s3://lakehouse",
         "GAMELAKE_S3_ENDPOINT": f"http://{HOST}:{ports()['OBJECT_STORE_PORT']}",
@@ -63,7 +63,7 @@ def lakehouse(user: str) -> Location:
 
 
 def kafka(user: str) -> KafkaAccess:
-    """Kafka, as one of its users."""
+    """Access to Kafka as one of its users."""
     return KafkaAccess(f"{HOST}:{ports()['KAFKA_PORT']}", read_credentials(SECRETS / f"kafka-{user}"))
 
 
@@ -73,19 +73,19 @@ def gateway_url() -> str:
 
 
 def compose(*arguments: str, seconds: int = _COMMAND_SECONDS) -> str:
-    """Run docker compose over the stack's files; gives what it printed.
+    """Run docker compose with the stack's files; returns its output.
 
     Raises:
-        StackError: it failed.
+        StackError: the command failed.
     """
     return run((str(COMPOSE / "stack.sh"), *arguments), seconds)
 
 
 def run(command: Sequence[str], seconds: int = _COMMAND_SECONDS) -> str:
-    """Run a command from the repository's folder; gives what it printed.
+    """Run a command in the repository's folder; returns its output.
 
     Raises:
-        StackError: it failed, or took longer.
+        StackError: the command failed, or took longer than `seconds`.
     """
     try:
         done = subprocess.run(
@@ -95,15 +95,15 @@ def run(command: Sequence[str], seconds: int = _COMMAND_SECONDS) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StackError(f"{' '.join(command)}: {error}") from error
     if done.returncode:
-        raise StackError(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-_TOLD:]}")
+        raise StackError(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-_SHOWN:]}")
     return done.stdout
 
 
 def containers() -> list[Container]:
-    """What there is of the stack now.
+    """All containers of the stack.
 
     Raises:
-        StackError: no engine answers.
+        StackError: docker is not available.
     """
     lines = compose("ps", "--all", "--format", "json").splitlines()
     found = [json.loads(line) for line in lines if line.startswith("{")]
@@ -111,22 +111,22 @@ def containers() -> list[Container]:
 
 
 def is_healthy(service: str) -> bool:
-    """Whether all containers of a service run and are well."""
+    """Whether all containers of a service run and are healthy."""
     mine = [each for each in containers() if each.service == service]
-    return bool(mine) and all(each.is_well for each in mine)
+    return bool(mine) and all(each.is_up for each in mine)
 
 
 def crash(service: str) -> None:
-    """Kill what a container runs, as the kernel would; its restart policy must bring it back."""
-    # Not `docker kill`: the engine takes that for a person's wish and restarts nothing.
+    """Kill the process of a container; its restart policy must restart it."""
+    # Not `docker kill`: docker does not restart a container that was killed by that command.
     compose("exec", "--no-TTY", service, "bash", "-c", "kill -9 $(cat /proc/1/task/1/children)")
 
 
 def run_job(service: str, job: str, *arguments: str, options: Sequence[str] = ()) -> str:
-    """Run a job to its end with the settings and secrets of a service, and what else compose's `run` is told.
+    """Run a job to its end with the settings and secrets of a service; `options` are for compose's `run`.
 
     Raises:
-        StackError: it failed.
+        StackError: the job failed.
     """
     command = ("run", "--rm", "--no-deps", "--no-TTY", *options, service, "python", "-m", f"jobs.{job}")
     return compose(*command, *arguments)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import msgspec
 
 from benchmarks.gateway.client import Sender
-from tools.embedded.gateway import Backing, EmbeddedGateway
+from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.ports import HOST
 from tools.embedded.process import Program
 
@@ -34,7 +34,7 @@ class MeasuredGateway(EmbeddedGateway):
 
     module = "services.gateway"
 
-    def __init__(self, directory: Path, backing: Backing) -> None:
+    def __init__(self, directory: Path, backing: GatewayBackend) -> None:
         super().__init__(directory, backing)
         self.make_keys([GAME], _RATE)
 

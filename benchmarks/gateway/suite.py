@@ -19,7 +19,7 @@ from benchmarks.gateway.services import MeasuredGateway, PeerGateway
 from benchmarks.stopwatch import Stopwatch
 from gamelake.schemas.event_schemas import load_schema
 from tools.embedded import EmbeddedServices
-from tools.embedded.gateway import Backing
+from tools.embedded.gateway import GatewayBackend
 from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
 
@@ -150,7 +150,7 @@ def run(directory: Path, lengths: Lengths, tell: Tell) -> Suite:
     """Start everything, measure, and leave nothing but logs in the directory."""
     with EmbeddedServices(directory / "services") as services:
         create_topic(services.kafka.bootstrap_servers, _TOPIC, _PARTITIONS)
-        backing = Backing(
+        backing = GatewayBackend(
             bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=_TOPIC
         )
         suite = Suite(

@@ -14,7 +14,7 @@ import msgspec
 
 from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from tests.process_table import descendants_of, peak_mib, resident_mib
-from tools.embedded.gateway import Backing, EmbeddedGateway
+from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.ports import HOST
 from tools.embedded.process import ChildProcess
 
@@ -64,7 +64,7 @@ class Gateway:
     @classmethod
     def open(cls, folder: Path, *, bootstrap_servers: str, registry_url: str, topic: str, **settings: str) -> Self:
         """Start the service with the keys of two games, and wait until it answers."""
-        backing = Backing(bootstrap_servers=bootstrap_servers, registry_url=registry_url, topic=topic)
+        backing = GatewayBackend(bootstrap_servers=bootstrap_servers, registry_url=registry_url, topic=topic)
         gateway = cls(EmbeddedGateway(folder, backing, settings), topic)
         folder.mkdir(parents=True, exist_ok=True)
         gateway.service.keys_file.write_text(_KEYS)

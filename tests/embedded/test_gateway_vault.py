@@ -90,12 +90,12 @@ def test_a_vault_that_stands_still_is_a_503_within_seconds_and_no_more_than_that
     gateway: Gateway, postgres: EmbeddedPostgres
 ) -> None:
     assert status_of_somebody_new(gateway) == 200
-    postgres.stand_still()
+    postgres.pause()
     try:
         with playing(gateway) as statuses:
             eventually(lambda: statuses[503] >= _CLIENTS)
     finally:
-        postgres.go_on()
+        postgres.resume()
 
     assert set(statuses) <= {200, 503}
     eventually(lambda: {status_of_somebody_new(gateway) for _ in range(6)} == {200})

@@ -129,14 +129,14 @@ def test_a_server_that_stands_still_is_unavailable_within_seconds_and_found_agai
 ) -> None:
     before, after = rows(2)
     vault.add([before])
-    postgres.stand_still()
+    postgres.pause()
     try:
         started = time.monotonic()
         with pytest.raises(VaultUnavailableError):
             vault.add([after])
         assert time.monotonic() - started < 12
     finally:
-        postgres.go_on()
+        postgres.resume()
 
     assert vault.add([after]) == {after.token: after}
     assert vault.find([before.token]) == {before.token: before}

@@ -20,7 +20,7 @@ from services.sdk import Backoff, BatchLimits, BufferLimits, Client, Credentials
 from tests.embedded.topic_records import ids_in, records_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
-from tools.embedded.gateway import Backing, EmbeddedGateway
+from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.kafka import create_topic, delete_topic
 from tools.embedded.service import REPOSITORY
 from tools.simulator.game_sdks import read_credentials
@@ -47,7 +47,7 @@ def gateway(
     tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic_name: str
 ) -> Iterator[EmbeddedGateway]:
     """The gateway, with a key for each game and a slow one."""
-    backing = Backing(bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=topic_name)
+    backing = GatewayBackend(bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=topic_name)
     opened = EmbeddedGateway(tmp_path_factory.mktemp("gateway"), backing, {"INGEST_BURST_SECONDS": "1"})
     opened.make_keys([game.name for game in load_games(REPOSITORY / "contracts/games.yaml").games], 1_000_000)
     keys = json.loads(opened.keys_file.read_text())

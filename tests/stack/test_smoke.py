@@ -1,4 +1,4 @@
-"""What a person at the terminal uses: one event followed to Trino, players at a rate, a table of addresses."""
+"""Tools at the terminal: the smoke test, simulated players at a rate, the table of addresses."""
 
 import json
 import subprocess
@@ -21,16 +21,16 @@ def test_one_event_is_followed_from_the_gateway_to_trino(stack: Stack) -> None:
     done = run_tools(stack, *SMOKE, "--patience", "120", "--json")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout)
-    assert [step["step"] for step in told["steps"]] == STEPS
-    seconds = [step["seconds"] for step in told["steps"]]
+    document = json.loads(done.stdout)
+    assert [step["step"] for step in document["steps"]] == STEPS
+    seconds = [step["seconds"] for step in document["steps"]]
     assert seconds == sorted(seconds)
-    assert told["acknowledged_to_trino_seconds"] > 0
-    assert stack.event_ids(told["table"])[told["event_id"]] == 1
-    assert stack.event_ids()[told["event_id"]] == 1
+    assert document["acknowledged_to_trino_seconds"] > 0
+    assert stack.event_ids(document["table"])[document["event_id"]] == 1
+    assert stack.event_ids()[document["event_id"]] == 1
 
 
-def test_a_person_reads_the_path_line_by_line(stack: Stack) -> None:
+def test_the_steps_are_printed_line_by_line(stack: Stack) -> None:
     done = run_tools(stack, *SMOKE, "--patience", "120", "--game", "kart_rumble")
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -46,7 +46,7 @@ def test_two_events_are_two_rows(stack: Stack) -> None:
     assert first["event_id"] != second["event_id"]
 
 
-def test_a_step_that_does_not_happen_is_told_with_the_command_to_look_at_next(stack: Stack) -> None:
+def test_a_step_that_does_not_happen_is_reported_with_the_next_command(stack: Stack) -> None:
     """While the query stands still, the gateway has taken the event and no batch does."""
     stack.pause("ingest-events")
     try:
@@ -55,10 +55,10 @@ def test_a_step_that_does_not_happen_is_told_with_the_command_to_look_at_next(st
         stack.compose("unpause", "ingest-events")
 
     assert done.returncode == 1, done.stdout + done.stderr
-    told = json.loads(done.stdout)
-    assert [step["step"] for step in told["steps"]] == ["signed", "acknowledged"]
-    assert told["failed"]["step"] == "decided"
-    assert "make logs S=ingest-events" in told["failed"]["next"]
+    document = json.loads(done.stdout)
+    assert [step["step"] for step in document["steps"]] == ["signed", "acknowledged"]
+    assert document["failed"]["step"] == "decided"
+    assert "make logs S=ingest-events" in document["failed"]["next"]
     stack.await_health("ingest-events")
 
 

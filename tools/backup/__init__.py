@@ -1,4 +1,4 @@
-"""Copies of what the tables themselves do not hold: the streams' state, the registry, the vault, the topics.
+"""Backup and restore of what is not in the tables: state of the streams, registry, vault, topics.
 
-It knows each of them by the interface that it has for everybody; nothing of what the events mean.
+It uses the public interface of each of them, and does not know what the events mean.
 """

@@ -1,4 +1,4 @@
-"""Makes a backup, and puts one back."""
+"""Makes a backup, and restores one."""
 
 from collections.abc import Callable, Collection
 from datetime import datetime
@@ -11,15 +11,15 @@ from gamelake.recovery.backup_records import BackupRecord, BackupRecords
 from gamelake.recovery.manifest_recovery import RebuiltManifest, rebuild_manifests
 from gamelake.recovery.state_copy import RestoredState, StateCopy
 from gamelake.storage.store import Store
-from tools.backup.archive import Contents, NewBackup, check, prune, whole_backups
-from tools.backup.platform import Platform
+from tools.backup.archive import BackupManifest, NewBackup, check, complete_backups, prune
+from tools.backup.platform import BackupPlatform
 
 STATE = "lakehouse"
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a backup that was put back: each part's account, and the batches that came after it was made."""
+class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a restore: a text for each part, and the batches that were committed after the backup."""
 
     name: str
     parts: dict[str, str]
@@ -28,25 +28,25 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     recollected: tuple[RebuiltManifest, ...] = ()
 
 
-def make(platform: Platform, parent: Path, keep: int, made_at: datetime, tell: Tell) -> Path:
-    """Save everything as a new folder; the oldest backups go once there are more than so many.
+def make(platform: BackupPlatform, parent: Path, keep: int, made_at: datetime, report: Report) -> Path:
+    """Make a backup in a new folder under `parent`, and delete the oldest ones beyond `keep`.
 
     Raises:
-        BackupError: a part can't be saved; nothing is left of the attempt.
+        BackupError: a part can't be saved; the incomplete backup is deleted.
     """
     store = Store(platform.lakehouse)
     copy = StateCopy(store, Path())
     if copy.is_empty():
         raise BackupError(f"no stream has written to {store.location.uri} yet: there is nothing to back up")
-    former = whole_backups(parent)[-1:] if parent.is_dir() else []
+    former = complete_backups(parent)[-1:] if parent.is_dir() else []
     backup = NewBackup.under(parent, made_at)
     try:
         for part in platform.parts:
             part.save(backup.folder)
-            tell(f"{part.name} is saved")
+            report(f"{part.name} is saved")
         last = former[0] / STATE if former else None
         objects = StateCopy(store, backup.folder / STATE, last).save()
-        tell(f"the lakehouse's state is saved, {objects:,} objects")
+        report(f"the lakehouse's state is saved, {objects:,} objects")
         place, contents = backup.close((*(part.name for part in platform.parts), STATE), dict(platform.left_out))
     except BaseException:
         backup.discard()
@@ -57,41 +57,43 @@ def make(platform: Platform, parent: Path, keep: int, made_at: datetime, tell: T
     )
     for name in prune(parent, keep):
         records.forget(name)
-        tell(f"{name} was one too many, and is deleted")
+        report(f"{name} is deleted: more than {keep} backups")
     return place
 
 
-def put_back(platform: Platform, folder: Path, anyway: Collection[str], tell: Tell) -> Restored:
-    """Put a backup into an empty platform; `anyway` names parts that may have something already.
+def restore(platform: BackupPlatform, folder: Path, allow_existing: Collection[str], report: Report) -> RestoreResult:
+    """Restore a backup into an empty platform; `allow_existing` names parts that need not be empty.
 
     Raises:
-        BackupError: the backup is not whole, or a part is not empty; nothing was changed then.
+        BackupError: the backup is incomplete, or a part is not empty; nothing was changed.
     """
     contents = check(folder)
-    require_empty(platform, contents, anyway)
-    store, told = Store(platform.lakehouse), {}
-    # The state first: the vault asks it who was to be forgotten. Checkpoints after all that they are held against.
+    require_empty(platform, contents, allow_existing)
+    store, restored = Store(platform.lakehouse), {}
+    # State first: the vault's restore reads the erasures from it. Then checkpoints, which are checked against the state.
     copy = StateCopy(store, folder / STATE)
-    state = copy.restore()
-    recollected = tuple(rebuild_manifests(store))
-    checkpoints = copy.restore_checkpoints()
-    tell("the lakehouse's state is back")
+    state = copy.put_back()
+    recollected = tuple(recollect(store))
+    checkpoints = copy.put_checkpoints_back()
+    report("the lakehouse's state is restored")
     for part in (each for each in platform.parts if each.name in contents.parts):
-        told[part.name] = part.put_back(folder)
-        tell(f"{part.name} is back: {told[part.name]}")
-    return Restored(name=contents.name, parts=told, state=state, checkpoints=checkpoints, recollected=recollected)
+        restored[part.name] = part.restore(folder)
+        report(f"{part.name} is restored: {restored[part.name]}")
+    return RestoreResult(
+        name=contents.name, parts=restored, state=state, checkpoints=checkpoints, recollected=recollected
+    )
 
 
-def require_empty(platform: Platform, contents: Contents, anyway: Collection[str]) -> None:
-    """See that nothing would be put beside something else without a person's word.
+def require_empty(platform: BackupPlatform, contents: BackupManifest, allow_existing: Collection[str]) -> None:
+    """Check that the parts of a backup are empty on the platform, except those in `allow_existing`.
 
     Raises:
-        BackupError: a part has something already.
+        BackupError: a part is not empty.
     """
     full = [part.name for part in platform.parts if part.name in contents.parts and not part.is_empty()]
     full += [] if StateCopy(Store(platform.lakehouse), Path()).is_empty() else [STATE]
-    if asked := sorted(set(full) - set(anyway)):
+    if refused := sorted(set(full) - set(allow_existing)):
         raise BackupError(
-            f"the {asked[0]} is not empty: nothing was changed. What is there stays, and only what is missing is put "
-            f"back, if you say --into {asked[0]} (make: INTO={asked[0]})"
+            f"the {refused[0]} is not empty: nothing was changed. With --into {refused[0]} (make: INTO={refused[0]}) "
+            "existing content stays and only missing content is restored"
         )

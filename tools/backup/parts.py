@@ -34,30 +34,32 @@ class RegistryPart:
     def __init__(self, url: str) -> None:
         base, confluent, _ = url.partition(_CONFLUENT)
         if not confluent:
-            raise BackupError(f"the registry at {url} is no Apicurio: save it by its own means, and leave it out here")
+            raise BackupError(
+                f"the registry at {url} is no Apicurio: back it up by its own tools, and leave it out here"
+            )
         self._http = httpx2.Client(base_url=base, timeout=_ANSWER_SECONDS)
 
     def save(self, folder: Path) -> None:
-        """Write the archive.
+        """Write the registry's export.
 
         Raises:
-            BackupError: the registry gives none.
+            BackupError: the registry returns no export.
         """
         (folder / self.file).write_bytes(self._ask("GET", f"{_ADMIN}/export").content)
 
     def is_empty(self) -> bool:
-        """Whether it has no subject.
+        """Whether the registry has no subject.
 
         Raises:
-            BackupError: the registry gives no answer.
+            BackupError: the registry is not available.
         """
         return not self._ask("GET", f"{_CONFLUENT}/subjects").json()
 
-    def put_back(self, folder: Path) -> str:
-        """Read the archive in: every id means what it meant.
+    def restore(self, folder: Path) -> str:
+        """Import the export; all schema ids stay the same.
 
         Raises:
-            BackupError: the registry takes it not.
+            BackupError: the registry rejects it.
         """
         content = (folder / self.file).read_bytes()
         self._ask("POST", f"{_ADMIN}/import", content)
@@ -80,7 +82,7 @@ _HOUR = 3_600_000
 
 
 class SavedTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic, and those of its settings that are not the broker's."""
+    """A topic, with its settings that differ from the broker's."""
 
     name: str
     partitions: int
@@ -97,10 +99,10 @@ class TopicsPart:
         self._kafka = Kafka(access)
 
     def save(self, folder: Path) -> None:
-        """Write them down.
+        """Write the topics with their settings.
 
         Raises:
-            BackupError: Kafka gives no answer, or refuses.
+            BackupError: Kafka is not available, or refuses.
         """
         try:
             topics = [
@@ -112,14 +114,14 @@ class TopicsPart:
         (folder / self.file).write_bytes(msgspec.json.format(msgspec.json.encode(topics)))
 
     def is_empty(self) -> bool:
-        """Always: a topic that is there is left alone."""
+        """Always true: existing topics are not changed."""
         return True
 
-    def put_back(self, folder: Path) -> str:
-        """Make the topics that are not there.
+    def restore(self, folder: Path) -> str:
+        """Create the missing topics.
 
         Raises:
-            BackupError: Kafka gives no answer, or refuses.
+            BackupError: Kafka is not available, or refuses.
         """
         saved = msgspec.json.decode((folder / self.file).read_bytes(), type=list[SavedTopic])
         try:
@@ -129,7 +131,7 @@ class TopicsPart:
                 self._kafka.create_topic(_as_declared(topic))
         except (ServiceSilentError, ServiceRefusedError) as error:
             raise BackupError(str(error)) from error
-        return f"{len(missing)} topics made, {len(saved) - len(missing)} are there"
+        return f"{len(missing)} topics created, {len(saved) - len(missing)} existed"
 
 
 def _as_declared(topic: SavedTopic) -> TopicSpec:
@@ -139,11 +141,11 @@ def _as_declared(topic: SavedTopic) -> TopicSpec:
 
 
 _SECONDS = 3_600
-_TOLD = 500
+_SHOWN = 500
 
 
 class VaultPart:
-    """A vault that programs on this machine reach."""
+    """A vault that is reachable from this machine."""
 
     name = "vault"
     file = "vault.zst"
@@ -152,7 +154,7 @@ class VaultPart:
         self._environment = environment
 
     def save(self, folder: Path) -> None:
-        """Write the backup.
+        """Write the vault's backup.
 
         Raises:
             BackupError: the job failed.
@@ -160,43 +162,43 @@ class VaultPart:
         _run((sys.executable, "-m", "jobs.backup_vault", str(folder / self.file)), Piped(), self._environment)
 
     def is_empty(self) -> bool:
-        """Always: whoever is there stays, and whoever was erased stays erased."""
+        """Always true: existing players are not changed, and erased ones are not restored."""
         return True
 
-    def put_back(self, folder: Path) -> str:
-        """Put back whoever is not there.
+    def restore(self, folder: Path) -> str:
+        """Restore the missing players.
 
         Raises:
             BackupError: the job failed.
         """
         command = (sys.executable, "-m", "jobs.restore_vault", str(folder / self.file))
         _run(command, Piped(), self._environment)
-        return "whoever was not there, and was not erased"
+        return "missing players that were not erased"
 
 
 class StackVaultPart(VaultPart):
-    """The stack's vault, which only its containers reach."""
+    """The stack's vault, which is reachable from its containers only."""
 
     def __init__(self) -> None:
         super().__init__({})
 
     def save(self, folder: Path) -> None:
-        """Write the backup, through the container's standard output."""
+        """Write the vault's backup, through the container's standard output."""
         script = "python -m jobs.backup_vault /tmp/vault >&2 && cat /tmp/vault"
         with (folder / self.file).open("wb") as out:
             _run(_in_the_stack(script), Piped(to=out.fileno()), {})
 
-    def put_back(self, folder: Path) -> str:
-        """Put back whoever is not there, through the container's standard input."""
+    def restore(self, folder: Path) -> str:
+        """Restore the missing players, through the container's standard input."""
         script = "cat >/tmp/vault && python -m jobs.restore_vault /tmp/vault"
         with (folder / self.file).open("rb") as content:
             _run(_in_the_stack(script), Piped(given=content.fileno()), {})
-        return "whoever was not there, and was not erased"
+        return "missing players that were not erased"
 
 
 @dataclass(frozen=True, slots=True)
 class Piped:
-    """The files that a program reads from and writes to."""
+    """File descriptors for a program's standard input and output."""
 
     given: int = subprocess.DEVNULL
     to: int = subprocess.DEVNULL
@@ -212,5 +214,5 @@ def _run(command: Sequence[str], piped: Piped, environment: Mapping[str, str]) -
         stderr=subprocess.PIPE, timeout=_SECONDS, check=False,
     )  # fmt: skip
     if done.returncode:
-        told = done.stderr.decode(errors="replace")[-_TOLD:]
-        raise BackupError(f"{' '.join(command)} ended with {done.returncode}: {told}")
+        message = done.stderr.decode(errors="replace")[-_SHOWN:]
+        raise BackupError(f"{' '.join(command)} ended with {done.returncode}: {message}")

@@ -1,4 +1,4 @@
-"""The platforms that are backed up: the running stack, the demo's folder, or what the environment names."""
+"""Platforms to back up: the running stack, the demo's directory, or what the environment names."""
 
 import os
 import sys
@@ -22,41 +22,41 @@ from tools.embedded.service import REPOSITORY
 _DEMO = REPOSITORY / "build" / "demo"
 
 
-class Part(Protocol):
-    """Something beside the lakehouse that is saved as one file."""
+class BackupPart(Protocol):
+    """A part besides the lakehouse; it is saved as one file."""
 
     name: str
     file: str
 
     def save(self, folder: Path) -> None:
-        """Write it into a folder."""
+        """Write the part's file into a folder."""
 
     def is_empty(self) -> bool:
-        """Whether it may be put back without anybody's word."""
+        """Whether the part can be restored without the permission `--into`."""
 
-    def put_back(self, folder: Path) -> str:
-        """Put back what a folder has; gives what that was."""
+    def restore(self, folder: Path) -> str:
+        """Restore from the file in a folder; returns a text of what was restored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
-    """A lakehouse and the parts beside it; `left_out` are those that nobody can reach, and why."""
+class BackupPlatform:
+    """A lakehouse and the parts besides it; `left_out` has unavailable parts with the reason."""
 
     lakehouse: Location
-    parts: tuple[Part, ...]
+    parts: tuple[BackupPart, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_the_stack() -> Platform:
-    """The running stack, with its owner's keys."""
+def of_the_stack() -> BackupPlatform:
+    """The running stack, with its root keys."""
     url = f"http://{HOST}:{stack.ports()['REGISTRY_PORT']}/apis/ccompat/v7"
     parts = (TopicsPart(stack.kafka("admin")), RegistryPart(url), StackVaultPart())
-    return Platform(stack.lakehouse("root"), parts)
+    return BackupPlatform(stack.lakehouse("root"), parts)
 
 
 @contextmanager
-def of_the_demo() -> Iterator[Platform]:
-    """What `make demo` has left; its registry is started for as long as the block lasts."""
+def of_the_demo() -> Iterator[BackupPlatform]:
+    """The demo's directory; its registry is started for as long as the block lasts."""
     places = DemoPaths.under(_DEMO)
     with EmbeddedRegistry(_DEMO / "registry") as registry:
         vault = {
@@ -65,24 +65,24 @@ def of_the_demo() -> Iterator[Platform]:
             "GAMELAKE_VAULT": str(places.vault),
             "GAMELAKE_VAULT_KEYS_FILE": str(places.gateway / "vault-keys.yaml"),
         }
-        parts: tuple[Part, ...] = (RegistryPart(registry.url),)
-        left_out = {"topics": "the demo makes its own"}
+        parts: tuple[BackupPart, ...] = (RegistryPart(registry.url),)
+        left_out = {"topics": "the demo creates its own"}
         if places.vault.exists():
             parts = (*parts, VaultPart(vault))
         else:
-            left_out["vault"] = "there is none"
-        yield Platform(places.lakehouse, parts, left_out)
+            left_out["vault"] = "the demo has none"
+        yield BackupPlatform(places.lakehouse, parts, left_out)
 
 
-def of_the_environment(variables: Mapping[str, str] = os.environ) -> Platform:
-    """What GAMELAKE_* variables name; whatever they don't is left out.
+def of_the_environment(variables: Mapping[str, str] = os.environ) -> BackupPlatform:
+    """The platform that GAMELAKE_* variables name; parts without a variable are left out.
 
     Raises:
-        SettingsError: the lakehouse is not named, or a variable is malformed.
+        SettingsError: GAMELAKE_LAKEHOUSE is not set, or a variable is malformed.
     """
     env = Environment(variables)
     left_out: dict[str, str] = {}
-    parts: list[Part] = []
+    parts: list[BackupPart] = []
     if env.optional("GAMELAKE_BOOTSTRAP_SERVERS", ""):
         parts.append(TopicsPart(kafka_access(env)))
     else:
@@ -95,4 +95,4 @@ def of_the_environment(variables: Mapping[str, str] = os.environ) -> Platform:
         parts.append(VaultPart({**variables, "PYTHONPATH": os.pathsep.join(sys.path)}))
     else:
         left_out["vault"] = "GAMELAKE_VAULT is not set"
-    return Platform(LakehouseSettings.from_env(variables).location, tuple(parts), left_out)
+    return BackupPlatform(LakehouseSettings.from_env(variables).location, tuple(parts), left_out)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.demo.options import DemoOptions, DemoPaths
 from tools.embedded import EmbeddedServices
-from tools.embedded.gateway import Backing, EmbeddedGateway
+from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.java import spark_environment
 from tools.embedded.process import Program
 from tools.embedded.service import REPOSITORY, fetched
@@ -53,7 +53,7 @@ def ingest_job(options: DemoOptions, paths: DemoPaths, services: EmbeddedService
 
 def gateway(paths: DemoPaths, services: EmbeddedServices, games: Iterable[str]) -> EmbeddedGateway:
     """The gateway, with new keys for the games and the vault of earlier runs."""
-    backing = Backing(
+    backing = GatewayBackend(
         bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=TOPIC
     )
     gateway = EmbeddedGateway(paths.gateway, backing)

@@ -1,4 +1,4 @@
-"""Recoveries, practised on the running stack: something is broken on purpose, put right, and timed.
+"""Drills: recoveries practised on the running stack. Each one injects a fault, recovers, and is timed.
 
-It knows the stack from the desk's side and the gateway as a game does; nothing of how a service works inside.
+They use docker compose and the stack's published ports, and do not know how a service works inside.
 """

@@ -1,4 +1,4 @@
-"""A bad version of the ingest job: its contract takes the events of two games for each other's."""
+"""A faulty deployment of the ingest job: its contract swaps the events of two games."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +8,7 @@ import msgspec
 
 from gamelake.model.games import load_games
 from gamelake.model.naming import SILVER_EVENTS
-from tools.drill.environment import Ground
+from tools.drill.environment import DrillEnvironment
 from tools.embedded.service import REPOSITORY
 
 _FOLDER = REPOSITORY / "build" / "drill"
@@ -18,12 +18,12 @@ _DEPLOYED = _FOLDER / "deployed-at"
 _IN_THE_CONTAINER = "/opt/bad-games.yaml"
 
 
-def prepare(ground: Ground) -> None:
-    """Write the bad contract, and the overlay that deploys it; both games have tables that can be set back."""
-    sent = ground.other.send(Event())
-    ground.wait_for("rows of the other game", lambda: sent <= ground.rows(ground.other.table).keys())
+def prepare(environment: DrillEnvironment) -> None:
+    """Write the faulty contract and the compose overlay that deploys it; ensure that both games have tables."""
+    sent = environment.other.send(Event())
+    environment.wait_for("rows of the other game", lambda: sent <= environment.rows(environment.other.table).keys())
     _FOLDER.mkdir(parents=True, exist_ok=True)
-    _BAD_CONTRACT.write_text(swapped(_CONTRACT, ground.game.name, ground.other.name))
+    _BAD_CONTRACT.write_text(swapped(_CONTRACT, environment.game.name, environment.other.name))
     service = {
         "environment": {"GAMELAKE_GAMES_FILE": _IN_THE_CONTAINER},
         "volumes": [f"{_BAD_CONTRACT}:{_IN_THE_CONTAINER}:ro"],
@@ -32,7 +32,7 @@ def prepare(ground: Ground) -> None:
 
 
 def swapped(contract: Path, first: str, second: str) -> str:
-    """The contract with what matches two games the other way round."""
+    """The contract with the `match` of two games swapped."""
     text, waiting = contract.read_text(), "\0"
     names = {game.name: f"match: [{game.game_name}]" for game in load_games(contract).games}
     return (
@@ -40,17 +40,17 @@ def swapped(contract: Path, first: str, second: str) -> str:
     )
 
 
-def note_the_time(_: Ground) -> None:
-    """The bad version comes now."""
+def note_the_time(_: DrillEnvironment) -> None:
+    """Record the time of the faulty deployment, which the restore needs."""
     _DEPLOYED.write_text(datetime.now(UTC).isoformat())
 
 
-def has_wrong_rows(ground: Ground) -> bool:
-    """Whether events of the game that plays are in the other one's table."""
-    return bool(ground.rows(ground.other.table).keys() & ground.game.acknowledged)
+def has_wrong_rows(environment: DrillEnvironment) -> bool:
+    """Whether events of the playing game are in the other game's table."""
+    return bool(environment.rows(environment.other.table).keys() & environment.game.acknowledged)
 
 
-def restore_arguments(ground: Ground) -> list[str]:
-    """What the restore is asked for: both games' tables and the one of all games, as they were before it came."""
-    tables = [ground.game.table, ground.other.table, SILVER_EVENTS]
+def restore_arguments(environment: DrillEnvironment) -> list[str]:
+    """Arguments of the restore: both games' tables and `silver/events`, as before the faulty deployment."""
+    tables = [environment.game.table, environment.other.table, SILVER_EVENTS]
     return [*tables, "--time", _DEPLOYED.read_text(), "--bring-back", "--yes"]

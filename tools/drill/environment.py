@@ -1,4 +1,4 @@
-"""A game that plays while things break: it sends each event until it is acknowledged, as the SDK does."""
+"""The environment of drills: the running stack, games that send events during a fault, and checks afterwards."""
 
 import json
 import time
@@ -25,7 +25,7 @@ from services.sdk import Credentials, HttpTransport, UnreachableError
 from tools.embedded.service import REPOSITORY
 from tools.stack import SECRETS, StackError, containers, gateway_url, lakehouse
 
-# The platform's own test events, which gold leaves out of what players did.
+# Test events of the platform, which gold ignores.
 EVENT_NAME = "smoke_test"
 _PATIENCE = timedelta(seconds=5)
 _AT_ONCE = 20
@@ -34,8 +34,8 @@ _RETRY_SECONDS = 0.2
 
 
 @dataclass(slots=True)
-class Game:
-    """One game of the contract; `acknowledged` has the ids of all events that the gateway has said it has."""
+class DrillGame:
+    """A game that sends events, each until it is acknowledged; `acknowledged` has the ids of all of them."""
 
     name: str
     credentials: Credentials
@@ -43,8 +43,8 @@ class Game:
     _transport: HttpTransport = field(default_factory=lambda: HttpTransport(gateway_url(), _PATIENCE))
 
     @classmethod
-    def number(cls, number: int) -> "Game":
-        """A game of the contract by its place there, with the key that the stack has made for it."""
+    def number(cls, number: int) -> "DrillGame":
+        """A game of the contract by its index, with its key of the stack."""
         contract = load_games(REPOSITORY / "contracts/games.yaml")
         name = contract.games[number].name
         keys = read_keys(SECRETS / "ingest-keys", contract).values()
@@ -53,11 +53,11 @@ class Game:
 
     @property
     def table(self) -> str:
-        """Its silver table."""
+        """The game's silver table."""
         return game_table(self.name)
 
     def send(self, stop: Event, transport: HttpTransport | None = None) -> set[str]:
-        """Send new events until they are acknowledged, or until told to stop; gives their ids."""
+        """Send new events until they are acknowledged or `stop` is set; returns their ids, empty if stopped."""
         now = datetime.now(UTC).isoformat()
         ids = [str(uuid.uuid4()) for _ in range(_AT_ONCE)]
         events = [{"event_id": each, "event_name": EVENT_NAME, "event_time": now, "gamer_id": "drill"} for each in ids]
@@ -78,11 +78,11 @@ class Game:
 
     @contextmanager
     def playing(self) -> Iterator[None]:
-        """Send now and then for as long as the block lasts."""
+        """Send events in the background for as long as the block lasts."""
         stop = Event()
 
         def play() -> None:
-            # A connection is one thread's.
+            # A connection belongs to one thread.
             transport = HttpTransport(gateway_url(), _PATIENCE)
             while not stop.wait(_PAUSE_SECONDS):
                 self.send(stop, transport)
@@ -98,57 +98,57 @@ class Game:
 
 STREAM = "ingest_events"
 LONGEST_SECONDS = 300.0
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _NAMED = 3
-# It may deny whatever it is asked while it starts.
+# Errors while services start.
 _NOT_YET = (GamelakeError, DeltaError, BaseError, OSError, ValueError)
 
 
 class DrillError(GamelakeError):
-    """A recovery did not come about."""
+    """A recovery did not succeed."""
 
 
 @dataclass(slots=True)
-class Ground:
-    """The stack under a drill: one game plays, another one has played before."""
+class DrillEnvironment:
+    """The stack under a drill: one game sends events, another one has sent some before."""
 
     store: Store
-    game: Game
-    other: Game
+    game: DrillGame
+    other: DrillGame
     begun: date = field(default_factory=lambda: datetime.now(UTC).date())
 
     @classmethod
-    def of_the_stack(cls) -> "Ground":
-        """The running stack, with its owner's key.
+    def of_running_stack(cls) -> "DrillEnvironment":
+        """The running stack, with the root key of its object store.
 
         Raises:
-            StackError: it is not up.
+            StackError: the stack is not running.
         """
-        if not any(each.service == "ingest-events" and each.is_well for each in containers()):
-            raise StackError("the stack is not up: make up")
-        return cls(Store(lakehouse("root")), Game.number(0), Game.number(1))
+        if not any(each.service == "ingest-events" and each.is_up for each in containers()):
+            raise StackError("the stack is not running: make up")
+        return cls(Store(lakehouse("root")), DrillGame.number(0), DrillGame.number(1))
 
     def wait_for(self, what: str, condition: Callable[[], bool], seconds: float = LONGEST_SECONDS) -> None:
-        """Wait until something holds; while a service answers nothing, it doesn't.
+        """Wait until a condition holds; errors of services that are starting count as "not yet".
 
         Raises:
-            DrillError: it doesn't within so many seconds.
+            DrillError: the condition does not hold within `seconds`.
         """
         latest = time.monotonic() + seconds
         while not _holds(condition):
             if time.monotonic() > latest:
-                raise DrillError(f"{what} did not come about within {seconds:.0f} s")
-            time.sleep(_LOOK_SECONDS)
+                raise DrillError(f"timeout: {what} not within {seconds:.0f} s")
+            time.sleep(_POLL_SECONDS)
 
-    def unwell(self) -> list[str]:
-        """The services that are there and not well; one-shots have ended well."""
-        return sorted({each.service for each in containers() if each.state != "exited" and not each.is_well})
+    def unhealthy(self) -> list[str]:
+        """Services with a container that is neither healthy nor a one-shot that has ended."""
+        return sorted({each.service for each in containers() if each.state != "exited" and not each.is_up})
 
-    def wait_until_well(self) -> None:
-        """Wait until every service is well, and an event that is sent now is in its table.
+    def wait_until_healthy(self) -> None:
+        """Wait until an event that is sent now is in its table and every service is healthy.
 
         Raises:
-            DrillError: that does not come about.
+            DrillError: not within the time limit.
         """
         fresh: set[str] = set()
         stop = Event()
@@ -157,37 +157,39 @@ class Ground:
             fresh.update(self.game.send(stop))
             return True
 
-        self.wait_for("an answer of the gateway", is_taken)
-        self.wait_for("the row of an event that was sent", lambda: fresh <= self.rows(self.game.table).keys())
-        self.wait_for("the health of all services", lambda: not self.unwell())
+        self.wait_for("an acknowledgement of the gateway", is_taken)
+        self.wait_for("the row of a new event", lambda: fresh <= self.rows(self.game.table).keys())
+        self.wait_for("the health of all services", lambda: not self.unhealthy())
 
     def wait_for_rows(self) -> None:
-        """Wait until all that was acknowledged is in silver."""
+        """Wait until all acknowledged events are in silver."""
         sent = self.game.acknowledged
-        self.wait_for("all that was acknowledged", lambda: sent <= self.rows(SILVER_EVENTS).keys())
+        self.wait_for("rows of all acknowledged events", lambda: sent <= self.rows(SILVER_EVENTS).keys())
 
     def rows(self, table: str) -> Counter[str]:
-        """How often each event of the drills stands in a table."""
+        """The number of rows of each event of the drills in a table, by event id."""
         handle = open_table(self.store.location, table)
         mine = [("event_date", ">=", self.begun), ("event_name", "=", EVENT_NAME)]
         return Counter(handle.to_pyarrow_table(columns=["event_id"], filters=mine)["event_id"].to_pylist())
 
     def problems(self) -> list[str]:
-        """What is lost or doubled of all that was ever acknowledged, and what the books say."""
-        told: list[str] = []
+        """Acknowledged events that are lost or duplicated, and problems of the reconciliation."""
+        problems: list[str] = []
         for table in (SILVER_EVENTS, self.game.table):
             counts = self.rows(table)
             lost = sorted(each for each in self.game.acknowledged if not counts[each])
             doubled = sorted(each for each in self.game.acknowledged if counts[each] > 1)
-            told += [f"{table}: {len(lost)} acknowledged events are lost, such as {lost[:_NAMED]}"] if lost else []
-            told += [f"{table}: {len(doubled)} events are doubled, such as {doubled[:_NAMED]}"] if doubled else []
-        # A batch between its manifest and its commits is no problem a moment later.
-        books = balance(self.store).problems
+            problems += [f"{table}: {len(lost)} acknowledged events are lost, such as {lost[:_NAMED]}"] if lost else []
+            problems += (
+                [f"{table}: {len(doubled)} events are duplicated, such as {doubled[:_NAMED]}"] if doubled else []
+            )
+        # A batch between its manifest and its commits differs for a moment only.
+        unreconciled = balance(self.store).problems
         latest = time.monotonic() + LONGEST_SECONDS / 10
-        while books and time.monotonic() < latest:
-            time.sleep(_LOOK_SECONDS)
-            books = balance(self.store).problems
-        return told + books
+        while unreconciled and time.monotonic() < latest:
+            time.sleep(_POLL_SECONDS)
+            unreconciled = balance(self.store).problems
+        return problems + unreconciled
 
 
 def _holds(condition: Callable[[], bool]) -> bool:

@@ -1,4 +1,4 @@
-"""The drills: what is broken, and the commands of docs/operations.md that put it right."""
+"""The drills: each fault, and its recovery by the commands of docs/operations.md."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gamelake.storage.appends import entry_path
 from gamelake.storage.generations import Generations
 from gamelake.storage.tables import open_table
 from tools.drill import bad_deploy
-from tools.drill.environment import STREAM, DrillError, Ground
+from tools.drill.environment import STREAM, DrillEnvironment, DrillError
 from tools.stack import COMPOSE, compose, containers, run, run_job
 
 ONE_SERVICE, WHOLE_STACK = timedelta(seconds=60), timedelta(seconds=90)
@@ -20,59 +20,59 @@ class Drill:
     """One recovery.
 
     Attributes:
-        does: what is broken, and how it comes back, for who reads the screen.
-        bound: from the fault to an event that is sent after it and is in its table.
-        strike: breaks it; the clock starts when it is broken.
-        recover: puts it right.
-        plays_on: whether the game plays meanwhile; it doesn't where what it sends would be lost as documented.
+        description: the fault and the recovery, as printed.
+        bound: time limit from the fault to the row of an event that is sent after it.
+        strike: injects the fault; the clock starts when it returns.
+        recover: recovers from the fault.
+        keeps_playing: whether the game sends events meanwhile; not where these are lost, as documented.
     """
 
     name: str
-    does: str
+    description: str
     bound: timedelta
-    strike: Callable[[Ground], None]
-    recover: Callable[[Ground], None]
-    plays_on: bool = True
+    strike: Callable[[DrillEnvironment], None]
+    recover: Callable[[DrillEnvironment], None]
+    keeps_playing: bool = True
 
 
-def _deploy_a_bad_version(ground: Ground) -> None:
-    bad_deploy.prepare(ground)
+def _deploy_a_bad_version(environment: DrillEnvironment) -> None:
+    bad_deploy.prepare(environment)
     compose("stop", "ingest-events")
-    bad_deploy.note_the_time(ground)
+    bad_deploy.note_the_time(environment)
     compose("--file", str(bad_deploy.OVERLAY), "up", "--detach", "--no-deps", "ingest-events")
-    ground.wait_for("a wrong row", lambda: bad_deploy.has_wrong_rows(ground))
+    environment.wait_for("a row in the wrong table", lambda: bad_deploy.has_wrong_rows(environment))
 
 
-def _roll_back(ground: Ground) -> None:
+def _roll_back(environment: DrillEnvironment) -> None:
     compose("up", "--detach", "--no-deps", "ingest-events")
-    run_job("maintenance", "restore", *bad_deploy.restore_arguments(ground))
-    if bad_deploy.has_wrong_rows(ground):
-        raise DrillError("the wrong rows are still there")
+    run_job("maintenance", "restore", *bad_deploy.restore_arguments(environment))
+    if bad_deploy.has_wrong_rows(environment):
+        raise DrillError("the restored table still has rows of the wrong game")
 
 
-def _lose_the_checkpoint(ground: Ground) -> None:
+def _lose_the_checkpoint(environment: DrillEnvironment) -> None:
     compose("kill", "ingest-events")
-    generation = Generations(ground.store, STREAM).all()[-1]
-    for path in ground.store.paths(generation.checkpoint):
-        ground.store.delete(path)
+    generation = Generations(environment.store, STREAM).all()[-1]
+    for path in environment.store.paths(generation.checkpoint):
+        environment.store.delete(path)
 
 
-def _rebuild_the_checkpoint(ground: Ground) -> None:
-    before = len(Generations(ground.store, STREAM).all())
+def _rebuild_the_checkpoint(environment: DrillEnvironment) -> None:
+    before = len(Generations(environment.store, STREAM).all())
     run_job("ingest-events", "rebuild_checkpoint")
     compose("start", "ingest-events")
-    if len(Generations(ground.store, STREAM).all()) == before:
+    if len(Generations(environment.store, STREAM).all()) == before:
         raise DrillError("no new checkpoint generation was made")
 
 
-def _lose_kafkas_disk(_: Ground) -> None:
+def _lose_kafkas_disk(_: DrillEnvironment) -> None:
     project = containers()[0].project
     compose("rm", "--stop", "--force", "kafka")
     run(("docker", "volume", "rm", f"{project}_kafka"))
 
 
-def _begin_on_a_new_disk(_: Ground) -> None:
-    # They have nothing to read, and lose nothing however they end.
+def _begin_on_a_new_disk(_: DrillEnvironment) -> None:
+    # These streams have nothing to read: killing them loses nothing.
     compose("kill", "ingest-events", "serving")
     compose("up", "--detach", "--no-deps", "kafka")
     compose("up", "--no-deps", "create-topics")
@@ -83,34 +83,36 @@ def _begin_on_a_new_disk(_: Ground) -> None:
     compose("start", "ingest-events", "serving")
 
 
-def _delete_a_gold_table(ground: Ground) -> None:
-    for path in ground.store.paths(_gold(ground)):
-        ground.store.delete(path)
+def _delete_a_gold_table(environment: DrillEnvironment) -> None:
+    for path in environment.store.paths(_gold(environment)):
+        environment.store.delete(path)
 
 
-def _wait_for_the_gold_table(ground: Ground) -> None:
-    location = ground.store.location
-    ground.wait_for("the gold table", lambda: open_table(location, _gold(ground)).to_pyarrow_table().num_rows > 0)
+def _wait_for_the_gold_table(environment: DrillEnvironment) -> None:
+    location = environment.store.location
+    environment.wait_for(
+        "the gold table", lambda: open_table(location, _gold(environment)).to_pyarrow_table().num_rows > 0
+    )
 
 
-def _gold(ground: Ground) -> str:
-    return f"gold/{ground.game.name}_player_agg"
+def _gold(environment: DrillEnvironment) -> str:
+    return f"gold/{environment.game.name}_player_agg"
 
 
-def _damage_a_log(ground: Ground) -> None:
-    version = open_table(ground.store.location, ground.game.table).version()
-    ground.store.put(entry_path(ground.game.table, version), _DAMAGE)
+def _damage_a_log(environment: DrillEnvironment) -> None:
+    version = open_table(environment.store.location, environment.game.table).version()
+    environment.store.put(entry_path(environment.game.table, version), _DAMAGE)
 
 
-def _mend_the_log(ground: Ground) -> None:
-    run_job("ingest-events", "repair_log", ground.game.table, "--yes")
+def _mend_the_log(environment: DrillEnvironment) -> None:
+    run_job("ingest-events", "mend_log", environment.game.table, "--yes")
 
 
-def _kill_everything(_: Ground) -> None:
+def _kill_everything(_: DrillEnvironment) -> None:
     run(("docker", "kill", *(each.id for each in containers() if each.state == "running")))
 
 
-def _make_up(_: Ground) -> None:
+def _make_up(_: DrillEnvironment) -> None:
     minimal = [] if any(each.service == "prometheus" for each in containers()) else ["--minimal"]
     run((str(COMPOSE / "up.sh"), *minimal))
 
@@ -118,44 +120,44 @@ def _make_up(_: Ground) -> None:
 DRILLS = (
     Drill(
         name="bad-deploy",
-        does="a version of the ingest job writes a game's events to another's table; it is rolled back, the tables set "
-        "back, and the events brought back from bronze",
+        description="a version of the ingest job writes a game's events to another game's table; it is rolled back, "
+        "the tables are restored, and the events replayed from bronze",
         bound=ONE_SERVICE,
         strike=_deploy_a_bad_version,
         recover=_roll_back,
     ),
     Drill(
         name="lost-checkpoint",
-        does="the ingest job is killed and its checkpoint deleted; it is rebuilt from the manifests",
+        description="the ingest job is killed and its checkpoint deleted; it is rebuilt from the manifests",
         bound=ONE_SERVICE,
         strike=_lose_the_checkpoint,
         recover=_rebuild_the_checkpoint,
     ),
     Drill(
         name="corrupted-log",
-        does="the newest entry of a silver table's log is cut off; it is written anew from its batch's manifest",
+        description="the newest entry of a silver table's log is truncated; it is rebuilt from its batch's manifest",
         bound=ONE_SERVICE,
         strike=_damage_a_log,
         recover=_mend_the_log,
     ),
     Drill(
         name="deleted-table",
-        does="a gold table is deleted; gold makes it again",
+        description="a gold table is deleted; the gold job rebuilds it",
         bound=ONE_SERVICE,
         strike=_delete_a_gold_table,
         recover=_wait_for_the_gold_table,
     ),
     Drill(
         name="lost-broker-disk",
-        does="Kafka and its disk are gone; topics and rights are made again, the streams go on with the new topic",
+        description="Kafka's disk is lost; topics and access rules are created again, streams continue on new topics",
         bound=ONE_SERVICE,
         strike=_lose_kafkas_disk,
         recover=_begin_on_a_new_disk,
-        plays_on=False,
+        keeps_playing=False,
     ),
     Drill(
         name="killed-stack",
-        does="every container is killed by SIGKILL; make up brings all back",
+        description="every container is killed with SIGKILL; make up starts all of them again",
         bound=WHOLE_STACK,
         strike=_kill_everything,
         recover=_make_up,

@@ -1,4 +1,4 @@
-"""One drill after the other, each timed from its fault to the first event that is in its table again."""
+"""Runs a drill and times it, from the fault to the first new event that is in its table."""
 
 import time
 from collections.abc import Callable
@@ -8,14 +8,14 @@ from threading import Event
 import msgspec
 
 from gamelake.model.errors import GamelakeError
-from tools.drill.environment import Ground
+from tools.drill.environment import DrillEnvironment
 from tools.drill.recoveries import Drill
 
 _STEPS_BEFORE = 5
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a drill: how long the recovery took, and what is wrong after it (empty if nothing)."""
+class DrillResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a drill: seconds of the recovery and of each step, and the problems found after it."""
 
     name: str
     seconds: float
@@ -25,13 +25,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
     @property
-    def is_good(self) -> bool:
-        """Whether it came about, in time, and nothing was lost."""
+    def is_successful(self) -> bool:
+        """Whether the recovery succeeded in time and without loss."""
         return not self.problems and self.seconds <= self.bound_seconds
 
 
-def run_drill(drill: Drill, ground: Ground, tell: Callable[[str], None]) -> Outcome:
-    """Break it, put it right, and see what is left."""
+def run_drill(drill: Drill, environment: DrillEnvironment, tell: Callable[[str], None]) -> DrillResult:
+    """Inject the fault, recover, and check that nothing was lost or duplicated."""
     steps: dict[str, float] = {}
     problems: list[str] = []
     clock = time.monotonic
@@ -47,24 +47,24 @@ def run_drill(drill: Drill, ground: Ground, tell: Callable[[str], None]) -> Outc
     struck = clock()
     try:
         for _ in range(_STEPS_BEFORE):
-            ground.game.send(Event())
-        ground.wait_for_rows()
-        with ground.game.playing() if drill.plays_on else nullcontext():
-            timed("strike", lambda: drill.strike(ground))
+            environment.game.send(Event())
+        environment.wait_for_rows()
+        with environment.game.playing() if drill.keeps_playing else nullcontext():
+            timed("fault", lambda: drill.strike(environment))
             struck = clock()
-            timed("recover", lambda: drill.recover(ground))
-            timed("well again", ground.wait_until_well)
+            timed("recovery", lambda: drill.recover(environment))
+            timed("healthy again", environment.wait_until_healthy)
             seconds = clock() - struck
-        timed("nothing is lost", ground.wait_for_rows)
-        problems = ground.problems()
+        timed("all rows present", environment.wait_for_rows)
+        problems = environment.problems()
     except GamelakeError as error:
         seconds = clock() - struck
         problems = [*problems, f"{type(error).__name__}: {error}"]
-    return Outcome(
+    return DrillResult(
         name=drill.name,
         seconds=seconds,
         bound_seconds=drill.bound.total_seconds(),
         steps=steps,
-        acknowledged=len(ground.game.acknowledged),
+        acknowledged=len(environment.game.acknowledged),
         problems=tuple(problems),
     )

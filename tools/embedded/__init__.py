@@ -1,6 +1,6 @@
 """Kafka, a schema registry and the gateway as child processes, for a laptop without Docker and for tests.
 
-They know nothing of events, tables or Spark: whoever starts them gets their addresses.
+They do not know events, tables or Spark; their addresses are given to the process that starts them.
 """
 
 from tools.embedded.kafka import EmbeddedKafka

@@ -9,19 +9,19 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gamelake.model.games import load_games
-from tools.embedded.gateway import Backing, EmbeddedGateway
+from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.kafka import create_topic
 from tools.embedded.kafka_with_registry import EmbeddedServices
 from tools.embedded.process import ServiceError
 from tools.embedded.service import REPOSITORY
 
-SECONDS_BETWEEN_LOOKS = 0.5
+POLL_SECONDS = 0.5
 _PARTITIONS = 4
 _KEY_RATE = 100_000
 
 
 def main() -> int:
-    """Start what is asked for, print its addresses as one line of JSON, and wait for Ctrl-C or SIGTERM."""
+    """Start the services, print their addresses as one line of JSON, and wait for Ctrl-C or SIGTERM."""
     given = _arguments()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -37,7 +37,7 @@ def main() -> int:
             while True:
                 for check in checks:
                     check()
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+                time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         return 0
     except ServiceError as error:
@@ -46,10 +46,10 @@ def main() -> int:
 
 
 def _gateway(directory: Path, services: EmbeddedServices, topic: str) -> EmbeddedGateway:
-    """A gateway to a topic, which is made, with new keys for all games of the contract."""
+    """A gateway that writes to a topic, which is created, with new keys for all games of the contract."""
     kafka = services.kafka.bootstrap_servers
     create_topic(kafka, topic, _PARTITIONS)
-    backing = Backing(bootstrap_servers=kafka, registry_url=services.registry.url, topic=topic)
+    backing = GatewayBackend(bootstrap_servers=kafka, registry_url=services.registry.url, topic=topic)
     earlier = directory / "front_door"  # its name in an earlier version; the vault in it goes on
     gateway = EmbeddedGateway(earlier if earlier.is_dir() else directory / "gateway", backing)
     gateway.make_keys([game.name for game in load_games(REPOSITORY / "contracts" / "games.yaml").games], _KEY_RATE)
@@ -61,8 +61,10 @@ def _arguments() -> argparse.Namespace:
         prog="python -m tools.embedded",
         description="Run Kafka and a schema registry on this machine; print their addresses as JSON; end with Ctrl-C.",
     )
-    parser.add_argument("--directory", type=Path, required=True, help="where they keep their state and their logs")
-    parser.add_argument("--gateway", metavar="TOPIC", help="run a gateway to this topic, too, with new keys")
+    parser.add_argument("--directory", type=Path, required=True, help="for the services' state and logs")
+    parser.add_argument(
+        "--gateway", metavar="TOPIC", help="also run a gateway that writes to this topic, with new keys"
+    )
     return parser.parse_args()
 
 

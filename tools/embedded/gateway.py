@@ -1,4 +1,4 @@
-"""The ingest service as a child process, with keys and a vault of its own in its directory."""
+"""The ingest gateway as a child process, with its own keys and vault in its directory."""
 
 import base64
 import json
@@ -22,8 +22,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backing:
-    """What the gateway stands before."""
+class GatewayBackend:
+    """The services that the gateway writes to."""
 
     bootstrap_servers: str
     registry_url: str
@@ -39,7 +39,7 @@ class EmbeddedGateway(EmbeddedService):
 
     name = "gateway"
 
-    def __init__(self, directory: Path, backing: Backing, settings: Mapping[str, str] = _NONE) -> None:
+    def __init__(self, directory: Path, backing: GatewayBackend, settings: Mapping[str, str] = _NONE) -> None:
         super().__init__(directory)
         self._backing = backing
         self._settings = settings
@@ -47,26 +47,26 @@ class EmbeddedGateway(EmbeddedService):
 
     @property
     def url(self) -> str:
-        """Where games send to."""
+        """The URL that games send to."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def keys_file(self) -> Path:
-        """The games' keys, which must be there before the service starts."""
+        """The games' keys; the file must exist before the service starts."""
         return self.directory / "keys.yaml"
 
     @property
     def vault_file(self) -> Path:
-        """Personal data, sealed."""
+        """The vault: personal data, encrypted."""
         return self.directory / "vault.db"
 
     @property
     def vault_keys_file(self) -> Path:
-        """Without it nobody can read the vault."""
+        """The keys of the vault; it cannot be decrypted without them."""
         return self.directory / "vault-keys.yaml"
 
     def make_keys(self, games: Iterable[str], events_per_second: int) -> None:
-        """Give each game a new key, whose id is the game's name; the old ones are good no more."""
+        """Give each game a new key, whose id is the game's name; old keys become invalid."""
         keys = [
             {"id": game, "game": game, "secrets": [secrets.token_urlsafe(_SECRET_BYTES)], "rate": events_per_second}
             for game in games
@@ -75,7 +75,7 @@ class EmbeddedGateway(EmbeddedService):
         _write_secret(self.keys_file, json.dumps({"keys": keys}, indent=1))  # JSON is YAML
 
     def program(self) -> Program:
-        """Make the vault's keys when there are none, and name the service."""
+        """Create the vault's keys if there are none, and describe the process."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if not self.vault_keys_file.exists():
             index, first = (base64.b64encode(os.urandom(_VAULT_KEY_BYTES)).decode() for _ in range(2))
@@ -88,11 +88,11 @@ class EmbeddedGateway(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """Whether the service answers; whether Kafka does is another question."""
+        """Whether the service responds; it does without Kafka, too."""
         return accepts_connections(self.port) and self.page("/healthz") is not None
 
     def page(self, path: str) -> bytes | None:
-        """A page of the service, None if it gives none."""
+        """The body of a GET request; None if it fails."""
         connection = HTTPConnection(HOST, self.port, timeout=5)
         try:
             connection.request("GET", path)
@@ -102,7 +102,7 @@ class EmbeddedGateway(EmbeddedService):
             return None
         finally:
             connection.close()
-        return body if answer.status == 200 else None  # noqa: PLR2004 - HTTP's word for yes
+        return body if answer.status == 200 else None  # noqa: PLR2004 - OK
 
     def _environment(self) -> Mapping[str, str]:
         already = os.environ.get("PYTHONPATH")

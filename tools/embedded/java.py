@@ -33,7 +33,7 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def spark_environment() -> dict[str, str]:
-    """By what a Spark that is started here finds its Java, its Python and the project.
+    """Environment variables by which a local Spark finds Java, Python and the project.
 
     Raises:
         ServiceMissingError: there is no Java.
@@ -42,7 +42,7 @@ def spark_environment() -> dict[str, str]:
 
 
 def java_version(home: Path) -> int:
-    """The major version that a Java home states of itself; 0 when it states none."""
+    """The major version in the `release` file of a Java home; 0 if there is none."""
     release = home / "release"
     if not release.is_file():
         return 0
@@ -63,7 +63,7 @@ def _home_of_java_on_path(environment: Mapping[str, str]) -> Iterator[Path]:
     java = shutil.which("java", path=environment.get("PATH", ""))
     if java is None:
         return
-    # A shim (jenv, asdf) says nothing by its own path, so the JVM itself is asked.
+    # The path of a shim (jenv, asdf) is not the Java home, so the JVM itself prints it.
     command = (java, "-XshowSettings:properties", "-version")
     answer = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
     home = re.search(r"^ *java\.home = (.+)$", answer.stderr, re.MULTILINE)

@@ -26,7 +26,7 @@ JVM_OPTIONS = (
     "-XX:+UseG1GC",
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:-UsePerfData",
-    # At its usual level of "info" Kafka buries the reason of a failure under a page of its orderly shutdown.
+    # At its default level "info", the log of the shutdown hides the reason of a failure.
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
@@ -37,10 +37,10 @@ _NONE: Mapping[str, str | int] = MappingProxyType({})
 
 
 class EmbeddedKafka(EmbeddedService):
-    """Kafka on this machine; records and topics live in `directory` and outlive the process.
+    """Kafka on this machine; records and topics are in `directory` and outlive the process.
 
     Args:
-        settings: the broker's, beyond those that this class sets, or instead of them.
+        settings: settings of the broker, in addition to those of this class or replacing them.
     """
 
     name = "Kafka"
@@ -53,11 +53,11 @@ class EmbeddedKafka(EmbeddedService):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address as every Kafka client takes it."""
+        """The address for Kafka clients."""
         return f"{HOST}:{self._port}"
 
     def program(self) -> Program:
-        """Write the settings, format the directory when it is new, and name the broker."""
+        """Write the settings, format the directory if it is new, and describe the process."""
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = self.directory / "server.properties"
         settings.write_text(_as_properties(self._settings()))
@@ -68,8 +68,8 @@ class EmbeddedKafka(EmbeddedService):
         return Program(name=self.name, command=command, log_file=self.directory / "kafka.log")
 
     def is_healthy(self) -> bool:
-        """Whether the broker answers and counts itself among the living, so that topics can be placed on it."""
-        # librdkafka prints a line for every refused connection, hence the look at the port first.
+        """Whether the broker responds and is registered, so that topics can be created on it."""
+        # The port is checked first, because librdkafka prints a line for every refused connection.
         if not accepts_connections(self._port):
             return False
         try:
@@ -95,7 +95,7 @@ def _node(port: int, controller_port: int) -> Mapping[str, str | int]:
     return {
         "process.roles": "broker,controller",
         "node.id": 1,
-        # Named here and not in the formatted metadata, so that the ports may differ from run to run.
+        # Set here and not in the formatted metadata, so that the ports may differ between runs.
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -146,7 +146,7 @@ def _as_properties(settings: Mapping[str, str | int]) -> str:
 
 
 DEADLINE = timedelta(seconds=30)
-SECONDS_BETWEEN_LOOKS = 0.05
+POLL_SECONDS = 0.05
 
 
 def create_topic(
@@ -192,5 +192,5 @@ def _wait_for_leaders(admin: AdminClient, name: str) -> int:
         partitions = admin.list_topics(name, timeout=DEADLINE.total_seconds()).topics[name].partitions
         if partitions and all(partition.leader >= 0 for partition in partitions.values()):
             return len(partitions)
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
     raise ServiceError(f"the topic {name} has partitions that nobody leads")

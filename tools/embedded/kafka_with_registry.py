@@ -1,4 +1,4 @@
-"""Kafka and the registry side by side, started at the same time."""
+"""Kafka and the registry together, started at the same time."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +18,7 @@ class EmbeddedServices:
         self._started = ExitStack()
 
     def start(self) -> None:
-        """Start both and return when both answer; when one does not, stop both."""
+        """Start both and return when both are healthy; stop both if one fails."""
         with ExitStack() as stack:
             for service in (self.registry, self.kafka):
                 stack.callback(service.stop)
@@ -28,11 +28,11 @@ class EmbeddedServices:
             self._started = stack.pop_all()
 
     def stop(self) -> None:
-        """End both in good order."""
+        """Stop both with SIGTERM."""
         self._started.close()
 
     def raise_if_ended(self) -> None:
-        """Do nothing while both run.
+        """Check that both run.
 
         Raises:
             ServiceEndedError: one of them has ended.

@@ -1,4 +1,4 @@
-"""Ports that nothing listens on."""
+"""Free ports of this machine."""
 
 import random
 import socket
@@ -13,10 +13,10 @@ ATTEMPTS = 100
 
 
 def free_port() -> int:
-    """A port that nothing listens on now; a service that starts on it must still be ready to fail.
+    """A port that is free now; another process may still take it before the service starts.
 
     Raises:
-        ServiceError: every port that was tried is taken.
+        ServiceError: all ports that were tried are in use.
     """
     for port in random.sample(range(LOWEST, HIGHEST), ATTEMPTS):
         if _can_bind(port):

@@ -20,20 +20,20 @@ from tools.embedded.service import EmbeddedService
 
 _DEBIANS = Path("/usr/lib/postgresql")
 _SUPERUSER = "postgres"
-# PostgreSQL does not run as root: then it runs as the first of these that there is.
+# PostgreSQL refuses to run as root: then it runs as the first of these users that exists.
 _OTHERS = ("postgres", "nobody")
 _SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
     "shared_buffers": "16MB",
     "max_connections": "40",
-    # Old files of the log are deleted, and not kept for later with what stands in them.
+    # Old files of the write-ahead log are deleted and not reused, so that erased data does not stay in them.
     "wal_recycle": "off",
 }
 
 
 class EmbeddedPostgres(EmbeddedService):
-    """PostgreSQL on this machine; databases live in `directory`, which everybody must be able to enter."""
+    """PostgreSQL on this machine; databases are in `directory`, which every user must be able to enter."""
 
     name = "PostgreSQL"
 
@@ -52,7 +52,7 @@ class EmbeddedPostgres(EmbeddedService):
         return f"postgresql://{HOST}:{self._port}/{database}?sslmode=disable"
 
     def program(self) -> Program:
-        """Make the cluster when there is none, and name the server."""
+        """Create the cluster if there is none, and describe the process."""
         if not self.data.exists():
             self._make_cluster()
         settings = [f"--{name}={value}" for name, value in (_SETTINGS | {"port": str(self._port)}).items()]
@@ -60,7 +60,7 @@ class EmbeddedPostgres(EmbeddedService):
         return Program(name=self.name, command=command, log_file=self.directory / "postgres.log")
 
     def is_healthy(self) -> bool:
-        """Whether the server takes questions."""
+        """Whether the server accepts connections."""
         if not accepts_connections(self._port):
             return False
         try:
@@ -70,22 +70,22 @@ class EmbeddedPostgres(EmbeddedService):
         return True
 
     def kill(self) -> None:
-        """End the server and all that it has started as a crash of the machine would."""
+        """Kill the server and all its processes, as in a crash of the machine."""
         processes = self._processes()
         super().kill()
         for process in processes[1:]:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        # It names a process that is no more, or that nobody has buried, and then would not let a new one start.
+        # The file names a process that is dead or not reaped yet; a new server would not start with it.
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
-    def stand_still(self) -> None:
-        """Answer nobody, and refuse nobody, until `go_on`."""
+    def pause(self) -> None:
+        """Stop all processes (SIGSTOP): connections hang until `resume`."""
         for process in self._processes():
             os.kill(process, signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        """Answer again."""
+    def resume(self) -> None:
+        """Continue all processes (SIGCONT)."""
         for process in self._processes():
             os.kill(process, signal.SIGCONT)
 
@@ -96,7 +96,7 @@ class EmbeddedPostgres(EmbeddedService):
         return [server, *map(int, children.split())]
 
     def make_database(self, name: str) -> Credentials:
-        """Make a database and a role of its name that owns it and may empty the server's log, as in the stack."""
+        """Create a database and a role of the same name, with the rights that roles have in the stack."""
         owner = Credentials(name, secrets.token_hex(16))
         role = sql.Identifier(name)
         with self._superuser("postgres") as connection:
@@ -108,7 +108,7 @@ class EmbeddedPostgres(EmbeddedService):
         return owner
 
     def drop_database(self, name: str) -> None:
-        """Lose a database and its role, whoever is connected."""
+        """Drop a database and its role, even while clients are connected."""
         with self._superuser("postgres") as connection:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
             connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
@@ -139,7 +139,7 @@ class EmbeddedPostgres(EmbeddedService):
 
 
 def _programs() -> Path:
-    """The folder of the server's programs, the newest if there are several."""
+    """The folder of the server's programs; the newest version if there are several."""
     found = sorted(_DEBIANS.glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     if found:
         return found[-1].parent
@@ -150,10 +150,10 @@ def _programs() -> Path:
 
 
 def _as_ordinary_user() -> tuple[str, ...]:
-    """What stands before a command that root must not run."""
+    """The prefix for a command that must not run as root."""
     if os.geteuid() != 0:
         return ()
-    # The signal at the parent's death is forgotten with the change of user, and set anew.
+    # A change of user clears the signal at the parent's death, so it is set again.
     return ("setpriv", f"--reuid={_ordinary_user()}", "--regid=nogroup", "--clear-groups", "--pdeathsig=KILL")
 
 

@@ -1,4 +1,4 @@
-"""One child process: started with a log, waited for, and never left behind."""
+"""One child process: started with a log file, awaited, and never left behind; errors show the end of its log."""
 
 import os
 import signal
@@ -19,11 +19,11 @@ TAIL_BYTES = 16_384
 
 
 class ServiceError(StartupError):
-    """An embedded service cannot be started or is gone."""
+    """An embedded service cannot be started, or has ended."""
 
 
 class ServiceMissingError(ServiceError):
-    """What the service is made of, or the Java it runs on, is not on this machine."""
+    """The service's program, or the Java that it needs, is not installed."""
 
 
 class ServiceEndedError(ServiceError):
@@ -31,21 +31,21 @@ class ServiceEndedError(ServiceError):
 
     @classmethod
     def of(cls, name: str, exit_code: int, log_file: Path) -> Self:
-        """Name the process, its exit code and what it said last."""
+        """An error with the process, its exit code and the end of its log."""
         return cls(f"{name} ended with exit code {exit_code}; {tail_of(log_file)}")
 
 
 class ServiceUnhealthyError(ServiceError):
-    """The process runs but never answered."""
+    """The process runs, but did not become healthy."""
 
     @classmethod
     def of(cls, name: str, seconds: float, log_file: Path) -> Self:
-        """Name the process, the time it was given and what it said last."""
+        """An error with the process, the timeout and the end of its log."""
         return cls(f"{name} was not ready after {seconds:.0f} s; {tail_of(log_file)}")
 
 
 def tail_of(log_file: Path) -> str:
-    """The last lines of a log, under its path."""
+    """The path of a log with its last lines."""
     with log_file.open("rb") as log:
         size = log.seek(0, 2)
         log.seek(max(0, size - TAIL_BYTES))
@@ -54,7 +54,7 @@ def tail_of(log_file: Path) -> str:
 
 
 TETHER = Path(__file__).with_name("tether.py")
-SECONDS_BETWEEN_LOOKS = 0.05
+POLL_SECONDS = 0.05
 SECONDS_TO_BE_REAPED = 5
 
 
@@ -69,7 +69,7 @@ class Program:
 
 
 class ChildProcess:
-    """A running program in a process group of its own, which ends when this process ends, even by SIGKILL."""
+    """A running program in its own process group, which ends when this process ends, even by SIGKILL."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -81,7 +81,7 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C at the terminal is the parent's to handle, in its order
+                start_new_session=True,  # Ctrl-C at the terminal goes to the parent, which stops its children in order
             )
         self.pid = self._read_pid()
 
@@ -90,11 +90,11 @@ class ChildProcess:
         return self._tether.poll() is None
 
     def exit_code(self) -> int | None:
-        """How the program ended, as a shell would say it; None while it runs."""
+        """The exit code as in a shell; None while the program runs."""
         return self._tether.poll()
 
     def raise_if_ended(self) -> None:
-        """Do nothing while the program runs.
+        """Check that the program runs.
 
         Raises:
             ServiceEndedError: it has ended.
@@ -115,10 +115,10 @@ class ChildProcess:
             self.raise_if_ended()
             if time.monotonic() > latest:
                 raise ServiceUnhealthyError.of(self.program.name, deadline.total_seconds(), self.program.log_file)
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_SECONDS)
 
     def stop(self, grace: timedelta = timedelta(seconds=10)) -> None:
-        """Ask the program to end, and kill it when it has not after the grace; twice is as good as once."""
+        """Send SIGTERM, and SIGKILL if the program has not ended after the grace period; idempotent."""
         self._signal(signal.SIGTERM)
         try:
             self._tether.wait(grace.total_seconds())
@@ -126,10 +126,10 @@ class ChildProcess:
             self.kill()
 
     def finish(self, patience: timedelta) -> int:
-        """Ask the program, and nothing that it has started, to end, and give its exit code.
+        """Send SIGTERM to the program alone, not to its children; returns its exit code.
 
         Raises:
-            ServiceUnhealthyError: it had not ended when the patience was; now it is killed.
+            ServiceUnhealthyError: it did not end in time, and was killed.
         """
         if self.is_running():
             with suppress(ProcessLookupError):  # it may end by itself just now
@@ -141,7 +141,7 @@ class ChildProcess:
             raise ServiceUnhealthyError(f"{self.program.name} did not end within {patience}") from error
 
     def kill(self) -> None:
-        """End the program as a crash would, and return when it is gone."""
+        """Send SIGKILL, as in a crash, and return when the program has ended."""
         self._signal(signal.SIGKILL)
         self._tether.wait()
         self._wait_for_the_program()
@@ -151,15 +151,15 @@ class ChildProcess:
             os.killpg(self._tether.pid, number)
 
     def _wait_for_the_program(self) -> None:
-        """Killed together with its tether, the program is nobody's child here, and may end a moment later.
+        """Wait for the program, which is an orphan once its tether is killed, and may end a moment later.
 
-        Not for ever: where nobody reaps orphans its number stays taken.
+        With a timeout: where no init process reaps orphans, the process id stays.
         """
         latest = time.monotonic() + SECONDS_TO_BE_REAPED
         with suppress(ProcessLookupError):
             while time.monotonic() < latest:
                 os.kill(self.pid, 0)
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+                time.sleep(POLL_SECONDS)
 
     def _read_pid(self) -> int:
         assert self._tether.stdout is not None  # noqa: S101 - Popen was asked for a pipe

@@ -1,4 +1,4 @@
-"""A schema registry (Apicurio) as a child process, spoken to through its Confluent-compatible API."""
+"""A schema registry (Apicurio) as a child process, with its Confluent-compatible API."""
 
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -10,12 +10,12 @@ from tools.embedded.service import REPOSITORY, EmbeddedService, fetched
 
 DISTRIBUTION = REPOSITORY / "build" / "registry"
 API = "/apis/ccompat/v7"
-# It serves a handful of requests: a compiler that optimises for hours to come only takes the processor from the others.
+# It serves few requests: optimising compilation would only take CPU time from other processes.
 JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
 class EmbeddedRegistry(EmbeddedService):
-    """A registry on this machine; schemas and their ids live in `directory` and outlive the process."""
+    """A registry on this machine; schemas and their ids are in `directory` and outlive the process."""
 
     name = "schema registry"
 
@@ -26,11 +26,11 @@ class EmbeddedRegistry(EmbeddedService):
 
     @property
     def url(self) -> str:
-        """The base address as a Confluent client takes it."""
+        """The base URL for Confluent clients."""
         return f"http://{HOST}:{self._port}{API}"
 
     def program(self) -> Program:
-        """Name the registry and its settings."""
+        """Describe the process and its settings."""
         self.directory.mkdir(parents=True, exist_ok=True)
         java = str(find_java_home() / "bin" / "java")
         return Program(
@@ -41,13 +41,13 @@ class EmbeddedRegistry(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """Whether the API answers."""
+        """Whether the API responds."""
         if not accepts_connections(self._port):
             return False
         connection = HTTPConnection(HOST, self._port, timeout=5)
         try:
             connection.request("GET", f"{API}/subjects")
-            return connection.getresponse().status == 200  # noqa: PLR2004 - HTTP's word for yes
+            return connection.getresponse().status == 200  # noqa: PLR2004 - OK
         except (OSError, HTTPException):
             return False
         finally:
@@ -57,7 +57,7 @@ class EmbeddedRegistry(EmbeddedService):
         return {
             "APICURIO_STORAGE_KIND": "sql",
             "APICURIO_STORAGE_SQL_KIND": "h2",
-            # Without a delay of 0 an id that a producer already uses can be forgotten in a crash, and given away again.
+            # With another delay, a crash can lose an id that a producer already uses, and assign it again.
             "APICURIO_DATASOURCE_URL": f"jdbc:h2:file:{self.directory}/schemas;WRITE_DELAY=0",
             "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "1",
             "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "1",

@@ -1,4 +1,4 @@
-"""What Kafka and the registry have in common: a directory, a process, a way to tell that they are ready."""
+"""Base class of embedded services: a directory, a process, a health check."""
 
 from abc import ABC, abstractmethod
 from datetime import timedelta
@@ -12,9 +12,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class EmbeddedService(ABC):
-    """A service that keeps its state in one directory and its port from start to start.
+    """A service with its state in one directory; it keeps its port over restarts.
 
-    As a context manager it runs from the first line to the last.
+    As a context manager it runs for as long as the block lasts.
     """
 
     name: ClassVar[str]
@@ -26,11 +26,11 @@ class EmbeddedService(ABC):
 
     @abstractmethod
     def program(self) -> Program:
-        """What to run; called at each start, so it may prepare the directory."""
+        """The program to run; called at each start, so it may prepare the directory."""
 
     @abstractmethod
     def is_healthy(self) -> bool:
-        """Whether the service answers."""
+        """Whether the service responds."""
 
     @property
     def process(self) -> ChildProcess:
@@ -44,16 +44,16 @@ class EmbeddedService(ABC):
         return self._process
 
     def launch(self) -> None:
-        """Start the process without waiting for it, so that several services can get ready at once."""
+        """Start the process without waiting, so that several services can start at the same time."""
         if self._process is not None and self._process.is_running():
             raise ServiceError(f"{self.name} runs already")
         self._process = ChildProcess(self.program())
 
     def wait_until_healthy(self) -> None:
-        """Return when the service answers; when it never does, stop it.
+        """Return when the service is healthy; stop it if that fails.
 
         Raises:
-            ServiceError: it ended or did not answer in time.
+            ServiceError: it ended, or was not healthy in time.
         """
         try:
             self.process.wait_until(self.is_healthy, self.deadline)
@@ -62,17 +62,17 @@ class EmbeddedService(ABC):
             raise
 
     def start(self) -> None:
-        """Start the process and return when it answers; a second start has the port and the state of the first."""
+        """Start the process and return when it is healthy; a restart has the same port and state."""
         self.launch()
         self.wait_until_healthy()
 
     def stop(self) -> None:
-        """End the service in good order."""
+        """Stop the service with SIGTERM."""
         if self._process is not None:
             self._process.stop()
 
     def kill(self) -> None:
-        """End the service as a crash would."""
+        """Stop the service with SIGKILL, as in a crash."""
         self.process.kill()
 
     def __enter__(self) -> Self:
@@ -88,10 +88,10 @@ class EmbeddedService(ABC):
 
 
 def fetched(path: Path) -> Path:
-    """A path that `make setup` fills.
+    """Check that a path exists that `make setup` creates; returns it.
 
     Raises:
-        ServiceMissingError: it is not there.
+        ServiceMissingError: it does not exist.
     """
     if not path.exists():
         raise ServiceMissingError(f"{path} is missing: run `make setup`")

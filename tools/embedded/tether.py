@@ -1,4 +1,4 @@
-"""Runs a command and ends it as soon as the process that asked for it is gone, however that one died.
+"""Runs a command and ends it as soon as the process that started it is gone, even by SIGKILL.
 
 Started as a script, `tether.py PARENT_PID COMMAND...`, so that it imports nothing of the project; its first line on
 stdout is the command's process id, its exit code is the command's.
@@ -13,13 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-SECONDS_BETWEEN_LOOKS = 0.25
+POLL_SECONDS = 0.25
 SECONDS_TO_END = 5
 PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, command: Sequence[str]) -> int:
-    """Run the command to its end or its parent's, whichever comes first."""
+    """Run the command until it ends or its parent does."""
     # Handlers and not SIG_IGN, which the command would inherit: the whole group gets the signal, the command decides.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
@@ -37,7 +37,7 @@ def main(parent: int, command: Sequence[str]) -> int:
 
 
 def _die_with_tether() -> Callable[[], None] | None:
-    """On Linux the kernel ends the command should the tether itself be killed; elsewhere nothing does."""
+    """On Linux, the kernel kills the command if the tether itself is killed; other systems have no such function."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -49,9 +49,9 @@ def _die_with_tether() -> Callable[[], None] | None:
 
 
 def _end_when_orphaned(parent: int, child: "subprocess.Popen[bytes]") -> None:
-    # Asking for the parent's id, unlike waiting for a pipe to close, is not fooled by a fork that inherited the pipe.
+    # The parent's id is polled, because a pipe to the parent stays open if a forked process has inherited it.
     while os.getppid() == parent:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
     child.terminate()
     time.sleep(SECONDS_TO_END)
     child.kill()

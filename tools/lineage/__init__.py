@@ -1,4 +1,4 @@
-"""Draws a lakehouse's lineage as one page that needs nothing else.
+"""Draws the lineage of a lakehouse as one self-contained HTML page.
 
-It knows what was recorded; nothing of the jobs that told it, of Spark, or of how events are sent.
+It reads recorded lineage events, and does not know jobs, Spark, or how the events are emitted.
 """

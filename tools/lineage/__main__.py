@@ -1,4 +1,4 @@
-"""Draws the lineage: `python -m tools.lineage`; the lakehouse is that of GAMELAKE_LAKEHOUSE (docs/settings.md)."""
+"""Draws the lineage of the lakehouse in GAMELAKE_LAKEHOUSE (docs/settings.md): `python -m tools.lineage`."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ OK, FAILED = 0, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw what was recorded, and say where the page is."""
+    """Draw the recorded lineage, and print the page's URI."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("build/lineage.html"), help="the page")
     parser.add_argument("--file", type=Path, help="the file of GAMELAKE_LINEAGE_FILE, instead of the lakehouse's table")

@@ -1,7 +1,7 @@
-"""Where the nodes of a lineage graph stand: in layers, so that what leads to something is left of it.
+"""Layout of a lineage graph: nodes in layers, so that edges lead from left to right.
 
 Source: Sugiyama, Tagawa, Toda, "Methods for Visual Understanding of Hierarchical System Structures" (layers by longest
-path, order within a layer by barycentres); edges that close a circle are left out of it.
+path, order within a layer by barycentres); edges that close a cycle are left out of the layering.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,25 +19,25 @@ ROW_HEIGHT, TITLE_HEIGHT, CARD_GAP, MARGIN = 18, 24, 14, 16
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What stands together: one node, or what there is for each game, whose names `games` then has in the same order.
+    """A card with one node, or with the nodes of a family, one for each game; `games` has their names in that order.
 
-    A folded card has one row for all its nodes.
+    A collapsed card has one row for all its nodes.
     """
 
     name: str
     rows: tuple[str, ...]
     games: tuple[str, ...] = ()
-    is_folded: bool = False
+    is_collapsed: bool = False
 
     @property
     def height(self) -> int:
-        """How high the card is drawn."""
-        rows = 1 if self.is_folded else len(self.rows)
+        """Height of the card, in pixels."""
+        rows = 1 if self.is_collapsed else len(self.rows)
         return rows * ROW_HEIGHT + (TITLE_HEIGHT if self.games else 0) + 8
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class CardPosition:
     """A card's upper left corner."""
 
     card: Card
@@ -45,32 +45,32 @@ class Spot:
     y: float
 
     def row_top(self, node: str) -> float:
-        """Where a node's row begins."""
-        place = 0 if self.card.is_folded else self.card.rows.index(node)
+        """The y coordinate of a node's row."""
+        place = 0 if self.card.is_collapsed else self.card.rows.index(node)
         return self.y + 4 + (TITLE_HEIGHT if self.card.games else 0) + place * ROW_HEIGHT
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """All cards in their places, and the size of the picture."""
+class CardLayout:
+    """The position of each node's card, and the size of the picture."""
 
-    spots: Mapping[str, Spot]
+    positions: Mapping[str, CardPosition]
     width: float
     height: float
 
-    def of(self, node: str) -> Spot:
-        """The place of the card that a node is in."""
-        return self.spots[node]
+    def of(self, node: str) -> CardPosition:
+        """The position of a node's card."""
+        return self.positions[node]
 
 
-class View(StrEnum):
-    """Whether what there is for each game stands in one row or in one for each."""
+class LineageView(StrEnum):
+    """Whether the nodes of a family share one row, or have one row for each game."""
 
-    FOLDED = "folded"
-    OPEN = "open"
+    COLLAPSED = "folded"
+    EXPANDED = "open"
 
 
-def cards_of(graph: Graph, view: View) -> list[Card]:
+def cards_of(graph: Graph, view: LineageView) -> list[Card]:
     """The nodes as cards."""
     families = graph.families()
     together = {node for family in families for node in family.members.values()}
@@ -79,36 +79,36 @@ def cards_of(graph: Graph, view: View) -> list[Card]:
             family.name,
             tuple(family.members[game] for game in sorted(family.members)),
             tuple(sorted(family.members)),
-            view is View.FOLDED,
+            view is LineageView.COLLAPSED,
         )
         for family in families
     ]
     return [*cards, *(Card(node, (node,)) for node in sorted(graph.nodes.keys() - together))]
 
 
-def arrange(cards: Sequence[Card], edges: Iterable[tuple[str, str]]) -> Layout:
-    """Give each card its place."""
+def arrange(cards: Sequence[Card], edges: Iterable[tuple[str, str]]) -> CardLayout:
+    """Compute the position of each card."""
     card_of = {node: card.name for card in cards for node in card.rows}
     between = {(card_of[a], card_of[b]) for a, b in edges if card_of[a] != card_of[b]}
     by_name = {card.name: card for card in cards}
-    layers = _layers(sorted(by_name), _without_circles(sorted(between)))
+    layers = _layers(sorted(by_name), _without_cycles(sorted(between)))
     columns = _ordered(layers, between)
     heights = [sum(by_name[name].height + CARD_GAP for name in column) for column in columns]
     tallest = max(heights, default=0)
-    spots: dict[str, Spot] = {}
+    positions: dict[str, CardPosition] = {}
     for place, (column, height) in enumerate(zip(columns, heights, strict=True)):
         y = MARGIN + (tallest - height) / 2
         for name in column:
             card = by_name[name]
-            spot = Spot(card, MARGIN + place * (CARD_WIDTH + COLUMN_GAP), y)
-            spots |= dict.fromkeys(card.rows, spot)
+            position = CardPosition(card, MARGIN + place * (CARD_WIDTH + COLUMN_GAP), y)
+            positions |= dict.fromkeys(card.rows, position)
             y += card.height + CARD_GAP
     width = 2 * MARGIN + len(columns) * (CARD_WIDTH + COLUMN_GAP) - COLUMN_GAP
-    return Layout(spots, width, 2 * MARGIN + tallest)
+    return CardLayout(positions, width, 2 * MARGIN + tallest)
 
 
-def _without_circles(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The edges but for those that would lead back to where one came from."""
+def _without_cycles(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The edges without those that close a cycle."""
     after: dict[str, set[str]] = {}
     kept = []
     for source, target in edges:
@@ -128,7 +128,7 @@ def _reached(start: str, after: Mapping[str, set[str]]) -> set[str]:
 
 
 def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """The names by the longest way that leads to them."""
+    """The names by layer: the length of the longest path to them."""
     rank = dict.fromkeys(names, 0)
     for _ in names:
         longer = {target: rank[source] + 1 for source, target in edges if rank[target] <= rank[source]}
@@ -142,7 +142,7 @@ def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list
 
 
 def _ordered(layers: list[list[str]], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Each layer in an order in which few edges cross: to and fro, each by the layer that came before it."""
+    """Order each layer so that few edges cross: sweeps to the right and back, each layer by its neighbour layer."""
     neighbours: dict[str, set[str]] = {}
     for source, target in edges:
         neighbours.setdefault(source, set()).add(target)
@@ -154,9 +154,9 @@ def _ordered(layers: list[list[str]], edges: Iterable[tuple[str, str]]) -> list[
     return layers
 
 
-def _order(layer: list[str], beside: Sequence[str], neighbours: Mapping[str, set[str]]) -> None:
-    """Sort a layer by where the neighbours in the layer beside stand on average."""
-    places = {name: place / len(beside) for place, name in enumerate(beside)}
+def _order(layer: list[str], adjacent: Sequence[str], neighbours: Mapping[str, set[str]]) -> None:
+    """Sort a layer by the mean position of its nodes' neighbours in the adjacent layer."""
+    places = {name: place / len(adjacent) for place, name in enumerate(adjacent)}
     own = {name: place / len(layer) for place, name in enumerate(layer)}
 
     def centre(name: str) -> float:

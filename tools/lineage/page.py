@@ -1,4 +1,4 @@
-"""The lineage as one page that needs nothing else: pictures, style and script are in it."""
+"""The lineage as one self-contained HTML page: pictures, style and script are in it."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -12,11 +12,11 @@ import msgspec
 from gamelake.observability.lineage.graph import Graph, Node, NodeKind
 from gamelake.observability.lineage.recorded import Dataset, Derived, OriginColumn, RecordedEvent
 from tools.lineage.drawing import picture, shown
-from tools.lineage.layout import View
+from tools.lineage.layout import LineageView
 
 
 class ColumnDetails(msgspec.Struct, frozen=True):
-    """A column: its type, what is said of it, and what it is made of."""
+    """A column: its type, description, and the columns that it is computed from."""
 
     name: str
     type: str
@@ -25,7 +25,7 @@ class ColumnDetails(msgspec.Struct, frozen=True):
 
 
 class Details(msgspec.Struct, frozen=True):
-    """A node; `facts` are pairs of a name and a text."""
+    """Details of a node; `facts` are pairs of a name and a text."""
 
     title: str
     kind: str
@@ -35,16 +35,16 @@ class Details(msgspec.Struct, frozen=True):
     sql: str
 
 
-class Data(msgspec.Struct, frozen=True):
-    """What the page knows: each node, and what leads to what."""
+class PageData(msgspec.Struct, frozen=True):
+    """The data of the page: details of each node, and the edges."""
 
     nodes: dict[str, Details]
     edges: list[tuple[str, str]]
 
 
-def data_of(graph: Graph) -> Data:
-    """Everything that can be asked of the page."""
-    return Data({name: _details(node) for name, node in graph.nodes.items()}, sorted(graph.edges))
+def page_data(graph: Graph) -> PageData:
+    """The data of the page, from the graph."""
+    return PageData({name: _details(node) for name, node in graph.nodes.items()}, sorted(graph.edges))
 
 
 def _details(node: Node) -> Details:
@@ -81,17 +81,17 @@ def _job_facts(event: RecordedEvent) -> Iterator[tuple[str, str]]:
     if event.run.facets.query:
         yield "query", event.run.facets.query.query
     yield "last run", event.run.run_id
-    yield "last told", f"{event.event_type.lower()}, {_moment(event)}"
+    yield "last event", f"{event.event_type.lower()}, {_moment(event)}"
 
 
 def _dataset_facts(node: Node, dataset: Dataset) -> Iterator[tuple[str, str]]:
-    yield "stands at", f"{dataset.namespace} {dataset.name}"
+    yield "location", f"{dataset.namespace} {dataset.name}"
     if dataset.facets.version:
         yield "Delta version", dataset.facets.version.dataset_version
     for schema in dataset.facets.protobuf.schemas:
         known = f", {schema.subject} version {schema.version}" if schema.subject else ""
         yield "Protobuf schema", f"id {schema.id}{known}"
-    yield "last told", f"by {node.event.job.name}, {_moment(node.event)}"
+    yield "last event", f"of {node.event.job.name}, {_moment(node.event)}"
 
 
 def _columns(dataset: Dataset) -> Iterator[ColumnDetails]:
@@ -124,21 +124,21 @@ _TEMPLATE = Path(__file__).with_name("page.html.template")
 
 
 def as_page(events: Sequence[RecordedEvent], source: str = "") -> str:
-    """Draw the events, which come oldest first; `source` says where they were recorded."""
+    """Draw the lineage of events, oldest first; `source` is the place where they were recorded."""
     graph = Graph.of(events)
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         summary=escape(_summary(graph, events[-1].event_time if events else None)),
         source=escape(source),
-        folded=ET.tostring(picture(graph, View.FOLDED), encoding="unicode"),
-        open=ET.tostring(picture(graph, View.OPEN), encoding="unicode"),
-        # A script ends at "</script>", whatever stands around it.
-        data=msgspec.json.encode(data_of(graph)).decode().replace("<", "\\u003c"),
+        folded=ET.tostring(picture(graph, LineageView.COLLAPSED), encoding="unicode"),
+        open=ET.tostring(picture(graph, LineageView.EXPANDED), encoding="unicode"),
+        # A script ends at the first "</script>", even within a string.
+        data=msgspec.json.encode(page_data(graph)).decode().replace("<", "\\u003c"),
     )
 
 
 def _summary(graph: Graph, newest: datetime | None) -> str:
     if newest is None:
-        return "Nothing has been told yet: run make demo, or a job on this lakehouse."
+        return "No lineage is recorded yet: run make demo, or a job on this lakehouse."
     counts = [(sum(node.kind is kind for node in graph.nodes.values()), kind.value) for kind in NodeKind]
     text = ", ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for count, kind in counts)
     return f"{text}; the last event is of {newest:%d %B %Y, %H:%M} UTC."

@@ -1,5 +1,5 @@
-"""One event's whole way through the running stack, told step by step with times.
+"""Smoke test: sends one event through the running stack to Trino, and reports each step with its time.
 
-It knows the platform's outsides only (the gateway, the topic's ends, manifests, table logs, SQL), and nothing
-of how a batch is made.
+It uses interfaces only (gateway, the topic's end offsets, manifests, table logs, SQL), and does not know how a batch
+is made.
 """

@@ -1,12 +1,12 @@
-"""Sends one event through the stack and tells the path it took: `python -m tools.smoke`."""
+"""Sends one event through the stack and reports the steps of its path: `python -m tools.smoke`."""
 
 from collections.abc import Callable
 
 from gamelake.program import FAILED, OK, run
-from tools.smoke.cli import Form, Options, parse
+from tools.smoke.cli import OutputFormat, SmokeOptions, parse
 from tools.smoke.event import choose_game
-from tools.smoke.journey import Journey, StepFailedError, StepTaken
-from tools.smoke.report import as_end, as_json, as_line
+from tools.smoke.event_trace import CompletedStep, EventTrace, StepFailedError
+from tools.smoke.report import as_json, as_line, as_summary
 from tools.smoke.run import follow_one_event
 from tools.smoke.settings import SmokeSettings
 
@@ -16,20 +16,20 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     settings = SmokeSettings.from_env()
     game = choose_game(settings, options.game)
-    journey = Journey(options.patience, _teller(options))
+    trace = EventTrace(options.patience, _reporter(options))
     try:
-        event = follow_one_event(settings, game, journey)
+        event = follow_one_event(settings, game, trace)
     except StepFailedError as failure:
-        if options.form is Form.JSON:
-            print(as_json(None, journey, failure))
+        if options.form is OutputFormat.JSON:
+            print(as_json(None, trace, failure))
             return FAILED
         raise
-    print(as_json(event, journey, None) if options.form is Form.JSON else as_end(event, journey))
+    print(as_json(event, trace, None) if options.form is OutputFormat.JSON else as_summary(event, trace))
     return OK
 
 
-def _teller(options: Options) -> Callable[[StepTaken], None]:
-    if options.form is Form.JSON:
+def _reporter(options: SmokeOptions) -> Callable[[CompletedStep], None]:
+    if options.form is OutputFormat.JSON:
         return lambda _taken: None
     return lambda taken: print(as_line(taken), flush=True)
 

@@ -9,35 +9,37 @@ from enum import Enum, auto
 DEFAULT_PATIENCE_SECONDS = 60.0
 
 
-class Form(Enum):
-    """How the journey is told."""
+class OutputFormat(Enum):
+    """How the trace is printed."""
 
     LINES = auto()
     JSON = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """A parsed command line; without a game it is the contract's first."""
+class SmokeOptions:
+    """A parsed command line; `game` None is the contract's first game."""
 
     patience: timedelta
     game: str | None
-    form: Form
+    form: OutputFormat
 
 
-def parse(arguments: Sequence[str] | None = None) -> Options:
-    """Read the command line, or leave with a message."""
+def parse(arguments: Sequence[str] | None = None) -> SmokeOptions:
+    """Parse the command line; exits with a message if it is malformed."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.smoke", description="Send one event and wait until Trino returns it."
     )
     add = parser.add_argument
     add("--patience", type=_seconds, default=DEFAULT_PATIENCE_SECONDS, metavar="SECONDS",
-        help="how long the whole journey may take; default: %(default)g")  # fmt: skip
+        help="time limit for all steps together; default: %(default)g")  # fmt: skip
     add("--game", help="a game's name in contracts/games.yaml; default: the first one")
     add("--json", action="store_true", help="print one line of JSON at the end, and nothing else")
     given = parser.parse_args(arguments)
-    return Options(
-        patience=timedelta(seconds=given.patience), game=given.game, form=Form.JSON if given.json else Form.LINES
+    return SmokeOptions(
+        patience=timedelta(seconds=given.patience),
+        game=given.game,
+        form=OutputFormat.JSON if given.json else OutputFormat.LINES,
     )
 
 

@@ -1,4 +1,4 @@
-"""The event that is sent: a new one each time, of a game of the contract, with all that is personal in it."""
+"""The event of the smoke test: new in each run, of a game of the contract, with personal data; and its sending."""
 
 import json
 import time
@@ -11,19 +11,19 @@ from gamelake.model.errors import SettingsError
 from gamelake.model.games import GameSpec, load_games
 from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
-from tools.smoke.journey import NEXT_COMMANDS, NotYetError, Step, StepFailedError
+from tools.smoke.event_trace import NEXT_COMMANDS, NotYetError, Step, StepFailedError
 from tools.smoke.settings import SmokeSettings
 
-# Analysts can leave such events out by it.
+# Analysts can filter such events by this name.
 EVENT_NAME = "smoke_test"
-# One player for all runs, so that none leaves anything new in the vault. Names that are nobody's: RFC 2606, RFC 5737.
+# The same player in all runs, so that the vault does not grow. Reserved names and addresses: RFC 2606, RFC 5737.
 PLAYER = "smoke-test-player"
 PERSONAL = {"email": "smoke@example.com", "ip_address": "192.0.2.1", "free_text": "smoke-test-words"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeEvent:
-    """An event as a game sends it, and what it can be found again by."""
+    """An event as a game sends it, and the id to find it by."""
 
     event_id: str
     game: GameSpec
@@ -31,7 +31,7 @@ class SmokeEvent:
 
 
 def choose_game(settings: SmokeSettings, name: str | None) -> GameSpec:
-    """The named game of the contract, or its first one.
+    """The game of this name, or the contract's first one.
 
     Raises:
         SettingsError: the contract has no such game.
@@ -48,10 +48,10 @@ def choose_game(settings: SmokeSettings, name: str | None) -> GameSpec:
 
 
 def credentials_of(settings: SmokeSettings, game: GameSpec) -> Credentials:
-    """A key of the game.
+    """A key of the game, to sign requests with.
 
     Raises:
-        SettingsError: the file of keys can't be read, or has none of the game.
+        SettingsError: the file of keys can't be read, or has no key of the game.
     """
     for key in read_keys(settings.keys_file, load_games(settings.contracts / "games.yaml")).values():
         if key.game == game.name and key.role is Role.GAME:
@@ -62,7 +62,7 @@ def credentials_of(settings: SmokeSettings, game: GameSpec) -> Credentials:
 
 
 def make_event(game: GameSpec) -> SmokeEvent:
-    """One event that happens now."""
+    """A new event with the present time."""
     event_id = str(uuid.uuid4())
     event = {
         "event_id": event_id,
@@ -74,8 +74,8 @@ def make_event(game: GameSpec) -> SmokeEvent:
     return SmokeEvent(event_id=event_id, game=game, body=json.dumps({"events": [event]}).encode())
 
 
-def betrayals(cells: list[str]) -> list[str]:
-    """What of a row says who the player is: none of it may leave the gateway as it came."""
+def leaked_values(cells: list[str]) -> list[str]:
+    """Personal values that a row contains; the gateway must have removed or replaced all of them."""
     return [sent for sent in (PLAYER, *PERSONAL.values()) if any(sent in cell for cell in cells)]
 
 
@@ -83,8 +83,8 @@ _JSON = "application/json"
 _AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
-class Gateway:
-    """The gateway as one game sees it."""
+class GatewayClient:
+    """Sends events to the gateway as one game."""
 
     def __init__(self, url: str, credentials: Credentials, patience: timedelta) -> None:
         self._url = url
@@ -92,22 +92,22 @@ class Gateway:
         self._transport = HttpTransport(url, patience)
 
     def send(self, event: SmokeEvent) -> float:
-        """Send the event; gives the seconds from the request to the answer that Kafka has it.
+        """Send the event; returns the seconds from the request to the acknowledgement.
 
         Raises:
-            NotYetError: there was no answer, or one that says to try again.
-            StepFailedError: it was refused.
+            NotYetError: no response, or one that asks to retry.
+            StepFailedError: the event was rejected.
         """
         started = time.perf_counter()
         headers = {"content-type": _JSON, **self._credentials.headers(event.body, time.time())}
         try:
             reply = self._transport.post(event.body, headers)
         except UnreachableError as error:
-            raise NotYetError(f"{self._url} does not answer ({error})") from error
+            raise NotYetError(f"{self._url} is not available ({error})") from error
         if reply.status in _AGAIN:
-            raise NotYetError(f"the gateway answers {reply.status}, {_text_of(reply)}")
+            raise NotYetError(f"the gateway responds {reply.status}, {_text_of(reply)}")
         if reply.status != HTTPStatus.OK or b'"rejected":[]' not in reply.body:
-            problem = f"the gateway answers {reply.status}, {_text_of(reply)}"
+            problem = f"the gateway responds {reply.status}, {_text_of(reply)}"
             raise StepFailedError(Step.ACKNOWLEDGED, problem, NEXT_COMMANDS[Step.ACKNOWLEDGED])
         return time.perf_counter() - started
 

@@ -1,4 +1,4 @@
-"""The journey itself: send, then follow the event to where an analyst finds it."""
+"""Sends the event and follows it until Trino returns it."""
 
 from functools import partial
 
@@ -9,61 +9,63 @@ from tools.smoke.commits import (
     Batches,
     BatchFinder,
     CommitFinder,
-    Span,
     TopicEnds,
+    TopicRange,
     between,
     check_tables,
-    dead_letter_question,
+    dead_letter_query,
 )
-from tools.smoke.event import Gateway, SmokeEvent, credentials_of, make_event
-from tools.smoke.journey import Journey, Step
+from tools.smoke.event import GatewayClient, SmokeEvent, credentials_of, make_event
+from tools.smoke.event_trace import EventTrace, Step
 from tools.smoke.settings import SmokeSettings
-from tools.smoke.trino import Analyst, sql_name
+from tools.smoke.trino import TrinoClient, sql_name
 
 
-def follow_one_event(settings: SmokeSettings, game: GameSpec, journey: Journey) -> SmokeEvent:
+def follow_one_event(settings: SmokeSettings, game: GameSpec, trace: EventTrace) -> SmokeEvent:
     """Send an event and return when Trino returns it.
 
     Raises:
         SettingsError: the game has no key.
-        StepFailedError: a step did not happen; the ones before it are in the journey.
+        StepFailedError: a step did not happen; the completed ones are in the trace.
     """
     store, credentials = Store(settings.lakehouse), credentials_of(settings, game)
-    finder = journey.await_step(Step.SIGNED, lambda: BatchFinder(store, settings.stream))
+    finder = trace.await_step(Step.SIGNED, lambda: BatchFinder(store, settings.stream))
     ends = TopicEnds(settings)
-    before = journey.await_step(Step.SIGNED, ends.now)
+    before = trace.await_step(Step.SIGNED, ends.now)
     event = make_event(game)
-    journey.reached(Step.SIGNED, f"as {game.game_name}, with the key {credentials.key}")
-    gateway = Gateway(settings.gateway, credentials, journey.patience)
-    seconds = journey.await_step(Step.ACKNOWLEDGED, lambda: gateway.send(event))
-    spans = journey.await_step(Step.ACKNOWLEDGED, lambda: between(before, ends.now()))
-    journey.reached(Step.ACKNOWLEDGED, f"in {seconds * 1000:.0f} ms; Kafka has it: {'; '.join(map(str, spans))}")
-    batches = journey.await_step(Step.DECIDED, lambda: finder.find(spans))
+    trace.reached(Step.SIGNED, f"as {game.game_name}, with the key {credentials.key}")
+    gateway = GatewayClient(settings.gateway, credentials, trace.patience)
+    seconds = trace.await_step(Step.ACKNOWLEDGED, lambda: gateway.send(event))
+    ranges = trace.await_step(Step.ACKNOWLEDGED, lambda: between(before, ends.now()))
+    trace.reached(Step.ACKNOWLEDGED, f"in {seconds * 1000:.0f} ms; Kafka has it: {'; '.join(map(str, ranges))}")
+    batches = trace.await_step(Step.DECIDED, lambda: finder.find(ranges))
     numbers = ", ".join(str(manifest.batch_id) for manifest in batches)
-    journey.reached(
+    trace.reached(
         Step.DECIDED, f"in batch {numbers} of {settings.stream} (records: {sum(m.records for m in batches):,})"
     )
-    _await_commits(store, batches, game, spans, journey)
-    _await_trino(Analyst(settings.trino), event, spans, journey)
+    _await_commits(store, batches, game, ranges, trace)
+    _await_trino(TrinoClient(settings.trino), event, ranges, trace)
     return event
 
 
-def _await_commits(store: Store, batches: Batches, game: GameSpec, spans: tuple[Span, ...], journey: Journey) -> None:
-    check_tables(batches, game.table, spans)
+def _await_commits(
+    store: Store, batches: Batches, game: GameSpec, ranges: tuple[TopicRange, ...], trace: EventTrace
+) -> None:
+    check_tables(batches, game.table, ranges)
     for manifest in batches:
         commits = CommitFinder(store, manifest)
         tables = [table for table in (game.table, SILVER_EVENTS) if manifest.rows_in(table)]
-        versions = {table: journey.await_step(Step.COMMITTED, partial(commits.version, table)) for table in tables}
-    journey.reached(
+        versions = {table: trace.await_step(Step.COMMITTED, partial(commits.version, table)) for table in tables}
+    trace.reached(
         Step.COMMITTED, "as " + ", ".join(f"version {version} of {table}" for table, version in versions.items())
     )
 
 
-def _await_trino(analyst: Analyst, event: SmokeEvent, spans: tuple[Span, ...], journey: Journey) -> None:
+def _await_trino(trino: TrinoClient, event: SmokeEvent, ranges: tuple[TopicRange, ...], trace: EventTrace) -> None:
     table = event.game.table
-    journey.await_step(Step.REGISTERED, lambda: analyst.find_table(table))
-    journey.reached(Step.REGISTERED, f"in Trino as {sql_name(table)}")
-    pseudonym = journey.await_step(
-        Step.VISIBLE, lambda: analyst.find_event(table, event, spans), hint=dead_letter_question(spans)
+    trace.await_step(Step.REGISTERED, lambda: trino.find_table(table))
+    trace.reached(Step.REGISTERED, f"in Trino as {sql_name(table)}")
+    pseudonym = trace.await_step(
+        Step.VISIBLE, lambda: trino.find_event(table, event, ranges), hint=dead_letter_query(ranges)
     )
-    journey.reached(Step.VISIBLE, f"Trino returns it, of the player {pseudonym}, without what is personal")
+    trace.reached(Step.VISIBLE, f"Trino returns it, with the pseudonym {pseudonym} and no personal data")

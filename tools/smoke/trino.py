@@ -1,4 +1,4 @@
-"""Asks Trino for the event, as an analyst would."""
+"""Queries Trino for the event, as an analyst does."""
 
 from typing import Any
 
@@ -7,19 +7,19 @@ from trino.dbapi import Connection, connect
 from trino.exceptions import Error as TrinoError
 from trino.exceptions import TrinoQueryError, TrinoUserError
 
-from tools.smoke.commits import Span
-from tools.smoke.event import SmokeEvent, betrayals
-from tools.smoke.journey import NEXT_COMMANDS, NotYetError, Step, StepFailedError
+from tools.smoke.commits import TopicRange
+from tools.smoke.event import SmokeEvent, leaked_values
+from tools.smoke.event_trace import NEXT_COMMANDS, NotYetError, Step, StepFailedError
 from tools.smoke.settings import TrinoAddress
 
 CATALOG = "delta"
-USER = "analyst"
+USER = "trino"
 ANSWER_SECONDS = 30.0
 _NOT_THERE = frozenset({"TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"})
 
 
-class Analyst:
-    """Someone with a SQL prompt."""
+class TrinoClient:
+    """A connection to Trino as the user `analyst`."""
 
     def __init__(self, address: TrinoAddress) -> None:
         self._connection: Connection = connect(  # type: ignore[no-untyped-call] # it takes anything
@@ -34,34 +34,34 @@ class Analyst:
         )
 
     def find_table(self, table: str) -> None:
-        """Do nothing when Trino knows the table.
+        """Check that the table is registered in Trino.
 
         Raises:
-            NotYetError: it does not, or does not answer.
-            StepFailedError: it refuses to say.
+            NotYetError: it is not, or Trino is not available.
+            StepFailedError: Trino refuses the query.
         """
-        self._ask(f"DESCRIBE {sql_name(table)}", Step.REGISTERED)
+        self._query(f"DESCRIBE {sql_name(table)}", Step.REGISTERED)
 
-    def find_event(self, table: str, event: SmokeEvent, spans: tuple[Span, ...]) -> str:
-        """The player's name in the table, once Trino returns the event.
+    def find_event(self, table: str, event: SmokeEvent, ranges: tuple[TopicRange, ...]) -> str:
+        """The player's pseudonym, once Trino returns the event.
 
         Raises:
-            NotYetError: it does not, or does not answer.
-            StepFailedError: it refuses to say, returns it twice, or the row says who the player is.
+            NotYetError: Trino does not return it, or is not available.
+            StepFailedError: Trino refuses the query, returns the event twice, or the row has personal data.
         """
-        rows = self._ask(event_statement(table, event, spans), Step.VISIBLE)
+        rows = self._query(event_statement(table, event, ranges), Step.VISIBLE)
         if not rows:
             raise NotYetError(f"{sql_name(table)} does not return the event")
         if len(rows) > 1:
             problem = f"{sql_name(table)} returns the event {len(rows)} times"
             raise StepFailedError(Step.VISIBLE, problem, "make verify")
         (row,) = rows
-        if found := betrayals([str(cell) for cell in row]):
-            problem = f"{sql_name(table)} says who the player is ({len(found)} values)"
+        if found := leaked_values([str(cell) for cell in row]):
+            problem = f"{sql_name(table)} has personal data of the player ({len(found)} values)"
             raise StepFailedError(Step.VISIBLE, problem, "make logs S=ingest")
         return str(row[0])
 
-    def _ask(self, statement: str, step: Step) -> list[Any]:
+    def _query(self, statement: str, step: Step) -> list[Any]:
         cursor = self._connection.cursor()
         try:
             cursor.execute(statement)
@@ -73,18 +73,19 @@ class Analyst:
         except TrinoQueryError as error:
             raise NotYetError(f"Trino says '{error.message}'") from error
         except (TrinoError, RequestException) as error:
-            raise NotYetError(f"Trino does not answer ({type(error).__name__})") from error
+            raise NotYetError(f"Trino is not available ({type(error).__name__})") from error
 
 
 def sql_name(table: str) -> str:
-    """A table of the lakehouse as Trino names it."""
+    """The name of a table in Trino."""
     return table.replace("/", ".")
 
 
-def event_statement(table: str, event: SmokeEvent, spans: tuple[Span, ...]) -> str:
-    """What returns the event and reads next to nothing: the coordinates are in the files' statistics."""
-    # None of the parts is anyone's input: a table of the contract, numbers of Kafka's, a UUID of our own.
+def event_statement(table: str, event: SmokeEvent, ranges: tuple[TopicRange, ...]) -> str:
+    """The query for the event; file statistics of partition and offset let it skip almost all files."""
+    # No user input: a table of the contract, numbers from Kafka, a new UUID.
     where = " OR ".join(
-        f"kafka_partition = {span.partition} AND kafka_offset BETWEEN {span.first} AND {span.last}" for span in spans
+        f"kafka_partition = {offsets.partition} AND kafka_offset BETWEEN {offsets.first} AND {offsets.last}"
+        for offsets in ranges
     )
     return f"SELECT gamer_id, * FROM {sql_name(table)} WHERE ({where}) AND event_id = '{event.event_id}'"  # noqa: S608 - see above

@@ -1,4 +1,4 @@
-"""A backup is whole or none, goes into what is empty alone, and brings back no checkpoint that is true no more."""
+"""A backup is complete or not there, is restored into an empty platform only, and restores no outdated checkpoint."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,18 +12,18 @@ from gamelake.storage.manifests import Manifests
 from gamelake.storage.reconciliation import balance
 from gamelake.storage.store import Store
 from gamelake.streaming.stream import Stream
-from tests.player_tables import BRONZE, store_in
-from tests.stream_history import STREAM, StreamHistory
-from tools.backup.archive import check, whole_backups
-from tools.backup.backup_restore import make, put_back
+from tests.unit.maintenance.people import BRONZE, store_in
+from tests.unit.maintenance.stream_history import STREAM, StreamHistory
+from tools.backup.archive import check, complete_backups
+from tools.backup.backup_restore import make, restore
 from tools.backup.parts import RegistryPart
-from tools.backup.platform import Platform
+from tools.backup.platform import BackupPlatform
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 class FakePart:
-    """Something that is one text."""
+    """A part whose content is one text."""
 
     name = "registry"
     file = "registry.zip"
@@ -33,13 +33,13 @@ class FakePart:
 
     def save(self, folder: Path) -> None:
         if self.text == "away":
-            raise BackupError("nobody answers")
+            raise BackupError("not available")
         (folder / self.file).write_text(self.text)
 
     def is_empty(self) -> bool:
         return not self.text
 
-    def put_back(self, folder: Path) -> str:
+    def restore(self, folder: Path) -> str:
         self.text = (folder / self.file).read_text()
         return "a text"
 
@@ -59,8 +59,8 @@ def mark_done(store: Store, batch: int) -> None:
     store.put(f"{folder}/commits/{batch}", b'v1\n{"nextBatchWatermarkMs":0}')
 
 
-def platform(store: Store, part: FakePart) -> Platform:
-    return Platform(store.location, (part,))
+def platform(store: Store, part: FakePart) -> BackupPlatform:
+    return BackupPlatform(store.location, (part,))
 
 
 def make_one(history: StreamHistory, parent: Path, hour: int = 0, keep: int = 3) -> Path:
@@ -68,8 +68,8 @@ def make_one(history: StreamHistory, parent: Path, hour: int = 0, keep: int = 3)
     return make(platform(history.store, FakePart("schemas")), parent, keep, made_at, lambda _: None)
 
 
-def restore(folder: Path, store: Store, part: FakePart, *into: str) -> object:
-    return put_back(platform(store, part), folder, into, lambda _: None)
+def restored(folder: Path, store: Store, part: FakePart, *into: str) -> object:
+    return restore(platform(store, part), folder, into, lambda _: None)
 
 
 def machine_with_tables_of(history: StreamHistory, folder: Path) -> Store:
@@ -81,11 +81,13 @@ def machine_with_tables_of(history: StreamHistory, folder: Path) -> Store:
     return store
 
 
-def test_all_comes_back_on_an_empty_machine_and_the_stream_goes_on(history: StreamHistory, tmp_path: Path) -> None:
+def test_everything_is_restored_on_an_empty_machine_and_the_stream_continues(
+    history: StreamHistory, tmp_path: Path
+) -> None:
     folder = make_one(history, tmp_path / "backups")
     store, registry = machine_with_tables_of(history, tmp_path / "other"), FakePart()
 
-    restore(folder, store, registry)
+    restored(folder, store, registry)
 
     assert registry.text == "schemas"
     assert balance(store).problems == []
@@ -95,7 +97,7 @@ def test_all_comes_back_on_an_empty_machine_and_the_stream_goes_on(history: Stre
     assert stream.open("t").number == 0
 
 
-def test_a_checkpoint_that_the_stream_has_left_behind_is_not_put_back(history: StreamHistory, tmp_path: Path) -> None:
+def test_a_checkpoint_older_than_the_stream_is_not_restored(history: StreamHistory, tmp_path: Path) -> None:
     folder = make_one(history, tmp_path / "backups")
     history.take(1)
     store = machine_with_tables_of(history, tmp_path / "other")
@@ -104,7 +106,7 @@ def test_a_checkpoint_that_the_stream_has_left_behind_is_not_put_back(history: S
     newest = f"_gamelake/streams/{STREAM}/manifests/{3:012d}.json.zst"
     store.put(newest, (tmp_path / "newer" / newest).read_bytes())
 
-    restore(folder, store, FakePart(), "lakehouse")
+    restored(folder, store, FakePart(), "lakehouse")
 
     stream = Stream(store, STREAM, "events")
     assert store.paths(f"_gamelake/streams/{STREAM}/checkpoints") == []
@@ -112,21 +114,21 @@ def test_a_checkpoint_that_the_stream_has_left_behind_is_not_put_back(history: S
     assert stream.next_offsets("t") == {0: 8}
 
 
-def test_a_backup_of_a_stream_that_runs_on_has_no_checkpoint_that_looks_good(
-    history: StreamHistory, tmp_path: Path
-) -> None:
+def test_a_backup_of_a_running_stream_has_no_outdated_checkpoint(history: StreamHistory, tmp_path: Path) -> None:
     history.take(1)
     folder = make_one(history, tmp_path / "backups")
     store = machine_with_tables_of(history, tmp_path / "other")
 
-    restore(folder, store, FakePart())
+    restored(folder, store, FakePart())
 
     assert store.paths(f"_gamelake/streams/{STREAM}/checkpoints") == []
     assert Manifests(store, STREAM).batches() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("full", ["registry", "lakehouse"])
-def test_what_is_not_empty_is_left_alone_unless_named(history: StreamHistory, tmp_path: Path, full: str) -> None:
+def test_a_part_that_is_not_empty_is_not_changed_unless_named(
+    history: StreamHistory, tmp_path: Path, full: str
+) -> None:
     folder = make_one(history, tmp_path / "backups")
     store, registry = (
         machine_with_tables_of(history, tmp_path / "other"),
@@ -137,18 +139,18 @@ def test_what_is_not_empty_is_left_alone_unless_named(history: StreamHistory, tm
     before = store.paths("")
 
     with pytest.raises(BackupError, match=f"the {full} is not empty.*--into {full}"):
-        restore(folder, store, registry)
+        restored(folder, store, registry)
     assert store.paths("") == before
 
     if full == "lakehouse":
         store.delete(f"_gamelake/streams/{STREAM}/generations/000000.json")
         store.put(f"_gamelake/streams/{STREAM}/mine", b"mine")
-    restore(folder, store, registry, full)
+    restored(folder, store, registry, full)
     assert len(store.paths("_gamelake")) > 3
 
 
 @pytest.mark.parametrize("harm", ["cut off", "gone", "another", "unlisted"])
-def test_a_backup_that_is_not_whole_changes_nothing(history: StreamHistory, tmp_path: Path, harm: str) -> None:
+def test_an_incomplete_backup_changes_nothing(history: StreamHistory, tmp_path: Path, harm: str) -> None:
     folder = make_one(history, tmp_path / "backups")
     victim = next(path for path in sorted(folder.rglob("*.zst")))
     if harm == "cut off":
@@ -162,23 +164,23 @@ def test_a_backup_that_is_not_whole_changes_nothing(history: StreamHistory, tmp_
     store = store_in(tmp_path / "other")
 
     with pytest.raises(BackupError):
-        restore(folder, store, FakePart())
+        restored(folder, store, FakePart())
 
     assert store.paths("") == []
 
 
-def test_one_that_fails_leaves_nothing(history: StreamHistory, tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match="nobody answers"):
+def test_a_failed_backup_is_deleted(history: StreamHistory, tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match="not available"):
         make(platform(history.store, FakePart("away")), tmp_path / "backups", 3, NOW, lambda _: None)
 
     assert list((tmp_path / "backups").iterdir()) == []
     assert BackupRecords(history.store).all() == []
 
 
-def test_the_newest_are_kept_and_the_lakehouse_knows_them(history: StreamHistory, tmp_path: Path) -> None:
+def test_the_newest_backups_are_kept_and_listed_in_the_lakehouse(history: StreamHistory, tmp_path: Path) -> None:
     made = [make_one(history, tmp_path / "backups", hour, keep=2) for hour in range(4)]
 
-    kept = whole_backups(tmp_path / "backups")
+    kept = complete_backups(tmp_path / "backups")
 
     assert kept == made[-2:]
     assert [each.name for each in BackupRecords(history.store).all()] == [path.name for path in kept]

@@ -1,4 +1,4 @@
-"""A drill says what took how long, fails where something is lost or too slow, and stands in the manual."""
+"""A drill times its steps, fails on loss or if it is too slow, and is documented in the operations manual."""
 
 import re
 from collections import Counter
@@ -13,9 +13,9 @@ import pytest
 from gamelake.model.games import load_games
 from tools.drill.__main__ import main
 from tools.drill.bad_deploy import swapped
-from tools.drill.environment import Ground
+from tools.drill.environment import DrillEnvironment
 from tools.drill.recoveries import DRILLS, Drill
-from tools.drill.runner import Outcome, run_drill
+from tools.drill.runner import DrillResult, run_drill
 from tools.stack import StackError
 
 CONTRACT = Path("contracts/games.yaml")
@@ -23,7 +23,7 @@ MANUAL = Path("docs/operations.md").read_text()
 
 
 class FakeGame:
-    """A game whose events are taken at once."""
+    """A game whose events are acknowledged at once."""
 
     table = "silver/x_events"
 
@@ -36,8 +36,8 @@ class FakeGame:
         return new
 
 
-class FakeGround(Ground):
-    """A stack on which all goes well, but for the events that it loses."""
+class FakeEnvironment(DrillEnvironment):
+    """A healthy stack that loses some events."""
 
     def __init__(self, losing: int = 0) -> None:
         super().__init__(SimpleNamespace(location=None), FakeGame(), FakeGame())  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ class FakeGround(Ground):
     def wait_for_rows(self) -> None:
         pass
 
-    def wait_until_well(self) -> None:
+    def wait_until_healthy(self) -> None:
         self.game.send(Event())
 
     def problems(self) -> list[str]:
@@ -58,43 +58,43 @@ class FakeGround(Ground):
 
 def a_drill(**changes: Any) -> Drill:  # noqa: ANN401 # whatever a drill is made of
     usual: dict[str, Any] = {
-        "name": "x", "does": "nothing", "bound": timedelta(seconds=5), "strike": lambda _: None,
-        "recover": lambda _: None, "plays_on": False,
+        "name": "x", "description": "nothing", "bound": timedelta(seconds=5), "strike": lambda _: None,
+        "recover": lambda _: None, "keeps_playing": False,
     }  # fmt: skip
     return Drill(**(usual | changes))
 
 
-def practised(drill: Drill, ground: Ground) -> Outcome:
-    return run_drill(drill, ground, lambda _step: None)
+def practised(drill: Drill, environment: DrillEnvironment) -> DrillResult:
+    return run_drill(drill, environment, lambda _step: None)
 
 
 def test_a_good_recovery_names_its_steps_and_their_times() -> None:
-    outcome = practised(a_drill(), FakeGround())
+    result = practised(a_drill(), FakeEnvironment())
 
-    assert outcome.is_good
-    assert list(outcome.steps) == ["strike", "recover", "well again", "nothing is lost"]
-    assert outcome.acknowledged == 6
-
-
-def test_one_that_takes_too_long_fails() -> None:
-    outcome = practised(a_drill(bound=timedelta(0), recover=lambda _: sum(range(10**6 * 4))), FakeGround())
-
-    assert outcome.problems == ()
-    assert not outcome.is_good
+    assert result.is_successful
+    assert list(result.steps) == ["fault", "recovery", "healthy again", "all rows present"]
+    assert result.acknowledged == 6
 
 
-def test_one_after_which_something_is_lost_fails() -> None:
-    assert practised(a_drill(), FakeGround(losing=1)).problems == ("lost",)
+def test_a_drill_that_takes_too_long_fails() -> None:
+    result = practised(a_drill(bound=timedelta(0), recover=lambda _: sum(range(10**6 * 4))), FakeEnvironment())
+
+    assert result.problems == ()
+    assert not result.is_successful
 
 
-def test_one_whose_commands_fail_says_which() -> None:
-    def fails(_: Ground) -> None:
+def test_a_drill_that_loses_events_fails() -> None:
+    assert practised(a_drill(), FakeEnvironment(losing=1)).problems == ("lost",)
+
+
+def test_a_drill_reports_the_command_that_failed() -> None:
+    def fails(_: DrillEnvironment) -> None:
         raise StackError("compose said no")
 
-    outcome = practised(a_drill(recover=fails), FakeGround())
+    result = practised(a_drill(recover=fails), FakeEnvironment())
 
-    assert outcome.problems == ("StackError: compose said no",)
-    assert "recover" not in outcome.steps
+    assert result.problems == ("StackError: compose said no",)
+    assert "recovery" not in result.steps
 
 
 def test_an_unknown_drill_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +103,7 @@ def test_an_unknown_drill_is_refused_with_the_known_ones(capsys: pytest.CaptureF
     assert "lost-checkpoint" in capsys.readouterr().err
 
 
-def test_the_bad_contract_takes_two_games_for_each_other_and_no_other(tmp_path: Path) -> None:
+def test_the_faulty_contract_swaps_two_games_and_no_others(tmp_path: Path) -> None:
     good = load_games(CONTRACT).games
     file = tmp_path / "games.yaml"
     file.write_text(swapped(CONTRACT, good[0].name, good[1].name))

@@ -1,4 +1,4 @@
-"""The page has every topic, table, job and edge that was told of, and stands alone."""
+"""The page has every recorded topic, table, job and edge, and is self-contained."""
 
 import re
 from pathlib import Path
@@ -17,8 +17,8 @@ from tests.unit.lineage.tables import events, lake
 from tests.unit.lineage.test_telling_lineage import flow
 from tools.lineage.__main__ import main
 from tools.lineage.drawing import picture
-from tools.lineage.layout import CARD_WIDTH, View, arrange, cards_of
-from tools.lineage.page import Data, as_page
+from tools.lineage.layout import CARD_WIDTH, LineageView, arrange, cards_of
+from tools.lineage.page import PageData, as_page
 
 GAMES = ("archery", "bingo", "kart_rumble")
 
@@ -29,10 +29,10 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Location:
     return told_lakehouse(tmp_path_factory.mktemp("lineage"), GAMES)
 
 
-def pictures(page: str) -> dict[View, ET.Element]:
+def pictures(page: str) -> dict[LineageView, ET.Element]:
     """The two pictures of a page."""
     found = [ET.fromstring(text) for text in re.findall(r"<svg .*?</svg>", page, re.DOTALL)]  # noqa: S314 # our own
-    return {View(svg.attrib["class"]): svg for svg in found}
+    return {LineageView(svg.attrib["class"]): svg for svg in found}
 
 
 def nodes_of(svg: ET.Element) -> list[str]:
@@ -61,8 +61,8 @@ def told_of(location: Location) -> tuple[set[str], set[tuple[str, str]]]:
     return nodes, edges
 
 
-@pytest.mark.parametrize("view", View)
-def test_each_node_and_each_edge_of_the_events_is_drawn_once(location: Location, view: View) -> None:
+@pytest.mark.parametrize("view", LineageView)
+def test_each_node_and_each_edge_of_the_events_is_drawn_once(location: Location, view: LineageView) -> None:
     nodes, edges = told_of(location)
 
     svg = pictures(as_page(recorded(Store(location))))[view]
@@ -72,7 +72,7 @@ def test_each_node_and_each_edge_of_the_events_is_drawn_once(location: Location,
     assert len(nodes) == 7 + 5 * len(GAMES)
 
 
-def test_what_there_is_for_each_game_stands_together(location: Location) -> None:
+def test_nodes_of_a_family_share_a_card(location: Location) -> None:
     graph = Graph.of(recorded(Store(location)))
 
     families = {family.name: sorted(family.members) for family in graph.families()}
@@ -89,38 +89,38 @@ def test_what_there_is_for_each_game_stands_together(location: Location) -> None
     )
 
 
-@pytest.mark.parametrize("view", View)
-def test_cards_stand_apart_and_to_the_right_of_what_leads_to_them(location: Location, view: View) -> None:
+@pytest.mark.parametrize("view", LineageView)
+def test_cards_do_not_overlap_and_edges_lead_to_the_right(location: Location, view: LineageView) -> None:
     graph = Graph.of(recorded(Store(location)))
 
     layout = arrange(cards_of(graph, view), graph.edges)
 
-    spots = list({spot.card.name: spot for spot in layout.spots.values()}.values())
-    for one in spots:
+    positions = list({position.card.name: position for position in layout.positions.values()}.values())
+    for one in positions:
         assert 0 <= one.x <= layout.width - CARD_WIDTH
         assert 0 <= one.y <= layout.height - one.card.height
-        for other in spots:
+        for other in positions:
             if other is not one and other.x == one.x:
                 assert one.y + one.card.height <= other.y or other.y + other.card.height <= one.y
     assert all(layout.of(source).x < layout.of(target).x for source, target in graph.edges)
 
 
-def test_a_circle_is_drawn_too(tmp_path: Path) -> None:
+def test_a_cycle_is_drawn_too(tmp_path: Path) -> None:
     location = lake(tmp_path)
     with lineage_emitter(LineageOptions(), "forget_player", location) as told:
         told.tell(flow("forget_player", "silver/events", inputs=("silver/events",)))
 
-    svg = picture(Graph.of(recorded(Store(location))), View.OPEN)
+    svg = picture(Graph.of(recorded(Store(location))), LineageView.EXPANDED)
 
     assert edges_of(svg) == [("job forget_player", "silver/events"), ("silver/events", "job forget_player")]
 
 
-def test_the_page_says_columns_sql_versions_and_schemas(location: Location) -> None:
+def test_the_page_has_columns_sql_versions_and_schemas(location: Location) -> None:
     page = as_page(recorded(Store(location)))
 
     text = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert text is not None
-    nodes = msgspec.json.decode(text[1], type=Data).nodes
+    nodes = msgspec.json.decode(text[1], type=PageData).nodes
     gold = nodes["gold/archery_player_agg"]
     made_of = {column.name: column.made_of for column in gold.columns}
     assert ("Delta version", "0") in gold.facts
@@ -135,7 +135,7 @@ def test_the_page_says_columns_sql_versions_and_schemas(location: Location) -> N
     assert schema in nodes["silver/archery_events"].facts
 
 
-def test_the_page_needs_nothing_else_and_no_text_of_an_event_is_taken_for_html(tmp_path: Path) -> None:
+def test_the_page_is_self_contained_and_escapes_texts_of_events(tmp_path: Path) -> None:
     location = lake(tmp_path)
     with lineage_emitter(LineageOptions(), "kpis", location) as told:
         told.tell(flow("</script><script>alert(1)"))
@@ -144,10 +144,14 @@ def test_the_page_needs_nothing_else_and_no_text_of_an_event_is_taken_for_html(t
 
     assert re.findall(r"""(?:src|href)\s*=|url\(|@import|https?://(?!www\.w3\.org)""", page) == []
     assert page.count("</script>") == 2
-    assert nodes_of(pictures(page)[View.OPEN]) == ["gold/kpi_dau", "job </script><script>alert(1)", "silver/events"]
+    assert nodes_of(pictures(page)[LineageView.EXPANDED]) == [
+        "gold/kpi_dau",
+        "job </script><script>alert(1)",
+        "silver/events",
+    ]
 
 
-def test_the_newest_events_tell_and_older_ones_are_not_forgotten(tmp_path: Path) -> None:
+def test_the_newest_event_of_each_job_counts_and_older_nodes_stay(tmp_path: Path) -> None:
     location, file = lake(tmp_path), tmp_path / "lineage.jsonl"
     for outputs in (("gold/a",), ("gold/b",)):
         with lineage_emitter(LineageOptions(file=file), "kpis", location) as told:
@@ -159,7 +163,7 @@ def test_the_newest_events_tell_and_older_ones_are_not_forgotten(tmp_path: Path)
     assert [event.event_type for event in recorded(Store(location))] == ["COMPLETE", "COMPLETE"]
 
 
-def test_the_program_says_where_the_page_is(
+def test_the_program_prints_the_uri_of_the_page(
     location: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "pages" / "lineage.html"
@@ -171,8 +175,8 @@ def test_the_program_says_where_the_page_is(
     assert "gold/bingo_player_agg" in page.read_text()
 
 
-def test_a_lakehouse_of_which_nothing_was_told_gets_a_page_that_says_so(tmp_path: Path) -> None:
+def test_a_lakehouse_without_lineage_gets_a_page_that_says_so(tmp_path: Path) -> None:
     page = as_page(recorded(Store(lake(tmp_path))))
 
-    assert "Nothing has been told yet" in page
+    assert "No lineage is recorded yet" in page
     assert [nodes_of(svg) for svg in pictures(page).values()] == [[], []]

@@ -1,4 +1,4 @@
-"""The steps that one event takes, in order, each waited for until the patience of the whole is over."""
+"""The steps of an event's path, in order; each is awaited until the time limit of the whole trace."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from gamelake.model.errors import GamelakeError, TransientError
 
 
 class StepFailedError(GamelakeError):
-    """A step of the journey did not happen; `next_command` shows more."""
+    """A step did not happen; `next_command` is the command to run next."""
 
     def __init__(self, step: str, problem: str, next_command: str) -> None:
         super().__init__(f"not {step}: {problem}. Next: {next_command}")
@@ -23,15 +23,15 @@ class StepFailedError(GamelakeError):
 
 
 class NotYetError(TransientError):
-    """What a step waits for has not happened; the text says what was seen instead."""
+    """The awaited step has not happened yet; the text describes the present state."""
 
 
-SECONDS_BETWEEN_LOOKS = 0.1
+POLL_SECONDS = 0.1
 T = TypeVar("T")
 
 
 class Step(StrEnum):
-    """What has happened to the event, in the order in which it does."""
+    """The steps of an event, in their order."""
 
     SIGNED = "signed"
     ACKNOWLEDGED = "acknowledged"
@@ -52,8 +52,8 @@ NEXT_COMMANDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class StepTaken:
-    """A step that has happened, how many seconds after the journey's start, and where to."""
+class CompletedStep:
+    """A completed step: seconds since the start of the trace, and a description of the place."""
 
     step: Step
     seconds: float
@@ -61,62 +61,65 @@ class StepTaken:
 
 
 @dataclass(slots=True)
-class Journey:
-    """The way of one event so far; `tell` hears of each step as it happens."""
+class EventTrace:
+    """The path of one event so far; `report` is called with each step when it is completed."""
 
     patience: timedelta
-    tell: Callable[[StepTaken], None]
-    steps: list[StepTaken] = field(default_factory=list)
+    report: Callable[[CompletedStep], None]
+    steps: list[CompletedStep] = field(default_factory=list)
     _started: float = field(default_factory=time.monotonic)
 
     def reached(self, step: Step, place: str) -> None:
-        """Note that a step has happened just now."""
-        taken = StepTaken(step, round(self._elapsed(), 3), place)
+        """Record that a step was completed now."""
+        taken = CompletedStep(step, round(self._elapsed(), 3), place)
         self.steps.append(taken)
-        self.tell(taken)
+        self.report(taken)
 
-    def await_step(self, step: Step, look: Callable[[], T], hint: str = "") -> T:
-        """Look until there is something to see; `look` raises NotYetError while there is not.
+    def await_step(self, step: Step, poll: Callable[[], T], hint: str = "") -> T:
+        """Call `poll` until it returns; it raises NotYetError while the step has not happened.
 
-        When it never comes, `hint` is one more command to look at.
+        Args:
+            step: the awaited step.
+            poll: returns the result of the step.
+            hint: one more command to suggest if the step fails.
 
         Raises:
-            StepFailedError: the patience is over, or `look` says that there is nothing to wait for.
+            StepFailedError: the time limit is over, or `poll` raised it.
         """
         while True:
             try:
-                return _answer_within(self.remaining(), look)
+                return _answer_within(self.remaining(), poll)
             except NotYetError as error:
                 if self._elapsed() > self.patience.total_seconds():
                     problem = f"{error} after {self.patience.total_seconds():g} s"
                     next_command = NEXT_COMMANDS[step] + (f"; {hint}" if hint else "")
                     raise StepFailedError(step, problem, next_command) from error
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_SECONDS)
 
     def seconds_between(self, first: Step, last: Step) -> float:
-        """Time from one step that has happened to another."""
+        """Seconds from one completed step to another."""
         at = {taken.step: taken.seconds for taken in self.steps}
         return round(at[last] - at[first], 3)
 
     def remaining(self) -> float:
-        """Seconds of patience that are left; never less than one, so that a last look gets its answer."""
+        """Seconds until the time limit; at least one, so that the last poll can return."""
         return max(1.0, self.patience.total_seconds() - self._elapsed())
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._started
 
 
-def _answer_within(seconds: float, look: Callable[[], T]) -> T:
-    """What `look` returns or raises; the object store's client alone would try again for minutes.
+def _answer_within(seconds: float, poll: Callable[[], T]) -> T:
+    """What `poll` returns or raises, with a timeout: the object store's client alone would retry for minutes.
 
     Raises:
-        NotYetError: it took longer.
+        NotYetError: `poll` took longer.
     """
     answer: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
 
     def ask() -> None:
         try:
-            answer.put((look(), None))
+            answer.put((poll(), None))
         except BaseException as error:
             answer.put((None, error))
 
@@ -124,7 +127,7 @@ def _answer_within(seconds: float, look: Callable[[], T]) -> T:
     try:
         found, error = answer.get(timeout=seconds)
     except Empty:
-        raise NotYetError("nobody answered") from None
+        raise NotYetError("no response") from None
     if error is not None:
         raise error
-    return found  # type: ignore[return-value] # it is what `look` returned
+    return found  # type: ignore[return-value] # it is what `poll` returned
