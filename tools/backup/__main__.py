@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     with _platform(options) as platform:
         if options.action == "make":
-            keep = options.keep or load_games(REPOSITORY / "contracts/games.yaml").upkeep.backups_kept
+            keep = options.keep or load_games(REPOSITORY / "contracts/games.yaml").maintenance.backups_kept
             print(make(platform, options.to, keep, datetime.now(UTC), _report))
             return OK
         return _restore(platform, options)
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the folder in which the backup's folder is created",
     )
     making.add_argument(
-        "--keep", type=int, help="number of backups to keep; default: upkeep.backups_kept of the games contract"
+        "--keep", type=int, help="number of backups to keep; default: maintenance.backups_kept of the games contract"
     )
     restoring = actions.add_parser("restore", help="restore a backup")
     restoring.add_argument("folder", type=Path, help="the backup")

@@ -70,11 +70,11 @@ def restore(platform: BackupPlatform, folder: Path, allow_existing: Collection[s
     contents = check(folder)
     require_empty(platform, contents, allow_existing)
     store, restored = Store(platform.lakehouse), {}
-    # State first: the vault's restore reads the erasures from it. Then checkpoints, which are checked against the state.
+    # State first: the vault's restore reads the erasures from it, and checkpoints are checked against it.
     copy = StateCopy(store, folder / STATE)
-    state = copy.put_back()
-    recollected = tuple(recollect(store))
-    checkpoints = copy.put_checkpoints_back()
+    state = copy.restore()
+    recollected = tuple(rebuild_manifests(store))
+    checkpoints = copy.restore_checkpoints()
     report("the lakehouse's state is restored")
     for part in (each for each in platform.parts if each.name in contents.parts):
         restored[part.name] = part.restore(folder)

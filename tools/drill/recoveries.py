@@ -104,8 +104,8 @@ def _damage_a_log(environment: DrillEnvironment) -> None:
     environment.store.put(entry_path(environment.game.table, version), _DAMAGE)
 
 
-def _mend_the_log(environment: DrillEnvironment) -> None:
-    run_job("ingest-events", "mend_log", environment.game.table, "--yes")
+def _repair_the_log(environment: DrillEnvironment) -> None:
+    run_job("ingest-events", "repair_log", environment.game.table, "--yes")
 
 
 def _kill_everything(_: DrillEnvironment) -> None:
@@ -138,7 +138,7 @@ DRILLS = (
         description="the newest entry of a silver table's log is truncated; it is rebuilt from its batch's manifest",
         bound=ONE_SERVICE,
         strike=_damage_a_log,
-        recover=_mend_the_log,
+        recover=_repair_the_log,
     ),
     Drill(
         name="deleted-table",

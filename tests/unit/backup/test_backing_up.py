@@ -12,8 +12,8 @@ from gamelake.storage.manifests import Manifests
 from gamelake.storage.reconciliation import balance
 from gamelake.storage.store import Store
 from gamelake.streaming.stream import Stream
-from tests.unit.maintenance.people import BRONZE, store_in
-from tests.unit.maintenance.stream_history import STREAM, StreamHistory
+from tests.player_tables import BRONZE, store_in
+from tests.stream_history import STREAM, StreamHistory
 from tools.backup.archive import check, complete_backups
 from tools.backup.backup_restore import make, restore
 from tools.backup.parts import RegistryPart
