@@ -82,7 +82,7 @@ class GatewaySettings:
             body=BodyLimits(
                 size=read.whole("INGEST_MAX_BODY_BYTES", _MIB, 1024, 64 * _MIB),
                 in_flight=read.whole("INGEST_MAX_RECEIVING_BYTES", 32 * _MIB, _MIB, 4096 * _MIB),
-                decompressed=read.whole("INGEST_MAX_UNPACKED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
+                decompressed=read.whole("INGEST_MAX_DECOMPRESSED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
                 events=read.whole("INGEST_MAX_EVENTS", 5000, 1, 100_000),
                 timeout=timedelta(seconds=read.number("INGEST_BODY_SECONDS", 10, 0.1, 300)),
             ),
