@@ -19,7 +19,7 @@ from threading import Event, Thread
 from benchmarks.compaction import Sizes, fill, names_of
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.compaction_run import paced
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.store import Location, Store
 from tools.embedded.service import REPOSITORY
 

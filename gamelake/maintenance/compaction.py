@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import duckdb
@@ -25,13 +24,14 @@ from gamelake.storage.appends import TableHead, schema_of
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import (
-    ENGINE,
+    Action,
     FileEntry,
     add_action,
+    commit_info,
     live_files,
     now_milliseconds,
-    of_the_same_rows,
     remove_action,
+    without_data_change,
 )
 from gamelake.storage.leases import Lease
 from gamelake.storage.rewrites import commit_behind, discard, upkeep_of, write_beside
@@ -245,19 +245,13 @@ class TableCompaction:
 _Written = Sequence[tuple[Bin, Sequence[DataFile]]]
 
 
-def _actions(written: _Written) -> list[dict[str, Any]]:
+def _actions(written: _Written) -> list[Action]:
     now = now_milliseconds()
     removed = [remove_action(file, now) for each, _ in written for file in each.files]
     added = [add_action(file, now) for _, files in written for file in files]
-    info = {
-        "timestamp": now,
-        "operation": "OPTIMIZE",
-        "operationParameters": {"predicate": "[]"},
-        "operationMetrics": {"numRemovedFiles": str(len(removed)), "numAddedFiles": str(len(added))},
-        "isBlindAppend": False,
-        "engineInfo": ENGINE,
-    }
-    return [{"commitInfo": info}, *map(of_the_same_rows, (*removed, *added))]
+    metrics = {"numRemovedFiles": len(removed), "numAddedFiles": len(added)}
+    info = commit_info(now, "OPTIMIZE", {"predicate": "[]"}, metrics=metrics)
+    return [info, *map(without_data_change, (*removed, *added))]
 
 
 def _account(table: str, written: _Written, version: int) -> Compacted:

@@ -17,8 +17,8 @@ import msgspec
 import pyarrow.parquet as pq
 
 from gamelake.maintenance.manifest_compaction import CompactedLog, ManifestCompaction, compact_log
+from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.generations import Generations
-from gamelake.storage.listing import LOG_FOLDER
 from gamelake.storage.manifest_checkpoints import (
     StreamStatement,
     TableStatement,

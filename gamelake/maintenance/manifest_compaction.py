@@ -4,7 +4,6 @@ A manifest is folded if each of its files stands once in its table's statement, 
 add up is never folded, so that the books go on telling of it.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from datetime import datetime
 import msgspec
 
 from gamelake.model.naming import events_folder
+from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, entries_after
 from gamelake.storage.manifest_checkpoints import (
     LoggedFile,
     StreamStatement,
@@ -25,7 +25,7 @@ from gamelake.storage.manifest_checkpoints import (
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.reconciliation import batch_problems, without_folded
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog, entries_after
+from gamelake.storage.table_log import TableLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def compact_log(
     for following, entry in entries_after(store, table, version):
         if following != version + 1:
             break
-        actions = [json.loads(line) for line in entry.splitlines()]
+        actions = decode_entry(entry)
         committed = _committed_at(actions, at)
         if committed >= before.timestamp() * 1000:
             break
@@ -188,12 +188,8 @@ def _follows(before: TopicOffsets, after: TopicOffsets) -> bool:
     return same and after.taken.first == before.taken.last + 1
 
 
-def _committed_at(actions: list[dict[str, object]], default: int) -> int:
-    for action in actions:
-        info = action.get("commitInfo")
-        if isinstance(info, dict):
-            return int(info.get("timestamp", default))
-    return default
+def _committed_at(actions: list[Action], default: int) -> int:
+    return int(commit_info_of(actions).get("timestamp", default))
 
 
 def _batch_of(path: str) -> int:

@@ -14,8 +14,7 @@ import msgspec
 
 from gamelake.model.errors import StartupError
 from gamelake.storage.clones import Clones
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.listing import LOG_FOLDER
+from gamelake.storage.delta_log import LOG_FOLDER, live_files
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.replay_manifests import ReplayManifests
 from gamelake.storage.store import Store, StoredObject

@@ -4,7 +4,6 @@ No data is read: the log is replayed, and the table's folder listed.
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Checkpoints".
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,9 +17,7 @@ import msgspec
 from deltalake.exceptions import DeltaError
 
 from gamelake.model.errors import GamelakeError
-from gamelake.storage.appends import entry_path
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.listing import LOG_FOLDER
+from gamelake.storage.delta_log import LOG_FOLDER, decode_entry, entry_path, live_files
 from gamelake.storage.store import Store, StoredObject
 from gamelake.storage.tables import open_table
 
@@ -238,7 +235,7 @@ def _damage(store: Store, table: str, entries: Sequence[int]) -> str:
     for version in entries:
         content = store.get(entry_path(table, version)) or b""
         try:
-            actions = [json.loads(line) for line in content.splitlines()]
+            actions = decode_entry(content)
         except ValueError:
             return f"the entry of version {version} is damaged"
         if not actions:

@@ -7,7 +7,6 @@ Source: Delta Transaction Log Protocol, heading "Writer Requirements".
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,12 +17,20 @@ from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.storage.appends import TableHead
 from gamelake.storage.columns import without_views
 from gamelake.storage.data_files import DataFile
-from gamelake.storage.delta_log import ENGINE, FileEntry, add_action, live_files, now_milliseconds, remove_action
+from gamelake.storage.delta_log import (
+    ERASURE_NOTE,
+    Action,
+    FileEntry,
+    add_action,
+    commit_info,
+    live_files,
+    now_milliseconds,
+    remove_action,
+)
 from gamelake.storage.leases import Lease
 from gamelake.storage.player_rows import People, PlayerTable, rows_in_file
 from gamelake.storage.rewrites import commit_behind, discard, upkeep_of, write_beside
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import ERASURE_NOTE
 from gamelake.storage.tables import open_table
 
 
@@ -36,25 +43,18 @@ class RewrittenFile:
     new: Sequence[DataFile]
 
 
-def entry(rewritten: Sequence[RewrittenFile], run: str) -> list[dict[str, Any]]:
+def entry(rewritten: Sequence[RewrittenFile], run: str) -> list[Action]:
     """The actions of a run's entry; its files are there already."""
     now = now_milliseconds()
     adds = [add_action(file, now) for each in rewritten for file in each.new]
-    info = {
-        "timestamp": now,
-        "operation": "DELETE",
-        # Not who: a predicate would keep the pseudonym in the log.
-        "operationParameters": {"predicate": "[]"},
-        "operationMetrics": {
-            "numRemovedFiles": str(len(rewritten)),
-            "numAddedFiles": str(len(adds)),
-            "numDeletedRows": str(sum(each.erased for each in rewritten)),
-        },
-        "isBlindAppend": False,
-        "engineInfo": ENGINE,
-        ERASURE_NOTE: run,
+    metrics = {
+        "numRemovedFiles": len(rewritten),
+        "numAddedFiles": len(adds),
+        "numDeletedRows": sum(each.erased for each in rewritten),
     }
-    return [{"commitInfo": info}, *(remove_action(each.old, now) for each in rewritten), *adds]
+    # No predicate: it would keep the pseudonym in the log.
+    info = commit_info(now, "DELETE", {"predicate": "[]"}, metrics=metrics, notes={ERASURE_NOTE: run})
+    return [info, *(remove_action(each.old, now) for each in rewritten), *adds]
 
 
 _ATTEMPTS = 100

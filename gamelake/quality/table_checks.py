@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 
 from gamelake.model.naming import SILVER_EVENTS, game_table, gold_table
 from gamelake.quality.check_findings import Bounds, CheckStatus, TableFinding
-from gamelake.storage.appends import entry_path, schema_of
+from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import live_files
+from gamelake.storage.delta_log import commit_info_of, live_files, preceding_entries
 from gamelake.storage.listing import has_log
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
@@ -191,11 +191,10 @@ class GameChecks:
     def _source_version(self, gold: str) -> int | None:
         """The version of silver that gold was last made of, by its own commits."""
         version = open_table(self.store.location, gold).version()
-        while (entry := self.store.get(entry_path(gold, version))) is not None:
-            for action in map(json.loads, entry.splitlines()):
-                if "gamelake.source" in action.get("commitInfo", {}):
-                    return int(json.loads(action["commitInfo"]["gamelake.source"])["version"])
-            version -= 1
+        for _, actions in preceding_entries(self.store, gold, version):
+            info = commit_info_of(actions)
+            if "gamelake.source" in info:
+                return int(json.loads(info["gamelake.source"])["version"])
         return None
 
     def _drift(self, handle: DeltaTable) -> TableFinding:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -17,11 +16,18 @@ from gamelake.recovery.replay.execution import run
 from gamelake.recovery.replay.execution import table as version_of
 from gamelake.recovery.replay.replayer import DecidedReplay, Replayer
 from gamelake.recovery.replay.task import DayRange, Purpose, ReplayPlan, WantedRows
-from gamelake.storage.delta_log import ENGINE, FileEntry, add_action, live_files, now_milliseconds, remove_action
+from gamelake.storage.delta_log import (
+    REBUILT_NOTE,
+    FileEntry,
+    add_action,
+    commit_info,
+    live_files,
+    now_milliseconds,
+    remove_action,
+)
 from gamelake.storage.leases import Lease
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.rewrites import commit_behind, discard, revision_of, upkeep_of
-from gamelake.storage.table_log import REBUILT_NOTE
 from gamelake.storage.tables import open_table
 
 
@@ -129,15 +135,7 @@ class Rewriter:
     def _replaced(self, before: _Before, entry: TableFiles, lease: Lease) -> RewrittenTable:
         self.replays.tables.widen(entry)
         store, now = self.replays.store, now_milliseconds()
-        info = {
-            "timestamp": now,
-            "operation": "WRITE",
-            "operationParameters": {"mode": "Overwrite"},
-            "isBlindAppend": False,
-            "engineInfo": ENGINE,
-            REBUILT_NOTE: str(entry.rows),
-        }
-        actions: list[dict[str, Any]] = [{"commitInfo": info}]
+        actions = [commit_info(now, "WRITE", {"mode": "Overwrite"}, notes={REBUILT_NOTE: str(entry.rows)})]
         actions += [remove_action(file, now) for file in before.files]
         actions += [add_action(file, now) for file in entry.files]
         version = commit_behind(store, entry.table, before.version, actions, lease)

@@ -12,17 +12,23 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote, unquote
-
-import msgspec
 
 from gamelake.model.errors import TransientError
 from gamelake.model.naming import Layer, clone_table, game_table
-from gamelake.recovery.table_history import Action, TableHistory
-from gamelake.storage.appends import TableHead, entry_path
+from gamelake.recovery.table_history import TableHistory
+from gamelake.storage.appends import TableHead
 from gamelake.storage.clones import Clone, ClonedTable, CloneError, Clones, Kind
-from gamelake.storage.delta_log import ENGINE, encoded, now_milliseconds
+from gamelake.storage.delta_log import (
+    Action,
+    TableMetadata,
+    commit_info,
+    encode_entry,
+    entry_path,
+    now_milliseconds,
+    protocol_action,
+    row_count,
+)
 from gamelake.storage.listing import games_of, own_tables
 from gamelake.storage.rewrites import upkeep_of
 from gamelake.storage.store import Store
@@ -110,7 +116,7 @@ class Cloning:
             version=version,
             kind=Kind.COPY if source.startswith(f"{Layer.GOLD}/") else self.kind,
             files=len(adds),
-            rows=sum(int(msgspec.json.decode(add.get("stats") or "{}").get("numRecords", 0)) for add in adds),
+            rows=sum(map(row_count, adds)),
             bytes=sum(add["size"] for add in adds),
         )
         return _Planned(told, adds)
@@ -131,7 +137,7 @@ class Cloning:
         else:
             root = quote(self.store.location.child(told.source), safe=":/%")
             adds = [{**add, "path": f"{root}/{add['path']}"} for add in planned.adds]
-        entry = encoded([*self._head(told), *({"add": {**add, "dataChange": True}} for add in adds)])
+        entry = encode_entry([*self._head(told), *({"add": {**add, "dataChange": True}} for add in adds)])
         if not self.store.put_new(entry_path(told.table, 0), entry):
             raise CloneError(f"there is a table at {told.table} that is part of no clone; take it away first")
 
@@ -150,26 +156,20 @@ class Cloning:
         handle, now = open_table(self.store.location, told.source, told.version), now_milliseconds()
         TableHead.of(handle, "")  # whether its protocol is one that we write
         metadata, protocol = handle.metadata(), handle.protocol()
-        info = {
-            "timestamp": now,
-            "operation": "CLONE",
-            "operationParameters": {"source": told.source, "sourceVersion": str(told.version)},
-            "isBlindAppend": False,
-            "engineInfo": ENGINE,
-        }
-        described: dict[str, Any] = {
-            "id": str(uuid.uuid4()),
-            "name": told.table.replace("/", "_"),
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": handle.schema().to_json(),
-            "partitionColumns": list(metadata.partition_columns),
-            "configuration": dict(metadata.configuration),
-            "createdTime": now,
-        }
-        if metadata.description:
-            described["description"] = metadata.description
-        versions = {"minReaderVersion": protocol.min_reader_version, "minWriterVersion": protocol.min_writer_version}
-        return [{"commitInfo": info}, {"protocol": versions}, {"metaData": described}]
+        described = TableMetadata(
+            table_id=str(uuid.uuid4()),
+            name=told.table.replace("/", "_"),
+            description=metadata.description or None,
+            schema=handle.schema().to_json(),
+            partition_by=metadata.partition_columns,
+            properties=metadata.configuration,
+            created=now,
+        ).action()
+        return [
+            commit_info(now, "CLONE", {"source": told.source, "sourceVersion": str(told.version)}),
+            protocol_action(protocol.min_reader_version, protocol.min_writer_version),
+            described,
+        ]
 
 
 def tables_of(store: Store, game: str) -> list[str]:

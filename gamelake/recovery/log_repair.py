@@ -5,7 +5,6 @@ compaction, is in no manifest, and is not mended.
 Source: Delta Transaction Log Protocol, heading "Delta Log Entries".
 """
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Set
@@ -15,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from gamelake.model.errors import StartupError
-from gamelake.storage.appends import BatchTransaction, append_entry, entry_path
+from gamelake.storage.appends import BatchTransaction, append_entry
+from gamelake.storage.delta_log import decode_entry, entry_path, entry_versions, transactions_of
 from gamelake.storage.generations import Generations
-from gamelake.storage.listing import LOG_FOLDER
 from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.rewrites import upkeep_of
 from gamelake.storage.store import Store
@@ -49,8 +48,7 @@ class _Log:
     @classmethod
     def read(cls, store: Store, table: str) -> "_Log":
         """Read all that is there; a version between two others that is not there is damaged, too."""
-        names = [path.rsplit("/", 1)[-1].removesuffix(".json") for path in store.paths(f"{table}/{LOG_FOLDER}")]
-        versions = [int(name) for name in names if name.isdigit()]
+        versions = entry_versions(store, table)
         if not versions:
             raise RepairError(f"there is no table {table}")
         every = range(min(versions), max(versions) + 1)
@@ -147,11 +145,11 @@ class LogRepair:
 
 def _transactions(entry: bytes | None) -> frozenset[str] | None:
     try:
-        actions = [json.loads(line) for line in (entry or b"").splitlines()]
-        found = [action["txn"] for action in actions if "txn" in action]
+        actions = decode_entry(entry or b"")
+        found = transactions_of(actions)
     except (ValueError, TypeError):
         return None
-    return frozenset(f"{each['appId']}/{each['version']}" for each in found) if actions else None
+    return frozenset(found) if actions else None
 
 
 def _name(manifest: BatchManifest) -> str:

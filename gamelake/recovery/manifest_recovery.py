@@ -5,7 +5,6 @@ commits are there, as the balance in each of them says. What its events were is 
 before and comes again may be a row again.
 """
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,16 +17,23 @@ import pyarrow.compute as pc
 
 from gamelake.model.errors import BackupError
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, Layer
-from gamelake.storage.appends import entry_path
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.delta_log import (
+    BATCH_NOTE,
+    FileEntry,
+    commit_info_of,
+    contents_of,
+    decode_entry,
+    entry_path,
+    entry_versions,
+    row_count,
+)
 from gamelake.storage.generations import Generation, Generations
-from gamelake.storage.listing import LOG_FOLDER, own_tables
+from gamelake.storage.listing import own_tables
 from gamelake.storage.manifests import RULE_METRIC, BatchManifest, Judged, Manifests, OffsetRange, TableFiles
 from gamelake.storage.reconciliation import batch_problems, streams_of
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import BATCH_NOTE
 from gamelake.storage.tables import open_table
 
 _UNKNOWN_GAME = _UNKNOWN_RULE = "unknown"
@@ -75,12 +81,12 @@ def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _
         if table.startswith((f"{Layer.GOLD}/", f"{Layer.LINEAGE}/")):
             continue
         for actions in _entries_back_to(store, table, generation.app_id, after):
-            info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+            info = commit_info_of(actions)
             app_id, _, number = str(info.get(BATCH_NOTE, "")).rpartition("/")
             if app_id == generation.app_id and int(number) > after:
                 batch = batches[int(number)]
                 batch.at = max(batch.at, int(info["timestamp"]))
-                batch.adds[table] = [action["add"] for action in actions if "add" in action]
+                batch.adds[table] = list(contents_of(actions, "add"))
                 counts = info["operationMetrics"].items()
                 batch.balance = {name: int(count) for name, count in counts if not name.startswith(RULE_METRIC)}
     return batches
@@ -88,10 +94,9 @@ def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _
 
 def _entries_back_to(store: Store, table: str, app_id: str, batch: int) -> Iterator[list[dict[str, Any]]]:
     """The entries of a table, newest first, back to the one of a batch or an earlier one."""
-    names = [path.rsplit("/", 1)[-1].removesuffix(".json") for path in store.paths(f"{table}/{LOG_FOLDER}")]
-    for version in sorted((int(name) for name in names if name.isdigit()), reverse=True):
-        actions = [json.loads(line) for line in (store.get(entry_path(table, version)) or b"").splitlines()]
-        taken = [action["txn"] for action in actions if "txn" in action]
+    for version in reversed(entry_versions(store, table)):
+        actions = decode_entry(store.get(entry_path(table, version)) or b"")
+        taken = contents_of(actions, "txn")
         if any(each["appId"] == app_id and each["version"] <= batch for each in taken):
             return
         yield actions
@@ -147,7 +152,7 @@ class _Recollection:
             DataFile(
                 path=add["path"],
                 size=add["size"],
-                rows=int(json.loads(add["stats"])["numRecords"]),
+                rows=row_count(add),
                 partition=add["partitionValues"],
                 statistics=add["stats"],
             )

@@ -5,7 +5,6 @@ not committed again, since a table never forgets which batches it has taken.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" and "Transaction Identifiers".
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +15,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelake.model.errors import TransientError
-from gamelake.recovery.table_history import Action, RestoreError, TableHistory
+from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import schema_of
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import ENGINE, FileEntry, add_action, live_files, now_milliseconds, remove_action
+from gamelake.storage.delta_log import (
+    REBUILT_NOTE,
+    Action,
+    FileEntry,
+    add_action,
+    commit_info,
+    live_files,
+    now_milliseconds,
+    remove_action,
+    row_count,
+)
 from gamelake.storage.leases import Lease
 from gamelake.storage.rewrites import commit_behind, discard, write_beside
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import REBUILT_NOTE
 from gamelake.storage.tables import open_table
 
 
@@ -89,8 +97,8 @@ class TableRestore:
             table=self.history.table,
             from_version=self.history.newest,
             to_version=self.version,
-            rows_out=sum(map(_rows, out)),
-            rows_back=sum(map(_rows, back)),
+            rows_out=sum(map(row_count, out)),
+            rows_back=sum(map(row_count, back)),
             files_out=len(out),
             files_back=len(back),
             batches=self.history.batches_after(self.version),
@@ -112,25 +120,15 @@ class TableRestore:
 
     def _actions(self, back: Sequence[Action], out: Sequence[Action]) -> list[Action]:
         now = now_milliseconds()
-        info = {
-            "timestamp": now,
-            "operation": "RESTORE",
-            "operationParameters": {"version": str(self.version)},
-            "operationMetrics": {"numRestoredFiles": str(len(back)), "numRemovedFiles": str(len(out))},
-            "isBlindAppend": False,
-            "engineInfo": ENGINE,
-        }
+        metrics = {"numRestoredFiles": len(back), "numRemovedFiles": len(out)}
+        info = commit_info(now, "RESTORE", {"version": str(self.version)}, metrics=metrics)
         removes = [remove_action(entry_of(add), now) for add in out]
-        return [{"commitInfo": info}, *removes, *({"add": {**add, "dataChange": True}} for add in back)]
+        return [info, *removes, *({"add": {**add, "dataChange": True}} for add in back)]
 
 
 def entry_of(add: Action) -> FileEntry:
     """The file that an add action names."""
     return FileEntry(add["path"], add["size"], add["partitionValues"])
-
-
-def _rows(add: Action) -> int:
-    return int(json.loads(add.get("stats") or "{}").get("numRecords", 0))
 
 
 _GAME = "game_name"
@@ -210,18 +208,12 @@ class GameRestore:
             batches=history.batches_after(self.whole.version),
         )
 
-    def _actions(self, out: Sequence[_Part], written: Sequence[DataFile]) -> list[dict[str, Any]]:
+    def _actions(self, out: Sequence[_Part], written: Sequence[DataFile]) -> list[Action]:
         now = now_milliseconds()
-        info = {
-            "timestamp": now,
-            "operation": "RESTORE",
-            "operationParameters": {"version": str(self.whole.version), "games": ", ".join(sorted(self.names))},
-            "isBlindAppend": False,
-            "engineInfo": ENGINE,
-            REBUILT_NOTE: str(len(written)),
-        }
+        parameters = {"version": str(self.whole.version), "games": ", ".join(sorted(self.names))}
+        info = commit_info(now, "RESTORE", parameters, notes={REBUILT_NOTE: str(len(written))})
         removed = [remove_action(part.file, now) for part in out]
-        return [{"commitInfo": info}, *removed, *(add_action(file, now) for file in written)]
+        return [info, *removed, *(add_action(file, now) for file in written)]
 
 
 def names_in(store: Store, table: str) -> frozenset[str]:

@@ -3,18 +3,22 @@
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Add File and Remove File".
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from gamelake.model.errors import StartupError
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import (
+    Action,
+    commit_info_of,
+    contents_of,
+    decode_entry,
+    entry_path,
+    following_entries,
+    transactions_of,
+)
 from gamelake.storage.manifest_checkpoints import TableStatement, table_statement
 from gamelake.storage.store import Store
-
-Action = dict[str, Any]
 
 # Before its first version a table has no rows.
 NONE_YET = -1
@@ -54,9 +58,8 @@ class TableHistory:
         if statement is not None:
             history.commits.append(_stated(statement))
             version = statement.version + 1
-        while (entry := store.get(entry_path(table, version))) is not None:
-            history.commits.append(_commit(version, [json.loads(line) for line in entry.splitlines()]))
-            version += 1
+        for each, entry in following_entries(store, table, version - 1):
+            history.commits.append(_commit(each, decode_entry(entry)))
         if not history.commits:
             raise RestoreError(f"there is no table {table} whose log begins with version 0; nothing was changed")
         return history
@@ -134,12 +137,10 @@ def _stated(statement: TableStatement) -> _Commit:
 
 
 def _commit(version: int, actions: list[Action]) -> _Commit:
-    info: Action = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    transactions = [f"{action['txn']['appId']}/{action['txn']['version']}" for action in actions if "txn" in action]
     return _Commit(
         version=version,
-        at=datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
-        transaction=transactions[0] if transactions else "",
-        adds=[action["add"] for action in actions if "add" in action],
-        removes=[action["remove"]["path"] for action in actions if "remove" in action],
+        at=datetime.fromtimestamp(commit_info_of(actions).get("timestamp", 0) / 1000, UTC),
+        transaction=next(iter(transactions_of(actions)), ""),
+        adds=list(contents_of(actions, "add")),
+        removes=[remove["path"] for remove in contents_of(actions, "remove")],
     )

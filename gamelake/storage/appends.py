@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
@@ -18,10 +18,22 @@ from deltalake import DeltaTable, Schema
 from gamelake.model.errors import StoreError
 from gamelake.storage.columns import delta_field
 from gamelake.storage.comments import NO_COMMENTS, Comments, commented
-from gamelake.storage.delta_log import ENGINE, add_action, encoded, now_milliseconds
+from gamelake.storage.delta_log import (
+    BATCH_NOTE,
+    Action,
+    TableMetadata,
+    add_action,
+    commit_info,
+    decode_entry,
+    encode_entry,
+    entry_path,
+    following_entries,
+    now_milliseconds,
+    protocol_action,
+    transaction_action,
+)
 from gamelake.storage.manifests import BatchManifest, TableFiles
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import BATCH_NOTE
 
 # Protocols that Spark, delta-rs, DuckDB and Trino all read and write, and that a plain append satisfies.
 _NEWEST_READER, _NEWEST_WRITER = 1, 2
@@ -85,12 +97,12 @@ class TableHead:
 
     def follow(self, store: Store, table: str) -> None:
         """Take in the commits that others have made since."""
-        while (entry := store.get(entry_path(table, self.version + 1))) is not None:
-            self._take([json.loads(line) for line in entry.splitlines()], table)
-            self.version += 1
+        for version, content in following_entries(store, table, self.version):
+            self._take(decode_entry(content), table)
+            self.version = version
         self.seen_at = time.monotonic()
 
-    def _take(self, actions: list[dict[str, Any]], table: str) -> None:
+    def _take(self, actions: list[Action], table: str) -> None:
         for action in actions:
             if "txn" in action:
                 self.taken[action["txn"]["appId"]] = action["txn"]["version"]
@@ -116,14 +128,9 @@ def schema_of(handle: DeltaTable) -> pa.Schema:
     return _columns(handle.schema())
 
 
-def entry_path(table: str, version: int) -> str:
-    """The log entry of a version."""
-    return f"{table}/_delta_log/{version:020d}.json"
-
-
 def append_entry(entry: TableFiles, transaction: BatchTransaction) -> bytes:
     """The log entry that adds a batch's files to a table."""
-    return encoded(_append_actions(entry, transaction, now_milliseconds()))
+    return encode_entry(_append_actions(entry, transaction, now_milliseconds()))
 
 
 def creation_entry(entry: TableFiles, transaction: BatchTransaction, comments: Comments) -> bytes:
@@ -133,48 +140,36 @@ def creation_entry(entry: TableFiles, transaction: BatchTransaction, comments: C
     """
     now = now_milliseconds()
     info, *rest = _append_actions(entry, transaction, now)
-    return encoded([info, *table_actions(entry, {}, now, comments=comments), *rest])
+    return encode_entry([info, *table_actions(entry, {}, now, comments=comments), *rest])
 
 
 def table_actions(
     entry: TableFiles, properties: Mapping[str, str], now: int, table_id: str = "", comments: Comments = NO_COMMENTS
-) -> list[dict[str, Any]]:
+) -> list[Action]:
     """The actions that make a table: what it takes to read and write it, its columns, its properties."""
-    metadata = {
-        "id": table_id or str(uuid.uuid4()),
-        "name": entry.table.replace("/", "_"),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": commented(entry.schema, comments),
-        "partitionColumns": entry.partition_by,
-        "configuration": {**_PROPERTIES, **properties},
-        "createdTime": now,
-    }
-    if comments.description:
-        metadata["description"] = comments.description
-    protocol = {"minReaderVersion": _NEWEST_READER, "minWriterVersion": _NEWEST_WRITER}
-    return [{"protocol": protocol}, {"metaData": metadata}]
+    metadata = TableMetadata(
+        table_id=table_id or str(uuid.uuid4()),
+        name=entry.table.replace("/", "_"),
+        description=comments.description or None,
+        schema=commented(entry.schema, comments),
+        partition_by=entry.partition_by,
+        properties={**_PROPERTIES, **properties},
+        created=now,
+    ).action()
+    return [protocol_action(_NEWEST_READER, _NEWEST_WRITER), metadata]
 
 
-def _append_actions(entry: TableFiles, transaction: BatchTransaction, now: int) -> list[dict[str, Any]]:
-    info = {
-        "timestamp": now,
-        "operation": "WRITE",
-        "operationParameters": {"mode": "Append", "partitionBy": json.dumps(entry.partition_by)},
-        "isBlindAppend": True,
-        "engineInfo": ENGINE,
-        BATCH_NOTE: f"{transaction.app_id}/{transaction.version}",
-    }
-    if transaction.balance:
-        # Delta's metrics are texts; DESCRIBE HISTORY shows them.
-        metrics = {**transaction.balance, **transaction.broken.get(entry.table, {})}
-        info["operationMetrics"] = {name: str(count) for name, count in metrics.items()}
+def _append_actions(entry: TableFiles, transaction: BatchTransaction, now: int) -> list[Action]:
+    info = commit_info(
+        now,
+        "WRITE",
+        {"mode": "Append", "partitionBy": json.dumps(entry.partition_by)},
+        metrics={**transaction.balance, **transaction.broken.get(entry.table, {})} if transaction.balance else None,
+        is_blind_append=True,
+        notes={BATCH_NOTE: f"{transaction.app_id}/{transaction.version}"},
+    )
     added = [add_action(file, now) for file in entry.files]
-    return [{"commitInfo": info}, transaction_action(transaction, now), *added]
-
-
-def transaction_action(transaction: BatchTransaction, now: int) -> dict[str, Any]:
-    """The action by which a table remembers what it has taken."""
-    return {"txn": {"appId": transaction.app_id, "version": transaction.version, "lastUpdated": now}}
+    return [info, transaction_action(transaction.app_id, transaction.version, now), *added]
 
 
 def _columns(schema: Schema) -> pa.Schema:

@@ -14,8 +14,7 @@ import msgspec
 from deltalake.exceptions import TableNotFoundError
 
 from gamelake.model.errors import StartupError
-from gamelake.storage.delta_log import live_files, object_path
-from gamelake.storage.listing import LOG_FOLDER
+from gamelake.storage.delta_log import LOG_FOLDER, live_files, object_path
 from gamelake.storage.player_rows import People, player_table, rows_in_file
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog

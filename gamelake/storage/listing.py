@@ -1,9 +1,8 @@
 """Which tables a lakehouse has, by its folders."""
 
 from gamelake.model.naming import Layer, game_of
+from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.store import Store
-
-LOG_FOLDER = "_delta_log"
 
 
 def table_paths(store: Store) -> list[str]:

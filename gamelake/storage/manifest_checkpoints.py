@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import pyarrow as pa
 
-from gamelake.storage.listing import LOG_FOLDER
+from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.delta_log import REPLAY
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import REPLAY
 
 _FOLDER = "_gamelake/replays"
 

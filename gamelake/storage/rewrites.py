@@ -5,20 +5,30 @@ over puts its token into the table's log, and a commit with a smaller one is nev
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Transaction Identifiers".
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from gamelake.model.errors import LeaseLostError
-from gamelake.storage.appends import BatchTransaction, entry_path, table_actions, transaction_action
+from gamelake.storage.appends import BatchTransaction, table_actions
 from gamelake.storage.comments import NO_COMMENTS, Comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.delta_log import ENGINE, FileEntry, add_action, encoded, now_milliseconds, remove_action
+from gamelake.storage.delta_log import (
+    Action,
+    FileEntry,
+    add_action,
+    commit_info,
+    contents_of,
+    decode_entry,
+    encode_entry,
+    entry_path,
+    now_milliseconds,
+    remove_action,
+    transaction_action,
+)
 from gamelake.storage.leases import Lease, Pace
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
@@ -58,9 +68,7 @@ def revision_of(store: Store, pace: Pace = PATIENT) -> Iterator[Lease]:
         yield lease
 
 
-def commit_behind(
-    store: Store, table: str, version: int, actions: Sequence[dict[str, Any]], lease: Lease
-) -> int | None:
+def commit_behind(store: Store, table: str, version: int, actions: Sequence[Action], lease: Lease) -> int | None:
     """Put an entry, made when the table had a version, behind its newest one.
 
     Returns:
@@ -70,7 +78,7 @@ def commit_behind(
         LeaseLostError: another process has taken the lease over.
     """
     lease.require()
-    content = encoded(list(actions))
+    content = encode_entry(actions)
     while not store.put_new(entry_path(table, version + 1), content):
         version += 1
         other = store.get(entry_path(table, version)) or b""
@@ -98,7 +106,7 @@ def discard(store: Store, table: str, files: Iterable[DataFile]) -> None:
 
 def only_appends(entry: bytes) -> bool:
     """Whether an entry leaves the files alone that were there before it."""
-    kinds: set[str] = {kind for line in entry.splitlines() for kind in json.loads(line)}
+    kinds: set[str] = {kind for action in decode_entry(entry) for kind in action}
     return not {"remove", "protocol"} & kinds
 
 
@@ -111,16 +119,15 @@ def _fence(store: Store, table: str, lease: Lease) -> None:
     """See that no commit of the former holder can come any more, whatever it has begun."""
     handle, now = open_table(store.location, table), now_milliseconds()
     _require_newest(handle.transaction_version(_LEASE) or 0, lease, table)
-    info = {"timestamp": now, "operation": "FENCE", "operationParameters": {}, "engineInfo": ENGINE}
-    token = {"appId": _LEASE, "version": lease.token, "lastUpdated": now}
-    content, version = encoded([{"commitInfo": info}, {"txn": token}]), handle.version() + 1
+    actions = [commit_info(now, "FENCE", {}), transaction_action(_LEASE, lease.token, now)]
+    content, version = encode_entry(actions), handle.version() + 1
     while not store.put_new(entry_path(table, version), content):
         _require_newest(_token_in(store.get(entry_path(table, version)) or b""), lease, table)
         version += 1
 
 
 def _token_in(entry: bytes) -> int:
-    transactions = [action["txn"] for action in map(json.loads, entry.splitlines()) if "txn" in action]
+    transactions = contents_of(decode_entry(entry), "txn")
     return max((each["version"] for each in transactions if each["appId"] == _LEASE), default=0)
 
 
@@ -151,20 +158,11 @@ class Replacement:
     def commit(self, store: Store, version: int) -> bool:
         """Try to be a version of the table; gives whether it is."""
         now = now_milliseconds()
-        head = [self._info(now), transaction_action(self.transaction, now)]
+        info = commit_info(now, "WRITE", {"mode": "Overwrite"}, notes=self.notes)
+        head = [info, transaction_action(self.transaction.app_id, self.transaction.version, now)]
         if self.properties is not None:
             protocol, metadata = table_actions(self.entry, self.properties, now, self.table_id, self.comments)
             head += [protocol, metadata] if version == 0 else [metadata]
         removed = [remove_action(file, now) for file in self.removed]
         added = [add_action(file, now) for file in self.entry.files]
-        return store.put_new(entry_path(self.entry.table, version), encoded([*head, *removed, *added]))
-
-    def _info(self, now: int) -> dict[str, Any]:
-        info = {
-            "timestamp": now,
-            "operation": "WRITE",
-            "operationParameters": {"mode": "Overwrite"},
-            "isBlindAppend": False,
-            "engineInfo": ENGINE,
-        }
-        return {"commitInfo": {**info, **self.notes}}
+        return store.put_new(entry_path(self.entry.table, version), encode_entry([*head, *removed, *added]))

@@ -1,23 +1,21 @@
 """A table's transaction log as it was written, commit by commit."""
 
-import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import unquote
 
-from gamelake.storage.listing import LOG_FOLDER
+from gamelake.storage.delta_log import (
+    ERASURE_NOTE,
+    REBUILT_NOTE,
+    Action,
+    commit_info_of,
+    contents_of,
+    decode_entry,
+    entries_after,
+    row_count,
+    transactions_of,
+)
 from gamelake.storage.manifest_checkpoints import LoggedErasure, LoggedFile, TableStatement, table_statement
 from gamelake.storage.store import Store
-
-# What the entry of an erasure says of itself: the run that it belongs to.
-ERASURE_NOTE = "gamelake.erasure"
-# What the entry of a batch says of itself: `application/batch`.
-BATCH_NOTE = "gamelake.batch"
-# What the entry of a rewrite says of itself: rows of records that were decoded once more, in the place of as many.
-REBUILT_NOTE = "gamelake.rebuilt"
-# How the application of a replay begins; its rows are as old as the records that it reads.
-REPLAY = "replay-"
 
 
 @dataclass(slots=True)
@@ -33,7 +31,7 @@ class TableLog:
     live: dict[str, LoggedFile] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
     erasures: list[LoggedErasure] = field(default_factory=list)
-    adds: dict[str, dict[str, Any]] = field(default_factory=dict)
+    adds: dict[str, Action] = field(default_factory=dict)
     folded: int = -1
 
     @property
@@ -57,7 +55,7 @@ class TableLog:
         statement = table_statement(store, table)
         log = cls.of(statement) if statement else cls()
         for version, entry in entries_after(store, table, log.folded):
-            log.take(version, [json.loads(line) for line in entry.splitlines()])
+            log.take(version, decode_entry(entry))
         return log
 
     @classmethod
@@ -73,15 +71,15 @@ class TableLog:
             folded=statement.version,
         )
 
-    def take(self, version: int, actions: list[dict[str, Any]]) -> None:
+    def take(self, version: int, actions: list[Action]) -> None:
         """Take in the next commit."""
-        transaction = next((f"{a['txn']['appId']}/{a['txn']['version']}" for a in actions if "txn" in a), "")
-        info: dict[str, Any] = next(_of_kind(actions, "commitInfo"), {})
+        transaction = next(iter(transactions_of(actions)), "")
+        info = commit_info_of(actions)
         run = info.get(ERASURE_NOTE, "")
-        gone = [self._remove(remove) for remove in _of_kind(actions, "remove")]
+        gone = [self._remove(remove) for remove in contents_of(actions, "remove")]
         back = 0
-        for add in _of_kind(actions, "add"):
-            rows = int(json.loads(add.get("stats") or "{}").get("numRecords", 0))
+        for add in contents_of(actions, "add"):
+            rows = row_count(add)
             file = LoggedFile(version, unquote(add["path"]), transaction, rows, int(add["size"]))
             self.live[file.path], self.adds[file.path] = file, add
             # A restore brings a file back that was added before: no name is ever given twice.
@@ -92,30 +90,10 @@ class TableLog:
         if run:
             self.erasures.append(LoggedErasure(version, run, sum(gone) - back, len(gone)))
 
-    def _remove(self, remove: dict[str, Any]) -> int:
+    def _remove(self, remove: Action) -> int:
         """Take a file out; gives its rows."""
         path = unquote(remove["path"])
         self.removed[path] = int(remove.get("deletionTimestamp") or 0)
         file = self.live.pop(path, None)
         self.adds.pop(path, None)
         return file.rows if file else 0
-
-
-def entries_after(store: Store, table: str, version: int) -> Iterator[tuple[int, bytes]]:
-    """The entries of a table's log after a version, in their order."""
-    names = ((path, path.rsplit("/", 1)[-1].removesuffix(".json")) for path in store.paths(f"{table}/{LOG_FOLDER}"))
-    found = [(int(name), path) for path, name in names if path.endswith(".json") and name.isdigit()]
-    wanted = [(number, path) for number, path in found if number > version]
-    contents = store.get_all([path for _, path in wanted])
-    return ((number, content or b"") for (number, _), content in zip(wanted, contents, strict=True))
-
-
-def is_revision(info: Mapping[str, Any]) -> bool:
-    """Whether a commit, by its commitInfo, set rows back, brought some back, or put them right."""
-    return (
-        info.get("operation") == "RESTORE" or REBUILT_NOTE in info or str(info.get(BATCH_NOTE, "")).startswith(REPLAY)
-    )
-
-
-def _of_kind(actions: list[dict[str, Any]], kind: str) -> Iterator[dict[str, Any]]:
-    return (action[kind] for action in actions if kind in action)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
@@ -15,10 +15,10 @@ from deltalake.schema import Field
 from deltalake.transaction import PostCommitHookProperties
 
 from gamelake.model.errors import ContractError, TransientError
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, entry_path, schema_of
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
 from gamelake.storage.columns import merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
-from gamelake.storage.delta_log import ENGINE, encoded, now_milliseconds
+from gamelake.storage.delta_log import Action, TableMetadata, commit_info, encode_entry, entry_path, now_milliseconds
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Location, Store
 
@@ -40,32 +40,25 @@ def describe(store: Store, table: str, comments: Comments, newest: Callable[[], 
         description = comments.description or metadata.description or ""
         if json.loads(wanted) == json.loads(have) and description == (metadata.description or ""):
             return False
-        entry = encoded(_actions(handle, wanted, description))
+        entry = encode_entry(_actions(handle, wanted, description))
         if store.put_new(entry_path(table, handle.version() + 1), entry):
             return True
     raise TransientError(f"{table}: other writers were faster {_DESCRIBE_ATTEMPTS} times; try again")
 
 
-def _actions(handle: DeltaTable, schema: str, description: str) -> list[dict[str, Any]]:
+def _actions(handle: DeltaTable, schema: str, description: str) -> list[Action]:
     metadata = handle.metadata()
-    info = {
-        "timestamp": now_milliseconds(),
-        "operation": "CHANGE COLUMN",
-        "operationParameters": {"column": "comments"},
-        "isBlindAppend": True,
-        "engineInfo": ENGINE,
-    }
-    change = {
-        "id": str(metadata.id),
-        "name": metadata.name,
-        "description": description,
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema,
-        "partitionColumns": list(metadata.partition_columns),
-        "configuration": dict(metadata.configuration),
-        "createdTime": metadata.created_time,
-    }
-    return [{"commitInfo": info}, {"metaData": change}]
+    info = commit_info(now_milliseconds(), "CHANGE COLUMN", {"column": "comments"}, is_blind_append=True)
+    change = TableMetadata(
+        table_id=str(metadata.id),
+        name=metadata.name,
+        description=description,
+        schema=schema,
+        partition_by=metadata.partition_columns,
+        properties=metadata.configuration,
+        created=metadata.created_time,
+    ).action()
+    return [info, change]
 
 
 _ATTEMPTS = 100

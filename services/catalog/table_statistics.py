@@ -5,17 +5,15 @@ since the last look, whatever the number of commits before.
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Actions".
 """
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
 from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
 
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, entry_path, row_count
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import open_table
 from services.catalog.errors import TableError, UnreadableLogError
@@ -98,7 +96,7 @@ class LogReader:
         figures = TableFigures(table_id, version, last_modified / 1000, sha256(entry).digest())
         for path, rows, size in zip(*columns, strict=True):
             figures.add(path, DataFile(rows or 0, size))
-        figures.committed_at = _committed_at(_actions(entry), figures.committed_at)
+        figures.committed_at = _committed_at(decode_entry(entry), figures.committed_at)
         return figures
 
     def follow(self, table: Table, figures: TableFigures) -> bool:
@@ -113,7 +111,7 @@ class LogReader:
             return False
         while (entry := self._store.get(entry_path(str(table), figures.version + 1))) is not None:
             try:
-                _take(figures, _actions(entry))
+                _take(figures, decode_entry(entry))
             except (ValueError, KeyError) as error:
                 raise UnreadableLogError(f"{table} has a damaged entry {figures.version + 1}: {error}") from error
             figures.version += 1
@@ -121,27 +119,23 @@ class LogReader:
         return True
 
 
-def _actions(entry: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in entry.splitlines() if line.strip()]
-
-
-def _take(figures: TableFigures, actions: list[dict[str, Any]]) -> None:
+def _take(figures: TableFigures, actions: list[Action]) -> None:
     # A commit that replaces a file by one of the same path lists both in any order.
     for action in actions:
         if "remove" in action:
             figures.remove(action["remove"]["path"])
     for action in actions:
         if "add" in action:
-            rows = json.loads(action["add"].get("stats") or "{}").get("numRecords", 0)
-            figures.add(action["add"]["path"], DataFile(int(rows), int(action["add"]["size"])))
+            rows = row_count(action["add"])
+            figures.add(action["add"]["path"], DataFile(rows, int(action["add"]["size"])))
         if "metaData" in action:
             figures.table_id = action["metaData"]["id"]
     figures.committed_at = _committed_at(actions, figures.committed_at)
 
 
-def _committed_at(actions: list[dict[str, Any]], otherwise: float) -> float:
+def _committed_at(actions: list[Action], otherwise: float) -> float:
     """When an entry says that it was committed; `commitInfo` is optional."""
-    stated = next((action["commitInfo"].get("timestamp") for action in actions if "commitInfo" in action), None)
+    stated = commit_info_of(actions).get("timestamp")
     return otherwise if stated is None else stated / 1000
 
 

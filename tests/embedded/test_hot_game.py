@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from statistics import quantiles
 
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.store import Store
 from tests.embedded.lakehouse import Lakehouse

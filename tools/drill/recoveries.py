@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.generations import Generations
 from gamelake.storage.tables import open_table
 from tools.drill import bad_deploy

@@ -3,7 +3,6 @@
 The gateway acknowledges an event without its partition and offset: the event is in what the topic gained meanwhile.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from obstore.exceptions import BaseError as ObjectStoreError
 
 from gamelake.model.naming import DEAD_LETTERS
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import contents_of, decode_entry, entry_path, entry_versions
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.store import Store
 from tools.smoke.event_trace import NotYetError, Step, StepFailedError
@@ -175,9 +174,7 @@ class CommitFinder:
 
     def _first_to_read(self, table: str) -> int:
         """The batch's version if it is committed, else the version after the newest one."""
-        names = [path.rsplit("/", 1)[-1] for path in self._store.paths(f"{table}/_delta_log")]
-        versions = [int(name[:20]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
-        for version in sorted(versions, reverse=True):
+        for version in reversed(entry_versions(self._store, table)):
             entry = self._store.get(entry_path(table, version)) or b""
             if self._is_of_batch(entry):
                 return version
@@ -195,8 +192,7 @@ class CommitFinder:
 
 
 def _transactions(entry: bytes) -> list[tuple[str, int]]:
-    actions = [json.loads(line) for line in entry.splitlines()]
-    return [(action["txn"]["appId"], int(action["txn"]["version"])) for action in actions if "txn" in action]
+    return [(each["appId"], int(each["version"])) for each in contents_of(decode_entry(entry), "txn")]
 
 
 @contextmanager

@@ -5,15 +5,12 @@ Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Action
 """
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
 
 import msgspec
 
-from gamelake.storage.appends import entry_path
-from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.delta_log import Action, FileEntry, contents_of, decode_entry, entry_path, following_entries
 from gamelake.storage.store import Store
 
 
@@ -74,25 +71,25 @@ def changes_since(store: Store, table: str, position: TablePosition) -> TableCha
     if standing is None or _digest(standing) != position.entry:
         return None
     changes = TableChanges(position)
-    while (entry := store.get(entry_path(table, changes.position.version + 1))) is not None:
-        actions = [json.loads(line) for line in entry.splitlines()]
+    for version, entry in following_entries(store, table, position.version):
+        actions = decode_entry(entry)
         _take(changes, actions)
-        schema = next((a["metaData"]["schemaString"] for a in actions if "metaData" in a), changes.position.schema)
-        changes.position = TablePosition(changes.position.version + 1, _digest(entry), schema)
+        schema = next((each["schemaString"] for each in contents_of(actions, "metaData")), changes.position.schema)
+        changes.position = TablePosition(version, _digest(entry), schema)
     return changes
 
 
-def _take(changes: TableChanges, actions: list[dict[str, Any]]) -> None:
+def _take(changes: TableChanges, actions: list[Action]) -> None:
     """Files that were only rewritten (`dataChange` false: a compaction) change no row."""
-    added = [_file(a["add"]) for a in actions if "add" in a and a["add"]["dataChange"]]
-    removed = [_file(a["remove"]) for a in actions if "remove" in a and a["remove"]["dataChange"]]
+    added = [_file(add) for add in contents_of(actions, "add") if add["dataChange"]]
+    removed = [_file(remove) for remove in contents_of(actions, "remove") if remove["dataChange"]]
     if removed:
         changes.replaced.append(ReplacedFiles(removed, added))
     else:
         changes.appended.extend(added)
 
 
-def _file(action: dict[str, Any]) -> FileEntry:
+def _file(action: Action) -> FileEntry:
     return FileEntry(action["path"], action.get("size") or 0, action.get("partitionValues") or {})
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from gamelake.storage.delta_log import FileEntry, entries_of
+from gamelake.storage.delta_log import FileEntry, file_entries
 
 ROWS_PER_RUN = 200_000
 
@@ -28,7 +28,7 @@ def runs_of(handle: DeltaTable, key: str) -> list[PartitionRun]:
     """The files of an open table, in the order of their keys where that is known."""
     actions = pa.table(handle.get_add_actions(flatten=False))
     least, greatest = (_bounds(actions, side, key) for side in ("min", "max"))
-    runs = [PartitionRun(*each) for each in zip(entries_of(actions), least, greatest, strict=True)]
+    runs = [PartitionRun(*each) for each in zip(file_entries(actions), least, greatest, strict=True)]
     return sorted(runs, key=lambda run: run.least) if all(run.least is not None for run in runs) else runs
 
 

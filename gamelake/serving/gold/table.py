@@ -1,6 +1,5 @@
 """A gold table as its job sees it: from which source versions it was computed, and how it is written."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -12,11 +11,11 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.serving.gold.definition import PARTITION, AggregateDefinition
 from gamelake.serving.gold.history import TablePosition
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, entry_path
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction
 from gamelake.storage.columns import delta_field
 from gamelake.storage.comments import NO_COMMENTS, Comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.delta_log import FileEntry, changes_rows, commit_info_of, preceding_entries
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.rewrites import Replacement
 from gamelake.storage.store import Store
@@ -45,14 +44,12 @@ class GoldTable:
 
 def _position(store: Store, table: str, version: int, definition: AggregateDefinition) -> TablePosition | None:
     """What the newest commit that changed rows says of its source; None if that was another's, or of another SQL."""
-    while (entry := store.get(entry_path(table, version))) is not None:
-        actions = [json.loads(line) for line in entry.splitlines()]
-        if any(action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action):
-            notes: Mapping[str, str] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    for _, actions in preceding_entries(store, table, version):
+        if changes_rows(actions):
+            notes = commit_info_of(actions)
             if notes.get(_DEFINITION) != definition.fingerprint:
                 return None
             return msgspec.json.decode(notes[_SOURCE], type=TablePosition)
-        version -= 1
     return None
 
 

@@ -3,13 +3,11 @@
 Source: Delta Transaction Log Protocol, heading "Actions".
 """
 
-import json
 import time
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,15 +16,21 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.serving.kpis.definitions import MEANINGS, KpiTable
 from gamelake.serving.kpis.generations import KpiTableError
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, entry_path, schema_of
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, schema_of
 from gamelake.storage.comments import Comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
 from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry, live_files
+from gamelake.storage.delta_log import (
+    ERASURE_NOTE,
+    FileEntry,
+    changes_rows,
+    commit_info_of,
+    live_files,
+    preceding_entries,
+)
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.rewrites import Replacement
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import ERASURE_NOTE
 from gamelake.storage.tables import delta_schema_json, open_table
 
 _TABLES = {
@@ -166,15 +170,12 @@ class DayTable:
         Raises:
             KpiTableError: another writer has written rows.
         """
-        while (entry := self.store.get(entry_path(self.path, version))) is not None:
-            actions = [json.loads(line) for line in entry.splitlines()]
-            info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-            changes = any(a[kind]["dataChange"] for a in actions for kind in ("add", "remove") if kind in a)
-            if changes and ERASURE_NOTE not in info:
+        for each, actions in preceding_entries(self.store, self.path, version):
+            info = commit_info_of(actions)
+            if changes_rows(actions) and ERASURE_NOTE not in info:
                 if info.get(WRITER_NOTE) in (self.app_id, *self.former):
                     return str(info[WRITER_NOTE])
-                raise KpiTableError(_foreign(self.path, version, info.get("operation", "a commit")))
-            version -= 1
+                raise KpiTableError(_foreign(self.path, each, info.get("operation", "a commit")))
         return self.app_id
 
     def _clean_up(self, now: float) -> None:

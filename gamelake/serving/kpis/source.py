@@ -9,15 +9,22 @@ Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Add Fi
 import json
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any
 
 import msgspec
 
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.kpis.generations import KpiGeneration, SourceChangedError, SourceRevisedError, source_path
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import (
+    ERASURE_NOTE,
+    Action,
+    changes_rows,
+    commit_info_of,
+    decode_entry,
+    entry_path,
+    following_entries,
+    is_revision,
+)
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import ERASURE_NOTE, is_revision
 from gamelake.storage.tables import open_table
 
 _REMEDY = "To count what silver holds now, start once with --rebuild"
@@ -59,12 +66,12 @@ class SourceLog:
         self._store.put(self._path, msgspec.json.encode(_Seen(self._version)))
 
     def _follow(self) -> None:
-        while (entry := self._store.get(entry_path(SILVER_EVENTS, self._version + 1))) is not None:
-            actions = [json.loads(line) for line in entry.splitlines()]
-            self._check(self._version + 1, actions)
-            self._version += 1
-            if any("add" in action and action["add"]["dataChange"] for action in actions):
-                self._waiting[self._version] = _committed_at(actions)
+        for version, entry in following_entries(self._store, SILVER_EVENTS, self._version):
+            actions = decode_entry(entry)
+            self._check(version, actions)
+            self._version = version
+            if changes_rows(actions, ("add",)):
+                self._waiting[version] = _committed_at(actions)
 
     def check_is_whole(self) -> None:
         """See that the log still has what comes next.
@@ -92,9 +99,9 @@ class SourceLog:
     def _newest(self) -> int:
         return open_table(self._store.location, SILVER_EVENTS).version()
 
-    def _check(self, version: int, actions: list[dict[str, Any]]) -> None:
-        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-        removes = any("remove" in action and action["remove"]["dataChange"] for action in actions)
+    def _check(self, version: int, actions: list[Action]) -> None:
+        info = commit_info_of(actions)
+        removes = changes_rows(actions, ("remove",))
         # One that only restores rows looks like an append.
         if is_revision(info):
             raise SourceRevisedError(
@@ -114,7 +121,7 @@ def needed_since(store: Store, generation: KpiGeneration) -> datetime | None:
     entry = None if seen is None else store.get(entry_path(SILVER_EVENTS, seen.version))
     if entry is None:
         return None
-    return datetime.fromtimestamp(_committed_at([json.loads(line) for line in entry.splitlines()]), UTC)
+    return datetime.fromtimestamp(_committed_at(decode_entry(entry)), UTC)
 
 
 def needed_from(store: Store, generation: KpiGeneration) -> int | None:
@@ -132,6 +139,5 @@ def needed_from(store: Store, generation: KpiGeneration) -> int | None:
     )
 
 
-def _committed_at(actions: list[dict[str, Any]]) -> float:
-    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    return float(info.get("timestamp", 0)) / 1000
+def _committed_at(actions: list[Action]) -> float:
+    return float(commit_info_of(actions).get("timestamp", 0)) / 1000

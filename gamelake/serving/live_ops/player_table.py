@@ -1,6 +1,5 @@
 """The table of players' states: rows as analysts read them, and the base that the stream's own state starts from."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +14,11 @@ from gamelake.layers.identity import Identities
 from gamelake.model.naming import game_table
 from gamelake.serving.live_ops.plan import BUCKETS, Base
 from gamelake.serving.live_ops.players import MOMENTS, STATE_SCHEMA
-from gamelake.storage.appends import BatchTransaction, entry_path
+from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.columns import MICROSECONDS_UTC, delta_field
 from gamelake.storage.comments import CommentsOf, no_comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.delta_log import live_files
+from gamelake.storage.delta_log import commit_info_of, live_files, preceding_entries
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.rewrites import Replacement
 from gamelake.storage.store import Store
@@ -104,11 +103,10 @@ class PlayerStateTable:
 
     def _noted(self, version: int) -> Base | None:
         """What the newest commit of ours says; others, which take rows out, say nothing."""
-        while (entry := self._store.get(entry_path(PLAYER_STATE, version))) is not None:
-            for action in map(json.loads, entry.splitlines()):
-                if _BASE in action.get("commitInfo", {}):
-                    return msgspec.json.decode(action["commitInfo"][_BASE], type=Base)
-            version -= 1
+        for _, actions in preceding_entries(self._store, PLAYER_STATE, version):
+            info = commit_info_of(actions)
+            if _BASE in info:
+                return msgspec.json.decode(info[_BASE], type=Base)
         return None
 
     def replace(self, files: Sequence[DataFile], base: Base) -> bool:

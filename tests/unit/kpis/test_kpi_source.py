@@ -10,7 +10,7 @@ from gamelake.model.errors import DataLossError
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations, SourceChangedError, SourceRevisedError
 from gamelake.serving.kpis.source import SourceLog
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import entry_path
 from tests.silver_events import BEGINNING, Event, Silver
 
 

@@ -17,7 +17,7 @@ from gamelake.maintenance import compaction
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import LeaseLostError
 from gamelake.privacy.row_eraser import RowEraser
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.leases import Pace
 from gamelake.storage.player_rows import People
 from gamelake.storage.rewrites import commit_behind, upkeep_of

@@ -17,7 +17,8 @@ from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
-from gamelake.storage.appends import BatchTransaction, entry_path
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.leases import Lease, Pace
 from gamelake.storage.manifest_checkpoints import TopicOffsets, stream_statement, table_statement
 from gamelake.storage.manifests import Manifests, OffsetRange

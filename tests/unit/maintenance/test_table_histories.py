@@ -26,10 +26,10 @@ from gamelake.recovery.cloning import Cloning
 from gamelake.recovery.replay.runs import replay_run
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
-from gamelake.storage.appends import BatchTransaction, entry_path, schema_of
+from gamelake.storage.appends import BatchTransaction, schema_of
 from gamelake.storage.clones import CloneError, Clones, Kind
 from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import live_files
+from gamelake.storage.delta_log import entry_path, live_files
 from gamelake.storage.player_rows import People
 from gamelake.storage.replay_manifests import ReplayManifest
 from gamelake.storage.rewrites import upkeep_of

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 
 from gamelake.privacy.erasure import plan_purge
 from gamelake.privacy.row_eraser import RowEraser
-from gamelake.storage.appends import entry_path
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.player_rows import People, PlayerTable, count_rows, player_tables
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog

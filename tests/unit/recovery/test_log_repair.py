@@ -13,7 +13,8 @@ from deltalake import DeltaTable
 
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.recovery.log_repair import LogRepair, RepairError
-from gamelake.storage.appends import BatchTransaction, entry_path
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.store import Store

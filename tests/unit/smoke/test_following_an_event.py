@@ -10,8 +10,9 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from gamelake.model.games import load_games
-from gamelake.storage.appends import BatchTransaction, append_entry, entry_path
+from gamelake.storage.appends import BatchTransaction, append_entry
 from gamelake.storage.data_files import DataFile
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.store import Location, Store
 from tools.smoke.cli import OutputFormat, parse

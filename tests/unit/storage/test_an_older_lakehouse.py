@@ -20,7 +20,8 @@ from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.runner import GoldTables, attempt
-from gamelake.storage.appends import BatchTransaction, entry_path
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.reconciliation import balance
