@@ -14,7 +14,7 @@ _TABLE_GAUGES: dict[str, tuple[str, Callable[[TableFigures], float]]] = {
     "gamelake_table_rows": ("Rows in the newest version", lambda figures: figures.rows),
     "gamelake_table_bytes": ("Size of the newest version's files", lambda figures: figures.size),
     "gamelake_table_files": ("Files of the newest version", lambda figures: figures.files),
-    "gamelake_table_small_files": ("Those of them under 16 MiB", lambda figures: figures.small_files),
+    "gamelake_table_small_files": ("Files smaller than 16 MiB", lambda figures: figures.small_files),
     "gamelake_table_version": ("The newest version", lambda figures: figures.version),
     "gamelake_table_last_commit_timestamp_seconds": (
         "When the newest version was committed",
@@ -36,13 +36,15 @@ class CatalogMetrics(Collector):
     def __init__(self, registry: CollectorRegistry) -> None:
         self._samples: list[tuple[str, list[float]]] = []
         self._registered = Gauge(
-            "gamelake_catalog_registered_tables", "Tables of the lakehouse that Trino knows", registry=registry
+            "gamelake_catalog_registered_tables",
+            "Tables of the lakehouse that are registered in Trino",
+            registry=registry,
         )
-        self._rounds = Counter("gamelake_catalog_runs", "Rounds done", ["outcome"], registry=registry)
+        self._rounds = Counter("gamelake_catalog_runs", "Runs by outcome", ["outcome"], registry=registry)
         for outcome in RoundOutcome:
             self._rounds.labels(outcome)
         self._last_round = Gauge(
-            "gamelake_catalog_last_run_timestamp_seconds", "When the last round ended well", registry=registry
+            "gamelake_catalog_last_run_timestamp_seconds", "When the last successful run ended", registry=registry
         )
         registry.register(self)
 

@@ -15,28 +15,26 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15)
 
 _requests = Counter("gamelake_ingest_requests", "Requests to send events, by HTTP status.", ["status"])
-_accepted = Counter("gamelake_ingest_events_accepted", "Events that Kafka has confirmed.", ["game"])
+_accepted = Counter("gamelake_ingest_events_accepted", "Events that Kafka has acknowledged.", ["game"])
 _rejected = Counter("gamelake_ingest_events_rejected", "Events that were rejected, by reason.", ["game", "reason"])
-_throttled = Counter(
-    "gamelake_ingest_events_throttled", "Events of requests that were over their game's rate.", ["game"]
-)
+_throttled = Counter("gamelake_ingest_events_throttled", "Events of requests above their game's rate limit.", ["game"])
 _player_requests = Counter(
     "gamelake_ingest_player_requests", "Requests of support staff about players, by game.", ["game", "action"]
 )
 _bytes = Counter("gamelake_ingest_body_bytes", "Bytes of bodies as they were sent.")
 _seconds = Histogram("gamelake_ingest_request_seconds", "From a request's headers to its response.", buckets=_SECONDS)
 _waiting = Gauge(
-    "gamelake_ingest_waiting_records", "Records that Kafka has not confirmed yet.", multiprocess_mode="livesum"
+    "gamelake_ingest_waiting_records", "Records that Kafka has not acknowledged yet.", multiprocess_mode="livesum"
 )
 _max_waiting = Gauge(
     "gamelake_ingest_waiting_records_limit",
-    "Waiting records above which requests are refused.",
+    "Limit of waiting records above which requests get 503.",
     multiprocess_mode="livesum",
 )
 _memory = Gauge("gamelake_ingest_memory_bytes", "Resident memory of the processes.", multiprocess_mode="livesum")
-_vault_failures = Counter("gamelake_ingest_vault_failures", "Requests that failed because the vault did not answer.")
+_vault_failures = Counter("gamelake_ingest_vault_failures", "Requests that failed because the vault did not respond.")
 # The value of the process that asked last: all ask the same vault.
-_vault_up = Gauge("gamelake_ingest_vault_up", "Whether the vault answers.", multiprocess_mode="mostrecent")
+_vault_up = Gauge("gamelake_ingest_vault_up", "Whether the vault responds.", multiprocess_mode="mostrecent")
 _vault_seconds = Gauge(
     "gamelake_ingest_vault_response_seconds", "How long the vault's last response took.", multiprocess_mode="mostrecent"
 )
@@ -88,7 +86,7 @@ def count_player_request(game: str, action: Action) -> None:
 
 
 def count_vault_failure() -> None:
-    """Count a request that failed because the vault did not answer."""
+    """Count a request that failed because the vault did not respond."""
     _vault_failures.inc()
 
 

@@ -25,20 +25,18 @@ class FilesMetric(Enum):
         "gamelake_files_processed_total",
         MetricKind.COUNTER,
         ("query", "outcome"),
-        "Files that were named, by what became of them",
+        "Files that notifications named, by outcome",
     )
     PASSED_OVER = MetricDefinition(
         "gamelake_files_notifications_ignored_total",
         MetricKind.COUNTER,
         ("query", "reason"),
-        "Notifications that led to no file to read",
+        "Notifications without a file to read, by reason",
     )
     BYTES = MetricDefinition(
-        "gamelake_files_bytes_total", MetricKind.COUNTER, ("query",), "Size of the files that were named"
+        "gamelake_files_bytes_total", MetricKind.COUNTER, ("query",), "Size of the files that notifications named"
     )
-    RECORDS = MetricDefinition(
-        "gamelake_files_records_total", MetricKind.COUNTER, ("query",), "Events and other rows in files"
-    )
+    RECORDS = MetricDefinition("gamelake_files_records_total", MetricKind.COUNTER, ("query",), "Records in files")
 
 
 class FilesTelemetry:

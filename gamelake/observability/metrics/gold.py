@@ -21,17 +21,17 @@ class GoldMetric(Enum):
         "gamelake_gold_refreshes_total",
         MetricKind.COUNTER,
         ("outcome",),
-        "Looks at a gold table, by what became of them",
+        "Checks and refreshes of a gold table, by outcome",
     )
     ROWS = MetricDefinition(
         "gamelake_gold_rows_written_total", MetricKind.COUNTER, ("table",), "Rows that were written to a gold table"
     )
-    ROUND_SECONDS = MetricDefinition("gamelake_gold_run_seconds", MetricKind.HISTOGRAM, (), "How long a round took")
+    ROUND_SECONDS = MetricDefinition("gamelake_gold_run_seconds", MetricKind.HISTOGRAM, (), "Duration of a run")
     LAST_ROUND = MetricDefinition(
         "gamelake_gold_last_run_timestamp_seconds",
         MetricKind.GAUGE,
         (),
-        "When the job last did, or needed not do, a round",
+        "When the job last completed a run, or found that no table was due",
     )
     REFRESHED = MetricDefinition(
         "gamelake_gold_table_refreshed_timestamp_seconds",
@@ -43,7 +43,7 @@ class GoldMetric(Enum):
         "gamelake_gold_table_interval_seconds",
         MetricKind.GAUGE,
         ("table",),
-        "How often a gold table is brought up to date",
+        "Refresh interval of a gold table",
     )
 
 

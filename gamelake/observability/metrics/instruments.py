@@ -53,19 +53,19 @@ class Metric(Enum):
         "gamelake_stream_last_progress_timestamp_seconds",
         MetricKind.GAUGE,
         ("query",),
-        "When the query last started, finished a batch, or told that it waits for records",
+        "When the query last started, finished a batch, or reported that it waits for records",
     )
     LAST_LOOK = MetricDefinition(
         "gamelake_stream_last_poll_timestamp_seconds",
         MetricKind.GAUGE,
         ("query",),
-        "When Kafka last told how far the topic goes",
+        "When the driver last got the topic's end offsets from Kafka",
     )
     COMMIT_FAILURES = MetricDefinition(
         "gamelake_stream_commit_failures_total",
         MetricKind.COUNTER,
         ("query",),
-        "Commits of one table that ended in an error",
+        "Failed commits of one table",
     )
     OFFSETS_BEHIND = MetricDefinition(
         "gamelake_stream_offsets_behind",
@@ -83,13 +83,13 @@ class Metric(Enum):
         "gamelake_stream_catch_up_seconds",
         MetricKind.GAUGE,
         ("query",),
-        "Time until all is read at the pace of the last minutes, 0 while the query keeps up (estimate)",
+        "Time until the backlog is read at the current rate, 0 while the query keeps up (estimate)",
     )
     RETENTION_USED = MetricDefinition(
         "gamelake_stream_retention_used_ratio",
         MetricKind.GAUGE,
         ("query", "topic"),
-        "Share of what Kafka holds that is not committed yet, in the worst partition",
+        "Share of Kafka's offsets that are not committed yet, in the worst partition",
     )
     RECORDS = MetricDefinition(
         "gamelake_stream_records_total", MetricKind.COUNTER, ("query",), "Kafka records in committed batches"
@@ -107,13 +107,13 @@ class Metric(Enum):
         "gamelake_stream_duplicates_total",
         MetricKind.COUNTER,
         ("query", "game"),
-        "Records of committed batches whose event silver had already",
+        "Records of committed batches whose event was already in silver",
     )
     JUDGED = MetricDefinition(
         "gamelake_quality_rows_evaluated_total",
         MetricKind.COUNTER,
         ("query", "game"),
-        "Rows of committed batches that rules have judged",
+        "Rows of committed batches that rules have evaluated",
     )
     BROKEN = MetricDefinition(
         "gamelake_quality_rows_broken_total",
@@ -125,7 +125,7 @@ class Metric(Enum):
         "gamelake_quality_rows_unevaluated_total",
         MetricKind.COUNTER,
         ("query", "game", "rule"),
-        "Rows of committed batches that a rule could not judge, by the types of their columns",
+        "Rows of committed batches that a rule could not evaluate because of column types",
     )
     DROPPED = MetricDefinition(
         "gamelake_quality_rows_dropped_total",
@@ -137,13 +137,13 @@ class Metric(Enum):
         "gamelake_quality_rules_since_timestamp_seconds",
         MetricKind.GAUGE,
         ("query", "fingerprint"),
-        "Since when batches are judged by the set of rules with this fingerprint",
+        "Since when batches are evaluated by the set of rules with this fingerprint",
     )
     RULES_REFUSED = MetricDefinition(
         "gamelake_quality_rules_rejected",
         MetricKind.GAUGE,
         ("query",),
-        "1 while the files of the rules say something else than what is in force, as they are broken",
+        "1 while the rule files are invalid and the last valid rules apply",
     )
     TABLE_ROWS = MetricDefinition(
         "gamelake_stream_table_rows_total", MetricKind.COUNTER, ("query", "table"), "Rows that were added to a table"
@@ -158,25 +158,25 @@ class Metric(Enum):
         "Size of the files that were added to a table",
     )
     BATCH_SECONDS = MetricDefinition(
-        "gamelake_stream_batch_seconds", MetricKind.HISTOGRAM, ("query", "phase"), "How long a part of a batch took"
+        "gamelake_stream_batch_seconds", MetricKind.HISTOGRAM, ("query", "phase"), "Duration of a phase of a batch"
     )
     GAME_OFFSETS_BEHIND = MetricDefinition(
         "gamelake_game_offsets_behind",
         MetricKind.GAUGE,
         ("query", "game"),
-        "The query's offsets behind, shared out by the games' shares of recent batches (estimate)",
+        "The query's offsets behind, divided by the games' shares of recent batches (estimate)",
     )
     GAME_SECONDS_BEHIND = MetricDefinition(
         "gamelake_game_seconds_behind",
         MetricKind.GAUGE,
         ("query", "game"),
-        "The query's seconds behind, for a game that has a part in what is behind (estimate)",
+        "The query's seconds behind, for a game with records in the backlog (estimate)",
     )
     GAME_LAST_EVENT = MetricDefinition(
         "gamelake_game_last_event_timestamp_seconds",
         MetricKind.GAUGE,
         ("query", "game"),
-        "Event time of the newest event committed",
+        "Event time of the newest committed event",
     )
 
 

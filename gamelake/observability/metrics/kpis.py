@@ -22,7 +22,7 @@ class KpiMetric(Enum):
         "gamelake_kpis_last_progress_timestamp_seconds",
         MetricKind.GAUGE,
         ("query",),
-        "When the KPI query last started, finished a batch, or told that it waits for events",
+        "When the KPI query last started, finished a batch, or reported that it waits for events",
     )
     SECONDS_BEHIND = MetricDefinition(
         "gamelake_kpis_seconds_behind",
@@ -31,13 +31,13 @@ class KpiMetric(Enum):
         "Age of the oldest commit of silver/events that is not in the KPI tables, 0 when there is none",
     )
     BATCH_SECONDS = MetricDefinition(
-        "gamelake_kpis_batch_seconds", MetricKind.HISTOGRAM, ("query", "phase"), "How long a part of a batch took"
+        "gamelake_kpis_batch_seconds", MetricKind.HISTOGRAM, ("query", "phase"), "Duration of a phase of a batch"
     )
     NEWEST_HOUR = MetricDefinition(
         "gamelake_kpi_newest_hour_timestamp_seconds",
         MetricKind.GAUGE,
         (),
-        "Beginning of the newest hour in the KPI tables",
+        "Start of the newest hour in the KPI tables",
     )
     HOUR_EVENTS = MetricDefinition(
         "gamelake_kpi_hour_events", MetricKind.GAUGE, ("title",), "Events of the newest hour"
@@ -46,7 +46,10 @@ class KpiMetric(Enum):
         "gamelake_kpi_hour_bookings", MetricKind.GAUGE, ("title",), "Bookings of the newest hour, in US dollars"
     )
     LATE_EVENTS = MetricDefinition(
-        "gamelake_kpi_late_events_total", MetricKind.COUNTER, ("title",), "Events that came after their hour was closed"
+        "gamelake_kpi_late_events_total",
+        MetricKind.COUNTER,
+        ("title",),
+        "Events that arrived after their hour was closed",
     )
     DAY_EVENTS = MetricDefinition("gamelake_kpi_day_events", MetricKind.GAUGE, ("title",), "Events of the newest day")
     DAY_BOOKINGS = MetricDefinition(
@@ -68,18 +71,27 @@ class KpiMetric(Enum):
         "gamelake_kpi_stickiness_ratio",
         MetricKind.GAUGE,
         ("title",),
-        "Players of the newest day among those of 30 days",
+        "Players of the newest day, divided by those of 30 days",
     )
     PAYERS = MetricDefinition("gamelake_kpi_payers", MetricKind.GAUGE, ("title",), "Paying players of the newest day")
     CONVERSION = MetricDefinition(
-        "gamelake_kpi_conversion_ratio", MetricKind.GAUGE, ("title",), "Paying players among those of the newest day"
+        "gamelake_kpi_conversion_ratio",
+        MetricKind.GAUGE,
+        ("title",),
+        "Paying players of the newest day, divided by its players",
     )
     ARPDAU = MetricDefinition(
-        "gamelake_kpi_arpdau", MetricKind.GAUGE, ("title",), "Bookings of the newest day by its players, in US dollars"
+        "gamelake_kpi_arpdau",
+        MetricKind.GAUGE,
+        ("title",),
+        "Bookings of the newest day, divided by its players, in US dollars",
     )
     SESSIONS = MetricDefinition("gamelake_kpi_sessions", MetricKind.GAUGE, ("title",), "Sessions of the newest day")
     SESSION_SECONDS = MetricDefinition(
-        "gamelake_kpi_session_seconds", MetricKind.GAUGE, ("title", "quantile"), "Lengths of the newest day's sessions"
+        "gamelake_kpi_session_seconds",
+        MetricKind.GAUGE,
+        ("title", "quantile"),
+        "Quantiles of the durations of the newest day's sessions",
     )
     NEW_PLAYERS = MetricDefinition(
         "gamelake_kpi_new_players", MetricKind.GAUGE, ("title",), "Players whose first day is the newest one"
@@ -88,7 +100,7 @@ class KpiMetric(Enum):
         "gamelake_kpi_retention_ratio",
         MetricKind.GAUGE,
         ("title", "after"),
-        "New players who came back 1, 7 and 30 days later, of the newest cohort whose day that is",
+        "Share of new players who returned 1, 7 and 30 days later, of the newest such cohort",
     )
 
 

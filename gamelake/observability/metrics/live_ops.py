@@ -17,28 +17,28 @@ class LiveOpsMetric(Enum):
         "gamelake_live_ops_signal_active",
         MetricKind.GAUGE,
         ("query", "game", "kind"),
-        "1 while a signal about a game lasts",
+        "1 while a signal about a game is active",
     )
     OBSERVED = MetricDefinition(
         "gamelake_live_ops_observed_ratio",
         MetricKind.GAUGE,
         ("query", "game", "measure"),
-        "What a game had in the last five minutes that were judged, as a part of what is expected",
+        "The last five evaluated minutes of a game, divided by the baseline",
     )
     JUDGED = MetricDefinition(
         "gamelake_live_ops_evaluated_timestamp_seconds",
         MetricKind.GAUGE,
         ("query",),
-        "End of the newest minute that was judged, by the events' clocks",
+        "End of the newest evaluated minute, in event time",
     )
     STATES = MetricDefinition(
-        "gamelake_live_ops_states_total", MetricKind.COUNTER, ("query",), "States of players that were published"
+        "gamelake_live_ops_states_total", MetricKind.COUNTER, ("query",), "Player states that were published"
     )
     LATE_EVENTS = MetricDefinition(
         "gamelake_live_ops_late_events_total",
         MetricKind.COUNTER,
         ("query",),
-        "Events that came after their minute was judged",
+        "Events that arrived after their minute was evaluated",
     )
 
 

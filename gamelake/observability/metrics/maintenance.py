@@ -107,7 +107,7 @@ class MaintenanceMetric(Enum):
         "gamelake_maintenance_retention_sufficient",
         MetricKind.GAUGE,
         ("longer", "shorter"),
-        "1 where a retention is as long as another that depends on it",
+        "1 if a retention is at least as long as another that depends on it",
     )
     LAST_LOOK = MetricDefinition(
         "gamelake_maintenance_last_measurement_timestamp_seconds",
