@@ -1,1 +1,1 @@
-"""Copies the topic of events into files: buffered by size and time, compressed, under dated names."""
+"""The delivery service: copies the topic of events into compressed files, bounded in size and time."""

@@ -1,4 +1,4 @@
-"""The settings of the delivery service: the one place of its own that reads the environment."""
+"""The settings of the delivery service, from the environment."""
 
 import os
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """What the service needs to know; docs/settings.md explains each variable."""
+    """The settings of the service; docs/settings.md explains each variable."""
 
     kafka: KafkaAccess
     topic: str
     landing: Location
     prefix: str
     group: str
-    most_bytes: int
-    longest: timedelta
+    max_bytes: int
+    max_age: timedelta
     heartbeat_file: Path | None = None
 
     @classmethod
@@ -42,7 +42,7 @@ class DeliverySettings:
             landing=landing(variables),
             prefix=env.optional("GAMELAKE_DELIVERY_PREFIX", "delivered/"),
             group=env.optional("GAMELAKE_DELIVERY_GROUP", "delivery"),
-            most_bytes=env.whole("GAMELAKE_DELIVERY_MIB", 8, 1, 128) * MIB,
-            longest=timedelta(seconds=env.number("GAMELAKE_DELIVERY_SECONDS", 60, 0.1, 900)),
+            max_bytes=env.whole("GAMELAKE_DELIVERY_MIB", 8, 1, 128) * MIB,
+            max_age=timedelta(seconds=env.number("GAMELAKE_DELIVERY_SECONDS", 60, 0.1, 900)),
             heartbeat_file=env.path("GAMELAKE_HEARTBEAT_FILE"),
         )

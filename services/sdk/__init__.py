@@ -1,31 +1,31 @@
-"""What a game puts into itself to send events to the gateway: it loses none that it has taken, and play never waits.
+"""The SDK by which a game sends events to the ingest gateway: it loses no buffered event, and `send` never waits.
 
-It knows HTTP and the gateway's contract; nothing of the server's code, of Kafka, or of what the events mean.
+It knows HTTP and the gateway's API; nothing of the server's code, of Kafka, or of the meaning of events.
 """
 
-from .batches import Figures, Form, Outcome, Parcel, Refusal, Rejection
+from .batches import BatchOutcome, ClientStats, EventFormat, EventGroup, Refusal, Rejection
 from .client import Client
 from .errors import BufferFileError, BufferFullError, ClosedError, SdkError
-from .options import Backoff, BatchLimits, BufferLimits, Options, Overflow, Packing
+from .options import Backoff, BatchLimits, BufferLimits, Compression, Options, Overflow
 from .transport import Credentials, HttpTransport, Reply, Transport, UnreachableError
 
 __all__ = [
     "Backoff",
     "BatchLimits",
+    "BatchOutcome",
     "BufferFileError",
     "BufferFullError",
     "BufferLimits",
     "Client",
+    "ClientStats",
     "ClosedError",
+    "Compression",
     "Credentials",
-    "Figures",
-    "Form",
+    "EventFormat",
+    "EventGroup",
     "HttpTransport",
     "Options",
-    "Outcome",
     "Overflow",
-    "Packing",
-    "Parcel",
     "Refusal",
     "Rejection",
     "Reply",

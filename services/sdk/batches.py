@@ -1,4 +1,4 @@
-"""Events in serialized form, grouped as they were handed over, and the outcome of the batches that they are sent in.
+"""Events in serialized form, in the groups in which they were handed over, and the outcome of the batches sent.
 
 Source: https://protobuf.dev/programming-guides/techniques/#streaming and encoding/#varints (length as a varint).
 """
@@ -13,90 +13,92 @@ from enum import IntEnum
 _MORE, _BITS, _SHIFT = 0x80, 0x7F, 7
 
 
-class Form(IntEnum):
-    """How an event is written; the numbers stand in files."""
+class EventFormat(IntEnum):
+    """How an event is serialized; the numbers are those of buffer files."""
 
     PROTOBUF = 1
     JSON = 2
 
     @property
     def content_type(self) -> str:
-        """What the gateway calls it."""
-        return "application/x-protobuf" if self is Form.PROTOBUF else "application/json"
+        """The content type of request bodies."""
+        return "application/x-protobuf" if self is EventFormat.PROTOBUF else "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """Events that were handed over together.
+class EventGroup:
+    """Events that were handed over together; a batch is a sequence of groups of one format.
 
     Args:
-        ticket: what the client said when it took them; it grows.
-        payload: Protobuf messages, each behind its length, or one JSON object.
-        first: the place of its first event among those that were handed over: not 0 once a parcel was divided.
+        ticket: the number that the client gave for them; it grows with each group.
+        payload: length-delimited Protobuf messages, or one JSON object.
+        first: the index of the first event among those that were handed over; not 0 for a part of a group.
     """
 
     ticket: int
-    form: Form
+    event_format: EventFormat
     count: int
     payload: bytes
     first: int = 0
 
     def events(self) -> tuple[bytes, ...]:
-        """Each event as it was written."""
-        return tuple(_messages(self.payload)) if self.form is Form.PROTOBUF else (self.payload,)
+        """Each event in serialized form."""
+        if self.event_format is EventFormat.PROTOBUF:
+            return tuple(_messages(self.payload))
+        return (self.payload,)
 
-    def halves(self) -> tuple["Parcel", ...]:
-        """The parcel as two, or as it is if it has one event."""
+    def halves(self) -> tuple["EventGroup", ...]:
+        """The group in two parts, or as it is if it has one event."""
         if self.count == 1:
             return (self,)
         middle = self.count // 2
-        written = [delimited(event) for event in self.events()]
+        messages = [delimited(event) for event in self.events()]
         return (
-            replace(self, count=middle, payload=b"".join(written[:middle])),
-            replace(self, count=self.count - middle, payload=b"".join(written[middle:]), first=self.first + middle),
+            replace(self, count=middle, payload=b"".join(messages[:middle])),
+            replace(self, count=self.count - middle, payload=b"".join(messages[middle:]), first=self.first + middle),
         )
 
 
-def body_of(parcels: Sequence[Parcel]) -> bytes:
-    """The body of a request with the events of parcels of one form."""
-    payloads = [parcel.payload for parcel in parcels]
-    if parcels[0].form is Form.PROTOBUF:
+def body_of(groups: Sequence[EventGroup]) -> bytes:
+    """The body of a request with the events of groups of one format."""
+    payloads = [group.payload for group in groups]
+    if groups[0].event_format is EventFormat.PROTOBUF:
         return b"".join(payloads)
     return b'{"events":[%s]}' % b",".join(payloads)
 
 
-def divided(parcels: Sequence[Parcel]) -> tuple[Sequence[Parcel], ...]:
-    """The events of parcels in two parts of about the same number, or in one if there is one event."""
-    if len(parcels) > 1:
-        return parcels[: len(parcels) // 2], parcels[len(parcels) // 2 :]
-    return tuple([half] for half in parcels[0].halves())
+def halves(groups: Sequence[EventGroup]) -> tuple[Sequence[EventGroup], ...]:
+    """A batch in two batches of about the same size, or in one if it has one event."""
+    if len(groups) > 1:
+        return groups[: len(groups) // 2], groups[len(groups) // 2 :]
+    return tuple([half] for half in groups[0].halves())
 
 
 def delimited(message: bytes) -> bytes:
-    """A Protobuf message behind its length."""
-    length, written = len(message), bytearray()
+    """A Protobuf message after its length."""
+    length, prefix = len(message), bytearray()
     while length > _BITS:
-        written.append(length & _BITS | _MORE)
+        prefix.append(length & _BITS | _MORE)
         length >>= _SHIFT
-    written.append(length)
-    return bytes(written) + message
+    prefix.append(length)
+    return bytes(prefix) + message
 
 
 def as_json(event: Mapping[str, object]) -> bytes:
-    """An event as JSON; one without an `event_id` gets one, which it keeps however often it is sent.
+    """An event as JSON; without an `event_id` it gets one, which stays the same when it is sent again.
 
     Raises:
-        TypeError: it holds what JSON has no word for.
-        ValueError: it holds a number that JSON has no word for, or itself.
+        TypeError: a value's type has no JSON representation.
+        ValueError: a number has no JSON representation, or the event contains itself.
     """
-    named = event if event.get("event_id") else {**event, "event_id": str(uuid.uuid4())}
-    return json.dumps(named, separators=(",", ":"), default=_time_as_text, allow_nan=False).encode()
+    identified = event if event.get("event_id") else {**event, "event_id": str(uuid.uuid4())}
+    return json.dumps(identified, separators=(",", ":"), default=_time_as_text, allow_nan=False).encode()
 
 
 def _time_as_text(value: object) -> str:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.isoformat()
-    raise TypeError(f"an event can't hold {type(value).__name__}; a time needs its offset")
+    raise TypeError(f"an event can't contain {type(value).__name__}; a datetime needs a time zone")
 
 
 def _messages(payload: bytes) -> Iterator[bytes]:
@@ -113,7 +115,7 @@ def _messages(payload: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """An event that the gateway will not take as it is: its place in the outcome, and why."""
+    """An event that the gateway rejected: its index in the batch, and the reason."""
 
     index: int
     reason: str
@@ -122,23 +124,23 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a whole batch was not looked at; sent again as it is, it would be refused again."""
+    """Why the gateway refused a whole batch; sent again unchanged, it would be refused again."""
 
     status: int
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The end of a batch, or of a part of one that was too large: none of its events is sent again.
+class BatchOutcome:
+    """The final result for a batch, or for a part of one that was too large: none of its events is sent again.
 
     Args:
-        accepted: events that Kafka has; all but the rejected ones, or none after a refusal.
-        attempts: requests that it took.
-        seconds: how long the last of them took.
+        accepted: the number of events that Kafka has: all but the rejected ones, or none after a refusal.
+        attempts: the number of requests.
+        seconds: the time of the last request.
     """
 
-    parcels: tuple[Parcel, ...]
+    groups: tuple[EventGroup, ...]
     accepted: int
     rejections: tuple[Rejection, ...] = ()
     refusal: Refusal | None = None
@@ -146,8 +148,8 @@ class Outcome:
     seconds: float = 0.0
 
     def events(self) -> tuple[bytes, ...]:
-        """Each event as it was written; a rejection's index is a place in it."""
-        return tuple(event for parcel in self.parcels for event in parcel.events())
+        """Each event in serialized form; a rejection's index is an index of this tuple."""
+        return tuple(event for group in self.groups for event in group.events())
 
     def accepted_events(self) -> Iterator[bytes]:
         """The events that Kafka has."""
@@ -160,24 +162,24 @@ class Outcome:
 
 
 @dataclass(slots=True, kw_only=True)
-class Figures:
-    """What a client has done since it was made, in events unless it says otherwise.
+class ClientStats:
+    """The counts of a client since it was made, in events unless stated otherwise.
 
     Args:
-        taken: events that were handed over and taken; those that a file had from before are not among them.
-        accepted: acknowledged by the gateway; `rejected` and `refused` ones were told to the caller.
-        dropped: given up for newer ones when the buffer was full; `turned_away` were refused for want of room.
-        requests: in requests, as are `retries`, which were sent for a batch for the second time or later, and
-            `unanswered` ones, of which it is not known whether the gateway has taken their events.
-        sent_bytes: in bytes of bodies as they travelled.
+        buffered: handed over and put into the buffer; those that a file had from before are not counted.
+        accepted: acknowledged by the gateway; `rejected` and `refused` ones were reported to `on_outcome`.
+        dropped: removed from a full buffer for newer ones; `overflowed` were refused by a full buffer.
+        requests: in requests, as are `retries` (a batch's second request or a later one) and `unanswered`: it is not
+            known whether the gateway has accepted their events.
+        sent_bytes: in bytes of request bodies, after compression.
     """
 
-    taken: int = 0
+    buffered: int = 0
     accepted: int = 0
     rejected: int = 0
     refused: int = 0
     dropped: int = 0
-    turned_away: int = 0
+    overflowed: int = 0
     requests: int = 0
     retries: int = 0
     unanswered: int = 0

@@ -1,4 +1,4 @@
-"""A game's side of the gateway: events are handed over in no time, and sent by a thread of the client's own."""
+"""The client: events are buffered at once, and sent by a thread of the client's own."""
 
 import logging
 import threading
@@ -9,28 +9,28 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-from .batches import Figures, Form, Outcome, as_json, delimited
+from .batches import BatchOutcome, ClientStats, EventFormat, as_json, delimited
 from .buffer import Buffer
-from .delivery import Clock, DeviceClock, Exchange, InterruptedDeliveryError
+from .delivery import Delivery, DeviceClock, GatewayClock, InterruptedDeliveryError
 from .options import Options
 from .transport import Credentials, HttpTransport, Transport
 
 log = logging.getLogger(__name__)
 
-OnOutcome = Callable[[Outcome], None]
+OnOutcome = Callable[[BatchOutcome], None]
 _DEFAULT = Options()
-_TO_END = timedelta(seconds=10)
+_CLOSE_TIMEOUT = timedelta(seconds=10)
 
 
-def _ignore(_outcome: Outcome) -> None:
-    """Nobody asked."""
+def _ignore(_outcome: BatchOutcome) -> None:
+    """The default for `on_outcome`."""
 
 
 class Client:
-    """Sends the events of one game, in the order in which they were handed over; safe to use from any thread.
+    """Sends the events of one game, in the order of the calls of `send`; thread-safe.
 
     Args:
-        on_outcome: told what became of each batch, on the client's thread: it must not wait for the client.
+        on_outcome: called with the outcome of each batch, on the client's thread: it must not wait for the client.
         device_clock: seconds since 1970; it may be wrong.
 
     Raises:
@@ -47,16 +47,16 @@ class Client:
     ) -> None:
         self._transport = transport
         self._on_outcome = on_outcome
-        self._ends = threading.Event()
-        self._clock = Clock(device_clock)
-        self._exchange = Exchange(
+        self._closing = threading.Event()
+        self._clock = GatewayClock(device_clock)
+        self._delivery = Delivery(
             transport=transport,
             credentials=credentials,
             options=options,
             clock=self._clock,
-            pause=self._ends.wait,
+            pause=self._closing.wait,
         )
-        self._buffer = Buffer(options.buffer, options.batch, self._exchange.figures)
+        self._buffer = Buffer(options.buffer, options.batch, self._delivery.stats)
         self._thread = threading.Thread(target=self._run, name="gamelake-sdk", daemon=True)
         self._thread.start()
 
@@ -64,72 +64,72 @@ class Client:
     def connect(
         cls, url: str, credentials: Credentials, options: Options = _DEFAULT, on_outcome: OnOutcome = _ignore
     ) -> Self:
-        """A client of the gateway at an address, which need not be there yet.
+        """A client of the gateway at a URL; the gateway need not be reachable yet.
 
         Raises:
             BufferFileError: the buffer's file can't be used.
         """
-        return cls(HttpTransport(url, options.patience), credentials, options, on_outcome)
+        return cls(HttpTransport(url, options.timeout), credentials, options, on_outcome)
 
     def send(self, event: bytes | Mapping[str, object]) -> int:
-        """Take an event: a Protobuf message as it is written, or a mapping with the contract's names.
+        """Buffer an event: a serialized Protobuf message, or a mapping with the contract's field names.
 
-        A mapping without `event_id` gets one. Gives a ticket by which outcomes name the event.
+        A mapping without `event_id` gets one. Gives a ticket by which outcomes identify the event.
 
         Raises:
-            BufferFullError: there is no room for it.
+            BufferFullError: the buffer is full.
             BufferFileError: the buffer's file could not be written.
-            ClosedError: the client was closed.
-            TypeError: a mapping holds what JSON has no word for.
+            ClosedError: the client is closed.
+            TypeError: a value of a mapping has no JSON representation.
             ValueError: the same.
         """
         if isinstance(event, bytes):
-            return self._buffer.put(Form.PROTOBUF, 1, delimited(event))
-        return self._buffer.put(Form.JSON, 1, as_json(event))
+            return self._buffer.put(EventFormat.PROTOBUF, 1, delimited(event))
+        return self._buffer.put(EventFormat.JSON, 1, as_json(event))
 
-    def send_packed(self, payload: bytes, count: int) -> int:
-        """Take Protobuf messages that stand one behind the other already, each behind its length.
+    def send_delimited(self, payload: bytes, count: int) -> int:
+        """Buffer length-delimited Protobuf messages, `count` of them.
 
         Raises:
-            BufferFullError: there is no room for them.
+            BufferFullError: the buffer is full.
             BufferFileError: the buffer's file could not be written.
-            ClosedError: the client was closed.
+            ClosedError: the client is closed.
         """
-        return self._buffer.put(Form.PROTOBUF, count, payload)
+        return self._buffer.put(EventFormat.PROTOBUF, count, payload)
 
     def now(self) -> float:
-        """Seconds since 1970 by the gateway's clock as far as it is known: what an `event_time` should say."""
+        """Seconds since 1970 by the gateway's clock as far as it is known; to be used for `event_time`."""
         return self._clock.now()
 
-    def await_room(self, size: int, timeout: timedelta) -> bool:
-        """Wait until the buffer has room for so many bytes; says whether it has."""
-        return self._buffer.await_room(size, timeout.total_seconds())
+    def wait_for_space(self, size: int, timeout: timedelta) -> bool:
+        """Wait until the buffer has space for so many bytes; False after the timeout."""
+        return self._buffer.wait_for_space(size, timeout.total_seconds())
 
     def flush(self, timeout: timedelta) -> bool:
-        """Send at once what was handed over before, and wait until it is settled; says whether it is."""
-        return self._buffer.await_settled(timeout.total_seconds())
+        """Send all buffered events at once and wait until they are settled; False after the timeout."""
+        return self._buffer.flush(timeout.total_seconds())
 
-    def close(self, timeout: timedelta = _TO_END) -> bool:
-        """Flush, then end; says whether all was settled. What was not stays in the buffer's file, if there is one."""
+    def close(self, timeout: timedelta = _CLOSE_TIMEOUT) -> bool:
+        """Flush, then stop; gives whether all events are settled. Others stay in the buffer's file, if there is one."""
         latest = time.monotonic() + timeout.total_seconds()
         settled = self.flush(timeout)
-        self._ends.set()
+        self._closing.set()
         self._buffer.close()
         self._thread.join(max(0.0, latest - time.monotonic()))
         self._transport.close()
         return settled
 
     @property
-    def waiting(self) -> int:
+    def pending(self) -> int:
         """Events that are not settled."""
         return self._buffer.events
 
-    def figures(self) -> Figures:
-        """What the client has done so far."""
-        return replace(self._exchange.figures)
+    def stats(self) -> ClientStats:
+        """The counts since the client was made."""
+        return replace(self._delivery.stats)
 
     def __enter__(self) -> Self:
-        """Nothing to do: a client runs from its making."""
+        """Nothing to do: a client runs from its construction."""
         return self
 
     def __exit__(
@@ -140,18 +140,18 @@ class Client:
 
     def _run(self) -> None:
         try:
-            while parcels := self._buffer.take():
-                for outcome in self._exchange.deliver(parcels):
-                    self._tell(outcome)
+            while batch := self._buffer.take():
+                for outcome in self._delivery.deliver(batch):
+                    self._report(outcome)
                 self._buffer.settle()
         except InterruptedDeliveryError:
-            log.info("the client ends before its last batch is settled")
+            log.info("closed before the last batch was settled; it stays in the buffer's file, if there is one")
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _report(self, outcome: BatchOutcome) -> None:
         if outcome.refusal is not None:
             log.warning("the gateway refused a batch: %d %s", outcome.refusal.status, outcome.refusal.text)
         try:
             self._on_outcome(outcome)
         except Exception:
-            # The events are settled whatever the caller makes of it.
-            log.exception("the game's own code failed at an outcome")
+            # The events are settled in any case.
+            log.exception("on_outcome failed; the batch counts as settled")

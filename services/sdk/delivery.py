@@ -10,167 +10,165 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
-from .batches import Figures, Outcome, Parcel, Refusal, Rejection, body_of, divided
-from .options import Options, Packing
+from .batches import BatchOutcome, ClientStats, EventGroup, Refusal, Rejection, body_of, halves
+from .options import Compression, Options
 from .transport import Credentials, Reply, Transport, UnreachableError
 
-# An answer says whole seconds and was on its way for a while: what differs by less is no error of the clock.
-_NOISE_SECONDS = 5.0
+_GZIP_LEVEL = 3
+# The header `date` has whole seconds and was in transit for a while: a smaller difference is no error of the clock.
+_CLOCK_TOLERANCE_SECONDS = 5.0
+_RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+_MAX_RETRY_AFTER = 3600.0
 
 DeviceClock = Callable[[], float]
 
-
-class Clock:
-    """The device's clock, in seconds since 1970, put right by what answers say."""
-
-    def __init__(self, device: DeviceClock) -> None:
-        self._device = device
-        self._ahead = 0.0
-
-    def now(self) -> float:
-        """The gateway's time as far as it is known."""
-        return self._device() + self._ahead
-
-    def learn(self, date: str | None) -> bool:
-        """Compare with the `Date` of an answer that has just come; says whether the clock was put right."""
-        try:
-            told = parsedate_to_datetime(date).timestamp() if date else None
-        except ValueError:
-            told = None
-        if told is None or abs(told - self.now()) <= _NOISE_SECONDS:
-            return False
-        self._ahead = told - self._device()
-        return True
-
-
-_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
-_LONGEST_RETRY_AFTER = 3600.0
-
-
-def outcome_of(parcels: tuple[Parcel, ...], reply: Reply | None) -> Outcome | None:
-    """What an answer makes of a batch; None if the batch must be sent again."""
-    if reply is None or reply.status in _AGAIN:
-        return None
-    told = _object_in(reply.body)
-    if reply.status == HTTPStatus.OK:
-        return _looked_at(parcels, told)
-    if not HTTPStatus.BAD_REQUEST <= reply.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return None
-    text = str(told.get("error", "the gateway gives no reason"))
-    return Outcome(parcels=parcels, accepted=0, refusal=Refusal(reply.status, text))
-
-
-def seconds_until_again(reply: Reply | None) -> float:
-    """What `Retry-After` says in seconds; its other form, a date, is left to the back-off."""
-    text = reply.headers.get("retry-after", "") if reply is not None else ""
-    return min(float(text), _LONGEST_RETRY_AFTER) if text.isascii() and text.isdigit() else 0.0
-
-
-def _looked_at(parcels: tuple[Parcel, ...], told: dict[str, Any]) -> Outcome | None:
-    try:
-        rejections = tuple(Rejection(each["index"], each["reason"], each.get("field", "")) for each in told["rejected"])
-        accepted = int(told["accepted"])
-    except (KeyError, TypeError, ValueError, AttributeError):
-        accepted, rejections = -1, ()
-    if accepted + len(rejections) != sum(parcel.count for parcel in parcels):
-        # The page of a hotel's network is a 200 too: what does not name the batch's events has not taken them.
-        return None
-    return Outcome(parcels=parcels, accepted=accepted, rejections=rejections)
-
-
-def _object_in(body: bytes) -> dict[str, Any]:
-    try:
-        told = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
-
-
-_GZIP_LEVEL = 3
-
-# Waits so many seconds; says whether the client was told to end meanwhile.
+# Waits so many seconds; gives whether the client is closing.
 Pause = Callable[[float], bool]
 
 
+class GatewayClock:
+    """The gateway's time, in seconds since 1970: that of the device's clock, corrected by the gateway's responses."""
+
+    def __init__(self, device: DeviceClock) -> None:
+        self._device = device
+        self._offset = 0.0
+
+    def now(self) -> float:
+        """The gateway's time as far as it is known."""
+        return self._device() + self._offset
+
+    def correct(self, date: str | None) -> bool:
+        """Compare with the header `date` of a response that has just come; gives whether the clock was corrected."""
+        try:
+            gateway_time = parsedate_to_datetime(date).timestamp() if date else None
+        except ValueError:
+            gateway_time = None
+        if gateway_time is None or abs(gateway_time - self.now()) <= _CLOCK_TOLERANCE_SECONDS:
+            return False
+        self._offset = gateway_time - self._device()
+        return True
+
+
 class InterruptedDeliveryError(Exception):
-    """The client ends; the batch is not settled."""
+    """The client is closing; the batch is not settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """Brings batches to the gateway, one at a time."""
+class Delivery:
+    """Delivers batches to the gateway, one at a time."""
 
     transport: Transport
     credentials: Credentials
     options: Options
-    clock: Clock
+    clock: GatewayClock
     pause: Pause
-    figures: Figures = field(default_factory=Figures)
+    stats: ClientStats = field(default_factory=ClientStats)
 
-    def deliver(self, parcels: Sequence[Parcel]) -> Iterator[Outcome]:
-        """Send parcels of one form until they are settled: one outcome, or several if they were too much for one body.
+    def deliver(self, batch: Sequence[EventGroup]) -> Iterator[BatchOutcome]:
+        """Send a batch until it is settled: one outcome, or several if the batch was too large for one request.
 
         Raises:
-            InterruptedDeliveryError: the client was told to end before.
+            InterruptedDeliveryError: the client is closing.
         """
-        waiting = [parcels]
+        waiting = [batch]
         while waiting:
             part = waiting.pop()
             outcome = self._settle(part)
-            smaller = divided(part) if _is_too_large(outcome) else ()
+            smaller = halves(part) if _is_too_large(outcome) else ()
             if len(smaller) > 1:
                 waiting += reversed(smaller)
             else:
                 self._count(outcome)
                 yield outcome
 
-    def _settle(self, parcels: Sequence[Parcel]) -> Outcome:
-        body, attempts, corrected = self._packed(body_of(parcels)), 0, False
+    def _settle(self, batch: Sequence[EventGroup]) -> BatchOutcome:
+        body, attempts, corrected = self._compressed(body_of(batch)), 0, False
         while True:
             attempts += 1
             started = time.monotonic()
-            reply = self._ask(parcels[0].form.content_type, body, attempts)
+            reply = self._post(batch[0].event_format.content_type, body, attempts)
             seconds = time.monotonic() - started
-            # The clock is put right by every answer; one that refuses for it is worth a second try.
-            learned = reply is not None and self.clock.learn(reply.headers.get("date"))
-            if reply is not None and reply.status == HTTPStatus.UNAUTHORIZED and learned and not corrected:
+            # Each response corrects the clock; after a 401 that did so, one more attempt is made.
+            was_wrong = reply is not None and self.clock.correct(reply.headers.get("date"))
+            if reply is not None and reply.status == HTTPStatus.UNAUTHORIZED and was_wrong and not corrected:
                 corrected = True
                 continue
-            outcome = outcome_of(tuple(parcels), reply)
+            outcome = _outcome_of(tuple(batch), reply)
             if outcome is not None:
                 return replace(outcome, attempts=attempts, seconds=seconds)
             if self.pause(self._seconds_to_wait(reply, attempts)):
                 raise InterruptedDeliveryError
 
-    def _ask(self, content_type: str, body: bytes, attempt: int) -> Reply | None:
+    def _post(self, content_type: str, body: bytes, attempt: int) -> Reply | None:
         headers = {"content-type": content_type, **self.credentials.headers(body, self.clock.now())}
-        if self.options.packing is not Packing.NONE:
-            headers["content-encoding"] = self.options.packing.value
-        self.figures.requests += 1
-        self.figures.retries += attempt > 1
-        self.figures.sent_bytes += len(body)
+        if self.options.compression is not Compression.NONE:
+            headers["content-encoding"] = self.options.compression.value
+        self.stats.requests += 1
+        self.stats.retries += attempt > 1
+        self.stats.sent_bytes += len(body)
         try:
             reply = self.transport.post(body, headers)
         except UnreachableError:
-            self.figures.unanswered += 1
+            self.stats.unanswered += 1
             return None
-        self.figures.unanswered += reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        self.stats.unanswered += reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         return reply
 
-    def _packed(self, body: bytes) -> bytes:
-        return gzip.compress(body, _GZIP_LEVEL, mtime=0) if self.options.packing is Packing.GZIP else body
+    def _compressed(self, body: bytes) -> bytes:
+        return gzip.compress(body, _GZIP_LEVEL, mtime=0) if self.options.compression is Compression.GZIP else body
 
     def _seconds_to_wait(self, reply: Reply | None, attempts: int) -> float:
         jittered = random.uniform(0, self.options.backoff.limit_seconds(attempts))
-        # Never before the gateway wants it, and not all clients that were told the same at once.
-        return seconds_until_again(reply) + jittered
+        # Added, so that clients with the same `retry-after` do not all come at once.
+        return _retry_after_seconds(reply) + jittered
 
-    def _count(self, outcome: Outcome) -> None:
-        self.figures.accepted += outcome.accepted
-        self.figures.rejected += len(outcome.rejections)
+    def _count(self, outcome: BatchOutcome) -> None:
+        self.stats.accepted += outcome.accepted
+        self.stats.rejected += len(outcome.rejections)
         if outcome.refusal is not None:
-            self.figures.refused += sum(parcel.count for parcel in outcome.parcels)
+            self.stats.refused += sum(group.count for group in outcome.groups)
 
 
-def _is_too_large(outcome: Outcome) -> bool:
+def _is_too_large(outcome: BatchOutcome) -> bool:
     return outcome.refusal is not None and outcome.refusal.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+def _outcome_of(groups: tuple[EventGroup, ...], reply: Reply | None) -> BatchOutcome | None:
+    """The outcome of a batch by the response to it; None if the batch must be sent again."""
+    if reply is None or reply.status in _RETRIED:
+        return None
+    content = _json_object(reply.body)
+    if reply.status == HTTPStatus.OK:
+        return _accepted(groups, content)
+    if not HTTPStatus.BAD_REQUEST <= reply.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return None
+    text = str(content.get("error", "the gateway gives no reason"))
+    return BatchOutcome(groups=groups, accepted=0, refusal=Refusal(reply.status, text))
+
+
+def _accepted(groups: tuple[EventGroup, ...], content: dict[str, Any]) -> BatchOutcome | None:
+    try:
+        rejections = tuple(
+            Rejection(each["index"], each["reason"], each.get("field", "")) for each in content["rejected"]
+        )
+        accepted = int(content["accepted"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        accepted, rejections = -1, ()
+    if accepted + len(rejections) != sum(group.count for group in groups):
+        # The login page of a public network is a 200 too: the gateway's response counts all events.
+        return None
+    return BatchOutcome(groups=groups, accepted=accepted, rejections=rejections)
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _retry_after_seconds(reply: Reply | None) -> float:
+    """The header `retry-after` in seconds; a date, its other form, is left to the back-off."""
+    text = reply.headers.get("retry-after", "") if reply is not None else ""
+    return min(float(text), _MAX_RETRY_AFTER) if text.isascii() and text.isdigit() else 0.0

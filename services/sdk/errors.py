@@ -1,25 +1,25 @@
-"""What a game may have to deal with when it hands an event over.
+"""The errors of a client when an event is handed over.
 
 SdkError
-├── BufferFullError   there is no room for the event, and nothing may be dropped for it
+├── BufferFullError   the buffer is full, and no event may be dropped
 ├── BufferFileError   the buffer's file can't be used
-└── ClosedError       the client was closed
+└── ClosedError       the client is closed
 
-What becomes of an event that was taken is no error: it is an outcome.
+The result for an event that was buffered is not an error but a `BatchOutcome`.
 """
 
 
 class SdkError(Exception):
-    """The client did not take the event."""
+    """The client has not buffered the event."""
 
 
 class BufferFullError(SdkError):
-    """There is no room for the event, and nothing may be dropped for it."""
+    """The buffer is full, and no event may be dropped."""
 
 
 class BufferFileError(SdkError):
-    """The buffer's file can't be read or written, or another client has it."""
+    """The buffer's file can't be read or written, or another client uses it."""
 
 
 class ClosedError(SdkError):
-    """The client was closed."""
+    """The client is closed."""

@@ -1,9 +1,9 @@
-"""The buffer's file: what is handed over and what is settled, one record behind the other, until all is settled.
+"""The buffer's file: an append-only log of added and settled events, which is truncated when all are settled.
 
     record = crc32 of the rest (4 bytes) + length of the body (4) + kind (1) + body; little-endian
 
-A process may die in the middle of a record: whatever follows the last whole one is cut off. The file outlives the
-process, not a power cut: nothing is forced to the disk.
+A process may die in the middle of a record: bytes after the last whole record are cut off. The file outlives the
+process, but not a power failure: it is not synced to the disk.
 """
 
 import fcntl
@@ -15,96 +15,96 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from .batches import Form, Parcel
+from .batches import EventFormat, EventGroup
 from .errors import BufferFileError
 
 log = logging.getLogger(__name__)
 
 _MAGIC = b"GLSDK\x00\x00\x01"
 _HEADER, _REST = struct.Struct("<IIB"), struct.Struct("<IB")
-_HANDED_OVER, _SETTLED = 1, 2
-_PARCEL, _TICKETS = struct.Struct("<QBI"), struct.Struct("<QQ")
-# What is settled is cut off when it is more than what is not, but not for every few events.
-_LEAST_TO_CUT = 2**20
+_ADDED, _SETTLED = 1, 2
+_GROUP, _TICKETS = struct.Struct("<QBI"), struct.Struct("<QQ")
+# The file is rewritten when it is larger than twice its unsettled events and this.
+_MIN_REWRITE_BYTES = 2**20
 
 
 class Journal:
-    """A file that one client at a time has open; only its owner may read it, since events say who a person is.
+    """A file that one client at a time has open; only its owner may read it, as events contain personal data.
 
     Raises:
-        BufferFileError: it can't be read or written, is something else, or another client has it.
+        BufferFileError: it can't be read or written, is no buffer file, or another client uses it.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         try:
-            self._descriptor = _opened(file)
+            self._descriptor = _open(file)
             content = file.read_bytes()
         except OSError as error:
             raise BufferFileError(f"{file}: {error.strerror}") from error
         if content[: len(_MAGIC)] != _MAGIC[: len(content)]:
             os.close(self._descriptor)
-            raise BufferFileError(f"{file} is not a buffer's file")
+            raise BufferFileError(f"{file} is not a buffer file of this SDK; choose another path")
         self._size = 0
         self._waiting = self._read(content)
-        self._live = sum(_PARCEL.size + len(parcel.payload) for parcel in self._waiting.values())
+        self._live = sum(_GROUP.size + len(group.payload) for group in self._waiting.values())
 
-    def waiting(self) -> Sequence[Parcel]:
-        """What was not settled when the file was opened, in its order."""
+    def waiting(self) -> Sequence[EventGroup]:
+        """The groups that are not settled, in their order."""
         return tuple(self._waiting.values())
 
-    def hand_over(self, parcel: Parcel) -> None:
-        """Note a parcel.
+    def append(self, group: EventGroup) -> None:
+        """Add a group.
 
         Raises:
-            BufferFileError: it could not be written, and nothing of it is in the file.
+            BufferFileError: it could not be written; nothing of it is in the file.
         """
-        body = _PARCEL.pack(parcel.ticket, parcel.form, parcel.count) + parcel.payload
-        self._append(_record(_HANDED_OVER, body))
-        self._waiting[parcel.ticket] = parcel
+        body = _GROUP.pack(group.ticket, group.event_format, group.count) + group.payload
+        self._write(_record(_ADDED, body))
+        self._waiting[group.ticket] = group
         self._live += len(body)
 
-    def settle(self, parcels: Sequence[Parcel]) -> None:
-        """Note that parcels are settled, and cut off what is no longer needed.
+    def settle(self, groups: Sequence[EventGroup]) -> None:
+        """Mark groups as settled, and free their space when it is worth it.
 
         Raises:
-            BufferFileError: it could not be written; after a restart the parcels would be sent again.
+            BufferFileError: the file could not be written; after a restart the groups would be sent again.
         """
-        for parcel in parcels:
-            if self._waiting.pop(parcel.ticket, None) is not None:
-                self._live -= _PARCEL.size + len(parcel.payload)
+        for group in groups:
+            if self._waiting.pop(group.ticket, None) is not None:
+                self._live -= _GROUP.size + len(group.payload)
         if not self._waiting:
-            self._cut(len(_MAGIC))
-        elif self._size > 2 * self._live + _LEAST_TO_CUT:
-            self._write_anew()
+            self._truncate(len(_MAGIC))
+        elif self._size > 2 * self._live + _MIN_REWRITE_BYTES:
+            self._rewrite()
         else:
-            settled = (_TICKETS.pack(first, last) for first, last in _ranges(parcels))
-            self._append(b"".join(_record(_SETTLED, body) for body in settled))
+            settled = (_TICKETS.pack(first, last) for first, last in _ranges(groups))
+            self._write(b"".join(_record(_SETTLED, body) for body in settled))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._descriptor)
 
-    def _read(self, content: bytes) -> dict[int, Parcel]:
-        found: dict[int, Parcel] = {}
+    def _read(self, content: bytes) -> dict[int, EventGroup]:
+        found: dict[int, EventGroup] = {}
         end = len(_MAGIC)
         for kind, body, behind in _records(content):
             end = behind
-            if kind == _HANDED_OVER:
-                ticket, form, count = _PARCEL.unpack_from(body)
-                found[ticket] = Parcel(ticket, Form(form), count, body[_PARCEL.size :])
+            if kind == _ADDED:
+                ticket, event_format, count = _GROUP.unpack_from(body)
+                found[ticket] = EventGroup(ticket, EventFormat(event_format), count, body[_GROUP.size :])
             else:
                 first, last = _TICKETS.unpack(body)
                 for ticket in range(first, last + 1):
                     found.pop(ticket, None)
         if end < len(content):
-            log.warning("%s: %d bytes behind the last whole record were cut off", self._file, len(content) - end)
+            log.warning("%s: cut off %d bytes after the last whole record", self._file, len(content) - end)
         if len(content) < len(_MAGIC):
-            self._append(_MAGIC[len(content) :])
-        self._cut(end)
+            self._write(_MAGIC[len(content) :])
+        self._truncate(end)
         return found
 
-    def _append(self, written: bytes) -> None:
+    def _write(self, written: bytes) -> None:
         try:
             whole = os.write(self._descriptor, written) == len(written)
         except OSError as error:
@@ -116,25 +116,27 @@ class Journal:
         self._size += len(written)
 
     def _undo(self) -> None:
-        # A half record would hide all that follow it.
+        # An incomplete record would hide all records after it.
         with suppress(OSError):
             os.ftruncate(self._descriptor, self._size)
 
-    def _cut(self, size: int) -> None:
+    def _truncate(self, size: int) -> None:
         try:
             os.ftruncate(self._descriptor, size)
         except OSError as error:
             raise BufferFileError(f"{self._file}: {error.strerror}") from error
         self._size = size
 
-    def _write_anew(self) -> None:
-        """Replace the file by one that has only what waits."""
-        bodies = (_PARCEL.pack(each.ticket, each.form, each.count) + each.payload for each in self._waiting.values())
-        written = _MAGIC + b"".join(_record(_HANDED_OVER, body) for body in bodies)
+    def _rewrite(self) -> None:
+        """Replace the file by one that has only the groups that are not settled."""
+        bodies = (
+            _GROUP.pack(each.ticket, each.event_format, each.count) + each.payload for each in self._waiting.values()
+        )
+        written = _MAGIC + b"".join(_record(_ADDED, body) for body in bodies)
         new = self._file.with_name(f"{self._file.name}.new")
         try:
             new.unlink(missing_ok=True)
-            descriptor = _opened(new)
+            descriptor = _open(new)
             new.write_bytes(written)
             new.replace(self._file)
         except OSError as error:
@@ -143,17 +145,17 @@ class Journal:
         self._descriptor, self._size = descriptor, len(written)
 
 
-def _opened(file: Path) -> int:
+def _open(file: Path) -> int:
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
-        raise BufferFileError(f"{file}: another client has it") from error
-    # Its last owner may have replaced it between the two calls above.
+        raise BufferFileError(f"{file}: another client uses it") from error
+    # The client before may have replaced the file between the two calls above.
     if os.fstat(descriptor).st_ino != file.stat().st_ino:
         os.close(descriptor)
-        raise BufferFileError(f"{file}: another client has replaced it just now")
+        raise BufferFileError(f"{file}: another client has just replaced it; try again")
     return descriptor
 
 
@@ -163,7 +165,7 @@ def _record(kind: int, body: bytes) -> bytes:
 
 
 def _records(content: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """The whole records from the start, each with the place behind it."""
+    """The whole records from the start: kind, body, and the offset after each."""
     place = len(_MAGIC)
     while place + _HEADER.size <= len(content):
         checksum, length, kind = _HEADER.unpack_from(content, place)
@@ -175,12 +177,12 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes, int]]:
         yield kind, body, place
 
 
-def _ranges(parcels: Sequence[Parcel]) -> Iterator[tuple[int, int]]:
-    """The tickets as ranges, both ends included."""
-    first = last = parcels[0].ticket
-    for parcel in parcels[1:]:
-        if parcel.ticket != last + 1:
+def _ranges(groups: Sequence[EventGroup]) -> Iterator[tuple[int, int]]:
+    """The groups' tickets as ranges, both ends included."""
+    first = last = groups[0].ticket
+    for group in groups[1:]:
+        if group.ticket != last + 1:
             yield first, last
-            first = parcel.ticket
-        last = parcel.ticket
+            first = group.ticket
+        last = group.ticket
     yield first, last

@@ -13,6 +13,8 @@ from typing import Protocol
 
 import urllib3
 
+_PATH = "/v1/events"
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
@@ -22,7 +24,7 @@ class Credentials:
     secret: str = field(repr=False)
 
     def headers(self, body: bytes, now: float) -> Mapping[str, str]:
-        """Sign a body at a moment, in seconds since 1970 by the gateway's clock."""
+        """The headers that sign a body; `now` is in seconds since 1970 by the gateway's clock."""
         timestamp = str(int(now))
         signature = hmac.digest(self.secret.encode(), timestamp.encode() + b"." + body, "sha256").hex()
         return {
@@ -32,12 +34,9 @@ class Credentials:
         }
 
 
-_PATH = "/v1/events"
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer; the names of its headers are in lower case."""
+    """An HTTP response; the names of its headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -45,50 +44,52 @@ class Reply:
 
 
 class UnreachableError(Exception):
-    """No answer came: whether the gateway has the events is not known."""
+    """No response: it is not known whether the gateway has the events."""
 
 
 class Transport(Protocol):
-    """Brings bodies to the gateway; asked by one thread."""
+    """Sends request bodies to the gateway; used by one thread."""
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Send a body, and wait for the answer.
+        """Send a body and wait for the response.
 
         Raises:
             UnreachableError: there was none.
         """
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 class HttpTransport:
     """One kept-alive connection to a gateway, made when it is needed.
 
     Args:
-        url: where it is, without a path: `https://events.example.com`.
-        patience: for one request.
+        url: the gateway's address, without a path: `https://events.example.com`.
+        timeout: of one request.
     """
 
-    def __init__(self, url: str, patience: timedelta) -> None:
+    def __init__(self, url: str, timeout: timedelta) -> None:
         self._url = url.rstrip("/") + _PATH
-        timeout = urllib3.Timeout(connect=patience.total_seconds(), read=patience.total_seconds())
+        seconds = timeout.total_seconds()
         # Retries are the client's: it knows what may be sent again, and when.
-        self._pool = urllib3.PoolManager(num_pools=1, maxsize=1, timeout=timeout, retries=False)
+        self._pool = urllib3.PoolManager(
+            num_pools=1, maxsize=1, timeout=urllib3.Timeout(connect=seconds, read=seconds), retries=False
+        )
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Send a body, and wait for the answer.
+        """Send a body and wait for the response.
 
         Raises:
             UnreachableError: there was none.
         """
         try:
-            answer = self._pool.request("POST", self._url, body=body, headers=dict(headers), redirect=False)
+            response = self._pool.request("POST", self._url, body=body, headers=dict(headers), redirect=False)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            # Only the kind: the text of some errors has the address with whatever stands in it.
+            # The type alone: the text of some errors contains the address, which may have credentials in it.
             raise UnreachableError(type(error).__name__) from error
-        return Reply(answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.data)
+        return Reply(response.status, {name.lower(): value for name, value in response.headers.items()}, response.data)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._pool.clear()

@@ -1,4 +1,4 @@
-"""The SDK and the simulator against the real gateway: what it has acknowledged is in Kafka, whatever dies."""
+"""The SDK and the simulator against the real gateway: acknowledged events are in Kafka, whichever process is killed."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gamelake.model.games import load_games
-from services.sdk import Backoff, BatchLimits, BufferLimits, Client, Credentials, HttpTransport, Options, Outcome
+from services.sdk import Backoff, BatchLimits, BatchOutcome, BufferLimits, Client, Credentials, HttpTransport, Options
 from tests.embedded.topic_records import ids_in, records_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
@@ -64,18 +64,18 @@ def credentials(gateway: EmbeddedGateway) -> Credentials:
 
 
 def an_event(**fields: object) -> dict[str, object]:
-    """A good event of now."""
+    """A valid event of now."""
     return {
         "event_id": str(uuid.uuid4()),
         "event_name": "tap",
         "event_time": datetime.now(UTC),
-        "gamer_id": "somebody",
+        "gamer_id": "a-player",
         **fields,
     }
 
 
-def accepted_ids(outcomes: list[Outcome]) -> list[str]:
-    """What the game was told that Kafka has."""
+def accepted_ids(outcomes: list[BatchOutcome]) -> list[str]:
+    """The ids of the events that the game knows as accepted."""
     return [json.loads(event)["event_id"] for outcome in outcomes for event in outcome.accepted_events()]
 
 
@@ -103,10 +103,10 @@ def test_the_example_of_the_readme_works(
     assert (tmp_path / "events.buffer").stat().st_size < 100
 
 
-def test_a_gateway_that_is_killed_costs_no_event_and_changes_no_order(
+def test_a_killed_gateway_loses_no_event_and_keeps_the_order(
     tmp_path: Path, gateway: EmbeddedGateway, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
-    outcomes: list[Outcome] = []
+    outcomes: list[BatchOutcome] = []
     options = Options(batch=SMALL, backoff=QUICK, buffer=BufferLimits(file=tmp_path / "buffer"))
     client = Client.connect(gateway.url, credentials, options, outcomes.append)
     sent: list[str] = []
@@ -132,9 +132,9 @@ def test_a_gateway_that_is_killed_costs_no_event_and_changes_no_order(
 
     assert settled
     assert accepted_ids(outcomes) == sent
-    assert client.figures().unanswered > 0
+    assert client.stats().unanswered > 0
     in_kafka = [found for record in records_in(kafka, topic_name) if (found := _id_in(record)) in set(sent)]
-    # An event may be there twice, but its first time is where it belongs.
+    # An event may be there twice, but its first copies are in order.
     assert list(dict.fromkeys(in_kafka)) == sent
 
 
@@ -144,10 +144,10 @@ def _id_in(record: bytes) -> str:
     return record[start : start + 36].decode()
 
 
-def test_a_game_that_is_killed_while_it_is_offline_sends_the_rest_when_it_starts_again(
+def test_a_game_killed_while_offline_sends_its_events_after_the_restart(
     tmp_path: Path, gateway: EmbeddedGateway, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
-    buffer, taken = tmp_path / "buffer", tmp_path / "taken"
+    buffer, sent = tmp_path / "buffer", tmp_path / "sent"
     game = f"""
 import os, signal, uuid
 from datetime import UTC, datetime
@@ -158,13 +158,13 @@ client = Client.connect("http://127.0.0.1:9", Credentials({credentials.key!r}, {
 for number in range(400):
     event_id = str(uuid.uuid4())
     client.send({{"event_id": event_id, "event_name": "tap", "event_time": datetime.now(UTC), "gamer_id": "g"}})
-    with open({str(taken)!r}, "a") as file:
+    with open({str(sent)!r}, "a") as file:
         file.write(event_id + "\\n")
 os.kill(os.getpid(), signal.SIGKILL)
 """
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     ended = subprocess.run([sys.executable, "-c", game], env=environment, check=False, timeout=60)
-    ids = taken.read_text().split()
+    ids = sent.read_text().split()
 
     with Client.connect(gateway.url, credentials, Options(buffer=BufferLimits(file=buffer))) as client:
         assert client.flush(PATIENCE)
@@ -176,8 +176,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
-def test_a_device_with_a_wrong_clock_is_let_in(gateway: EmbeddedGateway, credentials: Credentials, hours: int) -> None:
-    outcomes: list[Outcome] = []
+def test_a_device_with_a_wrong_clock_is_accepted(
+    gateway: EmbeddedGateway, credentials: Credentials, hours: int
+) -> None:
+    outcomes: list[BatchOutcome] = []
     client = Client(
         HttpTransport(gateway.url, PATIENCE),
         credentials,
@@ -194,8 +196,10 @@ def test_a_device_with_a_wrong_clock_is_let_in(gateway: EmbeddedGateway, credent
     assert abs(client.now() - time.time()) < 3
 
 
-def test_a_wrong_secret_and_bad_events_are_told_to_the_game(gateway: EmbeddedGateway, credentials: Credentials) -> None:
-    outcomes: list[Outcome] = []
+def test_a_wrong_secret_and_invalid_events_are_reported_to_the_game(
+    gateway: EmbeddedGateway, credentials: Credentials
+) -> None:
+    outcomes: list[BatchOutcome] = []
     with Client.connect(
         gateway.url, Credentials(credentials.key, "w" * 40), Options(batch=SMALL), outcomes.append
     ) as wrong:
@@ -213,8 +217,8 @@ def test_a_wrong_secret_and_bad_events_are_told_to_the_game(gateway: EmbeddedGat
     assert [rejection.reason for rejection in rejections] == ["no_event_name", "unknown_field", "malformed"]
 
 
-def test_a_game_that_is_over_its_rate_waits_and_loses_nothing(gateway: EmbeddedGateway) -> None:
-    outcomes: list[Outcome] = []
+def test_a_game_over_its_rate_waits_and_loses_nothing(gateway: EmbeddedGateway) -> None:
+    outcomes: list[BatchOutcome] = []
     options = Options(batch=BatchLimits(events=SLOW_RATE, wait=timedelta(0)), backoff=QUICK)
     events = 3 * SLOW_RATE
 
@@ -226,13 +230,13 @@ def test_a_game_that_is_over_its_rate_waits_and_loses_nothing(gateway: EmbeddedG
         seconds = time.monotonic() - started
 
     assert sum(outcome.accepted for outcome in outcomes) == events
-    assert client.figures().retries > 0
+    assert client.stats().retries > 0
     # The first second's worth goes at once, the rest as the rate allows.
     assert seconds > (events - SLOW_RATE) / SLOW_RATE * 0.8
 
 
 def simulator(gateway: EmbeddedGateway, folder: Path, *options: str) -> subprocess.Popen[str]:
-    """The simulator's games, with a ledger and the ids of what was acknowledged."""
+    """The simulator's games, with a ledger and the ids of the acknowledged events."""
     places = ("--ledger", str(folder / "ledger.json"), "--acknowledged", str(folder / "acknowledged"))
     command = (sys.executable, "-m", "tools.simulator", "--url", gateway.url, "--keys-file", str(gateway.keys_file))
     return subprocess.Popen(
@@ -240,16 +244,16 @@ def simulator(gateway: EmbeddedGateway, folder: Path, *options: str) -> subproce
     )
 
 
-def test_what_the_simulator_was_acknowledged_is_in_kafka_whatever_is_killed(
+def test_events_acknowledged_to_the_simulator_are_in_kafka_after_a_kill(
     tmp_path: Path, gateway: EmbeddedGateway, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
     with simulator(gateway, tmp_path, "--games", "5", "--events", "20000", "--rate", "4000", "--seed", "41") as running:
         eventually(lambda: (tmp_path / "acknowledged").exists() and (tmp_path / "acknowledged").stat().st_size > 0)
         gateway.kill()
         gateway.start()
-        said, _ = running.communicate(timeout=180)
+        output, _ = running.communicate(timeout=180)
 
-    assert running.returncode == 0, said
+    assert running.returncode == 0, output
     ledger = json.loads((tmp_path / "ledger.json").read_text())
     acknowledged = (tmp_path / "acknowledged").read_text().split()
     found = ids_in(kafka, topic_name)
@@ -262,7 +266,7 @@ def test_what_the_simulator_was_acknowledged_is_in_kafka_whatever_is_killed(
     assert ledger["retries"] > 0
 
 
-def test_nothing_personal_that_the_simulator_sent_is_in_kafka(
+def test_no_personal_data_of_the_simulator_is_in_kafka(
     tmp_path: Path, gateway: EmbeddedGateway, kafka: EmbeddedKafka, topic_name: str
 ) -> None:
     with simulator(gateway, tmp_path, "--games", "3", "--events", "2000", "--players", "40", "--seed", "42") as running:
@@ -274,13 +278,13 @@ def test_nothing_personal_that_the_simulator_sent_is_in_kafka(
     assert [text for text in ledger["personal"] if text.encode() in records] == []
 
 
-def test_a_simulator_that_is_asked_to_end_settles_what_it_has_sent(tmp_path: Path, gateway: EmbeddedGateway) -> None:
+def test_a_simulator_that_gets_sigterm_settles_what_it_has_sent(tmp_path: Path, gateway: EmbeddedGateway) -> None:
     with simulator(gateway, tmp_path, "--games", "5", "--rate", "3000", "--seed", "43") as running:
         eventually(lambda: (tmp_path / "acknowledged").exists() and (tmp_path / "acknowledged").stat().st_size > 0)
         running.send_signal(signal.SIGTERM)
-        said, _ = running.communicate(timeout=120)
+        output, _ = running.communicate(timeout=120)
 
-    assert running.returncode == 0, said
+    assert running.returncode == 0, output
     ledger = json.loads((tmp_path / "ledger.json").read_text())
     assert ledger["unsettled"] == ledger["refused"] == 0
     assert ledger["sent"] == ledger["acknowledged"] + sum(ledger["rejected"].values()) < 1_000_000

@@ -17,15 +17,15 @@ import numpy.typing as npt
 from gamelake.model.errors import SettingsError, TransientError
 from services.sdk import (
     BatchLimits,
+    BatchOutcome,
     BufferFullError,
     BufferLimits,
     Client,
+    ClientStats,
+    Compression,
     Credentials,
-    Figures,
     HttpTransport,
     Options,
-    Outcome,
-    Packing,
 )
 from tools.simulator.ledger import AcknowledgedEvents, HttpLedger, RequestTimes
 from tools.simulator.sdk_payloads import SdkPayload
@@ -75,19 +75,19 @@ class DeliveryTracker:
         self._waiting[ticket] = (payload, len(payload))
         self.counts.sent += len(payload)
 
-    def settle(self, outcome: Outcome) -> None:
+    def settle(self, outcome: BatchOutcome) -> None:
         """Count the outcome of a batch; the SDK calls it on its own thread."""
         rejected = np.array([rejection.index for rejection in outcome.rejections], dtype=np.int64)
         start = 0
         with self.lock:
             self.counts.request_seconds.append(outcome.seconds)
             self.counts.rejected.update(rejection.reason for rejection in outcome.rejections)
-            for parcel in outcome.parcels:
-                is_accepted = np.full(parcel.count, outcome.refusal is None)
-                here = rejected[(rejected >= start) & (rejected < start + parcel.count)] - start
+            for group in outcome.groups:
+                is_accepted = np.full(group.count, outcome.refusal is None)
+                here = rejected[(rejected >= start) & (rejected < start + group.count)] - start
                 is_accepted[here] = False
-                self._enter(parcel.ticket, parcel.first, is_accepted)
-                start += parcel.count
+                self._enter(group.ticket, group.first, is_accepted)
+                start += group.count
             if outcome.refusal is not None:
                 self.counts.refused += start
 
@@ -134,7 +134,7 @@ _OPTIONS = Options(
     batch=BatchLimits(events=EVENTS_PER_BATCH, bytes=_MIB * 3 // 4, wait=timedelta(milliseconds=100)),
     buffer=BufferLimits(bytes=4 * _MIB),
     # Between programs on one machine, compression costs more than it saves.
-    packing=Packing.NONE,
+    compression=Compression.NONE,
 )
 _POLL_INTERVAL = timedelta(seconds=0.5)
 # One device in so many has a wrong clock.
@@ -152,7 +152,7 @@ class GameSdk:
         skew = _SKEW_SECONDS if number % _SKEWED == _SKEWED - 1 else 0.0
         self.deliveries = deliveries
         self.client = Client(
-            HttpTransport(url, _OPTIONS.patience),
+            HttpTransport(url, _OPTIONS.timeout),
             credentials,
             _OPTIONS,
             deliveries.settle,
@@ -164,9 +164,9 @@ class GameSdk:
         while not stop.is_set():
             try:
                 with self.deliveries.lock:
-                    self.deliveries.hand_over(self.client.send_packed(payload.data, len(payload)), payload)
+                    self.deliveries.hand_over(self.client.send_delimited(payload.data, len(payload)), payload)
             except BufferFullError:
-                self.client.await_room(len(payload.data), _POLL_INTERVAL)
+                self.client.wait_for_space(len(payload.data), _POLL_INTERVAL)
             else:
                 return True
         return False
@@ -201,12 +201,12 @@ class GameSdks:
             sdk.client.flush(timedelta(seconds=max(0.0, latest - time.monotonic())))
         for sdk in self._sdks:
             sdk.client.close(timedelta(0))
-            self._unsettled += sdk.client.waiting
+            self._unsettled += sdk.client.pending
 
     def ledger(self, personal: Sequence[str]) -> HttpLedger:
         """Sum up the run; `personal` are samples of personal data that no table may have."""
         counts = [sdk.deliveries.counts for sdk in self._sdks]
-        figures = [sdk.client.figures() for sdk in self._sdks]
+        stats = [sdk.client.stats() for sdk in self._sdks]
         players = [players for each in counts for players in each.players]
         return HttpLedger(
             sent=sum(each.sent for each in counts),
@@ -218,10 +218,10 @@ class GameSdks:
             refused=sum(each.refused for each in counts),
             unsettled=self._unsettled,
             players=len(np.unique(np.concatenate(players))) if players else 0,
-            requests=_sum(figures, "requests"),
-            retries=_sum(figures, "retries"),
-            unanswered=_sum(figures, "unanswered"),
-            sent_bytes=_sum(figures, "sent_bytes"),
+            requests=_sum(stats, "requests"),
+            retries=_sum(stats, "retries"),
+            unanswered=_sum(stats, "unanswered"),
+            sent_bytes=_sum(stats, "sent_bytes"),
             seconds=round(time.monotonic() - self._started, 3),
             request_times=_times([seconds for each in counts for seconds in each.request_seconds]),
             personal=tuple(personal),
@@ -232,8 +232,8 @@ def _skewed_clock(skew_seconds: float) -> float:
     return time.time() + skew_seconds
 
 
-def _sum(figures: Sequence[Figures], name: str) -> int:
-    return sum(getattr(each, name) for each in figures)
+def _sum(stats: Sequence[ClientStats], name: str) -> int:
+    return sum(getattr(each, name) for each in stats)
 
 
 def _times(seconds: Sequence[float]) -> RequestTimes:

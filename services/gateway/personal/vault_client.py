@@ -22,7 +22,7 @@ _MAX_BATCH_ROWS, _MAX_WAITING_ROWS = 2_000, 50_000
 
 @dataclass(frozen=True, slots=True)
 class _VaultRequest:
-    """The players that one request looks up, by the tokens of their names, or the data that it has stored."""
+    """The players of one request that the vault resolves, by the tokens of their names, or the data that it stores."""
 
     game: str
     tokens: Mapping[str, bytes] = field(default_factory=dict)

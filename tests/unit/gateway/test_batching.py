@@ -36,9 +36,9 @@ def test_a_lone_request_runs_at_once_and_later_ones_are_batched() -> None:
         alone = loop.time() - start
         return [first, *await asyncio.gather(*(batcher.submit(number, 1) for number in (2, 3, 4)))], alone
 
-    answers, seconds_alone = asyncio.run(ask())
+    results, seconds_alone = asyncio.run(ask())
 
-    assert answers == [2, 4, 6, 8]
+    assert results == [2, 4, 6, 8]
     assert work.batches == [[1], [2, 3, 4]]
     assert seconds_alone < PACE.pause.total_seconds()
 
@@ -123,17 +123,17 @@ def test_a_batch_is_no_larger_than_its_limit() -> None:
 
 
 def test_waiting_requests_are_bounded() -> None:
-    answers = asyncio.run(submit_while_a_batch_runs(BlockedDoubling(), range(2, 8), max_waiting=4))
+    results = asyncio.run(submit_while_a_batch_runs(BlockedDoubling(), range(2, 8), max_waiting=4))
 
-    assert answers[:5] == [2, 4, 6, 8, 10]
-    assert [type(answer) for answer in answers[5:]] == [BatchQueueFullError] * 2
+    assert results[:5] == [2, 4, 6, 8, 10]
+    assert [type(result) for result in results[5:]] == [BatchQueueFullError] * 2
 
 
 def test_an_error_of_one_request_is_not_the_error_of_another() -> None:
-    answers = asyncio.run(submit_while_a_batch_runs(BlockedDoubling(), [12, 13, 14]))
+    results = asyncio.run(submit_while_a_batch_runs(BlockedDoubling(), [12, 13, 14]))
 
-    assert [answers[1], answers[3]] == [24, 28]
-    assert isinstance(answers[2], ValueError)
+    assert [results[1], results[3]] == [24, 28]
+    assert isinstance(results[2], ValueError)
 
 
 def test_a_cancelled_request_is_left_out_of_its_batch() -> None:

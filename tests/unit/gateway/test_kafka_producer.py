@@ -17,12 +17,12 @@ FAILURE = object()
 
 
 class FakeProducer:
-    """Kafka's client: queues at most `takes` records of a batch, and reports what a test puts into `answers`."""
+    """Kafka's client: queues at most `takes` records of a batch, and reports what a test puts into `reports`."""
 
     def __init__(self, _settings: dict[str, Any]) -> None:
         self.takes = 1000
         self.waiting: list[Callable[[object, object], None]] = []
-        self.answers: list[object] = []
+        self.reports: list[object] = []
         made.append(self)
 
     def produce_batch(self, _topic: str, batch: list[Any], on_delivery: Callable[[object, object], None]) -> int:
@@ -33,10 +33,10 @@ class FakeProducer:
 
     def poll(self, _seconds: float) -> int:
         """See confluent_kafka."""
-        answers, self.answers = self.answers, []
-        for answer in answers:
-            self.waiting.pop(0)(answer, None)
-        return len(answers)
+        reports, self.reports = self.reports, []
+        for report in reports:
+            self.waiting.pop(0)(report, None)
+        return len(reports)
 
 
 made: list[FakeProducer] = []
@@ -66,19 +66,19 @@ async def is_done(sent: "asyncio.Future[None]") -> bool:
 def test_a_request_is_confirmed_with_the_last_of_its_records_and_not_before(producer: EventProducer) -> None:
     async def test() -> None:
         sent = asyncio.ensure_future(producer.send(records(3)))
-        made[0].answers = [None, None]
+        made[0].reports = [None, None]
         assert not await is_done(sent)
         assert producer.waiting_records == 3
-        made[0].answers = [None]
+        made[0].reports = [None]
         await sent
         assert producer.waiting_records == 0
 
     run(test())
 
 
-@pytest.mark.parametrize("answers", [[FAILURE, None, None], [None, FAILURE, None], [None, None, FAILURE]])
+@pytest.mark.parametrize("reports", [[FAILURE, None, None], [None, FAILURE, None], [None, None, FAILURE]])
 def test_one_record_that_kafka_does_not_confirm_fails_its_request_and_no_other(
-    producer: EventProducer, answers: list[object]
+    producer: EventProducer, reports: list[object]
 ) -> None:
     async def test() -> None:
         first, second = (
@@ -86,7 +86,7 @@ def test_one_record_that_kafka_does_not_confirm_fails_its_request_and_no_other(
             asyncio.ensure_future(producer.send(records(1))),
         )
         await asyncio.sleep(0)
-        made[0].answers = [*answers, None]
+        made[0].reports = [*reports, None]
         with pytest.raises(UnavailableError):
             await first
         await second
@@ -101,7 +101,7 @@ def test_records_that_were_not_queued_fail_the_request_once_the_others_are_repor
         made[0].takes = 2
         sent = asyncio.ensure_future(producer.send(records(3)))
         assert not await is_done(sent)
-        made[0].answers = [None, None]
+        made[0].reports = [None, None]
         with pytest.raises(UnavailableError):
             await sent
         made[0].takes = 0
@@ -121,7 +121,7 @@ def test_records_of_a_cancelled_request_count_until_kafka_has_answered(producer:
             await sent
         with pytest.raises(UnavailableError):
             producer.send(records(3))
-        made[0].answers = [None] * 8
+        made[0].reports = [None] * 8
         await asyncio.sleep(0.02)
         assert producer.waiting_records == 0
 

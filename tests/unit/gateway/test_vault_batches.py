@@ -61,9 +61,9 @@ def test_a_refused_row_fails_only_its_own_request(counting: CountingVault, vault
         stored = [vault_client.store(GAME, [PersonalData(Player(key), b"mail")]) for key in keys.values()]
         return await asyncio.gather(*stored, return_exceptions=True)
 
-    answers = asyncio.run(run())
+    results = asyncio.run(run())
 
-    assert [type(answer) for answer in answers] == [type(None), type(None), VaultRefusedError, type(None)]
+    assert [type(result) for result in results] == [type(None), type(None), VaultRefusedError, type(None)]
 
 
 def test_a_changed_row_fails_only_its_own_request(
@@ -77,9 +77,9 @@ def test_a_changed_row_fails_only_its_own_request(
         asked = [vault_client.keys_of(GAME, [name]) for name in ("first", "a", "b", "c")]
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    answers = asyncio.run(run())
+    results = asyncio.run(run())
 
-    assert [isinstance(answer, TamperedError) for answer in answers] == [False, False, True, False]
+    assert [isinstance(result, TamperedError) for result in results] == [False, False, True, False]
 
 
 def test_rotated_keys_are_used_at_once(vault_client: BatchedVault, counting: CountingVault, tmp_path: Path) -> None:

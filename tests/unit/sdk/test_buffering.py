@@ -1,4 +1,4 @@
-"""What waits: bounded, in order, and in a file that outlives the process."""
+"""The buffer: bounded, in order, and in a file that outlives the process."""
 
 import os
 import subprocess
@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from services.sdk import BufferFileError, BufferFullError, BufferLimits, Client, Options, Overflow, Reply
-from services.sdk.batches import Form, Parcel
+from services.sdk.batches import EventFormat, EventGroup
 from services.sdk.journal import Journal
 from tests.unit.sdk.fake_gateway import (
     PATIENCE,
     QUICK,
     WHEN_ASKED,
     FakeGateway,
+    Outcomes,
     Request,
-    Told,
     accept,
     client,
     refuse,
@@ -38,36 +38,36 @@ def numbers(first: int, last: int) -> list[bytes]:
 
 
 def test_a_full_buffer_refuses_the_newest() -> None:
-    gateway, told = FakeGateway(), Told()
+    gateway, outcomes = FakeGateway(), Outcomes()
 
-    with client(gateway, told, options(size=1000)) as sending:
+    with client(gateway, outcomes, options(size=1000)) as sending:
         for event in numbers(0, 10):
             sending.send(event)
         with pytest.raises(BufferFullError):
             sending.send(b"one too many")
         assert sending.flush(PATIENCE)
-        sending.send(b"there is room again")
+        sending.send(b"there is space again")
         assert sending.flush(PATIENCE)
 
-    assert told.accepted == [*numbers(0, 10), b"there is room again"]
-    assert (sending.figures().turned_away, sending.figures().dropped) == (1, 0)
+    assert outcomes.accepted == [*numbers(0, 10), b"there is space again"]
+    assert (sending.stats().overflowed, sending.stats().dropped) == (1, 0)
 
 
-def test_a_full_buffer_drops_the_oldest_if_it_is_told_to() -> None:
-    gateway, told = FakeGateway(), Told()
+def test_a_full_buffer_drops_the_oldest_with_that_option() -> None:
+    gateway, outcomes = FakeGateway(), Outcomes()
 
-    with client(gateway, told, options(size=1000, overflow=Overflow.DROP_OLDEST)) as sending:
+    with client(gateway, outcomes, options(size=1000, overflow=Overflow.DROP_OLDEST)) as sending:
         for event in numbers(0, 25):
             sending.send(event)
         with pytest.raises(BufferFullError):
             sending.send(bytes(2000))
         assert sending.flush(PATIENCE)
 
-    assert told.accepted == numbers(15, 25)
-    assert (sending.figures().turned_away, sending.figures().dropped) == (1, 15)
+    assert outcomes.accepted == numbers(15, 25)
+    assert (sending.stats().overflowed, sending.stats().dropped) == (1, 15)
 
 
-def test_what_is_on_its_way_is_never_dropped() -> None:
+def test_events_in_flight_are_never_dropped() -> None:
     asked, go_on = threading.Event(), threading.Event()
 
     def slow(request: Request) -> Reply:
@@ -75,8 +75,8 @@ def test_what_is_on_its_way_is_never_dropped() -> None:
         go_on.wait(20)
         return accept(request)
 
-    gateway, told = FakeGateway(deque([slow])), Told()
-    with client(gateway, told, options(size=1000, overflow=Overflow.DROP_OLDEST)) as sending:
+    gateway, outcomes = FakeGateway(deque([slow])), Outcomes()
+    with client(gateway, outcomes, options(size=1000, overflow=Overflow.DROP_OLDEST)) as sending:
         for event in numbers(0, 10):
             sending.send(event)
         flushing = threading.Thread(target=sending.flush, args=(PATIENCE,))
@@ -87,44 +87,44 @@ def test_what_is_on_its_way_is_never_dropped() -> None:
         go_on.set()
         flushing.join()
 
-    assert told.accepted == numbers(0, 10)
+    assert outcomes.accepted == numbers(0, 10)
 
 
-def test_who_has_no_room_may_wait_for_it() -> None:
-    gateway, told = FakeGateway(), Told()
+def test_a_caller_may_wait_for_space() -> None:
+    gateway, outcomes = FakeGateway(), Outcomes()
 
-    with client(gateway, told, options(size=1000)) as sending:
+    with client(gateway, outcomes, options(size=1000)) as sending:
         for event in numbers(0, 10):
             sending.send(event)
-        assert not sending.await_room(100, AT_ONCE)
+        assert not sending.wait_for_space(100, AT_ONCE)
         assert sending.flush(PATIENCE)
-        assert sending.await_room(100, AT_ONCE)
+        assert sending.wait_for_space(100, AT_ONCE)
 
 
-def test_what_was_not_settled_is_sent_by_the_next_client_in_its_order(tmp_path: Path) -> None:
-    file, told = tmp_path / "events", Told()
+def test_unsettled_events_are_sent_by_the_next_client_in_order(tmp_path: Path) -> None:
+    file, outcomes = tmp_path / "events", Outcomes()
     away = FakeGateway(always=unreachable)
-    with client(away, Told(), options(file)) as sending:
-        sending.send_packed(b"\x01a\x01b", 2)
+    with client(away, Outcomes(), options(file)) as sending:
+        sending.send_delimited(b"\x01a\x01b", 2)
         for event in numbers(0, 5):
             sending.send(event)
         sending.send({"event_id": "x", "event_name": "tap"})
         assert not sending.close(timedelta(milliseconds=50))
 
     gateway = FakeGateway()
-    with client(gateway, told, options(file)) as sending:
+    with client(gateway, outcomes, options(file)) as sending:
         sending.send(b"new")
         assert sending.flush(PATIENCE)
 
-    assert told.accepted == [b"a", b"b", *numbers(0, 5), b'{"event_id":"x","event_name":"tap"}', b"new"]
-    assert {event for request in away.requests for event in request.events} <= set(told.accepted)
+    assert outcomes.accepted == [b"a", b"b", *numbers(0, 5), b'{"event_id":"x","event_name":"tap"}', b"new"]
+    assert {event for request in away.requests for event in request.events} <= set(outcomes.accepted)
     assert file.stat().st_size == 8
 
 
-def test_what_was_settled_is_not_sent_by_the_next_client(tmp_path: Path) -> None:
-    file, told = tmp_path / "events", Told()
+def test_settled_events_are_not_sent_by_the_next_client(tmp_path: Path) -> None:
+    file, outcomes = tmp_path / "events", Outcomes()
     first = FakeGateway(deque([accept]), always=refuse(503))
-    with client(first, Told(), options(file)) as sending:
+    with client(first, Outcomes(), options(file)) as sending:
         for event in numbers(0, 5):
             sending.send(event)
         assert sending.flush(PATIENCE)
@@ -132,23 +132,23 @@ def test_what_was_settled_is_not_sent_by_the_next_client(tmp_path: Path) -> None
             sending.send(event)
         sending.close(timedelta(milliseconds=50))
 
-    with client(FakeGateway(), told, options(file)) as sending:
+    with client(FakeGateway(), outcomes, options(file)) as sending:
         assert sending.flush(PATIENCE)
 
-    assert told.accepted == numbers(5, 9)
+    assert outcomes.accepted == numbers(5, 9)
 
 
-def test_the_file_is_for_one_client_and_for_its_owner(tmp_path: Path) -> None:
+def test_the_file_is_for_one_client_and_readable_by_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "events"
 
-    with client(FakeGateway(), Told(), options(file)):
+    with client(FakeGateway(), Outcomes(), options(file)):
         assert file.stat().st_mode & 0o777 == 0o600
         with pytest.raises(BufferFileError):
-            Client(FakeGateway(), Told(), options(file))  # type: ignore[arg-type] # it never gets so far
+            Client(FakeGateway(), Outcomes(), options(file))  # type: ignore[arg-type] # it never gets so far
 
 
 @pytest.mark.parametrize("content", [b"a diary, not a buffer", b"G\x00"])
-def test_another_file_is_not_touched(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_buffer_is_not_changed(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "diary"
     file.write_bytes(content)
 
@@ -158,15 +158,15 @@ def test_another_file_is_not_touched(tmp_path: Path, content: bytes) -> None:
     assert file.read_bytes() == content
 
 
-def parcels(count: int) -> list[Parcel]:
-    return [Parcel(number, Form.JSON, 1, b"%d" % number * 20) for number in range(1, count + 1)]
+def groups(count: int) -> list[EventGroup]:
+    return [EventGroup(number, EventFormat.JSON, 1, b"%d" % number * 20) for number in range(1, count + 1)]
 
 
-def test_a_file_that_ends_anywhere_gives_what_was_whole(tmp_path: Path) -> None:
+def test_a_file_truncated_anywhere_gives_its_whole_records(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     journal, ends = Journal(whole), [8]
-    for parcel in parcels(4):
-        journal.hand_over(parcel)
+    for group in groups(4):
+        journal.append(group)
         ends.append(whole.stat().st_size)
     journal.close()
     content = whole.read_bytes()
@@ -176,19 +176,19 @@ def test_a_file_that_ends_anywhere_gives_what_was_whole(tmp_path: Path) -> None:
         torn.write_bytes(content[:size])
         reopened = Journal(torn)
         found = reopened.waiting()
-        reopened.hand_over(Parcel(99, Form.JSON, 1, b"later"))
+        reopened.append(EventGroup(99, EventFormat.JSON, 1, b"later"))
         reopened.close()
         again = Journal(torn)
-        assert list(found) == parcels(sum(end <= size for end in ends[1:]))
-        assert again.waiting() == (*found, Parcel(99, Form.JSON, 1, b"later"))
+        assert list(found) == groups(sum(end <= size for end in ends[1:]))
+        assert again.waiting() == (*found, EventGroup(99, EventFormat.JSON, 1, b"later"))
         again.close()
 
 
-def test_a_flipped_bit_ends_what_is_believed(tmp_path: Path) -> None:
+def test_records_after_a_flipped_bit_are_not_used(tmp_path: Path) -> None:
     file = tmp_path / "events"
     journal = Journal(file)
-    for parcel in parcels(4):
-        journal.hand_over(parcel)
+    for group in groups(4):
+        journal.append(group)
     journal.close()
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
@@ -197,19 +197,19 @@ def test_a_flipped_bit_ends_what_is_believed(tmp_path: Path) -> None:
     reopened = Journal(file)
 
     assert 0 < len(reopened.waiting()) < 4
-    assert list(reopened.waiting()) == parcels(len(reopened.waiting()))
+    assert list(reopened.waiting()) == groups(len(reopened.waiting()))
     reopened.close()
 
 
-def test_what_is_settled_does_not_fill_the_file(tmp_path: Path) -> None:
+def test_settled_events_do_not_fill_the_file(tmp_path: Path) -> None:
     file = tmp_path / "events"
     journal = Journal(file)
-    oldest = Parcel(1, Form.PROTOBUF, 1, b"\x01o")
-    journal.hand_over(oldest)
+    oldest = EventGroup(1, EventFormat.PROTOBUF, 1, b"\x01o")
+    journal.append(oldest)
 
     for ticket in range(2, 302):
-        passing = Parcel(ticket, Form.PROTOBUF, 1, bytes(10_000))
-        journal.hand_over(passing)
+        passing = EventGroup(ticket, EventFormat.PROTOBUF, 1, bytes(10_000))
+        journal.append(passing)
         journal.settle([passing])
 
     assert file.stat().st_size < 1_200_000
@@ -221,33 +221,33 @@ def test_what_is_settled_does_not_fill_the_file(tmp_path: Path) -> None:
     reopened.close()
 
 
-def test_a_disk_that_is_full_refuses_an_event_and_spoils_no_other(tmp_path: Path) -> None:
+def test_a_full_disk_refuses_an_event_and_does_not_affect_others(tmp_path: Path) -> None:
     file = tmp_path / "events"
     script = f"""
 import resource, signal
 from pathlib import Path
 from services.sdk import BufferFileError
 from services.sdk.journal import Journal
-from services.sdk.batches import Form, Parcel
+from services.sdk.batches import EventFormat, EventGroup
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 journal = Journal(Path({str(file)!r}))
-journal.hand_over(Parcel(1, Form.JSON, 1, b"small"))
+journal.append(EventGroup(1, EventFormat.JSON, 1, b"small"))
 try:
-    journal.hand_over(Parcel(2, Form.JSON, 1, bytes(1000)))
+    journal.append(EventGroup(2, EventFormat.JSON, 1, bytes(1000)))
 except BufferFileError:
-    journal.hand_over(Parcel(3, Form.JSON, 1, b"small too"))
+    journal.append(EventGroup(3, EventFormat.JSON, 1, b"small too"))
 """
     subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": str(Path.cwd())})
 
     journal = Journal(file)
 
-    assert [parcel.payload for parcel in journal.waiting()] == [b"small", b"small too"]
+    assert [group.payload for group in journal.waiting()] == [b"small", b"small too"]
     journal.close()
 
 
-def test_what_was_taken_survives_kill_9(tmp_path: Path) -> None:
-    file, told = tmp_path / "events", Told()
+def test_buffered_events_survive_sigkill(tmp_path: Path) -> None:
+    file, outcomes = tmp_path / "events", Outcomes()
     script = f"""
 import os, signal
 from pathlib import Path
@@ -265,8 +265,8 @@ os.kill(os.getpid(), signal.SIGKILL)
         [sys.executable, "-c", script], check=False, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
     )
 
-    with client(FakeGateway(), told, options(file)) as sending:
+    with client(FakeGateway(), outcomes, options(file)) as sending:
         assert sending.flush(PATIENCE)
 
     assert ended.returncode == -9
-    assert told.accepted == [b"%03d" % number for number in range(300)]
+    assert outcomes.accepted == [b"%03d" % number for number in range(300)]

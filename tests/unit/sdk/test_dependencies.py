@@ -1,4 +1,4 @@
-"""A game takes the SDK as it is: it needs nothing but Python and one HTTP client."""
+"""The SDK works in a game without other code: it needs Python and one HTTP client."""
 
 import ast
 import shutil
@@ -14,7 +14,7 @@ import services.sdk
 
 FOLDER = Path(services.sdk.__file__).parent
 ALLOWED = {"urllib3", "services.sdk"}
-SAYS_HOW_MANY_IT_EXPORTS = "import sys; sys.path[:0] = sys.argv[1:]; import my_sdk; print(len(my_sdk.__all__))"
+COUNT_EXPORTS = "import sys; sys.path[:0] = sys.argv[1:]; import my_sdk; print(len(my_sdk.__all__))"
 
 
 def imported(source: str) -> Iterator[str]:
@@ -37,17 +37,17 @@ def test_a_module_imports_only_python_itself_and_the_http_client(module: Path) -
     assert foreign == []
 
 
-def test_a_copy_under_another_name_works_beside_nothing_but_the_http_client(tmp_path: Path) -> None:
+def test_a_copy_under_another_name_needs_only_the_http_client(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "my_sdk")
     packages = tmp_path / "packages"
     packages.mkdir()
     (packages / "urllib3").symlink_to(Path(urllib3.__file__).parent)
 
-    command = [sys.executable, "-I", "-S", "-c", SAYS_HOW_MANY_IT_EXPORTS, str(tmp_path), str(packages)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-I", "-S", "-c", COUNT_EXPORTS, str(tmp_path), str(packages)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert int(said) == len(services.sdk.__all__)
+    assert int(output) == len(services.sdk.__all__)
 
 
-def test_what_is_exported_is_there() -> None:
+def test_all_exported_names_exist() -> None:
     assert all(hasattr(services.sdk, name) for name in services.sdk.__all__)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gamelake.model.errors import SettingsError
-from services.sdk import Credentials, Form, Outcome, Parcel, Refusal, Rejection
+from services.sdk import BatchOutcome, Credentials, EventFormat, EventGroup, Refusal, Rejection
 from tools.simulator.cli import HttpTarget, parse
 from tools.simulator.game_sdks import AcknowledgedIdsFile, DeliveryTracker, read_credentials
 from tools.simulator.ledger import AcknowledgedEvents, HttpLedger, RequestTimes
@@ -23,8 +23,8 @@ def a_payload(count: int, *, copies: tuple[int, ...] = (), first_id: int = 0) ->
     return SdkPayload(0, b"", ids, np.isin(np.arange(count), copies), np.arange(count, dtype=np.int64) + first_id)
 
 
-def a_parcel(ticket: int, count: int, first: int = 0) -> Parcel:
-    return Parcel(ticket, Form.PROTOBUF, count, b"", first)
+def a_group(ticket: int, count: int, first: int = 0) -> EventGroup:
+    return EventGroup(ticket, EventFormat.PROTOBUF, count, b"", first)
 
 
 def tracker_with(*waiting: SdkPayload) -> tuple[DeliveryTracker, io.BytesIO]:
@@ -44,8 +44,8 @@ def test_acknowledged_events_are_counted_and_their_ids_written() -> None:
     deliveries, file = tracker_with(a_payload(3), a_payload(4, copies=(1, 3), first_id=10))
 
     deliveries.settle(
-        Outcome(
-            parcels=(a_parcel(1, 3), a_parcel(2, 4)),
+        BatchOutcome(
+            groups=(a_group(1, 3), a_group(2, 4)),
             accepted=5,
             rejections=(Rejection(2, "malformed"), Rejection(4, "other_game")),
         )
@@ -60,10 +60,10 @@ def test_acknowledged_events_are_counted_and_their_ids_written() -> None:
 def test_a_payload_that_was_divided_is_settled_part_by_part() -> None:
     deliveries, file = tracker_with(a_payload(6))
 
-    deliveries.settle(Outcome(parcels=(a_parcel(1, 3),), accepted=3))
-    deliveries.settle(Outcome(parcels=(a_parcel(1, 1, first=3),), accepted=0, refusal=Refusal(413, "too large")))
+    deliveries.settle(BatchOutcome(groups=(a_group(1, 3),), accepted=3))
+    deliveries.settle(BatchOutcome(groups=(a_group(1, 1, first=3),), accepted=0, refusal=Refusal(413, "too large")))
     deliveries.settle(
-        Outcome(parcels=(a_parcel(1, 2, first=4),), accepted=1, rejections=(Rejection(0, "no_event_id"),))
+        BatchOutcome(groups=(a_group(1, 2, first=4),), accepted=1, rejections=(Rejection(0, "no_event_id"),))
     )
 
     assert (deliveries.counts.acknowledged, deliveries.counts.refused) == (4, 1)

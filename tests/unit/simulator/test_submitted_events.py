@@ -10,8 +10,7 @@ import pytest
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from services.sdk import Form
-from services.sdk import Parcel as SdkParcel
+from services.sdk import EventFormat, EventGroup
 from tests.unit.simulator.builders import NOW_US, Event, a_run, a_spec, events, only, schemas
 from tools.simulator.defects import corrupt_messages
 from tools.simulator.encoding import SubmittedEncoder, load_submitted
@@ -120,7 +119,7 @@ def cut(traffic: TrafficGenerator, most: int) -> list[tuple[TrafficBatch, list[S
 
 
 def messages_in(payload: SdkPayload) -> tuple[bytes, ...]:
-    return SdkParcel(1, Form.PROTOBUF, len(payload), payload.data).events()
+    return EventGroup(1, EventFormat.PROTOBUF, len(payload), payload.data).events()
 
 
 def test_each_game_gets_its_events_in_order_and_each_payload_is_within_the_limit() -> None:
