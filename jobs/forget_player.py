@@ -91,7 +91,7 @@ def _forget(
     done = forgetting.carry_out(request)
     if done and (flow := flow_of(done)):
         with lineage_emitter(lineage, "forget_player", forgetting.store.location) as told:
-            told.tell(flow)
+            told.emit(flow)
     return _print(msgspec.structs.replace(result, done=done, finished_before=finished)) if done else FAILED
 
 

@@ -92,13 +92,13 @@ def run_stream(settings: KpiSettings, sessions: Sessions, stop: Event, asked: As
             return
         query = _Query(settings, store, source_id, driver, telemetry)
         begun = query.begin(asked.beginning)
-        lineage.tell(*flows(begun.generation.app_id, asked.kind))
+        lineage.emit(*flows(begun.generation.app_id, asked.kind))
         with sessions() as spark:
             if settings.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
             while not query.has_ended(spark, begun, stop, asked.mode):
                 begun = query.begin(KpiStart.ANEW)
-                lineage.tell(*flows(begun.generation.app_id, asked.kind))
+                lineage.emit(*flows(begun.generation.app_id, asked.kind))
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def run_stream(
             sessions() as spark,
         ):
             kind = RunKind.BATCH if mode is TriggerMode.AVAILABLE_NOW else RunKind.STREAMING
-            lineage.tell(flow(settings, source.generation.query_id, kind))
+            lineage.emit(flow(settings, source.generation.query_id, kind))
             if reading.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
             parts = live_ops(settings, source, store, spark, detector, told)

@@ -115,7 +115,7 @@ class TableMeasurements:
             return
         tables = sorted({each.table for each in found})
         self._telemetry.tables([_of_table(each, found) for each in tables])
-        self._telemetry.looked()
+        self._telemetry.polled()
 
 
 class _Pending(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ def _of_table(table: str, found: Sequence[_Pending]) -> TableFigures:
 
 
 def _publish_tasks(scheduler: Scheduler, telemetry: MaintenanceTelemetry) -> None:
-    telemetry.rounds([_figures(each) for each in scheduler.plan()])
+    telemetry.tasks([_figures(each) for each in scheduler.plan()])
 
 
 def _publish_retentions(settings: MaintenanceSettings, telemetry: MaintenanceTelemetry) -> None:
@@ -165,8 +165,8 @@ def _figures(planned: PlannedTask) -> TaskFigures:
         failures=record.failures_so_far,
         runs={RunOutcome.OK: record.runs_ok, RunOutcome.FAILED: record.runs_failed},
         totals={
-            MaintenanceMetric.PACKED_FILES: done.packed_files,
-            MaintenanceMetric.PACKED_BYTES: done.packed_bytes,
+            MaintenanceMetric.COMPACTED_FILES: done.packed_files,
+            MaintenanceMetric.COMPACTED_BYTES: done.packed_bytes,
             MaintenanceMetric.FREED_FILES: done.freed_files,
             MaintenanceMetric.FREED_BYTES: done.freed_bytes,
         },

@@ -1,6 +1,6 @@
 """Proves from manifests and transaction logs that every record of a lakehouse was taken once, and where it went.
 
-Reads GAMELAKE_LAKEHOUSE (and the S3 settings of docs/settings.md). Exits with 0 if the books balance,
+Reads GAMELAKE_LAKEHOUSE (and the S3 settings of docs/settings.md). Exits with 0 if the books reconcile,
 1 if not, 2 if there are none.
 """
 
@@ -9,25 +9,25 @@ import json
 
 from gamelake.model.errors import StoreError
 from gamelake.program import FAILED, OK, run
-from gamelake.storage.reconciliation import Books, balance, streams_of
+from gamelake.storage.reconciliation import Reconciliation, reconcile, streams_of
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Store
 
 
 def main() -> int:
-    """Print the balance, as a table or as JSON."""
+    """Print the reconcile, as a table or as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     arguments = parser.parse_args()
     store = Store(LakehouseSettings.from_env().location)
     if not streams_of(store):
         raise StoreError(f"no stream has written to {store.location.uri} yet: there is nothing to verify")
-    books = balance(store)
+    books = reconcile(store)
     print(_as_json(books) if arguments.json else _as_text(books))
     return FAILED if books.problems else OK
 
 
-def _as_text(books: Books) -> str:
+def _as_text(books: Reconciliation) -> str:
     lines = [f"{'table':<44}{'rows':>12}{'files':>8}{'MiB':>9}"]
     lines += [f"{t.table:<44}{t.rows:>12,}{t.files:>8,}{t.bytes / 2**20:>9.1f}" for t in books.tables]
     lines += [f"dead letters, {reason:<30}{count:>12,}" for reason, count in sorted(books.dead_letters.items())]
@@ -55,7 +55,7 @@ def _as_text(books: Books) -> str:
     return "\n".join(lines)
 
 
-def _as_json(books: Books) -> str:
+def _as_json(books: Reconciliation) -> str:
     tables = [
         {"table": t.table, "rows": t.rows, "files": t.files, "bytes": t.bytes, "erased": t.erased} for t in books.tables
     ]

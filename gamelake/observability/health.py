@@ -81,9 +81,9 @@ def examine_leases(store: Store, now: datetime) -> list[HealthFinding]:
         age = now - max(each.written_at for each in newest)
         if age > _SILENT:
             silent += 1
-            remedy = "nothing need be done: whoever needs it next takes it over"
-            told = f"{folder.removeprefix('_gamelake/')} is held, and its holder has given no sign for {age}"
-            findings.append(warned(_LEASES, told.partition(".")[0], remedy))
+            remedy = "nothing to do: the next process that needs it takes it over"
+            message = f"{folder.removeprefix('_gamelake/')} is held, and its holder has not renewed it for {age}"
+            findings.append(warned(_LEASES, message.partition(".")[0], remedy))
     return [passed(_LEASES, f"{held - silent} are held, and their holders are alive"), *findings]
 
 
@@ -103,7 +103,7 @@ _STANDS_STILL = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamState:
-    """What is known of a stream; what Kafka did not tell is None.
+    """What is known of a stream; what Kafka did not report is None.
 
     Attributes:
         trouble: what is wrong with its checkpoint, and the remedy; empty if nothing.
@@ -144,17 +144,17 @@ def examine_stream(state: StreamState, now: datetime) -> Iterator[HealthFinding]
         yield warned(_STREAMS, f"{state.name}: no batch yet", "send it something: make smoke, make demo-stack")
         return
     age = now - state.last_batch_at
-    told = f"{state.name}: batch {state.batches - 1:,}, {_told(age)} ago"
+    message = f"{state.name}: batch {state.batches - 1:,}, {_age_text(age)} ago"
     if state.waiting is None:
-        yield passed(_STREAMS, told)
+        yield passed(_STREAMS, message)
     elif state.waiting and age > _STANDS_STILL:
         remedy = "read its log: make logs S=ingest-events"
-        yield failed(_STREAMS, f"{told}, and {state.waiting:,} records wait", remedy)
+        yield failed(_STREAMS, f"{message}, and {state.waiting:,} records wait", remedy)
     else:
-        yield passed(_STREAMS, f"{told}; {state.waiting:,} records wait")
+        yield passed(_STREAMS, f"{message}; {state.waiting:,} records wait")
 
 
-def _told(age: timedelta) -> str:
+def _age_text(age: timedelta) -> str:
     seconds = age.total_seconds()
     return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 3_600:.1f} h"  # noqa: PLR2004 # what reads well
 
@@ -164,15 +164,13 @@ _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
 _TABLES = "tables"
 _NAMED = 3
-_CORRUPTED = "docs/operations.md, heading 'Drills', says how a damaged log is mended"
-_DELETED = (
-    "look who deletes beside jobs/vacuum.py; docs/operations.md, heading 'Drills', says how a table is made again"
-)
+_CORRUPTED = "docs/operations.md, heading 'Drills', describes the repair of a damaged log"
+_DELETED = "find what deletes files, jobs/vacuum.py apart; docs/operations.md, heading 'Drills', says how to rebuild"
 
 
 @dataclass(frozen=True, slots=True)
 class TableReadings:
-    """What a look at one table found: how many live files it has, or what is wrong with it."""
+    """The state of one table: how many live files it has, or what is wrong with it."""
 
     table: str
     files: int = 0
@@ -183,11 +181,11 @@ class TableReadings:
 def examine_tables(store: Store, tables: Sequence[str]) -> list[HealthFinding]:
     """All tables; one line for those that are well, one for each other."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        looks = list(pool.map(lambda table: read_table_health(store, table), tables))
-    bad = [look for look in looks if look.trouble]
-    files = sum(look.files for look in looks)
-    well = passed(_TABLES, f"{len(looks) - len(bad)} are readable and whole, {files:,} files")
-    return [well, *(failed(_TABLES, f"{look.table}: {look.trouble}", look.remedy) for look in bad)]
+        readings = list(pool.map(lambda table: read_table_health(store, table), tables))
+    bad = [each for each in readings if each.trouble]
+    files = sum(each.files for each in readings)
+    well = passed(_TABLES, f"{len(readings) - len(bad)} are readable and whole, {files:,} files")
+    return [well, *(failed(_TABLES, f"{each.table}: {each.trouble}", each.remedy) for each in bad)]
 
 
 def read_table_health(store: Store, table: str) -> TableReadings:
@@ -209,8 +207,8 @@ def read_table_health(store: Store, table: str) -> TableReadings:
     gone = sorted(place for place in own if f"{table}/{place}" not in there)
     if gone and _is_replaced(store, table, gone):
         gone = []
-    told = f"{len(gone)} of its files are gone, such as {', '.join(gone[:_NAMED])}" if gone else ""
-    return TableReadings(table, len(live), told, _DELETED)
+    message = f"{len(gone)} of its files are gone, such as {', '.join(gone[:_NAMED])}" if gone else ""
+    return TableReadings(table, len(live), message, _DELETED)
 
 
 def _is_replaced(store: Store, table: str, gone: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What a lakehouse's own books say of its hops: sums, and what each batch has told of its records."""
+"""What the reconciliation of a lakehouse gives for its hops: sums, and the counts of each batch."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,37 +7,37 @@ from datetime import date, datetime
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of
 from gamelake.quality.suites.hops import Accounts, BatchCoordinates, CoordinateRange
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
-from gamelake.storage.reconciliation import Books, balance, streams_of
+from gamelake.storage.reconciliation import Reconciliation, reconcile, streams_of
 from gamelake.storage.store import Store
 from gamelake.streaming.files.coordinates import MOST_EVENTS, MOST_OBJECTS
 
 # A batch that was decided is in its tables within seconds, or its job was killed.
-_LOOKS, _PAUSE_SECONDS = 3, 5.0
+_ATTEMPTS, _PAUSE_SECONDS = 3, 5.0
 _BATCHES_AT_ONCE = 500
 _EVENTS_OF_A_NOTIFICATION = MOST_OBJECTS * MOST_EVENTS
 
 
 def accounts(store: Store, sleep: Callable[[float], None] = time.sleep) -> Accounts:
-    """The books of a lakehouse whose streams may be running: what doesn't add up is looked at again."""
-    found = _of(balance(store))
-    for _ in range(_LOOKS - 1):
+    """The reconciliation of a lakehouse whose streams may be running: what does not match is read again."""
+    found = _of(reconcile(store))
+    for _ in range(_ATTEMPTS - 1):
         if not found.problems and found.records == found.bronze_rows and found.games_rows == found.shared_rows:
             break
         sleep(_PAUSE_SECONDS)
-        found = _of(balance(store))
+        found = _of(reconcile(store))
     return found
 
 
-def _of(books: Books) -> Accounts:
-    rows = {each.table: each.rows + each.erased for each in books.tables}
-    counted = (books.dead_letters, books.duplicates, books.quarantined, books.dropped)
+def _of(found: Reconciliation) -> Accounts:
+    rows = {each.table: each.rows + each.erased for each in found.tables}
+    counted = (found.dead_letters, found.duplicates, found.quarantined, found.dropped)
     return Accounts(
-        records=books.records,
-        settled=books.silver_rows + sum(sum(each.values()) for each in counted),
+        records=found.records,
+        settled=found.silver_rows + sum(sum(each.values()) for each in counted),
         bronze_rows=rows.get(BRONZE_EVENTS, 0),
         games_rows=sum(count for table, count in rows.items() if game_of(table)),
         shared_rows=rows.get(SILVER_EVENTS, 0),
-        problems=tuple(books.problems),
+        problems=tuple(found.problems),
     )
 
 

@@ -1,4 +1,4 @@
-"""Tells the telemetry what the KPI query's batches tell."""
+"""Reports the KPI query's batches as metrics."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date

@@ -1,4 +1,4 @@
-"""Tells the telemetry what was judged."""
+"""Reports the judgements of live operations as metrics."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from gamelake.serving.live_ops.watching import Judgement
 
 @dataclass(frozen=True, slots=True)
 class LiveOpsReporter:
-    """Tells of each batch; what lasts is the detector's to say, also after a start."""
+    """Reports each batch; which signals last is known to the detector, also after a start."""
 
     telemetry: LiveOpsTelemetry
     detector: Detector

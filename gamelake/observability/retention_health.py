@@ -21,7 +21,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
 _ANSWER_SECONDS = 10.0
-# Longer: librdkafka itself tells that an answer did not come in time, and says why.
+# Longer than librdkafka's own time-out, whose error says why.
 _RESULT_SECONDS = 2 * _ANSWER_SECONDS
 
 
@@ -39,7 +39,7 @@ def topic_retention(kafka: KafkaAccess, topic: str) -> timedelta:
         milliseconds = int(answer.result(_RESULT_SECONDS)["retention.ms"].value)
     except (KafkaException, NoAnswerError) as error:
         raise KafkaUnavailableError(
-            f"Kafka does not tell how long it keeps '{topic}': {error}. The user needs the right to describe the "
+            f"Kafka does not report how long it keeps '{topic}': {error}. The user needs the right to describe the "
             "topic's settings"
         ) from error
     return FOR_EVER if milliseconds < 0 else timedelta(milliseconds=milliseconds)
@@ -55,19 +55,19 @@ _LATE = 2
 
 
 def examine_retentions(policy: MaintenancePolicy, logs: timedelta, kafka: timedelta | None) -> list[HealthFinding]:
-    """Hold all spans against each other; `kafka` is None where Kafka did not tell."""
+    """Hold all spans against each other; `kafka` is None where Kafka did not report it."""
     spans = promised(policy) | {RetentionKind.LOGS: min(logs, DELTAS_LOG_RETENTION)}
     if kafka is not None:
         spans[RetentionKind.KAFKA] = kafka
-    told = contradictions(spans)
+    found = contradictions(spans)
     remedy = "change maintenance: in contracts/games.yaml, or compose/kafka/topics.yaml (docs/operations.md)"
-    if told:
-        return [failed(_RETENTIONS, each, remedy) for each in told]
+    if found:
+        return [failed(_RETENTIONS, each, remedy) for each in found]
     return [passed(_RETENTIONS, f"{', '.join(sorted(spans))} fit together")]
 
 
 def shortest_log(store: Store, tables: Iterable[str]) -> timedelta:
-    """For how long the log of every table is kept by whoever cleans it up by the table's own properties."""
+    """For how long the log of every table is kept by a cleaner that follows the table's own properties."""
     spans = (_log_retention(_properties(store, table)) for table in tables)
     return min((span for span in spans if span is not None), default=DELTAS_LOG_RETENTION)
 

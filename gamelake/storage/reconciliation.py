@@ -1,4 +1,4 @@
-"""The books of a lakehouse: do manifests and Delta logs agree on what happened to every record?
+"""Reconciliation of a lakehouse: do manifests and Delta logs agree on what happened to every record?
 
 Only manifests and transaction logs are read, never the data, so that the answer costs seconds on any size.
 """
@@ -22,7 +22,7 @@ _Promised = dict[str, tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class TableBooks:
+class TableReconciliation:
     """What one table holds, by its log: live files and their rows and bytes, and the rows that erasures took out."""
 
     table: str
@@ -33,8 +33,8 @@ class TableBooks:
 
 
 @dataclass(slots=True)
-class Books:
-    """The balance of a lakehouse; it adds up if there are no problems.
+class Reconciliation:
+    """The reconcile of a lakehouse; it adds up if there are no problems.
 
     `dead_letters` are counted by reason, `duplicates` by game, `quarantined` and `dropped` rows by the rule that
     settled it. `replayed` are dead letters that were settled since, `released` quarantined rows.
@@ -51,7 +51,7 @@ class Books:
     dropped: Counter[str] = field(default_factory=Counter)
     replayed: int = 0
     released: int = 0
-    tables: list[TableBooks] = field(default_factory=list)
+    tables: list[TableReconciliation] = field(default_factory=list)
     empty_offsets: int = 0
     lost_offsets: int = 0
     problems: list[str] = field(default_factory=list)
@@ -63,94 +63,97 @@ def streams_of(store: Store) -> list[str]:
     return [each for each in streams if state_folder(each) not in store.folders(f"_gamelake/streams/{each}/")]
 
 
-def balance(store: Store) -> Books:
+def reconcile(store: Store) -> Reconciliation:
     """Check a whole lakehouse."""
-    books = Books()
+    found = Reconciliation()
     promised: defaultdict[str, _Promised] = defaultdict(dict)
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]] = defaultdict(list)
     folded = [
         statement
         for stream in streams_of(store)
-        if (statement := _take_stream(store, stream, books, promised, offsets)) is not None
+        if (statement := _take_stream(store, stream, found, promised, offsets)) is not None
     ]
     for replay in ReplayManifests(store).all():
-        books.replayed += 0 if replay.source == QUARANTINE else replay.settled
-        books.released += replay.settled if replay.source == QUARANTINE else 0
-        _promise(replay.tables, replay.transaction, books, promised)
+        found.replayed += 0 if replay.source == QUARANTINE else replay.settled
+        found.released += replay.settled if replay.source == QUARANTINE else 0
+        _promise(replay.tables, replay.transaction, found, promised)
     for (topic, _, partition), ranges in sorted(offsets.items()):
-        books.problems += [f"{topic}[{partition}]: {problem}" for problem in offset_problems(ranges)]
+        found.problems += [f"{topic}[{partition}]: {problem}" for problem in offset_problems(ranges)]
     for table in _table_names(store, promised):
         log = TableLog.read(store, table)
         log.appended = without_folded(log, folded)
-        books.tables.append(TableBooks(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
-        books.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
-    return books
+        found.tables.append(TableReconciliation(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
+        found.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
+    return found
 
 
 def _take_stream(
     store: Store,
     stream: str,
-    books: Books,
+    found: Reconciliation,
     promised: defaultdict[str, _Promised],
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
 ) -> StreamStatement | None:
     """Take in all batches of a stream: those of its statement, which it gives, then those whose manifests are there."""
     manifests, statement = Manifests(store, stream), stream_statement(store, stream)
     if statement is not None:
-        _take_statement(statement, books, offsets)
+        _take_statement(statement, found, offsets)
     folded = -1 if statement is None else statement.through
     for manifest in manifests.those([each for each in manifests.batches() if each > folded]):
-        _take(manifest, books, promised, offsets)
+        _take(manifest, found, promised, offsets)
     for generation in Generations(store, stream).all():
         for given_up in generation.lost:
-            books.lost_offsets += given_up.records
+            found.lost_offsets += given_up.records
             offsets[generation.topic, generation.topic_id, given_up.partition].append(given_up)
     return statement
 
 
 def _take_statement(
-    statement: StreamStatement, books: Books, offsets: defaultdict[tuple[str, str, int], list[OffsetRange]]
+    statement: StreamStatement, found: Reconciliation, offsets: defaultdict[tuple[str, str, int], list[OffsetRange]]
 ) -> None:
-    books.batches += statement.batches
-    books.records += statement.records
-    books.silver_rows += statement.silver_rows
-    books.dead_letters.update(statement.dead_letters)
-    books.duplicates.update(statement.duplicates)
-    books.quarantined.update(statement.quarantined)
-    books.dropped.update(statement.dropped)
+    found.batches += statement.batches
+    found.records += statement.records
+    found.silver_rows += statement.silver_rows
+    found.dead_letters.update(statement.dead_letters)
+    found.duplicates.update(statement.duplicates)
+    found.quarantined.update(statement.quarantined)
+    found.dropped.update(statement.dropped)
     for each in statement.offsets:
-        books.empty_offsets += each.taken.last - each.taken.first + 1 - each.taken.records
+        found.empty_offsets += each.taken.last - each.taken.first + 1 - each.taken.records
         offsets[each.topic, each.topic_id, each.taken.partition].append(each.taken)
 
 
 def _take(
     manifest: BatchManifest,
-    books: Books,
+    found: Reconciliation,
     promised: defaultdict[str, _Promised],
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
 ) -> None:
-    books.batches += 1
-    books.records += manifest.records
-    books.silver_rows += manifest.silver_rows
-    books.dead_letters.update(manifest.dead_letters)
-    books.duplicates.update(manifest.duplicates)
-    books.quarantined.update(manifest.judged.quarantined)
-    books.dropped.update(manifest.judged.dropped)
-    books.problems += [f"batch {manifest.batch_id}: {problem}" for problem in batch_problems(manifest)]
+    found.batches += 1
+    found.records += manifest.records
+    found.silver_rows += manifest.silver_rows
+    found.dead_letters.update(manifest.dead_letters)
+    found.duplicates.update(manifest.duplicates)
+    found.quarantined.update(manifest.judged.quarantined)
+    found.dropped.update(manifest.judged.dropped)
+    found.problems += [f"batch {manifest.batch_id}: {problem}" for problem in batch_problems(manifest)]
     for taken in manifest.offsets:
-        books.empty_offsets += taken.last - taken.first + 1 - taken.records
+        found.empty_offsets += taken.last - taken.first + 1 - taken.records
         offsets[manifest.topic, manifest.topic_id, taken.partition].append(taken)
-    _promise(manifest.tables, BatchTransaction.of(manifest), books, promised)
+    _promise(manifest.tables, BatchTransaction.of(manifest), found, promised)
 
 
 def _promise(
-    tables: Iterable[TableFiles], transaction: BatchTransaction, books: Books, promised: Mapping[str, _Promised]
+    tables: Iterable[TableFiles],
+    transaction: BatchTransaction,
+    found: Reconciliation,
+    promised: Mapping[str, _Promised],
 ) -> None:
     """Note which files the tables are to have, and under which transaction."""
     for entry in tables:
         for file in entry.files:
             if file.path in promised[entry.table]:
-                books.problems.append(f"{entry.table}: two manifests name the file {file.path}")
+                found.problems.append(f"{entry.table}: two manifests name the file {file.path}")
             promised[entry.table][file.path] = (f"{transaction.app_id}/{transaction.version}", file.rows)
 
 
@@ -191,7 +194,7 @@ def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:
 
 
 def without_folded(log: TableLog, folded: Iterable[StreamStatement]) -> list[LoggedFile]:
-    """The files with new data of a table, but for those whose batches were found in it before both were folded."""
+    """The files with new data of a table, but for those whose batches were found in it before both were compacted."""
     statements = list(folded)
     return [
         file

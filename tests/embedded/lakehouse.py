@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from gamelake.model.failpoints import Failpoint
-from gamelake.storage.reconciliation import Books, balance
+from gamelake.storage.reconciliation import Reconciliation, reconcile
 from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 from tools.embedded.java import spark_environment
@@ -142,9 +142,9 @@ class Lakehouse:
         """Dead letters by reason."""
         return Counter(self.rows("dead_letters/events", "reason")["reason"].to_pylist())
 
-    def books(self) -> Books:
+    def books(self) -> Reconciliation:
         """The balance of the lakehouse."""
-        return balance(self.store)
+        return reconcile(self.store)
 
     def await_rows(self, table: str, ids: list[str]) -> None:
         """Wait until a table has all these events; the job may be starting, which a busy machine takes a minute for."""

@@ -9,7 +9,7 @@ import pytest
 
 from gamelake.model.failpoints import Failpoint
 from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
-from gamelake.storage.reconciliation import balance
+from gamelake.storage.reconciliation import reconcile
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.live_ops import (
     Play,
@@ -93,7 +93,7 @@ def test_states_are_right_however_often_the_job_is_killed_and_a_forgotten_player
         assert row["last_seen"] == message.last_seen.ToDatetime(UTC) == state.last
         assert row["purchases"] == message.purchases == state.purchases
     # The stream that reads the same records again is none of the books'.
-    assert balance(lakehouse.store).problems == []
+    assert reconcile(lakehouse.store).problems == []
 
     request = ErasureRequest.new("test", "archery", ("g3",), Reach.VAULT)
     ErasureRecords(lakehouse.store).begin(request)

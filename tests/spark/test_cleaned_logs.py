@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from gamelake.maintenance.log_cleanup import LogCleanup
-from gamelake.storage.reconciliation import balance
+from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.table_log import TableLog
 from tests.player_tables import SILVER
 from tests.stream_history import TABLES, StreamHistory
@@ -49,4 +49,4 @@ def test_a_tidied_table_is_the_same_to_spark(spark: SparkSession, tmp_path: Path
 
     assert rows() == 2 * (FIRST + LATER + 1)
     assert TableLog.read(history.store, SILVER.name).live_rows == 2 * (FIRST + LATER + 1)
-    assert balance(history.store).problems == []
+    assert reconcile(history.store).problems == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from gamelake.storage.reconciliation import Books, balance
+from gamelake.storage.reconciliation import Reconciliation, reconcile
 from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 from tools import stack as running
@@ -65,6 +65,6 @@ class Stack:
         rows = DeltaTable(location.child(table), storage_options=options).to_pyarrow_table(columns=["event_id"])
         return Counter(rows["event_id"].to_pylist())
 
-    def books(self) -> Books:
+    def books(self) -> Reconciliation:
         """The balance of the lakehouse."""
-        return balance(Store(self.lakehouse))
+        return reconcile(Store(self.lakehouse))

@@ -8,7 +8,7 @@ import numpy as np
 from gamelake.model.games import GamesContract, load_games
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from gamelake.storage.manifests import TableFiles
-from gamelake.storage.reconciliation import Books, balance
+from gamelake.storage.reconciliation import Reconciliation, reconcile
 from gamelake.storage.store import Store
 from tools.demo.figures import (
     BatchFigures,
@@ -35,7 +35,7 @@ LAKEHOUSE = "lakehouse"
 
 def summarise(options: DemoOptions, paths: DemoPaths, seed: int, recording: Recording) -> Summary:
     """Reconcile the tables with the simulators' ledgers, and compute the figures of the run."""
-    after = balance(Store(paths.lakehouse))
+    after = reconcile(Store(paths.lakehouse))
     contract = load_games(CONTRACTS / "games.yaml")
     commits = [(manifest, line.committed_at) for line, manifest in recording.batches]
     delays = delays_of(paths.directory / LAKEHOUSE, commits)
@@ -79,7 +79,9 @@ def _parameters(options: DemoOptions, seed: int, clock: RunClock) -> RunParamete
     )
 
 
-def _differences(ledgers: RunLedgers, contract: GamesContract, before: Books, after: Books) -> Iterator[str]:
+def _differences(
+    ledgers: RunLedgers, contract: GamesContract, before: Reconciliation, after: Reconciliation
+) -> Iterator[str]:
     tables = {name: game.table for game in contract.games for name in game.match}
     wanted, found = expected(ledgers, tables), gained(before, after)
     if ledgers.http.unanswered:
@@ -91,7 +93,7 @@ def _leak(table: str) -> str:
     return f"{table} contains personal data that a game has sent"
 
 
-def _verdict(after: Books, problems: tuple[str, ...]) -> RunVerdict:
+def _verdict(after: Reconciliation, problems: tuple[str, ...]) -> RunVerdict:
     return RunVerdict(
         problems=(*after.problems, *problems),
         batches_in_lakehouse=after.batches,
@@ -149,7 +151,9 @@ def _totals(recording: Recording, batches: tuple[BatchFigures, ...], times: Time
     )
 
 
-def _games(recording: Recording, contract: GamesContract, delays: Delays, after: Books) -> Iterator[GameFigures]:
+def _games(
+    recording: Recording, contract: GamesContract, delays: Delays, after: Reconciliation
+) -> Iterator[GameFigures]:
     added: defaultdict[str, list[TableFiles]] = defaultdict(list)
     for _, manifest in recording.batches:
         for entry in manifest.tables:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 
 from gamelake.model.games import load_games
 from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.reconciliation import Books, balance, streams_of
+from gamelake.storage.reconciliation import Reconciliation, reconcile, streams_of
 from gamelake.storage.store import Store
 from tools.demo import programs
 from tools.demo.figures import RunSample
@@ -42,7 +42,7 @@ class Recording:
     """
 
     clock: RunClock
-    before: Books
+    before: Reconciliation
     batches: tuple[tuple[BatchLogLine, BatchManifest], ...]
     samples: tuple[RunSample, ...]
     services_ready: float
@@ -70,7 +70,7 @@ class DemoRun:
             DemoError: a program failed, or the ingest job made no progress.
             ServiceError: a service ended unexpectedly, or did not become healthy.
         """
-        before = balance(self._store)
+        before = reconcile(self._store)
         with ExitStack() as running:
             topic_end = self._start_services(running)
             ready = self._clock.now()
@@ -114,7 +114,7 @@ class DemoRun:
         gc.collect()
         return TopicEnd(self._services.kafka.bootstrap_servers, programs.TOPIC, programs.PARTITIONS)
 
-    def _finish_earlier_run(self, before: Books, topic_end: TopicEnd, job: ChildProcess) -> Books:
+    def _finish_earlier_run(self, before: Reconciliation, topic_end: TopicEnd, job: ChildProcess) -> Reconciliation:
         """Let the job finish what an interrupted run left; returns the reconciliation after that."""
         left = topic_end.records() - before.records
         if not left and not before.problems:
@@ -123,14 +123,14 @@ class DemoRun:
         progress = self._progress(topic_end, before, left)
         self._follow(progress, job, ())
         deadline = time.monotonic() + TIME_TO_END.total_seconds()
-        while (settled := balance(self._store)).problems:
+        while (settled := reconcile(self._store)).problems:
             if time.monotonic() > deadline:
                 raise DemoError("the tables of earlier runs do not reconcile:\n" + "\n".join(settled.problems))
             job.raise_if_ended()
             time.sleep(POLL_SECONDS)
         return settled
 
-    def _progress(self, topic_end: TopicEnd, before: Books, goal: int) -> RunProgress:
+    def _progress(self, topic_end: TopicEnd, before: Reconciliation, goal: int) -> RunProgress:
         return RunProgress(
             clock=self._clock,
             job_log=self._job_log,

@@ -9,7 +9,7 @@ import msgspec
 
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
-from gamelake.storage.reconciliation import Books
+from gamelake.storage.reconciliation import Reconciliation
 from tools.simulator.defects import Corruption
 from tools.simulator.ledger import GameCounts, HttpLedger, KafkaLedger
 
@@ -106,7 +106,7 @@ def allowing_repeats(wanted: Gains, found: Gains) -> Gains:
     return replace(wanted, records=found.records, rows=rows, duplicates=found.duplicates)
 
 
-def gained(before: Books, after: Books) -> Gains:
+def gained(before: Reconciliation, after: Reconciliation) -> Gains:
     """What the tables gained between two reconciliations."""
     rows = {table.table: table.rows for table in after.tables}
     for table in before.tables:

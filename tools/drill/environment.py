@@ -17,7 +17,7 @@ from obstore.exceptions import BaseError
 from gamelake.model.errors import GamelakeError
 from gamelake.model.games import load_games
 from gamelake.model.naming import SILVER_EVENTS, game_table
-from gamelake.storage.reconciliation import balance
+from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 from services.gateway.authentication import Role, read_keys
@@ -184,11 +184,11 @@ class DrillEnvironment:
                 [f"{table}: {len(doubled)} events are duplicated, such as {doubled[:_NAMED]}"] if doubled else []
             )
         # A batch between its manifest and its commits differs for a moment only.
-        unreconciled = balance(self.store).problems
+        unreconciled = reconcile(self.store).problems
         latest = time.monotonic() + LONGEST_SECONDS / 10
         while unreconciled and time.monotonic() < latest:
             time.sleep(_POLL_SECONDS)
-            unreconciled = balance(self.store).problems
+            unreconciled = reconcile(self.store).problems
         return problems + unreconciled
 
 

@@ -85,14 +85,14 @@ class _Columns(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Datasets:
-    """The tables of one lakehouse, and the topics beside it; what was looked up of a table is not looked up again."""
+    """The tables of one lakehouse, and its topics; what was read of a table is not read again."""
 
     location: Location
     schemas: SchemaVersions = nothing_known
     _known: dict[str, dict[str, DatasetFacet]] = field(default_factory=dict)
 
     def now(self) -> Self:
-        """The same, looked at anew."""
+        """The same tables, to be read anew."""
         return replace(self, _known={})
 
     def read(self, place: FlowEnd) -> InputDataset:

@@ -1,7 +1,7 @@
 """Where OpenLineage's client sends events to: the table of lineage events, and a file if one is asked for.
 
 The client merges OPENLINEAGE__TRANSPORT__TRANSPORTS__... variables into what stands here, so that a person can have the
-events sent elsewhere as well.
+events sent to another service as well.
 """
 
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ class EventRow:
 
 @dataclass(slots=True)
 class EventTable:
-    """Appends events; `writer` names who writes, and no two writers may share a name."""
+    """Appends events; `writer` is the name of the writer, and no two writers may share one."""
 
     store: Store
     writer: str
@@ -98,12 +98,12 @@ class DeltaConfig(Config):
 
     @classmethod
     def from_dict(cls, params: dict[str, Any]) -> Self:
-        """Take the table that whoever configures the client has opened."""
+        """Take the table that the configuration of the client has opened."""
         return cls(params["table"])
 
 
 class DeltaTransport(Transport):
-    """Adds each event to a table; whoever holds that commits, several events at once."""
+    """Adds each event to a table; its holder commits several events at once."""
 
     kind = "gamelake_delta"
     config_class = DeltaConfig

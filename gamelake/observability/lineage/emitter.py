@@ -1,4 +1,4 @@
-"""What a job calls to tell of its lineage: nothing that goes wrong here, or takes long, reaches the job."""
+"""Emits the lineage of a job: no failure or delay of it reaches the job."""
 
 import logging
 import time
@@ -62,24 +62,24 @@ class EventSender:
 
 log = logging.getLogger(__name__)
 
-# A table that a query will make is looked for so often until it is there.
-_LOOK_AGAIN_SECONDS = 10.0
+# How often a table that a query is to create is looked up until it exists.
+_RETRY_SECONDS = 10.0
 _TRY_AGAIN_SECONDS = 60.0
 # A job's end waits so long for its last events, whatever the object store does.
 _PATIENCE_SECONDS = 30.0
 
 
 class Emitter(Protocol):
-    """Is told what a job reads and writes."""
+    """Is given what a job reads and writes."""
 
-    def tell(self, *flows: Flow) -> None:
-        """Take in the flows; one of a job that was told of before takes its place. Quick, and never raises."""
+    def emit(self, *flows: Flow) -> None:
+        """Take in the flows; the newest flow of a job replaces the former. Returns at once, and never raises."""
 
 
 class NoOpEmitter:
-    """Nobody wants to know."""
+    """Emits nothing."""
 
-    def tell(self, *flows: Flow) -> None:
+    def emit(self, *flows: Flow) -> None:
         """Do nothing."""
 
 
@@ -100,7 +100,7 @@ class SendLineage(Protocol):
 
 
 class LineageEmitter:
-    """Keeps what was told, and has a thread of its own send it: at once when it is new, and every so often."""
+    """Keeps the flows, and sends them from a thread of its own: new ones at once, all at an interval."""
 
     def __init__(self, open_sender: Callable[[], SendLineage], every_seconds: float) -> None:
         self._open_sender = open_sender
@@ -119,12 +119,12 @@ class LineageEmitter:
         """Begin to send."""
         self._thread.start()
 
-    def tell(self, *flows: Flow) -> None:
+    def emit(self, *flows: Flow) -> None:
         """See `Emitter`."""
         with self._changed:
-            news = {flow.job: flow for flow in flows if self._flows.get(flow.job) != flow}
-            self._flows |= news
-            self._new |= news.keys()
+            changed = {flow.job: flow for flow in flows if self._flows.get(flow.job) != flow}
+            self._flows |= changed
+            self._new |= changed.keys()
             self._changed.notify()
 
     def end(self, error: str) -> None:
@@ -151,16 +151,16 @@ class LineageEmitter:
 
     def _failed(self) -> None:
         """Try again before long; an outage is worth one stack in the log, not one a minute."""
-        log.warning("lineage could not be told; the job goes on, and it is tried again", exc_info=not self._fails)
+        log.warning("lineage could not be sent; the job goes on, and sending is retried", exc_info=not self._fails)
         self._fails = True
         self._due = min(self._due, time.monotonic() + _TRY_AGAIN_SECONDS)
 
     def _wait(self) -> tuple[set[str], dict[str, Flow], bool]:
-        """Wait for news or for the time; gives the new jobs, all flows, and whether it is time for all of them."""
+        """Wait for new flows or for the interval; gives the new jobs, all flows, and whether all are due."""
         with self._changed:
             pause = max(0.0, self._due - time.monotonic())
             if any(self._lacking.values()):
-                pause = min(pause, _LOOK_AGAIN_SECONDS)
+                pause = min(pause, _RETRY_SECONDS)
             self._changed.wait_for(lambda: self._new or self._error is not None, timeout=pause)
             new, self._new = self._new, set()
             is_due = time.monotonic() >= self._due
@@ -189,7 +189,7 @@ class LineageEmitter:
 def lineage_emitter(
     options: LineageOptions, program: str, location: Location, schemas: SchemaVersions = nothing_known
 ) -> Iterator[Emitter]:
-    """Tell of the lineage of a program of `jobs/` until the end of the block, and of how that ended."""
+    """Emit the lineage of a program of `jobs/` until the end of the block, and how that ended."""
     if not options.are_wanted:
         yield NoOpEmitter()
         return
@@ -200,12 +200,12 @@ def lineage_emitter(
 
         return EventSender.of(options, program, location, schemas)
 
-    told = LineageEmitter(open_sender, options.every.total_seconds())
-    told.start()
+    emitter = LineageEmitter(open_sender, options.every.total_seconds())
+    emitter.start()
     try:
-        yield told
+        yield emitter
     except BaseException as error:
         # Texts of errors that are not ours may have anything in them.
-        told.end(f"{type(error).__name__}: {error}" if isinstance(error, GamelakeError) else type(error).__name__)
+        emitter.end(f"{type(error).__name__}: {error}" if isinstance(error, GamelakeError) else type(error).__name__)
         raise
-    told.end("")
+    emitter.end("")

@@ -1,4 +1,4 @@
-"""What a job tells, as an OpenLineage event of one of its runs.
+"""A flow of a job as an OpenLineage event of one of its runs.
 
 Source: OpenLineage specification 2-0-2, "Run State Update".
 """

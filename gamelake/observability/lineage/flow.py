@@ -1,4 +1,4 @@
-"""What a job tells of its lineage: what it reads, what it writes, and by which query."""
+"""The lineage of a job: what it reads, what it writes, and by which query."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class FlowEnd:
         schema_ids: the ids of the Protobuf schemas that its rows came in.
         columns: where its columns come from, if that is known.
         row_origins: what decides which rows it has.
-        layout: changes with the table's columns, for whoever wants that to be told.
+        layout: changes with the table's columns, so that such a change is emitted.
     """
 
     what: TopicDataset | TableDataset | FilesDataset
@@ -87,7 +87,7 @@ class FlowEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """One job's lineage: that of a whole program of `jobs/`, or of one query or one table that the program keeps up."""
+    """One job's lineage: that of a whole program of `jobs/`, or of one query or table that it maintains."""
 
     job: str
     description: str

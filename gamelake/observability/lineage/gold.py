@@ -1,4 +1,4 @@
-"""What the gold tables tell of their lineage: each is a job of its own, and its SQL says which columns make which."""
+"""The lineage of gold tables: each is a job of its own, and its SQL gives the lineage of columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,16 +27,16 @@ _NOTHING_NEW = frozenset({RefreshOutcome.NO_SOURCE, RefreshOutcome.HELD})
 
 @dataclass(slots=True)
 class GoldLineage:
-    """Is told of rounds, as `gamelake.serving.gold.runner` says; each flow is made once."""
+    """Observes runs (`gamelake.serving.gold.runner.GoldObserver`); each flow is made once."""
 
-    tells: Emitter
+    emitter: Emitter
     kind: RunKind
     _flows: dict[tuple[str, str], Flow] = field(default_factory=dict)
     _there: dict[str, Flow] = field(default_factory=dict)
 
     @harmless
     def table_refreshed(self, refresh: GoldRefresh, result: object) -> None:
-        """A table that is up to date has its lineage told at the end of the round."""
+        """The lineage of a table that is up to date is emitted at the end of the run."""
         if isinstance(result, Refreshed) and result.outcome not in _NOTHING_NEW:
             key = (refresh.table, refresh.definition.fingerprint)
             if key not in self._flows:
@@ -44,8 +44,8 @@ class GoldLineage:
             self._there[refresh.table] = self._flows[key]
 
     def run_finished(self, seconds: float) -> None:
-        """Tell of all tables that are there."""
-        self.tells.tell(*self._there.values())
+        """Emit the lineage of all tables that exist."""
+        self.emitter.emit(*self._there.values())
 
     def is_well(self) -> None:
         """Do nothing."""

@@ -18,7 +18,7 @@ class NodeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A topic, a table or a job, and the newest event that tells of it; `dataset` is what that says of it."""
+    """A topic, a table or a job, and the newest event that names it; `dataset` is its description there."""
 
     id: str
     kind: NodeKind
@@ -43,7 +43,7 @@ class Graph:
 
     @classmethod
     def of(cls, events: Iterable[RecordedEvent]) -> "Graph":
-        """The graph of events, which come oldest first: a newer one says more of what an older one has told of."""
+        """The graph of events, which come oldest first: a newer one adds to an older one of the same job."""
         graph = cls()
         for event in events:
             graph._take(event)
@@ -93,7 +93,7 @@ def job_id(name: str) -> str:
 
 
 def _says_as_much(dataset: Dataset, known: Dataset | None) -> bool:
-    """Whether nothing would be forgotten: who only reads a table does not know where its columns come from."""
+    """Whether nothing would be lost: a job that only reads a table does not know where its columns come from."""
     if known is None:
         return True
     before, now = known.facets, dataset.facets

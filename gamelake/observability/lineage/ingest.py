@@ -1,4 +1,4 @@
-"""What the fan-out's queries tell of their lineage: a topic, and files, in; every table that a batch reaches out."""
+"""The lineage of the fan-out's queries: a topic, and files, in; every table that a batch reaches out."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -44,33 +44,35 @@ def from_files(notifications: TopicDataset, landing: FilesDataset) -> IngestSour
 
 @dataclass(slots=True)
 class IngestLineage:
-    """Is told of a query's batches, as `BatchObserver` says, and of the last ones of the run before."""
+    """Observes a query's batches (`BatchObserver`), and the last ones of the run before."""
 
-    tells: Emitter
+    emitter: Emitter
     job: IngestSource
     query: str
     kind: RunKind
     _written: dict[str, FlowEnd] = field(default_factory=dict)
 
     def begin(self, recent: Iterable[BatchManifest]) -> None:
-        """Tell of what the stream's last batches wrote."""
+        """Emit what the stream's last batches wrote."""
         for manifest in recent:
             self._take(manifest)
-        self.tells.tell(self._flow())
+        self.emitter.emit(self._flow())
 
     @harmless
     def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
-        """Tell of what is new in the batch: a table, columns, a schema."""
+        """Emit what is new in the batch: a table, columns, a schema."""
         if self._take(manifest):
-            self.tells.tell(self._flow())
+            self.emitter.emit(self._flow())
 
     def commit_failed(self) -> None:
         """Do nothing: the batch is tried again."""
 
     def _take(self, manifest: BatchManifest) -> bool:
-        news = [place for entry in manifest.tables if (place := self._place(entry)) != self._written.get(entry.table)]
-        self._written |= {place.what.path: place for place in news if isinstance(place.what, TableDataset)}
-        return bool(news)
+        changed = [
+            place for entry in manifest.tables if (place := self._place(entry)) != self._written.get(entry.table)
+        ]
+        self._written |= {place.what.path: place for place in changed if isinstance(place.what, TableDataset)}
+        return bool(changed)
 
     def _place(self, entry: TableFiles) -> FlowEnd:
         known = self._written.get(entry.table)
@@ -115,7 +117,7 @@ class RegisteredVersions:
             for each in sorted(set(ids) - self._known.keys()):
                 self._ask(each)
         except GamelakeError as error:
-            log.info("lineage tells no versions of schemas for now: %s", error)
+            log.info("lineage emitter no versions of schemas for now: %s", error)
         return {each: self._known[each] for each in ids if each in self._known}
 
     def _ask(self, schema_id: int) -> None:

@@ -1,4 +1,4 @@
-"""What the query of live operations tells of its lineage: one topic in, two topics and three tables out."""
+"""The lineage of jobs with one flow each: erasure, KPIs, live operations."""
 
 import sqlglot
 from sqlglot import exp

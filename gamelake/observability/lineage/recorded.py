@@ -1,4 +1,4 @@
-"""Lineage events as they were recorded: OpenLineage's JSON, of which only what is shown is looked at."""
+"""Lineage events as they were recorded: OpenLineage's JSON, of which only what is shown is read."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -173,7 +173,7 @@ class RecordedRun(msgspec.Struct, frozen=True, rename={"run_id": "runId"}):
 
 
 class RecordedEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """What a job told of one of its runs."""
+    """An event of a job about one of its runs."""
 
     event_time: datetime
     event_type: str
@@ -208,7 +208,7 @@ def recorded(store: Store) -> list[RecordedEvent]:
         return []
     rows = handle.to_pyarrow_table(columns=[*_KEYS, "event"]).sort_by("event_time")
     newest: dict[tuple[str, str, str], int] = {}
-    # A job that runs for a year has told ten thousand times; what it told in all may be large, and is not looked into.
+    # A job that runs for a year has emitted ten thousand events; all of them may be large, and are not parsed.
     for place, row in enumerate(rows.select(_KEYS).to_pylist()):
         newest |= {(row["job"], side, name): place for side in ("inputs", "outputs") for name in row[side] or ()}
         newest[row["job"], "", ""] = place

@@ -1,4 +1,4 @@
-"""Keeps the telemetry's own failures from whoever it observes."""
+"""Keeps failures of the telemetry from the process that it observes."""
 
 import logging
 from collections.abc import Callable
@@ -35,35 +35,35 @@ _LAST_SECONDS = 5.0
 
 
 class Repeating:
-    """Looks, waits, and looks again until the end of the block; a look that fails is told once, until one goes well."""
+    """Calls a function at an interval until the end of the block; a failure is logged once, until a call succeeds."""
 
-    def __init__(self, name: str, look: Callable[[], None], interval: timedelta) -> None:
+    def __init__(self, name: str, call: Callable[[], None], interval: timedelta) -> None:
         self._name = name
-        self._look = look
+        self._call = call
         self._interval = interval
         self._ended = Event()
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Look no more; does not wait for a look that hangs, since the thread is a daemon."""
+        """Stop; does not wait for a call that hangs, since the thread is a daemon."""
         self._ended.set()
         self._thread.join(_LAST_SECONDS)
 
     def _run(self) -> None:
-        is_told = False
+        is_logged = False
         while not self._ended.is_set():
             try:
-                self._look()
-                is_told = False
+                self._call()
+                is_logged = False
             except Exception as error:
-                if not is_told:
+                if not is_logged:
                     log.warning("%s failed: %s; it is tried again", self._name, error, exc_info=True)
-                is_told = True
+                is_logged = True
             self._ended.wait(self._interval.total_seconds())

@@ -1,4 +1,4 @@
-"""Serves metrics over HTTP for as long as somebody works."""
+"""Serves metrics over HTTP while the process works."""
 
 import logging
 from collections.abc import Iterator
@@ -36,14 +36,14 @@ def registry_of_process() -> CollectorRegistry:
 
 @contextmanager
 def served(registry: CollectorRegistry, options: TelemetryOptions) -> Iterator[None]:
-    """Serve the metrics of a registry until the end of the block, if anybody asked for them."""
+    """Serve the metrics of a registry until the end of the block, if the options ask for them."""
     if options.metrics_port is None:
         yield
         return
     try:
         server, thread = start_http_server(options.metrics_port, options.metrics_host, registry)
     except OSError as error:
-        # The work is worth more than its metrics, and Prometheus tells that they are missing.
+        # The work is worth more than its metrics, and Prometheus shows that they are missing.
         log.error("no metrics at %s:%d: %s", options.metrics_host, options.metrics_port, error)  # noqa: TRY400 # the stack says nothing more
         yield
         return

@@ -40,7 +40,7 @@ class FilesMetric(Enum):
 
 
 class FilesTelemetry:
-    """Is told of a query's batches; neither of its methods raises."""
+    """Is notified of a query's batches; neither of its methods raises."""
 
     def __init__(self, query: str, registry: CollectorRegistry) -> None:
         self._query = query

@@ -1,4 +1,4 @@
-"""The telemetry of the job that keeps the gold tables up: what its rounds tell goes in, metrics come out."""
+"""The metrics of the job that refreshes the gold tables."""
 
 import time
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ class GoldMetric(Enum):
     ROWS = MetricDefinition(
         "gamelake_gold_rows_written_total", MetricKind.COUNTER, ("table",), "Rows that were written to a gold table"
     )
-    ROUND_SECONDS = MetricDefinition("gamelake_gold_run_seconds", MetricKind.HISTOGRAM, (), "Duration of a run")
-    LAST_ROUND = MetricDefinition(
+    RUN_SECONDS = MetricDefinition("gamelake_gold_run_seconds", MetricKind.HISTOGRAM, (), "Duration of a run")
+    LAST_RUN = MetricDefinition(
         "gamelake_gold_last_run_timestamp_seconds",
         MetricKind.GAUGE,
         (),
@@ -49,7 +49,7 @@ class GoldMetric(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshFigures:
-    """What became of one table in a round; `outcome` is FAILED or HELD where it stayed as it was."""
+    """The outcome of one table in a run; `outcome` is FAILED or HELD where it stayed as it was."""
 
     table: str
     outcome: str
@@ -58,39 +58,39 @@ class RefreshFigures:
 
 
 class GoldTelemetry:
-    """Is told of rounds; none of its methods raises."""
+    """Is notified of runs; none of its methods raises."""
 
     def __init__(self, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
         self._refreshes = GoldMetric.REFRESHES.value.counter(registry)
         self._rows = GoldMetric.ROWS.value.counter(registry)
-        self._seconds = GoldMetric.ROUND_SECONDS.value.histogram(registry)
-        self._last_round = GoldMetric.LAST_ROUND.value.gauge(registry)
+        self._seconds = GoldMetric.RUN_SECONDS.value.histogram(registry)
+        self._last_run = GoldMetric.LAST_RUN.value.gauge(registry)
         self._refreshed = GoldMetric.REFRESHED.value.gauge(registry)
         self._interval = GoldMetric.INTERVAL.value.gauge(registry)
         # A series that is there from the start has a rate at its first failure.
         self._refreshes.labels(FAILED)
 
     @harmless
-    def table_refreshed(self, look: RefreshFigures) -> None:
-        """A round has come to a table."""
-        self._refreshes.labels(look.outcome).inc()
-        self._interval.labels(look.table).set(look.every.total_seconds())
-        if look.outcome in (FAILED, HELD):
+    def table_refreshed(self, refresh: RefreshFigures) -> None:
+        """A run has refreshed a table, or failed to."""
+        self._refreshes.labels(refresh.outcome).inc()
+        self._interval.labels(refresh.table).set(refresh.every.total_seconds())
+        if refresh.outcome in (FAILED, HELD):
             # From the start, so that a table that never succeeds is behind too.
-            self._refreshed.labels(look.table)
+            self._refreshed.labels(refresh.table)
             return
-        self._rows.labels(look.table).inc(look.rows)
-        self._refreshed.labels(look.table).set(time.time())
+        self._rows.labels(refresh.table).inc(refresh.rows)
+        self._refreshed.labels(refresh.table).set(time.time())
 
     @harmless
     def run_finished(self, seconds: float) -> None:
-        """All tables that were due have been looked at."""
+        """A run is over."""
         self._seconds.observe(seconds)
         self.is_well()
 
     @harmless
     def is_well(self) -> None:
         """The job moves, whether anything was due or not."""
-        self._last_round.set(time.time())
+        self._last_run.set(time.time())
         self._heartbeat.beat()

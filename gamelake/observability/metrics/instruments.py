@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 15, 30, 60, 120, 300, 600)
 
-# A `_created` series for each counter would double their number, and nobody asks for them.
+# A `_created` series for each counter would double their number, and no query uses them.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -55,7 +55,7 @@ class Metric(Enum):
         ("query",),
         "When the query last started, finished a batch, or reported that it waits for records",
     )
-    LAST_LOOK = MetricDefinition(
+    LAST_POLL = MetricDefinition(
         "gamelake_stream_last_poll_timestamp_seconds",
         MetricKind.GAUGE,
         ("query",),
@@ -83,7 +83,7 @@ class Metric(Enum):
         "gamelake_stream_catch_up_seconds",
         MetricKind.GAUGE,
         ("query",),
-        "Time until the backlog is read at the current rate, 0 while the query keeps up (estimate)",
+        "Time until the backlog is read at the current rate, 0 while the query is not behind (estimate)",
     )
     RETENTION_USED = MetricDefinition(
         "gamelake_stream_retention_used_ratio",

@@ -1,4 +1,4 @@
-"""The telemetry of the KPI query: what it tells of its batches goes in, its freshness and the newest KPIs come out."""
+"""The metrics of the KPI query: its batches, its freshness and the newest KPIs."""
 
 import math
 import time
@@ -114,7 +114,7 @@ class KpiFigure:
 
 
 class KpiTelemetry:
-    """Is told of the KPI query's batches and of its life; none of its methods raises."""
+    """Is notified of the KPI query's batches and of its life; none of its methods raises."""
 
     def __init__(self, query: str, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self._query = query

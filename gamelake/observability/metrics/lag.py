@@ -48,7 +48,7 @@ class Lag:
         self._lock = RLock()
         self._positions = dict(positions)
         self._trigger_seconds = trigger_seconds
-        self._look: LagReading | None = None
+        self._reading: LagReading | None = None
         self._known: dict[int, Oldest] = {}
         self._guessed: dict[int, Oldest] = {}
         self._history: deque[tuple[float, int]] = deque()
@@ -75,43 +75,43 @@ class Lag:
                 if start < spans[partition].end and not _is_of(self._known.get(partition), start)
             }
 
-    def looked(self, look: LagReading) -> None:
+    def update(self, reading: LagReading) -> None:
         """Take in what Kafka said."""
         with self._lock:
-            self._look = look
-            for partition, span in look.spans.items():
-                self._note_oldest(partition, self._start(partition, span), look)
-            self._history.append((look.at, sum(self.behind().values())))
-            while self._history[0][0] < look.at - _PACE_SECONDS:
+            self._reading = reading
+            for partition, span in reading.spans.items():
+                self._note_oldest(partition, self._start(partition, span), reading)
+            self._history.append((reading.at, sum(self.behind().values())))
+            while self._history[0][0] < reading.at - _PACE_SECONDS:
                 self._history.popleft()
 
     def behind(self) -> dict[int, int]:
         """Offsets behind by partition; empty as long as Kafka has said nothing."""
         with self._lock:
-            spans = self._look.spans if self._look else {}
+            spans = self._reading.spans if self._reading else {}
             return {partition: max(span.end - self._start(partition, span), 0) for partition, span in spans.items()}
 
     @property
-    def last_look(self) -> float:
+    def last_poll(self) -> float:
         """When Kafka last said anything, 0 if it never did."""
-        return self._look.at if self._look else 0.0
+        return self._reading.at if self._reading else 0.0
 
     def seconds_behind(self, now: float) -> float:
         """Age of the oldest record that is not committed, 0 when there is none."""
         with self._lock:
-            if self._look is None:
+            if self._reading is None:
                 return UNKNOWN
             late = [self._since(partition) for partition, count in self.behind().items() if count]
         # A producer's clock, which gives the timestamp, may be ahead of ours.
         return max(now - min(late), 0.0) if late else 0.0
 
     def catch_up_seconds(self, now: float) -> float:
-        """Time until all is read at the pace of the last minutes; 0 while the query keeps up, inf if it never will."""
+        """Time until all is read at the pace of the last minutes; 0 while the query is not behind, inf if never."""
         with self._lock:
-            if self._look is None:
+            if self._reading is None:
                 return UNKNOWN
             remaining = sum(self.behind().values())
-            if not remaining or self._keeps_up(now):
+            if not remaining or self._is_catching_up(now):
                 return 0.0
             (first, then), (last, latest) = self._history[0], self._history[-1]
             closing = (then - latest) / (last - first) if last > first else 0.0
@@ -120,13 +120,13 @@ class Lag:
     def retention_used(self) -> float:
         """Share of what Kafka holds that is not committed, in the partition where it is greatest."""
         with self._lock:
-            if self._look is None:
+            if self._reading is None:
                 return UNKNOWN
-            held = {partition: span for partition, span in self._look.spans.items() if span.end > span.earliest}
+            held = {partition: span for partition, span in self._reading.spans.items() if span.end > span.earliest}
             behind = self.behind()
             return max((behind[each] / (span.end - span.earliest) for each, span in held.items()), default=0.0)
 
-    def _keeps_up(self, now: float) -> bool:
+    def _is_catching_up(self, now: float) -> bool:
         patience = self._trigger_seconds + max(_LEAST_OVERDUE_SECONDS, 2 * self._last_batch_seconds)
         return not self._left and self.seconds_behind(now) <= patience
 
@@ -134,16 +134,16 @@ class Lag:
         return max(self._positions.get(partition, 0), span.earliest)
 
     def _since(self, partition: int) -> float:
-        # A commit since the last look makes this too early, until the next look, which is soon; never too late.
+        # A commit since the last poll makes this too early, until the next poll, which is soon; never too late.
         known, guessed = self._known.get(partition), self._guessed[partition]
         return known.timestamp if known and _is_of(known, guessed.position) else guessed.timestamp
 
-    def _note_oldest(self, partition: int, start: int, look: LagReading) -> None:
-        if partition in look.oldest:
-            self._known[partition] = look.oldest[partition]
+    def _note_oldest(self, partition: int, start: int, reading: LagReading) -> None:
+        if partition in reading.oldest:
+            self._known[partition] = reading.oldest[partition]
         if not _is_of(self._guessed.get(partition), start):
             # Should Kafka not say: since now, at the latest.
-            self._guessed[partition] = Oldest(start, look.at)
+            self._guessed[partition] = Oldest(start, reading.at)
 
 
 def _is_of(oldest: Oldest | None, start: int) -> bool:

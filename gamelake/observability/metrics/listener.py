@@ -1,4 +1,4 @@
-"""Spark's events of a query's life, told to the telemetry."""
+"""Spark's events of a query's life, passed to the telemetry."""
 
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from gamelake.observability.metrics.stream import StreamProgress
 
 
 class QueryLife(Protocol):
-    """Who wants to know; Spark waits for `started`, and for nothing else."""
+    """An observer of a query's life; Spark waits for `started`, and for nothing else."""
 
     def started(self) -> None:
         """Spark runs the query."""

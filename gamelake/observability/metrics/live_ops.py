@@ -54,7 +54,7 @@ class JudgedFigures:
 
 
 class LiveOpsTelemetry:
-    """Is told of each batch; its method does not raise."""
+    """Is notified of each batch; its method does not raise."""
 
     def __init__(self, query: str, registry: CollectorRegistry) -> None:
         self._query = query

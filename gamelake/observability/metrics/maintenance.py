@@ -1,4 +1,4 @@
-"""The telemetry of the job that runs the rounds of upkeep: what is known of runs, tables and retentions, as metrics."""
+"""The metrics of the maintenance scheduler: runs, tables and retentions."""
 
 import math
 import time
@@ -55,13 +55,13 @@ class MaintenanceMetric(Enum):
         ("task", "outcome"),
         "Runs that have ended",
     )
-    PACKED_FILES = MetricDefinition(
+    COMPACTED_FILES = MetricDefinition(
         "gamelake_maintenance_compacted_files_total",
         MetricKind.COUNTER,
         ("task",),
         "Files that were replaced by fewer, larger ones",
     )
-    PACKED_BYTES = MetricDefinition(
+    COMPACTED_BYTES = MetricDefinition(
         "gamelake_maintenance_compacted_bytes_total",
         MetricKind.COUNTER,
         ("task",),
@@ -109,7 +109,7 @@ class MaintenanceMetric(Enum):
         ("longer", "shorter"),
         "1 if a retention is at least as long as another that depends on it",
     )
-    LAST_LOOK = MetricDefinition(
+    LAST_POLL = MetricDefinition(
         "gamelake_maintenance_last_measurement_timestamp_seconds",
         MetricKind.GAUGE,
         (),
@@ -119,7 +119,7 @@ class MaintenanceMetric(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFigures:
-    """What is known of a round; the totals are those of all runs ever, whoever made them."""
+    """What is known of a task; the totals are those of all its runs ever, by any process."""
 
     name: str
     last_success: datetime
@@ -142,7 +142,7 @@ class TableFigures:
 
 
 class MaintenanceTelemetry:
-    """Is told what is known; none of its methods raises."""
+    """Takes what is known; none of its methods raises."""
 
     def __init__(self, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
@@ -160,13 +160,13 @@ class MaintenanceTelemetry:
         self._heartbeat.beat()
 
     @harmless
-    def looked(self) -> None:
-        """The tables were looked at."""
-        self._gauges[MaintenanceMetric.LAST_LOOK].set(time.time())
+    def polled(self) -> None:
+        """The tables were read."""
+        self._gauges[MaintenanceMetric.LAST_POLL].set(time.time())
 
     @harmless
-    def rounds(self, figures: Sequence[TaskFigures]) -> None:
-        """These are the rounds."""
+    def tasks(self, figures: Sequence[TaskFigures]) -> None:
+        """Set the figures of all tasks."""
         for each in figures:
             for metric, value in (
                 (MaintenanceMetric.LAST_SUCCESS, each.last_success.timestamp()),
@@ -201,7 +201,7 @@ class MaintenanceTelemetry:
             self._gauges[MaintenanceMetric.FITS].labels(longer, shorter).set(does)
 
     def _count(self, metric: MaintenanceMetric, total: int, *labels: str) -> None:
-        """Bring a counter to a total that is kept elsewhere; one that became less begins anew from there."""
+        """Bring a counter to a total that is stored; one that became less begins anew from there."""
         before = self._counted.get((metric, labels), 0)
         self._counters[metric].labels(*labels).inc(max(total - before, 0))
         self._counted[metric, labels] = total

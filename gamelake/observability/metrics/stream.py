@@ -1,4 +1,4 @@
-"""The telemetry of one query: what batches and Spark tell of it goes in, metrics and a heartbeat come out."""
+"""The metrics of one query, from its batches and Spark's events; and its heartbeat."""
 
 import time
 from collections import deque
@@ -50,7 +50,7 @@ class Games:
         for game, entry in games.items():
             event = _greatest(entry, "event_time")
             if event is not None:
-                # A device's clock may be ahead; nothing happens after Kafka has been told of it.
+                # A device's clock may be ahead; no event is later than its Kafka timestamp.
                 event = event if latest is None else min(event, latest)
                 self.last_event[game] = max(event, self.last_event.get(game, event))
 
@@ -62,7 +62,7 @@ class Games:
 
 
 def newest_record(manifest: BatchManifest) -> float | None:
-    """When Kafka took in the newest record of a batch, None if the batch does not tell."""
+    """When Kafka took in the newest record of a batch, None if the batch does not say."""
     bronze = next((entry for entry in manifest.tables if entry.table == BRONZE_EVENTS), None)
     return _greatest(bronze, "kafka_timestamp") if bronze else None
 
@@ -139,7 +139,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """What Spark tells after a trigger: milliseconds by phase, and how many offsets the batch left in the topic."""
+    """Spark's progress report of a trigger: milliseconds by phase, and how many offsets the batch left in the topic."""
 
     milliseconds: Mapping[str, int]
     left: int
@@ -151,7 +151,7 @@ class StreamProgress:
 
 
 class StreamTelemetry:
-    """Is told of a query's batches and of its life; none of its methods raises."""
+    """Is notified of a query's batches and of its life; none of its methods raises."""
 
     def __init__(self, observed: Observed, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self.lag = Lag(observed.positions, observed.trigger_seconds)
@@ -184,7 +184,7 @@ class StreamTelemetry:
         show(Metric.SECONDS_BEHIND).set_function(lambda: self.lag.seconds_behind(time.time()))
         show(Metric.CATCH_UP).set_function(lambda: self.lag.catch_up_seconds(time.time()))
         show(Metric.RETENTION_USED, topic).set_function(self.lag.retention_used)
-        show(Metric.LAST_LOOK).set_function(lambda: self.lag.last_look)
+        show(Metric.LAST_POLL).set_function(lambda: self.lag.last_poll)
 
     def _behind(self, over: Callable[[list[int]], float]) -> float:
         values = list(self.lag.behind().values())

@@ -10,11 +10,11 @@ from gamelake.kafka import KafkaAccess
 from gamelake.observability.metrics.lag import OffsetSpan, Oldest
 
 _ANSWER_SECONDS = 10.0
-# Longer: librdkafka itself tells that an answer did not come in time, and says why.
+# Longer than librdkafka's own time-out, whose error says why.
 _RESULT_SECONDS = 2 * _ANSWER_SECONDS
 _RECORD_SECONDS = 2.0
 _CONSUMER = {
-    # librdkafka wants a group and asks who coordinates it, though it never joins one. A reader by Spark may read groups
+    # librdkafka wants a group and asks for its coordinator, though it never joins one. Spark's users may read groups
     # that begin so, where Kafka has such rules.
     "group.id": "spark-kafka-gamelake-lag",
     "enable.auto.commit": False,
@@ -32,7 +32,7 @@ _CONSUMER = {
 
 
 class TopicWindow:
-    """Asks Kafka about one topic, beside whoever reads it; for one thread."""
+    """Reads the offsets of one topic from Kafka, independently of its consumers; for one thread."""
 
     def __init__(self, kafka: KafkaAccess, topic: str) -> None:
         self._topic = topic
@@ -43,29 +43,29 @@ class TopicWindow:
         """The id that Kafka gave the topic when it was made.
 
         Raises:
-            KafkaException: Kafka does not answer, or refuses.
+            KafkaException: Kafka does not result, or refuses.
         """
-        answer = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER_SECONDS)
-        return str(answer[self._topic].result(_RESULT_SECONDS).topic_id)
+        result = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER_SECONDS)
+        return str(result[self._topic].result(_RESULT_SECONDS).topic_id)
 
     def spans(self) -> dict[int, OffsetSpan]:
         """What is held of each partition, to the end of the committed transactions.
 
         Raises:
-            KafkaException: Kafka does not answer, or refuses.
+            KafkaException: Kafka does not result, or refuses.
         """
-        answer = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER_SECONDS)
-        partitions = [found.id for found in answer[self._topic].result(_RESULT_SECONDS).partitions]
+        result = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER_SECONDS)
+        partitions = [found.id for found in result[self._topic].result(_RESULT_SECONDS).partitions]
         earliest = self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
         ends = self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
         return {each: OffsetSpan(earliest[each], ends[each]) for each in partitions}
 
     def _offsets(self, partitions: list[int], which: OffsetSpec) -> dict[int, int]:
         request = {TopicPartition(self._topic, partition): which for partition in partitions}
-        answers = self._admin.list_offsets(
+        results = self._admin.list_offsets(
             request, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_ANSWER_SECONDS
         )
-        return {place.partition: answer.result(_RESULT_SECONDS).offset for place, answer in answers.items()}
+        return {place.partition: result.result(_RESULT_SECONDS).offset for place, result in results.items()}
 
     def oldest(self, starts: dict[int, int]) -> dict[int, Oldest]:
         """The first record of each partition from an offset on; without those that did not come in time."""
@@ -78,7 +78,7 @@ class TopicWindow:
         latest = time.monotonic() + _RECORD_SECONDS
         while len(found) < len(starts) and time.monotonic() < latest:
             message = self._consumer.poll(_RECORD_SECONDS / 10)
-            # Errors are of no account here: also a user who may read no group may read the topic.
+            # Errors do not matter here: a user without a right to groups may read the topic.
             if message is not None and message.error() is None:
                 self._take(message.partition(), message.timestamp()[1], starts, found)
         missing = [TopicPartition(self._topic, each) for each in starts.keys() - found.keys()]

@@ -1,4 +1,4 @@
-"""Looks at the topic again and again, in a thread of its own, whatever the query does meanwhile."""
+"""Polls the topic in a thread of its own, whatever the query does meanwhile."""
 
 import logging
 import time
@@ -20,8 +20,8 @@ from gamelake.observability.metrics.topic_window import TopicWindow
 
 log = logging.getLogger(__name__)
 
-_LOOK_EVERY_SECONDS = 5.0
-_LOOK_AT_MOST_EVERY_SECONDS = 1.0
+_POLL_SECONDS = 5.0
+_SHORTEST_PAUSE_SECONDS = 1.0
 
 
 class Window(Protocol):
@@ -46,10 +46,10 @@ class Watch:
         self._due = Event()
         self._ended = Event()
         self._thread = Thread(target=self._run, name="lag", daemon=True)
-        self._answers = True
+        self._responds = True
 
     def __enter__(self) -> Self:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
         return self
 
@@ -59,31 +59,31 @@ class Watch:
         """LagReading no more; does not wait for a Kafka that is silent, since the thread is a daemon."""
         self._ended.set()
         self._due.set()
-        self._thread.join(_LOOK_AT_MOST_EVERY_SECONDS)
+        self._thread.join(_SHORTEST_PAUSE_SECONDS)
 
-    def look_soon(self) -> None:
+    def poll_soon(self) -> None:
         """Something was committed."""
         self._due.set()
 
     def _run(self) -> None:
         while not self._ended.is_set():
             self._due.clear()
-            self._look()
-            self._ended.wait(_LOOK_AT_MOST_EVERY_SECONDS)
-            self._due.wait(_LOOK_EVERY_SECONDS - _LOOK_AT_MOST_EVERY_SECONDS)
+            self._poll()
+            self._ended.wait(_SHORTEST_PAUSE_SECONDS)
+            self._due.wait(_POLL_SECONDS - _SHORTEST_PAUSE_SECONDS)
         self._window.close()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         try:
             spans = self._window.spans()
-            self._lag.looked(LagReading(time.time(), spans, self._window.oldest(self._lag.unread(spans))))
+            self._lag.update(LagReading(time.time(), spans, self._window.oldest(self._lag.unread(spans))))
         except Exception as error:
-            if self._answers:
+            if self._responds:
                 expected = isinstance(error, KafkaException | TimeoutError)
                 log.warning("can't see how far the topic goes: %s", error, exc_info=not expected)
-            self._answers = False
+            self._responds = False
         else:
-            self._answers = True
+            self._responds = True
 
 
 @contextmanager
@@ -96,6 +96,6 @@ def observing(
     with ExitStack() as stack:
         if options.metrics_port is not None:
             watch = stack.enter_context(Watch(TopicWindow(kafka, observed.topic), telemetry.lag))
-            telemetry.on_commit = watch.look_soon
+            telemetry.on_commit = watch.poll_soon
             stack.enter_context(served(registry, options))
         yield telemetry

@@ -9,7 +9,7 @@ from gamelake.model.errors import BackupError
 from gamelake.recovery.backup_records import BackupRecords
 from gamelake.recovery.state_copy import StateCopy
 from gamelake.storage.manifests import Manifests
-from gamelake.storage.reconciliation import balance
+from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.store import Store
 from gamelake.streaming.stream import Stream
 from tests.player_tables import BRONZE, store_in
@@ -90,8 +90,8 @@ def test_everything_is_restored_on_an_empty_machine_and_the_stream_continues(
     restored(folder, store, registry)
 
     assert registry.text == "schemas"
-    assert balance(store).problems == []
-    assert balance(store).batches == 3
+    assert reconcile(store).problems == []
+    assert reconcile(store).batches == 3
     stream = Stream(store, STREAM, "events")
     assert stream.next_offsets("t") == {0: 6}
     assert stream.open("t").number == 0

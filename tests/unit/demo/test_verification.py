@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.storage.reconciliation import Books, TableBooks
+from gamelake.storage.reconciliation import Reconciliation, TableReconciliation
 from tests.unit.demo.builders import TABLES, a_ledger, an_http_ledger, ledgers
 from tools.demo.verification import Gains, RunLedgers, allowing_repeats, differences, expected, gained
 from tools.simulator.defects import Corruption
@@ -24,11 +24,11 @@ DUPLICATES = {"archery_duel": 1, "bingo_harbor": 2}
 
 def reconciled(
     records: int, rows: dict[str, int], dead_letters: dict[str, int], duplicates: dict[str, int] | None = None
-) -> Books:
+) -> Reconciliation:
     """A reconciliation that has only the figures that are compared."""
-    tables = [TableBooks(table, count, 1, 1) for table, count in rows.items()]
+    tables = [TableReconciliation(table, count, 1, 1) for table, count in rows.items()]
     found = Counter(DUPLICATES if duplicates is None else duplicates)
-    return Books(records=records, tables=tables, dead_letters=Counter(dead_letters), duplicates=found)
+    return Reconciliation(records=records, tables=tables, dead_letters=Counter(dead_letters), duplicates=found)
 
 
 def test_every_kind_of_event_is_expected_where_it_belongs() -> None:
@@ -71,8 +71,8 @@ def test_what_was_sent_again_for_want_of_an_answer_may_be_there_twice_if_it_was_
     found_out = reconciled(75, ROWS | {"bronze/events": 75}, DEAD_LETTERS, {"archery_duel": 4, "bingo_harbor": 4})
     overlooked = reconciled(75, ROWS | {"bronze/events": 75, "silver/events": 49}, DEAD_LETTERS)
 
-    def problems(after: Books) -> list[str]:
-        found = gained(Books(), after)
+    def problems(after: Reconciliation) -> list[str]:
+        found = gained(Reconciliation(), after)
         return list(differences(allowing_repeats(wanted, found), found))
 
     assert problems(found_out) == []
@@ -95,7 +95,7 @@ def test_tables_that_gained_what_was_sent_differ_in_nothing() -> None:
 def test_a_missing_row_is_named_with_its_table(table: str) -> None:
     after = reconciled(70, ROWS | {table: ROWS[table] - 1}, DEAD_LETTERS)
 
-    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), after))
+    (problem,) = differences(expected(ledgers(), TABLES), gained(Reconciliation(), after))
 
     assert problem == f"{table} gained {ROWS[table] - 1} rows instead of {ROWS[table]}"
 
@@ -103,7 +103,7 @@ def test_a_missing_row_is_named_with_its_table(table: str) -> None:
 def test_a_table_that_is_not_there_is_missed() -> None:
     rows = {table: count for table, count in ROWS.items() if table != "silver/bingo_harbor_events"}
 
-    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), reconciled(70, rows, DEAD_LETTERS)))
+    (problem,) = differences(expected(ledgers(), TABLES), gained(Reconciliation(), reconciled(70, rows, DEAD_LETTERS)))
 
     assert problem == "silver/bingo_harbor_events gained 0 rows instead of 18"
 
@@ -111,7 +111,7 @@ def test_a_table_that_is_not_there_is_missed() -> None:
 def test_a_table_that_nothing_was_sent_to_must_not_grow() -> None:
     after = reconciled(70, ROWS | {"silver/chess_royale_events": 1}, DEAD_LETTERS)
 
-    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), after))
+    (problem,) = differences(expected(ledgers(), TABLES), gained(Reconciliation(), after))
 
     assert problem == "silver/chess_royale_events gained 1 rows instead of 0"
 
@@ -119,7 +119,7 @@ def test_a_table_that_nothing_was_sent_to_must_not_grow() -> None:
 def test_a_dead_letter_of_another_reason_is_reported_twice() -> None:
     swapped = DEAD_LETTERS | {"undecodable": 6, "invalid_schema": 1}
 
-    problems = list(differences(expected(ledgers(), TABLES), gained(Books(), reconciled(70, ROWS, swapped))))
+    problems = list(differences(expected(ledgers(), TABLES), gained(Reconciliation(), reconciled(70, ROWS, swapped))))
 
     assert problems == [
         "1 dead letters are invalid_schema instead of 0",
@@ -130,12 +130,12 @@ def test_a_dead_letter_of_another_reason_is_reported_twice() -> None:
 def test_an_unrecognised_duplicate_is_reported() -> None:
     after = reconciled(70, ROWS, DEAD_LETTERS, {"archery_duel": 1, "bingo_harbor": 1})
 
-    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), after))
+    (problem,) = differences(expected(ledgers(), TABLES), gained(Reconciliation(), after))
 
     assert problem == "1 events of bingo_harbor were recognised as duplicates instead of 2"
 
 
 def test_records_that_were_never_committed_are_reported() -> None:
-    (problem,) = differences(expected(ledgers(), TABLES), gained(Books(), reconciled(69, ROWS, DEAD_LETTERS)))
+    (problem,) = differences(expected(ledgers(), TABLES), gained(Reconciliation(), reconciled(69, ROWS, DEAD_LETTERS)))
 
     assert problem == "the simulators sent 70 records, the job committed 69"

@@ -67,9 +67,9 @@ def told_lakehouse(folder: Path, games: Sequence[str]) -> Location:
     )
     versions = lambda _: {7: SchemaVersion("game-events-value", 3)}  # noqa: E731
     with lineage_emitter(LineageOptions(), "ingest_events", location, versions) as told:
-        told.tell(ingest)
+        told.emit(ingest)
     with lineage_emitter(LineageOptions(), "gold", location) as told:
-        told.tell(*(flow_of(each, RunKind.STREAMING) for each in gold))
+        told.emit(*(flow_of(each, RunKind.STREAMING) for each in gold))
     with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.tell(kpis)
+        told.emit(kpis)
     return location

@@ -45,7 +45,7 @@ class Heard:
     def __init__(self) -> None:
         self.flows: list[Flow] = []
 
-    def tell(self, *flows: Flow) -> None:
+    def emit(self, *flows: Flow) -> None:
         self.flows.extend(flows)
 
 

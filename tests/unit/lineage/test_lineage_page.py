@@ -108,7 +108,7 @@ def test_cards_do_not_overlap_and_edges_lead_to_the_right(location: Location, vi
 def test_a_cycle_is_drawn_too(tmp_path: Path) -> None:
     location = lake(tmp_path)
     with lineage_emitter(LineageOptions(), "forget_player", location) as told:
-        told.tell(flow("forget_player", "silver/events", inputs=("silver/events",)))
+        told.emit(flow("forget_player", "silver/events", inputs=("silver/events",)))
 
     svg = picture(Graph.of(recorded(Store(location))), LineageView.EXPANDED)
 
@@ -138,7 +138,7 @@ def test_the_page_has_columns_sql_versions_and_schemas(location: Location) -> No
 def test_the_page_is_self_contained_and_escapes_texts_of_events(tmp_path: Path) -> None:
     location = lake(tmp_path)
     with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.tell(flow("</script><script>alert(1)"))
+        told.emit(flow("</script><script>alert(1)"))
 
     page = as_page(recorded(Store(location)))
 
@@ -155,7 +155,7 @@ def test_the_newest_event_of_each_job_counts_and_older_nodes_stay(tmp_path: Path
     location, file = lake(tmp_path), tmp_path / "lineage.jsonl"
     for outputs in (("gold/a",), ("gold/b",)):
         with lineage_emitter(LineageOptions(file=file), "kpis", location) as told:
-            told.tell(flow("kpis.dau", *outputs))
+            told.emit(flow("kpis.dau", *outputs))
 
     for found in (recorded(Store(location)), recorded_in(file)):
         assert Graph.of(found).nodes.keys() == {"job kpis.dau", "silver/events", "gold/a", "gold/b"}

@@ -41,7 +41,7 @@ def test_a_run_begins_and_ends_with_all_that_is_known_of_its_tables(tmp_path: Pa
     make_table(location, "gold/kpi_dau", "day")
 
     with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.tell(flow())
+        told.emit(flow())
 
     begun, ended = events(location)
     assert (begun["eventType"], ended["eventType"]) == ("START", "COMPLETE")
@@ -59,7 +59,7 @@ def test_the_table_of_events_can_be_asked_by_job_and_table(tmp_path: Path) -> No
     topic = FlowEnd(what=TopicDataset("kafka-1:9092,kafka-2:9092", "events"), schema_ids=frozenset({7}))
 
     with lineage_emitter(LineageOptions(), "ingest_events", location) as told:
-        told.tell(Flow(job="a", description="", kind=RunKind.BATCH, inputs=(topic,), outputs=tables("silver/events")))
+        told.emit(Flow(job="a", description="", kind=RunKind.BATCH, inputs=(topic,), outputs=tables("silver/events")))
 
     rows = (
         DeltaTable(location.child(LINEAGE_EVENTS)).to_pyarrow_table().select(["job", "inputs", "outputs"]).to_pylist()
@@ -76,10 +76,10 @@ def test_the_same_told_again_is_no_event(tmp_path: Path) -> None:
     make_table(location, "gold/kpi_dau")
 
     with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.tell(flow())
+        told.emit(flow())
         eventually(lambda: DeltaTable.is_deltatable(location.child(LINEAGE_EVENTS)), timeout=20)
-        told.tell(flow())
-        told.tell(flow("kpis.dau", "gold/kpi_dau", "gold/kpi_wau"))
+        told.emit(flow())
+        told.emit(flow("kpis.dau", "gold/kpi_dau", "gold/kpi_wau"))
 
     assert types(location) == [("kpis.dau", "START"), ("kpis.dau", "RUNNING"), ("kpis.dau", "COMPLETE")]
 
@@ -88,7 +88,7 @@ def test_a_run_that_goes_on_tells_of_itself_every_so_often(tmp_path: Path) -> No
     location = lake(tmp_path)
 
     with lineage_emitter(LineageOptions(every=timedelta(milliseconds=50)), "kpis", location) as told:
-        told.tell(flow())
+        told.emit(flow())
         eventually(lambda: ("kpis.dau", "RUNNING") in _types_so_far(location), timeout=20)
 
 
@@ -101,10 +101,10 @@ def _types_so_far(location: Location) -> list[tuple[str, str]]:
 
 def test_a_table_that_appears_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     location = lake(tmp_path)
-    monkeypatch.setattr(telling_module, "_LOOK_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr(telling_module, "_RETRY_SECONDS", 0.02)
 
     with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.tell(flow())
+        told.emit(flow())
         eventually(lambda: len(_types_so_far(location)) == 1, timeout=20)
         make_table(location, "gold/kpi_dau", "day")
         eventually(lambda: len(_types_so_far(location)) == 2, timeout=20)
@@ -123,7 +123,7 @@ def test_a_run_that_fails_says_so_in_words_that_are_ours(tmp_path: Path, error: 
 
     def fail() -> None:
         with lineage_emitter(LineageOptions(), "kpis", location) as told:
-            told.tell(flow())
+            told.emit(flow())
             raise error
 
     with pytest.raises(type(error)):
@@ -138,7 +138,7 @@ def test_the_file_has_the_same_events(tmp_path: Path) -> None:
     location, file = lake(tmp_path), tmp_path / "logs" / "lineage.jsonl"
 
     with lineage_emitter(LineageOptions(file=file), "kpis", location) as told:
-        told.tell(flow("kpis.dau"), flow("kpis.wau"))
+        told.emit(flow("kpis.dau"), flow("kpis.wau"))
 
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     key = lambda event: (event["eventTime"], event["job"]["name"])  # noqa: E731
@@ -150,7 +150,7 @@ def test_whoever_asks_for_no_lineage_gets_none(tmp_path: Path) -> None:
     location = lake(tmp_path)
 
     with lineage_emitter(LineageOptions(every=timedelta()), "kpis", location) as told:
-        told.tell(flow())
+        told.emit(flow())
 
     assert isinstance(told, NoOpEmitter)
     assert not (tmp_path / "lake").exists()
@@ -161,7 +161,7 @@ def test_a_file_that_can_not_be_written_keeps_no_event_from_the_table(tmp_path: 
     (tmp_path / "folder").mkdir()
 
     with lineage_emitter(LineageOptions(file=tmp_path / "folder"), "kpis", location) as told:
-        told.tell(flow())
+        told.emit(flow())
 
     assert types(location) == [("kpis.dau", "START"), ("kpis.dau", "COMPLETE")]
 
@@ -196,8 +196,8 @@ def test_a_store_that_is_away_is_tried_again(monkeypatch: pytest.MonkeyPatch, ca
     sender = _Broken()
     told = _telling(lambda: sender)
 
-    told.tell(flow())
-    eventually(lambda: "could not be told" in caplog.text, timeout=20)
+    told.emit(flow())
+    eventually(lambda: "could not be sent" in caplog.text, timeout=20)
     sender.mended = True
     eventually(lambda: bool(sender.sent), timeout=20)
     told.end("")
@@ -248,7 +248,7 @@ def test_a_sender_that_hangs_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, ca
 
     told = _telling(hang)
     with caplog.at_level(logging.WARNING):
-        told.tell(flow())
+        told.emit(flow())
         told.end("")
     release.set()
 

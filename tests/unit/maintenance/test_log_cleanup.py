@@ -23,7 +23,7 @@ from gamelake.storage.leases import Lease, Pace
 from gamelake.storage.manifest_checkpoints import TopicOffsets, stream_statement, table_statement
 from gamelake.storage.manifests import Manifests, OffsetRange
 from gamelake.storage.player_rows import People
-from gamelake.storage.reconciliation import Books, balance
+from gamelake.storage.reconciliation import Reconciliation, reconcile
 from gamelake.storage.rewrites import upkeep_of
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
@@ -54,19 +54,19 @@ def entries(store: Store, table: str) -> list[int]:
     return sorted(int(name.removesuffix(".json")) for name in names if name[:20].isdigit() and name.endswith(".json"))
 
 
-def told(books: Books) -> tuple[object, ...]:
+def told(books: Reconciliation) -> tuple[object, ...]:
     return (books.batches, books.records, books.silver_rows, dict(books.dead_letters), books.tables, books.problems)
 
 
 def test_the_books_say_the_same_and_what_they_rest_on_is_gone(history: StreamHistory) -> None:
     since = history.take(FIRST)
     history.take(LATER)
-    before = told(balance(history.store))
+    before = told(reconcile(history.store))
     assert before[:3] == (FIRST + LATER, 2 * (FIRST + LATER), 2 * (FIRST + LATER))
 
     done = {each.what: each for each in tidy(history, since)}
 
-    assert told(balance(history.store)) == before
+    assert told(reconcile(history.store)) == before
     assert Manifests(history.store, STREAM).batches() == list(range(FIRST, FIRST + LATER))
     assert done[f"manifests of {STREAM}"].deleted_files == FIRST
     for table in TABLES:
@@ -79,9 +79,9 @@ def test_the_books_say_the_same_and_what_they_rest_on_is_gone(history: StreamHis
 def test_it_goes_on_round_after_round(history: StreamHistory) -> None:
     for _ in range(3):
         since = history.take(FIRST)
-        before = told(balance(history.store))
+        before = told(reconcile(history.store))
         tidy(history, since)
-        assert told(balance(history.store)) == before
+        assert told(reconcile(history.store)) == before
         assert tidy(history, since)[-1].deleted_files == 0
     statement = stream_statement(history.store, STREAM)
 
@@ -118,19 +118,19 @@ def test_a_log_without_a_checkpoint_stays_and_is_no_obstacle(history: StreamHist
 
     assert entries(history.store, SILVER.name) == list(range(30))
     assert len(Manifests(history.store, STREAM).batches()) == 1
-    assert balance(history.store).problems == []
+    assert reconcile(history.store).problems == []
 
 
 def test_what_does_not_add_up_is_not_folded(history: StreamHistory) -> None:
     history.take(20)
     lost = history.decide([ANNA, BEN])
     since = history.take(FIRST)
-    before = balance(history.store).problems
+    before = reconcile(history.store).problems
     assert len(before) == len(TABLES)
 
     tidy(history, since)
 
-    assert balance(history.store).problems == before
+    assert reconcile(history.store).problems == before
     assert Manifests(history.store, STREAM).batches()[0] == lost.batch_id
 
 
@@ -140,28 +140,28 @@ def test_a_file_that_no_manifest_names_is_told_after_as_before(history: StreamHi
     stolen = entry.replace(b".parquet", b"-again.parquet").replace(b'"appId":"query-0"', b'"appId":"query-9"')
     history.store.put(entry_path(SILVER.name, 10), stolen)
     since = datetime.now(UTC)
-    before = balance(history.store).problems
+    before = reconcile(history.store).problems
     assert len(before) == 1
 
     tidy(history, since)
 
-    assert balance(history.store).problems == before
+    assert reconcile(history.store).problems == before
 
 
 @pytest.mark.parametrize("killed_after", range(1, 6))
 def test_whoever_is_killed_while_tidying_leaves_it_right(history: StreamHistory, killed_after: int) -> None:
     since = history.take(FIRST)
-    before = told(balance(history.store))
+    before = told(reconcile(history.store))
     plans = list(LogCleanup(store=history.store, since=since, keep_manifests=1).plans(NAMES))
     half = StoreThatEnds(history.store, killed_after * 9)
 
     with pytest.raises(KeyboardInterrupt):
         carry_out(plans, half)
 
-    assert told(balance(history.store)) == before
+    assert told(reconcile(history.store)) == before
     assert players_in(history.store, SILVER) == {ANNA: FIRST, BEN: FIRST}
     tidy(history, since)
-    assert told(balance(history.store)) == before
+    assert told(reconcile(history.store)) == before
     assert entries(history.store, SILVER.name)[0] == 49
 
 
@@ -206,7 +206,7 @@ def test_a_checkpoint_that_does_not_fit_the_entries_is_no_ground_to_stand_on(his
 
     assert entries(history.store, SILVER.name) == list(range(FIRST))
     assert any("nothing goes" in each.kept for each in done)
-    assert balance(history.store).problems == []
+    assert reconcile(history.store).problems == []
 
 
 def test_packed_files_and_what_was_replaced_are_known_as_before(history: StreamHistory) -> None:
@@ -228,7 +228,7 @@ def test_packed_files_and_what_was_replaced_are_known_as_before(history: StreamH
     statement = table_statement(history.store, SILVER.name)
     assert statement is not None
     assert statement.removed == {}
-    assert balance(history.store).problems == []
+    assert reconcile(history.store).problems == []
 
 
 def test_a_table_is_set_back_within_what_is_kept_and_no_further(history: StreamHistory) -> None:
@@ -249,7 +249,7 @@ def test_a_table_is_set_back_within_what_is_kept_and_no_further(history: StreamH
     assert players_in(history.store, SILVER) == {ANNA: FIRST, BEN: FIRST}
     history.take(1)
     assert players_in(history.store, SILVER) == {ANNA: FIRST + 1, BEN: FIRST + 1}
-    assert balance(history.store).problems == []
+    assert reconcile(history.store).problems == []
 
 
 def test_the_proof_of_an_erasure_stays(history: StreamHistory) -> None:

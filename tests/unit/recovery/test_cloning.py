@@ -23,7 +23,7 @@ from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import live_files
 from gamelake.storage.listing import appended_tables, own_tables, table_names
 from gamelake.storage.player_rows import People, player_tables
-from gamelake.storage.reconciliation import balance
+from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, open_table
 from tests.player_tables import SILVER, append, players_in, store_in
@@ -128,12 +128,12 @@ def test_one_that_is_made_after_vacuum_has_looked_is_left_whole(store: Store, ta
 def test_streams_upkeep_and_the_books_do_not_take_a_clone_for_a_table_of_theirs(
     store: Store, tables: DeltaTables
 ) -> None:
-    before = balance(store)
+    before = reconcile(store)
     clone(store, Kind.SHALLOW, 2)
 
     assert appended_tables(store) == own_tables(store) == [NAME]
     assert player_tables(store) == [SILVER]
-    assert balance(store) == before
+    assert reconcile(store) == before
     assert table_names(store) == {"silver.kart_rumble_events", "clones.before_kart_rumble_events"}
 
 

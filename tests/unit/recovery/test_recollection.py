@@ -8,7 +8,7 @@ from gamelake.model.errors import BackupError
 from gamelake.recovery.manifest_recovery import RebuiltManifest, rebuild_manifests
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.reconciliation import balance
+from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.tables import DeltaTables
 from tests.stream_history import STREAM, StreamHistory
 
@@ -40,7 +40,7 @@ def test_a_lost_manifest_is_what_it_was(history: StreamHistory, after: int) -> N
     assert [sorted(each.tables, key=lambda entry: entry.table) for each in again] == [
         sorted(each.tables, key=lambda entry: entry.table) for each in lost
     ]
-    assert balance(history.store).problems == []
+    assert reconcile(history.store).problems == []
     assert list(rebuild_manifests(history.store)) == []
 
 

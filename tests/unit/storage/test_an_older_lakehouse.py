@@ -24,7 +24,7 @@ from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.delta_log import entry_path
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import Manifests
-from gamelake.storage.reconciliation import balance
+from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.rewrites import upkeep_of
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
@@ -50,7 +50,7 @@ def rows(store: Store) -> int:
 
 
 def test_its_books_balance(store: Store) -> None:
-    books = balance(store)
+    books = reconcile(store)
 
     assert books.problems == []
     assert (books.batches, books.records, books.silver_rows, sum(books.dead_letters.values())) == (2, 10, 9, 1)
@@ -106,4 +106,4 @@ def test_it_is_kept_up_and_answers(store: Store) -> None:
     assert rows(store) == 5
     vacuum = TableVacuum(store, SILVER_EVENTS, datetime.now(UTC))
     assert vacuum.delete(vacuum.unreferenced()).replaced_files > 0
-    assert balance(store).problems == []
+    assert reconcile(store).problems == []

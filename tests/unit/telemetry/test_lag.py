@@ -10,7 +10,7 @@ NOON = 1_800_000_000.0
 
 
 def looked(lag: Lag, at: float, ends: dict[int, int], oldest: dict[int, Oldest] | None = None) -> None:
-    lag.looked(LagReading(at, {partition: OffsetSpan(0, end) for partition, end in ends.items()}, oldest or {}))
+    lag.update(LagReading(at, {partition: OffsetSpan(0, end) for partition, end in ends.items()}, oldest or {}))
 
 
 def test_nothing_is_known_before_kafka_has_said_anything() -> None:
@@ -35,7 +35,7 @@ def test_what_is_committed_is_not_behind() -> None:
 def test_a_partition_that_was_never_read_is_behind_from_its_first_offset_on() -> None:
     lag = Lag({}, trigger_seconds=0)
 
-    lag.looked(LagReading(NOON, {0: OffsetSpan(100, 130)}))
+    lag.update(LagReading(NOON, {0: OffsetSpan(100, 130)}))
 
     assert lag.behind() == {0: 30}
 
@@ -103,7 +103,7 @@ def test_a_producer_whose_clock_is_ahead_makes_nobody_be_ahead() -> None:
 def test_retention_is_used_as_far_as_in_the_worst_partition() -> None:
     lag = Lag({0: 90, 1: 100}, trigger_seconds=0)
 
-    lag.looked(LagReading(NOON, {0: OffsetSpan(0, 100), 1: OffsetSpan(50, 200), 2: OffsetSpan(7, 7)}))
+    lag.update(LagReading(NOON, {0: OffsetSpan(0, 100), 1: OffsetSpan(50, 200), 2: OffsetSpan(7, 7)}))
 
     assert lag.retention_used() == pytest.approx(100 / 150)
 
@@ -111,7 +111,7 @@ def test_retention_is_used_as_far_as_in_the_worst_partition() -> None:
 def test_retention_is_used_up_when_kafka_deletes_what_was_not_read() -> None:
     lag = Lag({0: 10}, trigger_seconds=0)
 
-    lag.looked(LagReading(NOON, {0: OffsetSpan(20, 100)}))
+    lag.update(LagReading(NOON, {0: OffsetSpan(20, 100)}))
 
     assert lag.retention_used() == 1
 

@@ -33,7 +33,7 @@ class Query:
 
     def look(self, end: int) -> None:
         """Have Kafka say how far the topic goes."""
-        self.telemetry.lag.looked(LagReading(NOON, {0: OffsetSpan(0, end)}))
+        self.telemetry.lag.update(LagReading(NOON, {0: OffsetSpan(0, end)}))
 
     @property
     def figures(self) -> Scraped:

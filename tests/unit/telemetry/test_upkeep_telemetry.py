@@ -41,16 +41,16 @@ def figures(ok: int, packed: int) -> TaskFigures:
         seconds=2.5,
         failures=1,
         runs={"ok": ok},
-        totals={MaintenanceMetric.PACKED_FILES: packed},
+        totals={MaintenanceMetric.COMPACTED_FILES: packed},
     )
 
 
 def test_counters_are_what_all_runs_ever_did_whoever_made_them(
     registry: CollectorRegistry, telemetry: MaintenanceTelemetry
 ) -> None:
-    telemetry.rounds([figures(ok=3, packed=40)])
-    telemetry.rounds([figures(ok=3, packed=40)])
-    telemetry.rounds([figures(ok=5, packed=64)])
+    telemetry.tasks([figures(ok=3, packed=40)])
+    telemetry.tasks([figures(ok=3, packed=40)])
+    telemetry.tasks([figures(ok=5, packed=64)])
 
     assert registry.get_sample_value("gamelake_maintenance_compacted_files_total", {"task": "pack"}) == 64
     assert registry.get_sample_value("gamelake_maintenance_runs_total", {"task": "pack", "outcome": "ok"}) == 5
@@ -59,7 +59,7 @@ def test_counters_are_what_all_runs_ever_did_whoever_made_them(
 
 
 def test_what_is_known_of_a_round_is_shown(registry: CollectorRegistry, telemetry: MaintenanceTelemetry) -> None:
-    telemetry.rounds([figures(ok=0, packed=0)])
+    telemetry.tasks([figures(ok=0, packed=0)])
 
     found = {
         name: registry.get_sample_value(f"gamelake_maintenance_{name}", {"task": "pack"})
@@ -115,7 +115,7 @@ def test_a_look_and_a_sign_of_life_are_told(registry: CollectorRegistry, tmp_pat
     telemetry = MaintenanceTelemetry(registry, Heartbeat(tmp_path / "heartbeat"))
 
     telemetry.is_well()
-    telemetry.looked()
+    telemetry.polled()
 
     assert (tmp_path / "heartbeat").exists()
     looked = registry.get_sample_value("gamelake_maintenance_last_measurement_timestamp_seconds") or 0

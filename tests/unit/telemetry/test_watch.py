@@ -38,7 +38,7 @@ def test_a_commit_is_followed_by_a_look_long_before_the_next_one_is_due() -> Non
     with Watch(window, lag) as watch:
         eventually(lambda: lag.behind() == {0: 10})
         window.end = 20
-        watch.look_soon()
+        watch.poll_soon()
         eventually(lambda: lag.behind() == {0: 20}, timeout=3)
     eventually(lambda: window.is_closed)
 
@@ -47,16 +47,16 @@ def test_while_kafka_is_silent_the_age_of_what_waits_goes_on_growing(caplog: pyt
     window, lag = FakeWindow(), Lag({0: 0}, trigger_seconds=0)
     with Watch(window, lag) as watch:
         eventually(lambda: lag.behind() == {0: 10})
-        seen = lag.last_look
+        seen = lag.last_poll
         window.is_silent = True
         for look in (2, 3):
-            watch.look_soon()
+            watch.poll_soon()
             eventually(lambda look=look: window.looks >= look, timeout=10)  # type: ignore[misc]
-        assert lag.last_look == seen
+        assert lag.last_poll == seen
         assert (lag.seconds_behind(1_010), lag.seconds_behind(1_099)) == (10, 99)
         window.is_silent = False
-        watch.look_soon()
-        eventually(lambda: lag.last_look > seen, timeout=10)
+        watch.poll_soon()
+        eventually(lambda: lag.last_poll > seen, timeout=10)
 
     told = [record for record in caplog.records if "can't see how far" in record.message]
     assert len(told) == 1
