@@ -22,7 +22,7 @@ from gamelake.session import Sessions, own_session
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import OpenStream
-from gamelake.streaming.observers import Several, updating_quality_table
+from gamelake.streaming.observers import BatchObservers, updating_quality_table
 from gamelake.streaming.runner import TriggerMode, fan_out, prepare, run_until, start
 from gamelake.streaming.settings import IngestSettings
 
@@ -70,7 +70,7 @@ def run_stream(
             topic = TopicDataset(settings.kafka.bootstrap_servers, settings.topic)
             lineage = lineage_of(from_kafka(topic), source, told, mode)
             lineage.begin(observed.recent)
-            body.observer = Several((telemetry, lineage, quality))
+            body.observer = BatchObservers((telemetry, lineage, quality))
             query = start(spark, settings, source, body, mode)
             if running is not None:
                 running.set()

@@ -24,7 +24,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.files.decider import files_fan_out
 from gamelake.streaming.files.settings import FilesSettings
-from gamelake.streaming.observers import Several, updating_quality_table
+from gamelake.streaming.observers import BatchObservers, updating_quality_table
 from gamelake.streaming.runner import TriggerMode, prepare, run_until, start
 from jobs.ingest_events import lineage_of, observed_query
 
@@ -70,7 +70,7 @@ def run_stream(
             job = from_files(notifications, FilesDataset(settings.landing.uri))
             lineage = lineage_of(job, source, told, mode)
             lineage.begin(observed.recent)
-            body.observer = Several((telemetry, FilesTelemetry(reading.stream, registry), lineage, quality))
+            body.observer = BatchObservers((telemetry, FilesTelemetry(reading.stream, registry), lineage, quality))
             run_until(stop, start(spark, reading, source, body, mode), body)
 
 

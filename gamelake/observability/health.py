@@ -134,7 +134,7 @@ def examine_stream(state: StreamState, now: datetime) -> Iterator[HealthFinding]
     if state.trouble:
         yield failed(_STREAMS, f"{state.name}: {state.trouble}", "")
     if not state.same_topic:
-        yield failed(_STREAMS, f"{state.name}: its topic was deleted and made again", f"{rebuild} --new-topic")
+        yield failed(_STREAMS, f"{state.name}: its topic was deleted and created again", f"{rebuild} --new-topic")
     if state.lost:
         yield failed(
             _STREAMS, f"{state.name}: Kafka no longer holds {state.lost:,} records that it has yet to read",

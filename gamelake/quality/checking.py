@@ -1,4 +1,4 @@
-"""Whether rules can be evaluated at all: found out before any row comes."""
+"""Checks, before any row is evaluated, that rules can be evaluated."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ EVENT_DATE = "event_date"
 
 @dataclass(frozen=True, slots=True)
 class CheckedRules:
-    """Rules that can be evaluated, and the columns that they name, as far as rows are known to have them."""
+    """Rules that can be evaluated, and the columns that they use, as far as rows are known to have them."""
 
     rules: RuleSet
     columns: pa.Schema
@@ -25,15 +25,15 @@ NO_CHECKED_RULES = CheckedRules(NO_RULES, pa.schema([]))
 
 
 def check_rules(rules: RuleSet, columns: pa.Schema, games: Collection[str]) -> CheckedRules:
-    """See that every rule can judge rows, and that the games that it names are there.
+    """Check that every rule can be evaluated, and that its games exist.
 
     Args:
         rules: the rules.
         columns: all that rows of any schema version are known to have.
-        games: the games of the contract; empty if others may come.
+        games: the games of the contract; empty if any game is accepted.
 
     Raises:
-        ContractError: a rule names a column or a game that nobody knows, or is no condition; names file and line.
+        ContractError: a rule has an unknown column or game, or is no condition; the message has its file and line.
     """
     known = {name.lower() for name in columns.names} | {EVENT_DATE}
     empty = without_zones(pa.RecordBatch.from_pylist([], schema=columns)).append_column(

@@ -1,6 +1,6 @@
-"""The SQL engine that judges rows: one to a process, one thread, without files or network.
+"""The SQL engine (DuckDB) that evaluates rules: one per process, one thread, without access to files or network.
 
-Moments have no zone inside, and are in UTC: DuckDB knows zones by an extension only.
+Timestamps have no time zone in it and are in UTC: DuckDB needs an extension for time zones.
 """
 
 from functools import cache
@@ -23,12 +23,12 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def engine() -> duckdb.DuckDBPyConnection:
-    """This process's engine, for the calling thread."""
+    """A cursor of this process's engine, for the calling thread."""
     return _connection().cursor()
 
 
 def without_zones(rows: pa.RecordBatch) -> pa.Table:
-    """The same rows as the engine takes them."""
+    """The same columns in the same order; timestamps, also nested ones, in microseconds without a time zone."""
     columns = [_without_zone(column) for column in rows.columns]
     return pa.Table.from_arrays(columns, names=rows.schema.names)
 
@@ -39,7 +39,7 @@ def _without_zone(column: pa.Array) -> pa.Array:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The same type, its moments without a zone."""
+    """The same type, with timestamps without a time zone."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us")
     if pa.types.is_struct(kind):

@@ -1,6 +1,6 @@
-"""Evaluates all rules over rows at once: which rows break which rule.
+"""Evaluates all rules on a batch of rows: which rows break which rule.
 
-A condition that comes to NULL holds, and so does one that can't be computed of a row, as a text that is no number.
+A condition that is NULL counts as satisfied, as does one that can't be computed for a row, such as a cast of text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ from gamelake.quality.vectors import Columns, Kernel, NoKernelError, kernel_of
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-# A column with fewer different texts than one row in so many is looked at by its texts.
+# A column with fewer distinct texts than one per this many rows is evaluated once per distinct text.
 _REPEATED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The different texts of a column, null the last of them, and which of them each row has."""
+    """The distinct texts of a column (string, null is the last), and their index for each row (int64)."""
 
     values: pa.Array
     which: Ints
@@ -34,9 +34,12 @@ class _Texts:
 
 @dataclass
 class RowsByGame:
-    """The rows of one batch; a row is of the game with its code, of none if that is negative.
+    """The rows of one batch.
 
-    `unlike` are the columns whose texts differ from row to row; what is found out of them is remembered there.
+    Attributes:
+        columns: by lower-case name, one element per row.
+        codes: the game of each row as a number (int64); a row with a negative code belongs to no game.
+        unlike: columns with mostly distinct texts; found ones are added, for the next batches.
     """
 
     columns: Mapping[str, pa.Array]
@@ -49,11 +52,17 @@ class RowsByGame:
 
     @cached_property
     def _games(self) -> int:
-        """How many games have rows here."""
+        """The number of games with rows."""
         return int(np.count_nonzero(np.bincount(self.codes[self.codes >= 0])))
 
     def broken(self, kernel: Kernel, names: tuple[str, ...], games: frozenset[int] | None) -> Flags | None:
-        """The rows of some games, of all if they are None, for which a condition is false; None if there are none."""
+        """The rows for which a condition is false (bool, one per row); None if there are none.
+
+        Args:
+            kernel: the condition.
+            names: the columns of the condition, in lower case.
+            games: the codes of the games that it applies to; None for all.
+        """
         texts = self._repeated(names[0]) if len(names) == 1 else None
         if texts is not None:
             flags = _false(kernel({names[0]: texts.values}))
@@ -80,9 +89,9 @@ class RowsByGame:
         return result
 
     def _rows_of(self, code: int) -> tuple[Ints, int, int]:
-        """The rows in the order of their games, and which part of them is of one game."""
+        """The row numbers in the order of games, and the start and end of one game in them."""
         if self._order is None:
-            # numpy's stable sort is a radix sort for 16 bits.
+            # numpy's stable sort is a radix sort for 16-bit integers.
             small = self.codes.astype(np.int16) if self.codes.max(initial=0) < 2**15 else self.codes
             self._order = np.argsort(small, kind="stable")
             self._bounds = np.searchsorted(self.codes[self._order], np.arange(self.codes.max(initial=-1) + 2))
@@ -114,7 +123,7 @@ class RowsByGame:
 
 
 def _false(result: pa.Array) -> Flags | None:
-    """Where a condition is false, None if nowhere: what comes to null holds."""
+    """Where a condition is false, None if nowhere; null counts as true."""
     if not result.false_count:
         return None
     return np.asarray(~result.fill_null(True).to_numpy(zero_copy_only=False), np.bool_)
@@ -122,7 +131,7 @@ def _false(result: pa.Array) -> Flags | None:
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """The rows that break one rule."""
+    """A rule, and the rows that break it (bool, one per row)."""
 
     rule: QualityRule
     rows: Flags
@@ -130,9 +139,9 @@ class BrokenRule:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How the rules judge rows of one schema: by kernels, by the engine, or not at all as the types don't fit.
+    """How each rule is evaluated on rows of one schema: by a kernel, by the engine, or not, if the types don't fit.
 
-    `unlike` are columns whose texts differ from row to row.
+    `unlike` are columns with mostly distinct texts.
     """
 
     by_kernel: Mapping[QualityRule, Kernel]
@@ -143,7 +152,7 @@ class _Plan:
 
 @dataclass
 class Evaluator:
-    """Evaluates rules; remembers how the columns of each schema are judged.
+    """Evaluates rules; keeps for each schema how its columns are evaluated.
 
     A column that the rows lack is NULL.
     """
@@ -153,7 +162,13 @@ class Evaluator:
     _connection: duckdb.DuckDBPyConnection = field(default_factory=engine)
 
     def broken(self, rows: pa.RecordBatch, games: tuple[str, ...], codes: Ints) -> list[BrokenRule]:
-        """The rules that some rows break; a row is of `games[code]`, of none if its code is negative."""
+        """The rules that some rows break.
+
+        Args:
+            rows: in the columns of silver.
+            games: the names of games.
+            codes: the index in `games` of each row's game (int64, one per row); negative rows are not evaluated.
+        """
         columns = self._columns(rows)
         plan = self._plan(rows.schema, columns)
         by_game = RowsByGame(columns, codes, plan.unlike)
@@ -166,7 +181,7 @@ class Evaluator:
         return [BrokenRule(rule, found[rule]) for rule in self.checked.rules.rules if rule in found]
 
     def unjudged(self, rows: pa.RecordBatch) -> tuple[QualityRule, ...]:
-        """The rules that the columns of rows can't be judged by, as they have other types than were known."""
+        """The rules that can't be evaluated on rows with these columns, as their types differ from the known ones."""
         return self._plan(rows.schema, self._columns(rows.slice(0, 0))).unjudged
 
     @cached_property
@@ -174,7 +189,7 @@ class Evaluator:
         return frozenset(name for rule in self.checked.rules.rules for name in rule.columns)
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
-        """What the rules ask for of the rows, by names in lower case."""
+        """The columns that the rules need, by lower-case name."""
         wanted = self._wanted
         have = {name.lower(): name for name in rows.schema.names}
         columns = {name: rows.column(have[name]) for name in wanted if name in have}
@@ -200,13 +215,13 @@ class Evaluator:
             try:
                 kernels[rule] = kernel_of(rule.expect, types)
             except (NoKernelError, duckdb.DataError):
-                (by_engine if self._can_judge(rule) else unjudged).append(rule)
+                (by_engine if self._can_evaluate(rule) else unjudged).append(rule)
         return _Plan(kernels, tuple(by_engine), tuple(unjudged))
 
     def _give(self, columns: Mapping[str, pa.Array]) -> None:
         self._connection.register(ROWS, without_zones(pa.RecordBatch.from_pydict(dict(columns))))
 
-    def _can_judge(self, rule: QualityRule) -> bool:
+    def _can_evaluate(self, rule: QualityRule) -> bool:
         try:
             return str(self._connection.sql(f"SELECT {rule.expect} FROM {ROWS}").types[0]) == "BOOLEAN"  # noqa: S608 # checked when it was read
         except duckdb.Error:
@@ -215,16 +230,16 @@ class Evaluator:
     def _by_engine(
         self, rules: Sequence[QualityRule], columns: Mapping[str, pa.Array], games: tuple[str, ...], codes: Ints
     ) -> dict[QualityRule, Flags]:
-        """The rows that break rules for which there is no kernel."""
+        """The rows that break rules without a kernel."""
         if not rules:
             return {}
         wanted = {name for rule in rules for name in rule.columns}
         self._give({name: columns[name] for name in wanted})
         try:
-            flags = self._asked([rule.expect for rule in rules])
+            flags = self._query([rule.expect for rule in rules])
         except duckdb.Error:
-            # A condition can't be computed of some row; this way it is NULL there, which takes longer.
-            flags = self._asked([f"TRY({rule.expect})" for rule in rules])
+            # A condition can't be computed for some row; with TRY, which is slower, it is NULL there.
+            flags = self._query([f"TRY({rule.expect})" for rule in rules])
         found = {}
         for rule, broken in zip(rules, flags, strict=True):
             of = _codes(rule, games)
@@ -233,7 +248,7 @@ class Evaluator:
                 found[rule] = rows
         return found
 
-    def _asked(self, conditions: Sequence[str]) -> list[Flags]:
+    def _query(self, conditions: Sequence[str]) -> list[Flags]:
         """Where each condition is false."""
         wanted = ", ".join(f"coalesce(NOT ({each}), false) AS r{at}" for at, each in enumerate(conditions))
         result = self._connection.sql(f"SELECT {wanted} FROM {ROWS}").to_arrow_table()  # noqa: S608 # checked when they were read
@@ -242,5 +257,5 @@ class Evaluator:
 
 @lru_cache(maxsize=4096)
 def _codes(rule: QualityRule, games: tuple[str, ...]) -> frozenset[int] | None:
-    """The codes of the games whose rows a rule judges, None if all are."""
+    """The codes of the games that a rule applies to; None for all."""
     return frozenset(code for code, game in enumerate(games) if rule.judges(game)) if rule.games else None

@@ -1,4 +1,4 @@
-"""What becomes of rows by the rules: which go on, which are quarantined or dropped, and how many broke which rule."""
+"""Applies rules to rows: which go to silver, which are quarantined or dropped, and how many broke which rule."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedRows:
-    """Rows that are quarantined: each row, its record's place in the batch, its game, and which rules it breaks.
+    """Rows to quarantine; the arrays have one element per row, in order.
 
-    A row breaks the rules `sets[which]`, the weightiest of them first; the arrays are parallel to the rows.
+    Attributes:
+        rows: in the columns of silver.
+        records: the row number of the record in its batch (int64).
+        games: the name of the game (string).
+        sets: combinations of broken rules, each with the most severe rule first.
+        which: the index in `sets` of the rules that the row breaks (int64).
     """
 
     rows: pa.RecordBatch
@@ -36,31 +41,41 @@ class QuarantinedRows:
 
 
 class Judge(Protocol):
-    """Tells which rows don't go on."""
+    """Finds the rows of a task that must not become rows of silver, and counts them."""
 
-    def set_aside(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
-        """Which rows don't become rows of silver; a row is for `tables[code]`, for none if its code is negative."""
+    def exclude(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
+        """Evaluate the rules on rows.
+
+        Args:
+            rows: in the columns of silver.
+            tables: the names of all tables.
+            codes: the index in `tables` of the row's table (int64, one per row); negative rows are not evaluated.
+            records: the row number of the row's record in its batch (int64, one per row).
+
+        Returns:
+            Which rows are quarantined or dropped (bool, one per row).
+        """
 
     def quarantined(self) -> list[QuarantinedRows]:
-        """What is to be quarantined since the last time that this was asked."""
+        """The rows to quarantine since the last call."""
 
     def judged(self) -> Judged:
-        """What was counted since the last time that this was asked."""
+        """The counts since the last call."""
 
 
 class NoOpJudge:
-    """There are no rules."""
+    """For a lakehouse without rules."""
 
-    def set_aside(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
-        """None of them."""
+    def exclude(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
+        """All false (bool, one per row)."""
         return np.zeros(len(rows), np.bool_)
 
     def quarantined(self) -> list[QuarantinedRows]:
-        """Nothing."""
+        """No rows."""
         return []
 
     def judged(self) -> Judged:
-        """Nothing."""
+        """No counts."""
         return Judged()
 
 
@@ -74,10 +89,10 @@ class _Counts:
 
 
 class RuleJudge:
-    """Judges the rows of one task.
+    """Evaluates rules on the rows of one task.
 
-    What a row becomes is settled by the weightiest rule that it breaks: one that anybody wants to look at is
-    quarantined, though another rule would drop it.
+    The most severe broken rule decides about a row: it is quarantined if one of its rules quarantines, even if another
+    rule drops.
     """
 
     def __init__(self, checked: CheckedRules) -> None:
@@ -86,8 +101,18 @@ class RuleJudge:
         self._offenders: list[QuarantinedRows] = []
         self._counts = _Counts()
 
-    def set_aside(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
-        """Which rows don't become rows of silver; a row is for `tables[code]`, for none if its code is negative."""
+    def exclude(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
+        """Evaluate the rules on rows.
+
+        Args:
+            rows: in the columns of silver.
+            tables: the names of all tables.
+            codes: the index in `tables` of the row's table (int64, one per row); negative rows are not evaluated.
+            records: the row number of the row's record in its batch (int64, one per row).
+
+        Returns:
+            Which rows are quarantined or dropped (bool, one per row).
+        """
         games = tuple(game_of(table) or "" for table in tables)
         self._count_judged(rows, games, codes)
         broken = self._evaluator.broken(rows, games, codes)
@@ -116,12 +141,12 @@ class RuleJudge:
             self._counts.quarantined[deciding_rule(rules).name] += int(count)
 
     def quarantined(self) -> list[QuarantinedRows]:
-        """What is to be quarantined since the last time that this was asked."""
+        """The rows to quarantine since the last call."""
         offenders, self._offenders = self._offenders, []
         return offenders
 
     def judged(self) -> Judged:
-        """What was counted since the last time that this was asked."""
+        """The counts since the last call."""
         counts, self._counts = self._counts, _Counts()
         return Judged(
             rules=self._rules.fingerprint,
@@ -143,7 +168,7 @@ class RuleJudge:
 
 
 def deciding_rule(rules: Sequence[QualityRule]) -> QualityRule:
-    """Of the rules that a quarantined row breaks the one by which it is."""
+    """The first rule in the list that quarantines."""
     return next(rule for rule in rules if rule.severity is Severity.QUARANTINE)
 
 
@@ -152,7 +177,7 @@ def _names(games: Sequence[str], codes: Ints) -> pa.Array:
 
 
 def _at(broken: Sequence[BrokenRule], places: Ints) -> list[BrokenRule]:
-    """The same for some rows, without the rules that none of them breaks."""
+    """The same for the rows at some positions, without rules that none of them breaks."""
     chosen = (BrokenRule(each.rule, each.rows[places]) for each in broken)
     return [each for each in chosen if each.rows.any()]
 
@@ -176,7 +201,7 @@ def _any(broken: Sequence[BrokenRule], severity: Severity, length: int) -> Flags
 
 
 def _first_rules(broken: Sequence[BrokenRule], severity: Severity, chosen: Flags) -> Counter[str]:
-    """How many of the chosen rows are set aside by which rule."""
+    """The number of chosen rows by the first rule of a severity that they break."""
     counts: Counter[str] = Counter()
     left = chosen.copy()
     for each in broken:
@@ -187,18 +212,18 @@ def _first_rules(broken: Sequence[BrokenRule], severity: Severity, chosen: Flags
 
 
 def judge_for(checked: CheckedRules) -> Judge:
-    """A judge for one task."""
+    """The judge of one task."""
     return RuleJudge(checked) if checked.rules.rules else NoOpJudge()
 
 
-# One for all tasks that a worker process runs: what can judge which columns is found out once, not once per batch.
+# One for all tasks of a worker process: kernels for each schema are compiled once, not once per batch.
 @lru_cache(maxsize=4)
 def _evaluator(checked: CheckedRules) -> Evaluator:
     return Evaluator(checked)
 
 
 def merge_judged(parts: Iterable[Judged]) -> Judged:
-    """What the rules came to in several parts."""
+    """The sum of the counts of several tasks."""
     parts = list(parts)
     counts: dict[tuple[str, str], RuleCount] = {}
     for each in (count for part in parts for count in part.counts):
@@ -209,27 +234,27 @@ def merge_judged(parts: Iterable[Judged]) -> Judged:
         )
     return Judged(
         rules=next((part.rules for part in parts if part.rules), ""),
-        rows=_added_up(part.rows for part in parts),
+        rows=_sum_counts(part.rows for part in parts),
         counts=tuple(counts[key] for key in sorted(counts)),
-        quarantined=_added_up(part.quarantined for part in parts),
-        dropped=_added_up(part.dropped for part in parts),
+        quarantined=_sum_counts(part.quarantined for part in parts),
+        dropped=_sum_counts(part.dropped for part in parts),
     )
 
 
-def _added_up(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(sum((Counter(each) for each in counts), Counter[str]()).items()))
 
 
 def require_no_failures(judged: Judged) -> None:
-    """Refuse what breaks a rule that nothing may break.
+    """Reject a batch in which a row breaks a rule of the severity `fail`.
 
     Raises:
-        BrokenRuleError: nothing of the batch may be committed.
+        BrokenRuleError: there is such a row, so nothing of the batch may be committed.
     """
     failed = [each for each in judged.counts if each.severity == Severity.FAIL and each.broken]
     if failed:
-        told = ", ".join(f"{each.broken} rows of {each.game} break '{each.rule}'" for each in failed)
+        broken = ", ".join(f"{each.broken} rows of {each.game} break '{each.rule}'" for each in failed)
         raise BrokenRuleError(
-            f"{told}: nothing of the batch was taken. Put the events' cause right, or the rule, or its severity, "
-            "and start the job again"
+            f"{broken}: nothing of the batch was taken. Repair the cause, or change the rule or its severity, "
+            "and restart the job"
         )

@@ -1,7 +1,7 @@
-"""The rows of the quarantine: a typed row that broke a rule, which rules, and the record that it came in.
+"""The rows of the quarantine: a row that broke a rule, the broken rules, and the record of the row.
 
-All games share one table. What all games have are columns; the whole row stands in JSON besides, so that a game that
-gains columns, or two games that give one name two types, can't make a row fit for silver but not for the quarantine.
+All games share one table. The columns that all games have are its columns; the whole row is also a JSON text. So new
+columns of a game, or a column with different types in two games, can't make a row that the table does not accept.
 """
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ from gamelake.quality.engine import ROWS, engine, without_zones
 from gamelake.quality.judging import QuarantinedRows, deciding_rule
 from gamelake.storage.columns import MICROSECONDS_UTC
 
-# Long values last: statistics are kept for the first columns.
+# Long values last: Delta keeps statistics of the first columns.
 _VERDICT = ("rule", "fingerprint", "severity", "broken", "game")
 _RECORD = ("topic", "kafka_timestamp", "schema_id")
 _NAMES = pa.list_(pa.field("element", pa.string()))
@@ -18,12 +18,12 @@ LONG_COLUMNS = frozenset({"row", "value"})
 
 
 def as_quarantine(offenders: QuarantinedRows, common: pa.RecordBatch, records: pa.RecordBatch) -> pa.RecordBatch:
-    """The quarantine's rows of offenders.
+    """The rows of the quarantine table, in the order of `offenders`.
 
     Args:
-        offenders: the rows that are quarantined.
-        common: of them the columns that all games have.
-        records: the bronze rows that they came in.
+        offenders: the rows to quarantine.
+        common: their columns that all games have.
+        records: their bronze rows.
     """
     columns = dict(zip(_VERDICT, _verdicts(offenders), strict=True))
     columns |= dict(zip(common.schema.names, common.columns, strict=True))
@@ -34,7 +34,7 @@ def as_quarantine(offenders: QuarantinedRows, common: pa.RecordBatch, records: p
 
 
 def _verdicts(offenders: QuarantinedRows) -> list[pa.Array]:
-    """Of each row the rule that settled it, its version and severity, the names of all that it breaks, its game."""
+    """The columns _VERDICT: the deciding rule, its fingerprint and severity, all broken rules, the game."""
     which = pa.array(offenders.which)
     rules = [deciding_rule(each) for each in offenders.sets]
     kinds = [[rule.name for rule in rules], [rule.fingerprint for rule in rules], [rule.severity for rule in rules]]
@@ -43,7 +43,7 @@ def _verdicts(offenders: QuarantinedRows) -> list[pa.Array]:
 
 
 def _as_json(rows: pa.RecordBatch) -> pa.Array:
-    """Each row as one JSON object of all its columns; moments in UTC."""
+    """Each row as one JSON object of all its columns (string); timestamps in UTC."""
     connection = engine()
     connection.register(ROWS, without_zones(rows))
     result = connection.sql(f"SELECT to_json({ROWS}) AS json FROM {ROWS}").to_arrow_table()  # noqa: S608 # a constant

@@ -1,4 +1,4 @@
-"""The rules of a folder while a stream runs: looked at again between batches, and taken only if they are good."""
+"""The current rules of a folder: reloaded between batches if files have changed, and used if they are valid."""
 
 import logging
 import time
@@ -12,18 +12,18 @@ from gamelake.quality.rules import RuleSet, load_rules
 
 log = logging.getLogger(__name__)
 
-# What was refused for a column that no schema had may be good once a schema has it.
-_TRY_AGAIN_SECONDS = 30
+# Rules that were rejected for an unknown column become valid once a schema has the column.
+_RETRY_SECONDS = 30
 Check = Callable[[RuleSet], CheckedRules]
 
 
 class RulesInForce(Protocol):
-    """The rules by which rows are judged; `refused` says why they are not those of the files, if they are not."""
+    """The rules that are used; `refused` is why the current files are rejected, empty if they are not."""
 
     refused: str
 
     def now(self) -> CheckedRules:
-        """Those of the batch that begins."""
+        """The rules for the next batch."""
 
 
 class NoRules:
@@ -32,18 +32,20 @@ class NoRules:
     refused = ""
 
     def now(self) -> CheckedRules:
-        """None."""
+        """An empty set of rules."""
         return NO_CHECKED_RULES
 
 
 class WatchedRules:
-    """The rules of a folder; broken ones leave those in force that were good.
+    """The rules of a folder; if its files become invalid, the last valid rules stay in use.
 
-    `in_force` are those that were good last, `since` (seconds since 1970) they are, and `refused` says why what the
-    files say now is not what is in force; empty if it is.
+    Attributes:
+        in_force: the last valid rules.
+        since: when they were loaded, in seconds since 1970.
+        refused: why the current files are rejected; empty if they are in use.
 
     Raises:
-        ContractError: they are broken at the start.
+        ContractError: the rules are invalid at the start.
     """
 
     def __init__(self, folder: Path, check: Check) -> None:
@@ -56,9 +58,9 @@ class WatchedRules:
         self.refused = ""
 
     def now(self) -> CheckedRules:
-        """Those in force, after a look at the files."""
+        """Reload the files if they have changed, and give the last valid rules."""
         state = _state_of(self._folder)
-        again = self.refused and time.monotonic() - self._tried >= _TRY_AGAIN_SECONDS
+        again = self.refused and time.monotonic() - self._tried >= _RETRY_SECONDS
         if state != self._state or again:
             self._state, self._tried = state, time.monotonic()
             self._take()
@@ -69,17 +71,17 @@ class WatchedRules:
             checked = self._check(load_rules(self._folder))
         except ContractError as error:
             if str(error) != self.refused:
-                log.warning("the rules stay as they were: %s", error)
+                log.warning("the new rules are rejected, the previous ones stay in use: %s", error)
             self.refused = str(error)
             return
         if checked.rules.fingerprint != self.in_force.rules.fingerprint:
             self.since = time.time()
-            log.info("rules %s are in force, %d of them", checked.rules.fingerprint, len(checked.rules.rules))
+            log.info("rules loaded: %d rules, fingerprint %s", len(checked.rules.rules), checked.rules.fingerprint)
         self.in_force, self.refused = checked, ""
 
 
 def _state_of(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
-    """What differs once other rules stand there, even when a clock stands still or a file is moved in place."""
+    """A value that changes with the files: also if a file is moved in place or the clock does not advance."""
     try:
         found = ((path.name, path.stat()) for path in sorted(folder.glob("*.yaml")))
         return tuple((name, each.st_mtime_ns, each.st_ino, each.st_size) for name, each in found)

@@ -1,4 +1,4 @@
-"""The body of the stream: decide a batch once, then commit it to every table, however often it is tried."""
+"""The batch function of a stream: decides each batch once, then commits it to all tables, at any number of retries."""
 
 import logging
 import time
@@ -24,7 +24,7 @@ from gamelake.streaming.cross_source import CrossSourceLock, NoOpCrossSourceLock
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.flood import FloodBreaker
 from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_same_offsets
-from gamelake.streaming.observers import BatchObserver, Unobserved
+from gamelake.streaming.observers import BatchObserver
 from gamelake.streaming.stream import Stream
 
 Plan_co = TypeVar("Plan_co", covariant=True)
@@ -32,20 +32,20 @@ Plan_contra = TypeVar("Plan_contra", contravariant=True)
 
 
 class BatchDecider(Protocol[Plan_contra]):
-    """Decides batches."""
+    """Decides what a batch writes to which table."""
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, plan: Plan_contra | None, /) -> Decision:
-        """Read and write all records of a batch; commit nothing."""
+        """Read all records of a batch and write their files; commit nothing."""
 
 
 class StreamMemory(Protocol[Plan_co]):
-    """What a stream remembers from batch to batch."""
+    """State that a stream keeps from batch to batch, such as its deduplication window."""
 
     def plan(self, seed: str, batch_id: int, /) -> Plan_co:
-        """What the tasks of a batch need to know of it."""
+        """The part of the state that the tasks of a batch need."""
 
     def took(self, manifest: BatchManifest, /) -> None:
-        """Every table has the batch."""
+        """Add a batch that all tables have."""
 
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ _MARK_SECONDS = 10
 
 
 class BatchSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the job's log: what a batch held and how long its parts took."""
+    """The log line of a batch: its counts and how long its parts took."""
 
     batch: int
     records: int
@@ -75,7 +75,7 @@ class BatchSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class OpenStream:
-    """A stream that is ready to run: its checkpoint generation, its topic, and the tables that it writes."""
+    """A stream that is ready to run: its checkpoint generation, its topic and the tables that it writes."""
 
     stream: Stream
     generation: Generation
@@ -87,10 +87,17 @@ Plan = TypeVar("Plan")
 
 
 class FanOut(Generic[Plan]):
-    """What `foreachBatch` calls; it may call twice with the same batch, after a crash or a failed commit.
+    """The function for `foreachBatch`; Spark calls it again with the same batch after a crash or a failed commit.
 
-    `observer` is told of its batches; whoever observes takes its place before the query starts. Without a `window`
-    nothing is remembered, such as which events are duplicates. `beside` is who writes the same tables.
+    Set `observer` before the query starts.
+
+    Args:
+        source: the stream.
+        decider: reads the records and writes their files.
+        breaker: stops the query if too many records are dead letters.
+        failpoints: where tests kill the process.
+        window: state kept between batches; without it no duplicates are found.
+        lock: excludes other streams that write the same tables.
     """
 
     def __init__(
@@ -100,7 +107,7 @@ class FanOut(Generic[Plan]):
         breaker: FloodBreaker,
         failpoints: Failpoints,
         window: StreamMemory[Plan] | None = None,
-        beside: CrossSourceLock | None = None,
+        lock: CrossSourceLock | None = None,
     ) -> None:
         self._stream = source.stream
         self._generation = source.generation
@@ -108,22 +115,22 @@ class FanOut(Generic[Plan]):
         self._topic = source.topic
         self._decider = decider
         self._window = window
-        self._beside = beside or NoOpCrossSourceLock()
+        self._lock = lock or NoOpCrossSourceLock()
         self._breaker = breaker
         self._failpoints = failpoints
-        self.observer: BatchObserver = Unobserved()
+        self.observer: BatchObserver = BatchObserver()
         self._running = Lock()
         self._stopping = Event()
         self._last_batch: int | None = None
         self.failure: GamelakeError | None = None
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:
-        """Take one micro-batch, whole."""
+        """Process one micro-batch: decide it, unless it is decided already, and commit it to all tables."""
         self._enter()
         try:
             self._take(records, batch_id)
         except GamelakeError as error:
-            # Spark wraps whatever is raised here in text; the job wants the error itself.
+            # Spark turns exceptions raised here into text; the job needs the exception itself.
             self.failure = error
             raise
         finally:
@@ -132,12 +139,12 @@ class FanOut(Generic[Plan]):
     def _enter(self) -> None:
         while not self._running.acquire(timeout=_TICK_SECONDS):
             if self._stopping.is_set():
-                # The query is being stopped from between two batches, and waits for us to get out of the way.
+                # `between_batches` holds the lock and stops the query, which waits for this thread to end.
                 raise InterruptedError("the query is stopping")
 
     @contextmanager
     def between_batches(self) -> Iterator[None]:
-        """Let the batch that runs end and be marked as done in the checkpoint; then start no other one."""
+        """Wait until the running batch is done and its commit is in the checkpoint, then let no other batch start."""
         with self._running:
             self._stopping.set()
             deadline = time.monotonic() + _MARK_SECONDS
@@ -162,7 +169,7 @@ class FanOut(Generic[Plan]):
         log.info("batch %s", _summary(manifest, decided - started, committed - decided))
 
     def _settled(self, batch_id: int) -> BatchManifest | None:
-        """The manifest of a batch that was decided by an earlier attempt."""
+        """The manifest of a batch that an earlier attempt decided; None if there is none."""
         manifest = self._stream.manifests.read(batch_id)
         if manifest is not None:
             self._check_ours(manifest)
@@ -175,17 +182,19 @@ class FanOut(Generic[Plan]):
         self._failpoints.reach(Failpoint.BEFORE_FILES)
         dedup = self._window.plan(self._generation.query_id, batch_id) if self._window else None
         for _ in range(_ATTEMPTS):
-            self._beside.look()
+            self._lock.refresh()
             decision = self._decider.decide(records, planned, dedup)
             self._failpoints.reach(Failpoint.AFTER_FILES)
             self._check_topic()
             self._breaker.check(decision.records, decision.dead_letters)
             require_no_failures(decision.judged)
-            with self._beside.turn(decision.tables) as is_clear:
+            with self._lock.locked(decision.tables) as is_clear:
                 if is_clear:
                     return self._settle(decision, batch_id)
-            log.info("batch %d is decided again: another stream has taken events that it has too", batch_id)
-        raise TwiceTakenError(f"batch {batch_id} has had events {_ATTEMPTS} times that another stream took meanwhile")
+            log.info("batch %d is decided again: another stream has committed some of its events", batch_id)
+        raise TwiceTakenError(
+            f"batch {batch_id}: in {_ATTEMPTS} attempts another stream committed some of its events first"
+        )
 
     def _settle(self, decision: Decision, batch_id: int) -> BatchManifest:
         manifest = self._stream.manifests.settle(
@@ -220,14 +229,14 @@ class FanOut(Generic[Plan]):
             )
 
     def _check_topic(self) -> None:
-        """Offsets of a topic that was made anew under the same name would silently mean other records."""
+        """Offsets of a recreated topic with the same name would silently refer to other records."""
         if self._topic.id() != self._generation.topic_id:
             raise TopicRecreatedError(
-                f"the topic '{self._generation.topic}' was deleted and made again while we read it"
+                f"the topic '{self._generation.topic}' was deleted and created again while this job read it"
             )
 
     def commit(self, manifest: BatchManifest) -> None:
-        """Commit a batch to all its tables, several at a time; tables that have it already are left alone."""
+        """Commit a batch to all its tables, several at a time; tables that have it already are skipped."""
         transaction = BatchTransaction.of(manifest)
 
         def commit_table(position: int) -> None:

@@ -1,4 +1,4 @@
-"""Spark's checkpoint of a Kafka stream, as files: checked before a start, written anew from the manifests.
+"""The files of a Spark checkpoint of a Kafka stream: checked before a start, rebuilt from the manifests.
 
 Source: Spark, `org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog` and `CommitLog`: each log is one
 file per batch, a version line and then one JSON document per line; for Kafka the offsets are the next ones to read.
@@ -20,7 +20,7 @@ PartitionOffsets = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """What a checkpoint folder says: the query that owns it and the newest batch in each of its logs."""
+    """The query that owns a checkpoint, and the newest batch in each of its logs; None for an empty log."""
 
     query_id: str
     last_offsets: int | None
@@ -28,7 +28,7 @@ class CheckpointState:
 
 
 class CheckpointFolder:
-    """One checkpoint in the lakehouse; only Spark writes to it once it is in use."""
+    """One checkpoint folder in the lakehouse; only Spark writes to it once the query runs."""
 
     def __init__(self, store: Store, path: str, topic: str) -> None:
         self._store = store
@@ -36,13 +36,13 @@ class CheckpointFolder:
         self._topic = topic
 
     def create(self, query_id: str) -> None:
-        """Make an empty checkpoint that belongs to a query from the start."""
+        """Create an empty checkpoint of a query."""
         self._store.put(f"{self._path}/metadata", json.dumps({"id": query_id}).encode())
 
     def resume_after(self, query_id: str, batch_id: int, offsets: PartitionOffsets) -> None:
-        """Make a checkpoint whose next batch is the one after `batch_id`, reading on from `offsets`."""
+        """Create a checkpoint whose next batch is `batch_id` + 1 and starts at `offsets` (next offset by partition)."""
         self.create(query_id)
-        # Spark reads the offsets of the last batch and of the one before it, even if that one is long done.
+        # Spark also reads the offsets of the batch before the last one.
         for batch in {max(batch_id - 1, 0), batch_id}:
             self._store.put(f"{self._path}/offsets/{batch}", self._offset_entry(offsets))
             self._store.put(f"{self._path}/commits/{batch}", f'{_VERSION}\n{{"nextBatchWatermarkMs":0}}'.encode())
@@ -53,10 +53,10 @@ class CheckpointFolder:
         return "\n".join([_VERSION, batch_metadata, source]).encode()
 
     def read(self) -> CheckpointState | None:
-        """What the checkpoint says, None if there is none at all.
+        """Check the files of the checkpoint; None if there are none.
 
         Raises:
-            CheckpointError: a file is missing or damaged; names it.
+            CheckpointError: a file is missing or damaged; the message has its path.
         """
         files = [path for path in self._store.paths(self._path) if not path.rsplit("/", 1)[-1].startswith(".")]
         if not files:
@@ -68,11 +68,13 @@ class CheckpointFolder:
         for batch in commits[-1:]:
             self._check_commit(batch)
         if commits and (not offsets or commits[-1] not in (offsets[-1], offsets[-1] - 1)):
-            raise self._damaged("offsets", f"its newest batch is not the one after batch {commits[-1]}, the last done")
+            raise self._damaged(
+                "offsets", f"its newest batch does not follow batch {commits[-1]}, the last completed one"
+            )
         return CheckpointState(query_id, offsets[-1] if offsets else None, commits[-1] if commits else None)
 
     def offsets(self, batch_id: int) -> dict[int, int]:
-        """The next offset of each partition after a batch.
+        """The next offset by partition after a batch.
 
         Raises:
             CheckpointError: the file is missing, damaged or of another topic.
@@ -82,7 +84,7 @@ class CheckpointFolder:
         if len(lines) != _OFFSET_LINES:
             raise self._damaged(path, f"it has {len(lines)} lines instead of {_OFFSET_LINES}")
         if lines[0] != _VERSION:
-            raise self._damaged(path, f"its form is '{lines[0]}', and this version knows {_VERSION} alone")
+            raise self._damaged(path, f"its version is '{lines[0]}'; only {_VERSION} is supported")
         try:
             return {int(partition): int(offset) for partition, offset in json.loads(lines[2])[self._topic].items()}
         except KeyError as error:
@@ -91,11 +93,11 @@ class CheckpointFolder:
             raise self._damaged(path, str(error)) from error
 
     def is_committed(self, batch_id: int) -> bool:
-        """Whether Spark has marked a batch as done."""
+        """Whether Spark has written the commit of a batch."""
         return self._store.get(f"{self._path}/commits/{batch_id}") is not None
 
     def planned(self, batch_id: int) -> PlannedOffsets:
-        """What a batch is to read, by the logs that Spark wrote before it."""
+        """The offsets that a batch is to read, from the log that Spark writes before it runs."""
         first = batch_id == 0 or self._store.get(f"{self._path}/offsets/{batch_id - 1}") is None
         return PlannedOffsets({} if first else self.offsets(batch_id - 1), self.offsets(batch_id))
 
@@ -103,7 +105,7 @@ class CheckpointFolder:
         try:
             return str(json.loads(self._store.get(path) or b"")["id"])
         except (ValueError, KeyError, TypeError) as error:
-            raise self._damaged(path, "it names no query") from error
+            raise self._damaged(path, "it has no query id") from error
 
     def _check_commit(self, batch_id: int) -> None:
         path = f"{self._path}/commits/{batch_id}"

@@ -1,4 +1,4 @@
-"""The rows that a task has gathered, by the file they belong in, and the writing of those files."""
+"""The rows that a task has collected, by table and day, and the Parquet files that it writes of them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _BRONZE_UNIQUE = frozenset({"value", "key"})
 
 @dataclass(frozen=True, slots=True)
 class TableDay:
-    """The folder that rows belong in: a table and a day (since 1970, UTC)."""
+    """A table and a day (since 1970, UTC): rows of both are written to one folder."""
 
     table: str
     day: int
@@ -38,19 +38,19 @@ class TableDay:
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """How a table's rows are split into files, and which of its columns hardly repeat a value."""
+    """The partition columns of a table, and its columns with mostly distinct values (written without dictionary)."""
 
     partition_by: tuple[str, ...]
     unique: frozenset[str]
 
     @property
     def extra(self) -> tuple[str, ...]:
-        """Partition columns besides the day."""
+        """The partition columns after the day."""
         return self.partition_by[1:]
 
 
 class ChunkWriter:
-    """Gathers rows and writes each target's as one file, several files at a time."""
+    """Collects rows and writes one file per table, day and partition value, several files at a time."""
 
     def __init__(self, store: Store, contract: GamesContract, threads: int) -> None:
         self._store = store
@@ -60,13 +60,13 @@ class ChunkWriter:
         self._schema_ids: defaultdict[str, set[int]] = defaultdict(set)
 
     def add(self, target: TableDay, rows: pa.RecordBatch, schema_id: int | None = None) -> None:
-        """Keep rows until the chunk is written."""
+        """Keep rows, in the columns of their table, until the chunk is written."""
         if len(rows):
             self._rows[target].append(rows)
             self._schema_ids[target.table] |= set() if schema_id is None else {schema_id}
 
     def write(self) -> tuple[WrittenFile, ...]:
-        """Write what was gathered and forget it."""
+        """Write all kept rows, and drop them."""
         with ThreadPoolExecutor(self._threads) as pool:
             # Largest first: a big file started last would leave the other threads idle.
             targets = sorted(self._rows.items(), key=lambda item: -sum(len(rows) for rows in item[1]))
@@ -94,7 +94,7 @@ class ChunkWriter:
         self, target: TableDay, layout: TableLayout, values: dict[str, str | None], rows: pa.Table
     ) -> WrittenFile:
         content, statistics = encode_parquet(rows, layout.unique)
-        # Partition values stand in the commit; in the path only the day does, for people who look.
+        # Delta reads partition values from the commit; the day is in the path for people.
         path = new_file_name(f"{layout.partition_by[0]}={target.date}")
         self._store.put(f"{target.table}/{path}", content.to_pybytes())
         partition = {layout.partition_by[0]: target.date, **values}
@@ -109,7 +109,7 @@ class ChunkWriter:
 
 
 def _split(rows: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
-    """The rows by the values of partition columns besides the day, each part without those columns."""
+    """The rows by the values of the partition columns after the day, each part without these columns."""
     if not columns:
         yield {}, rows
         return

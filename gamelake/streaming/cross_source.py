@@ -1,8 +1,8 @@
-"""Two streams that write the same tables: what one has taken, the other must not take again.
+"""Cross-source deduplication: two streams write the same tables, and each event becomes one row.
 
-A stream looks at what the other one has decided before it decides a batch, and once more in its turn, when it is about
-to settle it; whoever settles does so alone. If the other has settled an event meanwhile that this batch has too, the
-batch is decided again. So of an event that comes both ways one is taken, in whichever order they come.
+Before a stream decides a batch, it reads what the other stream has decided. To write its manifest it takes a lease that
+both streams share, and reads the other stream's manifests again. If the other stream has decided an event of this batch
+meanwhile, the batch is decided again. So an event that comes from both sources is ingested once, in either order.
 """
 
 from collections import Counter
@@ -34,16 +34,16 @@ from gamelake.streaming.duplicates import (
 )
 from gamelake.streaming.plan import KnownFile, OtherSourceEvents
 
-# Where the identities of events stand in the files of the stream that reads files.
+# The partition number of events in the identity files of the stream that reads files.
 EVENTS_OF_FILES = 2
 
-# What a worker process has read, by lakehouse and seed: kept from task to task.
+# The identities that a worker process has read, by lakehouse and seed; kept from task to task.
 _memories: dict[tuple[str, str], WorkerMemory] = {}
 
 
 @dataclass
 class CrossSourceDuplicateFilter:
-    """Finds what was taken elsewhere, and has another filter look at the rest."""
+    """Finds events that another stream has ingested; `then` filters the others."""
 
     then: DuplicateFilter
     taken: tuple[OtherSourceEvents, ...]
@@ -51,13 +51,13 @@ class CrossSourceDuplicateFilter:
     _counts: Counter[str] = field(default_factory=Counter)
 
     def duplicates(self, seen: CandidateEvents) -> Flags:
-        """Which of the events are duplicates; the others count as taken from now on."""
-        elsewhere = self._elsewhere(seen)
-        self._counts += count_by_game(seen, elsewhere)
-        rest = replace(seen, codes=np.where(elsewhere, NOWHERE, seen.codes)) if elsewhere.any() else seen
-        return elsewhere | self.then.duplicates(rest)
+        """Which events are duplicates (bool, one per event); the others count as ingested from now on."""
+        by_others = self._taken_by_others(seen)
+        self._counts += count_by_game(seen, by_others)
+        rest = replace(seen, codes=np.where(by_others, NOWHERE, seen.codes)) if by_others.any() else seen
+        return by_others | self.then.duplicates(rest)
 
-    def _elsewhere(self, seen: CandidateEvents) -> Flags:
+    def _taken_by_others(self, seen: CandidateEvents) -> Flags:
         result = np.zeros(len(seen.codes), np.bool_)
         rows = rows_with_id(seen)
         if not len(rows):
@@ -75,7 +75,7 @@ class CrossSourceDuplicateFilter:
         return memory.events(EVENTS_OF_FILES, taken.files, self.store)
 
     def write(self) -> tuple[EventsFile | None, dict[str, int]]:
-        """Write what was taken since the last time as one file; gives it, and the duplicates by game."""
+        """Write the identities since the last call as one file; gives it, and the number of duplicates by game."""
         counts, self._counts = self._counts, Counter()
         file, others = self.then.write()
         return file, dict(counts + Counter(others))
@@ -83,56 +83,59 @@ class CrossSourceDuplicateFilter:
 
 _IDENTITY = ["game_name", "event_id"]
 _TRIES = 20
-# What is done alone takes some requests; a holder on another machine that gives no sign for so long has died.
+# A holder needs the lease for a few requests; one that does not renew it for so long has died.
 _PACE = Pace(renew=1.0, patience=6.0, look=0.02, wait=5.0)
 
 
 class CrossSourceLock(Protocol):
-    """The streams that write the same tables besides."""
+    """The lock between streams that write the same tables."""
 
-    def look(self) -> None:
-        """See how far they are; what they settle from now on is looked for in `turn`."""
+    def refresh(self) -> None:
+        """Read what the other streams have decided; `locked` compares with what they decide from now on."""
 
-    def turn(self, tables: Sequence[TableFiles]) -> AbstractContextManager[bool]:
-        """While the block lasts nobody else settles; gives whether nobody has settled what these tables get."""
+    def locked(self, tables: Sequence[TableFiles]) -> AbstractContextManager[bool]:
+        """No other stream decides a batch during the block.
+
+        Gives False if one has decided an event of these tables since `refresh`.
+        """
 
 
 class NoOpCrossSourceLock:
-    """No other stream writes these tables."""
+    """For a stream that alone writes its tables."""
 
-    def look(self) -> None:
-        """There is nobody to look at."""
+    def refresh(self) -> None:
+        """Do nothing."""
 
     @contextmanager
-    def turn(self, tables: Sequence[TableFiles]) -> Iterator[bool]:
-        """It is always one's turn."""
+    def locked(self, tables: Sequence[TableFiles]) -> Iterator[bool]:
+        """Give True at once."""
         del tables
         yield True
 
 
 @dataclass
 class ConcurrentStream:
-    """Another stream, which need not exist yet; `last` is what it decided last, as far as was looked."""
+    """Another stream, which need not exist yet; `last` is its last manifest at the last refresh."""
 
     store: Store
     stream: str
     last: BatchManifest | None = None
     _next: int | None = None
-    _untold: list[BatchManifest] = field(default_factory=list)
+    _unreported: list[BatchManifest] = field(default_factory=list)
     _opened: bool = False
 
-    def look(self) -> None:
-        """See how far it is."""
-        self.news()
+    def refresh(self) -> None:
+        """Read its new manifests."""
+        self.new_batches()
 
-    def news(self) -> list[BatchManifest]:
-        """What it has decided since this was asked before; nothing the first time."""
-        self._see()
-        told, self._untold = self._untold, []
-        return told
+    def new_batches(self) -> list[BatchManifest]:
+        """The manifests since the last call; none at the first call."""
+        self._read_new()
+        new, self._unreported = self._unreported, []
+        return new
 
-    def _see(self) -> list[BatchManifest]:
-        """What it has decided since it was seen, which is yet to be told."""
+    def _read_new(self) -> list[BatchManifest]:
+        """Read the manifests since the last read, and keep them for `new_batches`."""
         manifests = Manifests(self.store, self.stream)
         if self._next is None:
             self.last = next(iter(manifests.last(1)), None)
@@ -143,12 +146,15 @@ class ConcurrentStream:
             found.append(manifest)
         self._next += len(found)
         self.last = found[-1] if found else self.last
-        self._untold += found
+        self._unreported += found
         return found
 
     @contextmanager
-    def turn(self, tables: Sequence[TableFiles]) -> Iterator[bool]:
-        """While the block lasts it settles nothing; gives whether it has settled none of the events of these tables."""
+    def locked(self, tables: Sequence[TableFiles]) -> Iterator[bool]:
+        """The other stream decides no batch during the block.
+
+        Gives False if it has decided an event of these tables since `refresh`.
+        """
         if not self._is_opened():
             yield True
             return
@@ -156,45 +162,48 @@ class ConcurrentStream:
             yield not self._has_any_of(tables)
 
     def _has_any_of(self, tables: Sequence[TableFiles]) -> bool:
-        theirs = [entry for manifest in self._see() for entry in manifest.tables]
+        theirs = [entry for manifest in self._read_new() for entry in manifest.tables]
         return bool(theirs) and have_common_events(self.store, theirs, tables)
 
     def _is_opened(self) -> bool:
-        # A stream that is opened takes seconds to settle its first batch: here it can't be too late to see it.
+        # A new stream takes seconds to decide its first batch, so this check sees it in time.
         self._opened = self._opened or self.store.get(generation_path(self.stream, 0)) is not None
         return self._opened
 
 
 @dataclass
 class ConcurrentFilesStream:
-    """The stream of files beside the one of records, and the identities of the events that it has taken."""
+    """The stream of files, as the stream of Kafka records uses it, with the identities of its events."""
 
-    sibling: ConcurrentStream
+    other: ConcurrentStream
     _events: dict[str, tuple[str, KnownFile]] = field(default_factory=dict)
     _recalled: bool = False
 
     @property
     def taken(self) -> tuple[OtherSourceEvents, ...]:
-        """The files of these identities, by the seed that they were made with."""
+        """The identity files, grouped by the seed of their identities."""
         by_seed: dict[str, list[KnownFile]] = {}
         for seed, file in self._events.values():
             by_seed.setdefault(seed, []).append(file)
         return tuple(OtherSourceEvents(seed, tuple(files)) for seed, files in by_seed.items())
 
-    def look(self) -> None:
-        """See how far it is, and which events it has taken."""
+    def refresh(self) -> None:
+        """Read its new manifests and the identity files that they have."""
         if self._recalled:
-            self._remember(self.sibling.news())
+            self._remember(self.other.new_batches())
         else:
-            self.sibling.look()
+            self.other.refresh()
             self._recall()
 
-    def turn(self, tables: Sequence[TableFiles]) -> AbstractContextManager[bool]:
-        """While the block lasts it settles nothing; gives whether it has settled none of the events of these tables."""
-        return self.sibling.turn(tables)
+    def locked(self, tables: Sequence[TableFiles]) -> AbstractContextManager[bool]:
+        """The other stream decides no batch during the block.
+
+        Gives False if it has decided an event of these tables since `refresh`.
+        """
+        return self.other.locked(tables)
 
     def _recall(self) -> None:
-        store, stream = self.sibling.store, self.sibling.stream
+        store, stream = self.other.store, self.other.stream
         batches = {batch_of(path) for path in store.paths(events_folder(stream))}
         self._remember(Manifests(store, stream).those(sorted(batches)))
         self._recalled = True
@@ -209,26 +218,26 @@ class ConcurrentFilesStream:
 
 
 def commit_lease(store: Store) -> Lease:
-    """The right to settle alone, for a block; LeaseHeldError where another process settles for ever."""
-    return _Patient(store, SETTLING_LEASE, "the settling of batches", _PACE)
+    """The lease that a stream holds while it decides a batch; LeaseHeldError if another process does not release it."""
+    return _RetriedLease(store, SETTLING_LEASE, "decisions on batches", _PACE)
 
 
-class _Patient(Lease):
-    """A lease whose next number another one may get; then the one after is asked for."""
+class _RetriedLease(Lease):
+    """A lease that is requested again if another process gets its next number first."""
 
-    def __enter__(self) -> "_Patient":
+    def __enter__(self) -> "_RetriedLease":
         for _ in range(_TRIES):
             try:
                 super().__enter__()
             except LeaseHeldError as error:
-                refused = error
+                held = error
             else:
                 return self
-        raise refused
+        raise held
 
 
 def have_common_events(store: Store, some: Sequence[TableFiles], others: Sequence[TableFiles]) -> bool:
-    """Whether an event of one list of tables is in the other's as well, by game and id."""
+    """Whether both lists of files of silver/events have an event with the same game and id."""
     left, right = _identified(store, some), _identified(store, others)
     return bool(len(left) and len(right) and len(left.join(right, _IDENTITY, join_type="left semi")))
 
@@ -246,5 +255,5 @@ def _identified(store: Store, tables: Sequence[TableFiles]) -> pa.Table:
 def _read(store: Store, path: str) -> pa.Table:
     content = store.get(path)
     if content is None:
-        raise StoreError(f"{path} is gone, which a batch has just written")
+        raise StoreError(f"{path} is missing, though a batch has just written it")
     return pq.read_table(pa.BufferReader(content), columns=_IDENTITY)

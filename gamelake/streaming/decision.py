@@ -1,4 +1,4 @@
-"""Deciding a batch: run its tasks, join what they report, and agree on every table's columns."""
+"""Decides a batch: runs its tasks, joins their reports, and merges the columns of every table."""
 
 import logging
 from collections import Counter
@@ -33,16 +33,16 @@ _ATTEMPTS = 5
 
 
 class OtherSource(Protocol):
-    """What another stream has taken."""
+    """Another stream that writes the same tables."""
 
     @property
     def taken(self) -> tuple[OtherSourceEvents, ...]:
-        """The identities of its events."""
+        """The identities of the events that it has ingested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a batch holds, before it is written down."""
+    """What a batch writes, before its manifest is written; counts are by reason, game or table name."""
 
     offsets: tuple[OffsetRange, ...]
     tables: tuple[TableFiles, ...]
@@ -55,26 +55,26 @@ class Decision:
 
     @property
     def records(self) -> int:
-        """Records that were read: Kafka's, or those of the files that Kafka's named."""
+        """Records that were read, from Kafka or from the files of the batch."""
         return self.files.records if self.files else sum(taken.records for taken in self.offsets)
 
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """How many tasks a batch is worth: few files for small batches, all cores for large ones."""
+    """The number of tasks of a batch: few files for small batches, all cores for large ones."""
 
     cores: int
     records_per_task: int
 
     def tasks(self, records: int) -> int:
-        """Tasks for so many records."""
+        """The number of tasks for a number of records."""
         return max(1, min(self.cores, -(-records // self.records_per_task)))
 
 
 class Decider:
-    """Runs the fan-out's tasks; remembers the tables' columns from batch to batch.
+    """Runs the tasks of batches of Kafka records; keeps the columns of the tables from batch to batch.
 
-    `rules` are those in force, and `elsewhere` what another stream has taken; both may be others at each batch.
+    `rules` and `other_source` are read again for each batch.
     """
 
     def __init__(
@@ -83,30 +83,30 @@ class Decider:
         schemas: dict[str, pa.Schema],
         parallelism: Parallelism,
         rules: RulesInForce | None = None,
-        elsewhere: OtherSource | None = None,
+        other_source: OtherSource | None = None,
     ) -> None:
         self._plan = plan
         self._rules = rules or NoRules()
-        self._elsewhere = elsewhere
+        self._other_source = other_source
         self._columns = TableColumns(schemas)
         self._parallelism = parallelism
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
-        """Read and write all records of a batch; commit nothing.
+        """Read all records of a batch and write their files; commit nothing.
 
         Raises:
-            IncompatibleSchemaError: the tasks could not agree on a table's columns.
-            OffsetGapError: the records are not the ones that the batch planned to read.
-            SplitPartitionError: duplicates could have been overlooked.
+            IncompatibleSchemaError: a table's columns conflicted in every attempt.
+            OffsetGapError: the records are not those that the batch planned to read.
+            SplitPartitionError: two tasks read one Kafka partition, so duplicates could be missed.
         """
-        taken = self._elsewhere.taken if self._elsewhere else ()
-        plan = replace(self._plan, dedup=dedup, rules=self._rules.now(), elsewhere=taken)
+        taken = self._other_source.taken if self._other_source else ()
+        plan = replace(self._plan, dedup=dedup, rules=self._rules.now(), other_sources=taken)
         for _ in range(_ATTEMPTS):
             reports = self._run(plan, records, planned)
             try:
                 tables = self._columns.agree(file for report in reports for file in report.files)
             except IncompatibleSchemaError as error:
-                # In another run the records that have to give way go to the dead letters.
+                # In the next attempt the records with the conflicting column become dead letters.
                 log.warning("running the batch again: %s", error)
                 conflict = error
                 continue
@@ -132,22 +132,22 @@ class Decider:
 
 
 def sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Counts by name, of all together."""
+    """The sum of counts by name, in the order of names."""
     total = sum((Counter(each) for each in counts), Counter[str]())
     return dict(sorted(total.items()))
 
 
 def check_one_task_per_partition(reports: Iterable[TaskReport]) -> None:
-    """Two tasks that share a Kafka partition can't see each other's events, and would both take the same one.
+    """Check that each Kafka partition was read by one task: two tasks would both accept the same event.
 
     Raises:
-        SplitPartitionError: it has come to that.
+        SplitPartitionError: two tasks read one partition.
     """
     tasks: dict[int, str] = {}
     for report in reports:
         for taken in report.offsets:
             if tasks.setdefault(taken.partition, report.task) != report.task:
                 raise SplitPartitionError(
-                    f"the records of partition {taken.partition} came in two tasks, which can't see each other's "
-                    "events. Spark must not split Kafka partitions while GAMELAKE_DEDUP_WINDOW_SECONDS is not 0"
+                    f"the records of partition {taken.partition} were read by two tasks, which can't find each "
+                    "other's events. Spark must not split Kafka partitions unless GAMELAKE_DEDUP_WINDOW_SECONDS is 0"
                 )

@@ -1,4 +1,4 @@
-"""The dedup window as the driver knows it: which files name the events that silver has taken of late."""
+"""The deduplication window in the driver: the files with the identities of recently ingested events."""
 
 import logging
 from collections import defaultdict
@@ -20,21 +20,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupLimits:
-    """How long an event is remembered, and how many events at most; beyond that the oldest are forgotten."""
+    """How long an event's identity is kept, and how many at most: beyond that the oldest are dropped."""
 
     window: timedelta = timedelta(minutes=10)
     events: int = 20_000_000
 
     @property
     def is_off(self) -> bool:
-        """Whether no event is ever taken for a duplicate."""
+        """Whether deduplication is off."""
         return not self.window
 
 
 class DedupWindow:
-    """The files of the window, from the manifests: a file that no manifest names was never written.
+    """The identity files of the window, from the manifests; a file that no manifest has does not count.
 
-    Per Kafka partition the window ends with the newest event that silver has of it, and begins so many seconds before.
+    For each Kafka partition the window ends with the newest event in silver, and begins `limits.window` before.
     """
 
     def __init__(self, store: Store, stream: str, limits: DedupLimits) -> None:
@@ -45,9 +45,10 @@ class DedupWindow:
         self._warned = False
 
     def resume(self, manifests: Manifests) -> None:
-        """Take in what the files that are there say, by the manifests of their batches; remove what no manifest names.
+        """Read the window at a start from existing files and the manifests of their batches.
 
-        Of a batch that is not decided yet nothing is removed: another driver may be about to decide it.
+        Files that no manifest has are deleted, except those of a batch that is not decided yet: another driver may be
+        about to decide it.
         """
         paths = self._store.paths(self._folder)
         there: defaultdict[int, set[str]] = defaultdict(set)
@@ -62,15 +63,19 @@ class DedupWindow:
         self._remove(unnamed | self._expired())
 
     def _add(self, manifest: BatchManifest, there: set[str]) -> set[str]:
-        """Remember a batch's files that are there; gives them."""
+        """Add the existing files of a batch; gives their paths."""
         named = {file.path: file for file in manifest.events if file.path in there}
         if lost := len(manifest.events) - len(named):
-            log.warning("batch %d: %d files of its events are gone; they are not known", manifest.batch_id, lost)
+            log.warning(
+                "batch %d: %d files of its events are gone; duplicates of these events can't be found",
+                manifest.batch_id,
+                lost,
+            )
         self._files |= named
         return set(named)
 
     def took(self, manifest: BatchManifest) -> None:
-        """A batch is settled: its events are known from now on, and files that are too old are removed."""
+        """Add the files of a committed batch, and delete files that are older than the window."""
         self._files |= {file.path: file for file in manifest.events}
         self._remove(self._expired())
 
@@ -82,7 +87,7 @@ class DedupWindow:
         return newest
 
     def _expired(self) -> set[str]:
-        """The files all of whose events are older than their partition's window."""
+        """The files with only events older than the window of their partition."""
         newest, seconds = self._newest(), int(self._limits.window.total_seconds())
         return {
             file.path
@@ -97,15 +102,15 @@ class DedupWindow:
             for path in paths:
                 self._store.delete(path)
         except (BaseError, OSError) as error:
-            # They are in no plan any more; the next start finds them and tries again.
-            log.warning("files of the dedup window could not be removed: %s", error)
+            # No plan has them any more; the next start tries again.
+            log.warning("files of the dedup window could not be deleted, the next start tries again: %s", error)
 
     def plan(self, seed: str, batch_id: int) -> DedupPlan:
-        """What the tasks of a batch need to know."""
+        """The plan for the tasks of a batch: the identity files of the window, the newest first."""
         newest, seconds = self._newest(), int(self._limits.window.total_seconds())
         known: defaultdict[int, list[KnownFile]] = defaultdict(list)
         left = self._limits.events
-        # By name is by batch.
+        # Names begin with the batch id.
         for path, file in sorted(self._files.items(), reverse=True):
             for section in file.sections:
                 if section.newest < newest[section.partition] - seconds:
@@ -125,13 +130,13 @@ class DedupWindow:
     def _warn_if_short(self, left: int) -> None:
         if left < 0 and not self._warned:
             log.warning(
-                "the dedup window holds more than %d events: its oldest are not remembered. "
-                "Raise GAMELAKE_DEDUP_MAX_EVENTS, or make the window shorter",
+                "the dedup window has more than %d events: duplicates of the oldest are not found. "
+                "Raise GAMELAKE_DEDUP_MAX_EVENTS, or shorten the window",
                 self._limits.events,
             )
         self._warned = left < 0
 
 
 def batch_of(path: str) -> int:
-    """The batch that a file of events goes with."""
+    """The batch id in the name of an identity file."""
     return int(path.rsplit("/", 1)[-1].partition("-")[0])

@@ -1,4 +1,4 @@
-"""Tells which events of a task are duplicates, and writes down which are not, for the batches to come."""
+"""Finds the duplicates among the events of a task, and writes the identities of the others for later batches."""
 
 import time
 import uuid
@@ -27,7 +27,7 @@ EVENT_BYTES = 16
 
 @dataclass(slots=True)
 class _WorkerPartition:
-    """One Kafka partition's events, and the files that they came from."""
+    """The known events of one Kafka partition, and the paths of the files that were read."""
 
     events: KnownEvents
     read: set[str] = field(default_factory=set)
@@ -35,21 +35,21 @@ class _WorkerPartition:
 
 @dataclass(slots=True)
 class WorkerMemory:
-    """The events of one stream that this process has read, by Kafka partition."""
+    """The event identities of one stream that this process has read, by Kafka partition."""
 
     window_seconds: int
     _partitions: dict[int, _WorkerPartition] = field(default_factory=dict)
 
     def events(self, partition: int, files: Sequence[KnownFile], store: Store) -> KnownEvents:
-        """All events of a partition that the files name; only files that are new here are read.
+        """The events in the identity files of a partition; only files that this process has not read yet are read.
 
         Raises:
-            StoreError: a file is gone or cut off.
+            StoreError: a file is missing or truncated.
         """
         known = self._partitions.setdefault(partition, _WorkerPartition(KnownEvents(self.window_seconds)))
         new = [file for file in files if file.path not in known.read]
         oldest = max((file.newest for file in files), default=0) - self.window_seconds
-        # A worker that keeps up finds one or two new files; one that has just started finds the whole window.
+        # A running worker reads one or two new files; one that has just started reads the whole window.
         with ThreadPoolExecutor(min(max(len(new), 1), _READERS)) as pool:
             for events in pool.map(lambda file: _read(store, file), new):
                 known.events.add(events, oldest)
@@ -62,18 +62,18 @@ def _read(store: Store, file: KnownFile) -> Events:
     content = store.get_range(file.path, file.start, size)
     if content is None or len(content) != size:
         raise StoreError(
-            f"{file.path} is gone or cut off: remove what is left of it and start the job again, which then goes on "
-            "without the events that it named"
+            f"{file.path} is gone or cut off: delete it and restart the job, which then continues without the "
+            "identities that it had"
         )
     return Events.unpack(content)
 
 
-# One memory for all tasks that a worker process runs; of one stream, since a job has no other.
+# One memory for all tasks of a worker process, of one stream, since a job runs one stream.
 _memories: dict[tuple[object, ...], WorkerMemory] = {}
 
 
 def worker_memory(plan: DedupPlan, store: Store) -> WorkerMemory:
-    """What this process knows of a stream's events."""
+    """The identities that this process keeps of a stream; those of another stream or window are dropped."""
     key = (store.location.uri, plan.folder, plan.seed, plan.window_seconds)
     if key not in _memories:
         _memories.clear()
@@ -89,9 +89,13 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class CandidateEvents:
-    """Events of one message type on their way into tables: whose code is not negative goes to `tables[code]`.
+    """Events of one message type that may be duplicates; the arrays (int64) have one element per event, in order.
 
-    The other arrays are parallel to the events: the Kafka partition, and when Kafka took each in (microseconds).
+    Attributes:
+        events: with the column `event_id` (string), unless the message type has none.
+        codes: the index in `tables` of the event's table; negative if the event goes to no table.
+        partitions: the Kafka partition.
+        kafka_microseconds: the Kafka timestamp in microseconds since 1970.
     """
 
     events: pa.RecordBatch
@@ -102,30 +106,30 @@ class CandidateEvents:
 
 
 class DuplicateFilter(Protocol):
-    """Tells which events not to take."""
+    """Finds the duplicates among the events of one task."""
 
     def duplicates(self, seen: CandidateEvents) -> Flags:
-        """Which of the events are duplicates; the others count as taken from now on."""
+        """Which events are duplicates (bool, one per event); the others count as ingested from now on."""
 
     def write(self) -> tuple[EventsFile | None, dict[str, int]]:
-        """Write what was taken since the last time as one file; gives it, and the duplicates by game."""
+        """Write the identities since the last call as one file; gives it, and the number of duplicates by game."""
 
 
 class NoOpDuplicateFilter:
-    """Finds no duplicates: deduplication is switched off."""
+    """Finds no duplicates: deduplication is off."""
 
     def duplicates(self, seen: CandidateEvents) -> Flags:
-        """None of them."""
+        """All false (bool, one per event)."""
         return np.zeros(len(seen.codes), np.bool_)
 
     def write(self) -> tuple[EventsFile | None, dict[str, int]]:
-        """Nothing, and none."""
+        """No file and no counts."""
         return None, {}
 
 
 @dataclass(slots=True)
 class _Partition:
-    """Of one Kafka partition: what silver has, what this task has taken, and what of that is not written down yet."""
+    """The identities of one Kafka partition: in silver, accepted by this task, and accepted but not written yet."""
 
     known: KnownEvents
     taken: KnownEvents
@@ -133,7 +137,7 @@ class _Partition:
 
 
 class WindowDuplicateFilter:
-    """Finds the duplicates of one task."""
+    """Finds duplicates of events that the stream has ingested within the deduplication window."""
 
     def __init__(self, plan: DedupPlan, store: Store) -> None:
         self._plan = plan
@@ -144,7 +148,7 @@ class WindowDuplicateFilter:
         self._counts: Counter[str] = Counter()
 
     def duplicates(self, seen: CandidateEvents) -> Flags:
-        """Which of the events are duplicates; the others count as taken from now on."""
+        """Which events are duplicates (bool, one per event); the others count as ingested from now on."""
         result = np.zeros(len(seen.codes), np.bool_)
         rows = rows_with_id(seen)
         if not len(rows):
@@ -161,7 +165,7 @@ class WindowDuplicateFilter:
         ids = seen.events.column(EVENT_ID)
         ids = ids if len(rows) == len(ids) else ids.take(pa.array(rows))
         high, rest = self._identities.of(seen.tables, seen.codes[rows], ids)
-        # A clock that is ahead must not keep the window's end in the future.
+        # A producer's clock that is ahead must not move the window into the future.
         microseconds = np.minimum(seen.kafka_microseconds[rows], time.time_ns() // 1000)
         return Events.of(high, rest, np.maximum(microseconds, 0) // _MICROSECONDS)
 
@@ -185,7 +189,7 @@ class WindowDuplicateFilter:
         return self._partitions[number]
 
     def write(self) -> tuple[EventsFile | None, dict[str, int]]:
-        """Write what was taken since the last time as one file; gives it, and the duplicates by game."""
+        """Write the identities since the last call as one file; gives it, and the number of duplicates by game."""
         counts, self._counts = dict(self._counts), Counter()
         content, sections = bytearray(), []
         for number, partition in sorted(self._partitions.items()):
@@ -203,13 +207,13 @@ class WindowDuplicateFilter:
 
 
 def count_by_game(seen: CandidateEvents, chosen: Flags) -> Counter[str]:
-    """How many of the chosen events are of each game; each of them goes to a table."""
+    """The number of chosen events by game; `chosen` (bool) has one element per event and no event without a table."""
     codes, counts = np.unique(seen.codes[chosen], return_counts=True)
     return Counter({game_of(seen.tables[code]) or "": int(count) for code, count in zip(codes, counts, strict=True)})
 
 
 def rows_with_id(seen: CandidateEvents) -> Ints:
-    """Rows that go to a table and have an id; without one nobody can tell an event from another."""
+    """The positions (int64, ascending) of events that go to a table and have an id: others can't be compared."""
     if seen.events.schema.get_field_index(EVENT_ID) < 0:
         return np.zeros(0, np.int64)
     length = pc.fill_null(pc.binary_length(seen.events.column(EVENT_ID)), 0).to_numpy()

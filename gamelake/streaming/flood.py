@@ -1,4 +1,4 @@
-"""The breaker that stops the query when bad records come in a flood: then the fault is ours, not theirs."""
+"""Stops the query if too many records are dead letters: the cause is then likely in this platform."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -9,21 +9,25 @@ from gamelake.model.errors import DeadLetterFloodError
 
 @dataclass(frozen=True, slots=True)
 class FloodLimit:
-    """More than this share of bad records among the last so many is a flood."""
+    """A flood: more than `share` (0 to 1) of the last `records` records are dead letters."""
 
     share: float = 0.5
     records: int = 10_000
 
 
 class FloodBreaker:
-    """Counts records and dead letters over the newest batches that together hold the limit's number of records."""
+    """Counts records and dead letters of the newest batches with `limit.records` records in total."""
 
     def __init__(self, limit: FloodLimit) -> None:
         self._limit = limit
         self._batches: deque[tuple[int, int]] = deque()
 
     def check(self, records: int, dead_letters: Mapping[str, int]) -> None:
-        """Refuse a batch that makes a flood: so many records, and how many of them are bad for which reason.
+        """Reject a batch that makes a flood.
+
+        Args:
+            records: how many the batch has.
+            dead_letters: how many of them are dead letters, by reason.
 
         Raises:
             DeadLetterFloodError: nothing of the batch may be committed.
@@ -33,12 +37,12 @@ class FloodBreaker:
         if seen >= self._limit.records and bad > self._limit.share * seen and dead_letters:
             raise DeadLetterFloodError(
                 f"{bad} of the last {seen} records are bad, more than a share of {self._limit.share}: the batch is not "
-                f"taken. Its reasons: {_most_frequent(dead_letters)}. Put the cause right and start again, or raise "
-                "GAMELAKE_FLOOD_SHARE to set them all aside"
+                f"committed. Its reasons: {_most_frequent(dead_letters)}. Repair the cause and restart, or raise "
+                "GAMELAKE_FLOOD_SHARE to write them all to the dead letters"
             )
 
     def count(self, records: int, dead_letters: int) -> None:
-        """Remember a batch that was accepted."""
+        """Add a batch that was accepted."""
         self._batches.append((records, dead_letters))
         while sum(batch[0] for batch in self._batches) - self._batches[0][0] >= self._limit.records:
             self._batches.popleft()

@@ -17,19 +17,19 @@ from gamelake.storage.manifests import BatchManifest, OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class PlannedOffsets:
-    """The next offset of each partition before and after a batch; a partition new to the stream is not in `before`."""
+    """The next offset by partition before and after a batch; a partition new to the stream is not in `before`."""
 
     before: Mapping[int, int]
     after: Mapping[int, int]
 
     @property
     def records(self) -> int:
-        """How many records the batch will read, at most."""
+        """The most records that the batch can read: offsets may hold no record."""
         return sum(max(end - self.before.get(partition, 0), 0) for partition, end in self.after.items())
 
 
 def taken_offsets(planned: PlannedOffsets, read: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """The ranges that a batch took, from the plan, with the records that were really there.
+    """The offset range of each partition by plan, with the number of records that were read in it.
 
     Raises:
         OffsetGapError: tasks read records outside the plan.
@@ -47,30 +47,32 @@ def taken_offsets(planned: PlannedOffsets, read: Iterable[OffsetRange]) -> tuple
             records = found.records if found else 0
             ranges.append(OffsetRange(partition=partition, first=start, last=end - 1, records=records))
     if by_partition:
-        raise OffsetGapError(f"records of partitions {sorted(by_partition)} came, which the batch did not plan to read")
+        raise OffsetGapError(
+            f"records of partitions {sorted(by_partition)} were read, which the batch did not plan to read"
+        )
     return tuple(ranges)
 
 
 def check_same_offsets(manifest: BatchManifest, after: Mapping[int, int]) -> None:
-    """A decided batch must end where the checkpoint says it ends.
+    """Check that a decided batch ends at the offsets that the checkpoint has for it.
 
     Raises:
-        CheckpointError: it does not: the checkpoint is an old copy or another stream's.
+        CheckpointError: it does not, as the checkpoint is an old copy or another stream's.
     """
     for taken in manifest.offsets:
         if after.get(taken.partition) != taken.last + 1:
             raise CheckpointError(
-                f"batch {manifest.batch_id} took partition {taken.partition} up to offset {taken.last}, but by the "
-                f"checkpoint up to {after.get(taken.partition, 0) - 1}: it is an old copy. "
+                f"batch {manifest.batch_id} took partition {taken.partition} up to offset {taken.last}, but in the "
+                f"checkpoint it ends at {after.get(taken.partition, 0) - 1}: the checkpoint is an old copy. "
                 "Rebuild it from the manifests with jobs/rebuild_checkpoint.py"
             )
 
 
-_ANSWER_SECONDS = 15.0
-# Longer: librdkafka itself tells that an answer did not come in time, and says why.
-_RESULT_SECONDS = 2 * _ANSWER_SECONDS
-_REFUSAL_SECONDS = 3.0
-_AWAY = frozenset(
+_REQUEST_SECONDS = 15.0
+# Longer than the request: librdkafka then reports the timeout itself, with its reason.
+_RESULT_SECONDS = 2 * _REQUEST_SECONDS
+_AUTHENTICATION_SECONDS = 3.0
+_UNAVAILABLE = frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 # librdkafka's own codes begin with an underscore
         KafkaError._RESOLVE,  # noqa: SLF001
@@ -81,55 +83,58 @@ _AWAY = frozenset(
 
 
 class SourceTopic:
-    """A topic and the way to ask who it is."""
+    """A Kafka topic: its id, its earliest offsets, and its records as a stream."""
 
     def __init__(self, kafka: KafkaAccess, name: str) -> None:
         self._kafka = kafka
         self._name = name
-        # Quiet: librdkafka would report each lost connection on stderr, and the query reports what matters.
+        # No log: librdkafka would report each lost connection on stderr; the query reports errors itself.
         self._admin = AdminClient({**kafka.for_clients(), "log_level": 0})
 
     def id(self) -> str:
-        """The id that Kafka gave the topic when it was made: another one after it was deleted and made again.
+        """The id that Kafka gave the topic at its creation; a topic that is deleted and created again gets another one.
 
         Raises:
-            KafkaUnavailableError: Kafka does not answer.
-            StartupError: the topic is not there, or not for us.
+            KafkaUnavailableError: Kafka does not respond.
+            StartupError: the topic does not exist, or access is denied.
         """
-        answer = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_ANSWER_SECONDS)
+        response = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_REQUEST_SECONDS)
         try:
-            return str(answer[self._name].result(_RESULT_SECONDS).topic_id)
+            return str(response[self._name].result(_RESULT_SECONDS).topic_id)
         except KafkaException as error:
             raise self._unreadable(error) from error
 
     def earliest_offsets(self) -> dict[int, int]:
-        """The first offset that Kafka still holds of each partition.
+        """The first offset that Kafka still holds, by partition.
 
         Raises:
-            KafkaUnavailableError: Kafka does not answer.
-            StartupError: the topic is not there, or not for us.
+            KafkaUnavailableError: Kafka does not respond.
+            StartupError: the topic does not exist, or access is denied.
         """
-        description = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_ANSWER_SECONDS)
+        description = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_REQUEST_SECONDS)
         try:
             partitions = [found.id for found in description[self._name].result(_RESULT_SECONDS).partitions]
             earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
             request = {TopicPartition(self._name, partition): earliest for partition in partitions}
-            answers = self._admin.list_offsets(request, request_timeout=_ANSWER_SECONDS)
-            return {place.partition: answer.result(_RESULT_SECONDS).offset for place, answer in answers.items()}
+            responses = self._admin.list_offsets(request, request_timeout=_REQUEST_SECONDS)
+            return {each.partition: response.result(_RESULT_SECONDS).offset for each, response in responses.items()}
         except KafkaException as error:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: KafkaException) -> GamelakeError:
         kafka_error: KafkaError = error.args[0]
         where = f"the topic '{self._name}' at {self._kafka.bootstrap_servers}"
-        if kafka_error.code() in _AWAY and _refuses(self._kafka):
+        if kafka_error.code() in _UNAVAILABLE and _rejects_credentials(self._kafka):
             return StartupError(f"{where} can't be read: Kafka refuses the user name or the password")
-        if kafka_error.code() in _AWAY or kafka_error.retriable():
-            return KafkaUnavailableError(f"{where} does not answer: {kafka_error.str()}")
+        if kafka_error.code() in _UNAVAILABLE or kafka_error.retriable():
+            return KafkaUnavailableError(f"{where} does not respond: {kafka_error.str()}")
         return StartupError(f"{where} can't be read: {kafka_error.str()}")
 
     def records(self, spark: SparkSession, max_offsets_per_trigger: int) -> DataFrame:
-        """The topic's records as a stream from its beginning, in the columns that tasks take."""
+        """The topic's records as a stream from its beginning.
+
+        Columns: key and value (binary), partition (int), offset (long), timestamp, headers (string, JSON).
+        """
         options = {
             **self._kafka.for_spark(),
             "subscribe": self._name,
@@ -138,23 +143,23 @@ class SourceTopic:
             "includeHeaders": "true",
             "kafka.isolation.level": "read_committed",
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
-            # No minPartitions and no maxRecordsPerPartition: a Kafka partition is never split between two tasks, which
-            # is what duplicates are found by.
-            # A fetch at the end of a partition waits so long for more; the default of 500 ms, once per partition that
-            # a task reads, was most of a small batch's time.
+            # No minPartitions and no maxRecordsPerPartition: they would split a Kafka partition between two tasks,
+            # and deduplication needs all records of a partition in one task.
+            # How long a fetch at the end of a partition waits for more records. The default of 500 ms, once per
+            # partition, was most of a small batch's time.
             "kafka.fetch.max.wait.ms": "50",
         }
         stream = spark.readStream.format("kafka").options(**options).load()
         return stream.selectExpr("key", "value", "partition", "offset", "timestamp", f"{HEADERS_AS_JSON} AS headers")
 
 
-def _refuses(kafka: KafkaAccess) -> bool:
-    """Whether it is for our credentials that Kafka gives no answer: a request only times out, whatever the reason."""
+def _rejects_credentials(kafka: KafkaAccess) -> bool:
+    """Whether Kafka rejects the credentials: a request itself only times out, whatever the reason."""
     codes: set[int] = set()
-    # A client of its own: one that lives long and is not polled would gather an error for each attempt to connect.
+    # A new client: a long-lived one that is not polled would queue an error for each attempt to connect.
     settings: dict[str, Any] = {**kafka.for_clients(), "log_level": 0}
     client = AdminClient(settings | {"error_cb": lambda error: codes.add(error.code())})
-    latest = time.monotonic() + _REFUSAL_SECONDS
+    latest = time.monotonic() + _AUTHENTICATION_SECONDS
     while not codes and time.monotonic() < latest:
-        client.poll(_REFUSAL_SECONDS / 10)
+        client.poll(_AUTHENTICATION_SECONDS / 10)
     return KafkaError._AUTHENTICATION in codes  # noqa: SLF001

@@ -1,60 +1,57 @@
-"""What the fan-out tells of its batches, to whoever wants to know."""
+"""Observers of a stream's batches, and the one that keeps the table gold/quality up to date."""
 
 import logging
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Protocol
 
 from gamelake.quality.daily import QualityTable
 from gamelake.storage.manifests import BatchManifest
 
+log = logging.getLogger(__name__)
 
-class BatchObserver(Protocol):
-    """Is called in the middle of a batch: it must be quick, and must not raise."""
-
-    def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
-        """Every table has the batch; after a crash that may be told twice of one batch, by two processes."""
-
-    def commit_failed(self) -> None:
-        """A commit of one table ended in an error; the batch ends with it."""
+_QUALITY_UPDATE_SECONDS = 60.0
 
 
-class Unobserved:
-    """Nobody wants to know."""
+class BatchObserver:
+    """The base of all observers: both methods do nothing.
+
+    They are called on the thread that runs the batch, so they must be quick and must not raise.
+    """
 
     def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
-        """Do nothing."""
+        """All tables have the batch. After a crash two processes may report the same batch.
+
+        Args:
+            manifest: of the batch.
+            decide_seconds: how long its tasks took to read and write all records.
+            commit_seconds: how long the commits to all tables took.
+        """
 
     def commit_failed(self) -> None:
-        """Do nothing."""
+        """The commit to one table failed, and the batch with it."""
 
 
-class Several:
-    """Passes on what it is told."""
+class BatchObservers(BatchObserver):
+    """Calls several observers, in their order."""
 
     def __init__(self, observers: Sequence[BatchObserver]) -> None:
         self._observers = observers
 
     def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
-        """Tell everyone."""
+        """Call each observer."""
         for each in self._observers:
             each.batch_committed(manifest, decide_seconds, commit_seconds)
 
     def commit_failed(self) -> None:
-        """Tell everyone."""
+        """Call each observer."""
         for each in self._observers:
             each.commit_failed()
 
 
-log = logging.getLogger(__name__)
-
-_EVERY_SECONDS = 60.0
-
-
-class QualityTableUpdater:
-    """Is told of batches; the table is written beside the stream, and what goes wrong there is made up for later."""
+class QualityTableUpdater(BatchObserver):
+    """Updates gold/quality in a thread, once a minute at most; a failed update is retried with a later batch."""
 
     def __init__(self, table: QualityTable, pool: ThreadPoolExecutor) -> None:
         self._table = table
@@ -63,30 +60,27 @@ class QualityTableUpdater:
         self._is_due = False
 
     def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
-        """Every table has the batch."""
+        """Start an update if the batch was evaluated by rules and the last update is a minute ago."""
         if manifest.judged.rules:
             self._is_due = True
             if time.monotonic() >= self._next:
-                self._next = time.monotonic() + _EVERY_SECONDS
+                self._next = time.monotonic() + _QUALITY_UPDATE_SECONDS
                 self._pool.submit(self.catch_up)
 
-    def commit_failed(self) -> None:
-        """Do nothing."""
-
     def catch_up(self) -> None:
-        """Take in what the table lacks; never raises."""
+        """Add to the table what it lacks; never raises."""
         if self._is_due:
             self._is_due = False
             try:
                 self._table.catch_up()
-            except Exception:  # figures must not hold up the stream that they are about
+            except Exception:  # statistics must not stop the stream
                 self._is_due = True
-                log.exception("gold/quality is not up to date; the next look makes up for it")
+                log.exception("gold/quality was not updated; retrying with a later batch")
 
 
 @contextmanager
 def updating_quality_table(table: QualityTable) -> Iterator[QualityTableUpdater]:
-    """Keep the table up until the end of the block."""
+    """Update the table while the block runs, and once more at its end."""
     with ThreadPoolExecutor(1, thread_name_prefix="gold-quality") as pool:
         keeper = QualityTableUpdater(table, pool)
         yield keeper

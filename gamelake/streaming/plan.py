@@ -1,4 +1,4 @@
-"""What the driver tells every task of a batch."""
+"""The data between driver and tasks of a batch: the plan that goes in, the reports that come back."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkLimits:
-    """How much a task gathers before it writes files: more means fewer files, less means less memory."""
+    """How much a task collects before it writes files: more gives fewer files, less needs less memory."""
 
     records: int = 500_000
     value_bytes: int = 256 * MIB
@@ -28,7 +28,13 @@ class ChunkLimits:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """Where events of one Kafka partition stand that silver has: a file, from which byte on, how many; the newest."""
+    """Identities of ingested events of one Kafka partition, in a file.
+
+    Attributes:
+        start: the first byte in the file.
+        events: how many; 16 bytes each.
+        newest: the Kafka timestamp of the newest event, in seconds since 1970.
+    """
 
     path: str
     start: int
@@ -38,7 +44,13 @@ class KnownFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupPlan:
-    """What a task needs to find duplicates: whose they would be, and the folder for what it takes itself."""
+    """What a task needs to find duplicates.
+
+    Attributes:
+        folder: where the task writes the identities of the events that it accepts.
+        seed: of the identities.
+        known: the identity files of the window, by Kafka partition.
+    """
 
     folder: str
     batch_id: int
@@ -49,7 +61,7 @@ class DedupPlan:
 
 @dataclass(frozen=True, slots=True)
 class OtherSourceEvents:
-    """Files with the identities of events that another stream has taken, and the seed that they were made with."""
+    """Identity files of events that another stream has ingested, and the seed of these identities."""
 
     seed: str
     files: tuple[KnownFile, ...]
@@ -57,7 +69,7 @@ class OtherSourceEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlan:
-    """Everything that a task needs besides its records; pickled into the job."""
+    """Everything that a task needs in addition to its records; pickled into the job."""
 
     lakehouse: Location
     registry_url: str
@@ -70,10 +82,10 @@ class TaskPlan:
     writer_threads: int = 2
     dedup: DedupPlan | None = None
     rules: CheckedRules = NO_CHECKED_RULES
-    elsewhere: tuple[OtherSourceEvents, ...] = ()
+    other_sources: tuple[OtherSourceEvents, ...] = ()
 
     def for_tables(self, schemas: Mapping[str, pa.Schema]) -> Self:
-        """The same plan, with the columns of the tables that are there."""
+        """The same plan with the columns of the existing tables, by table name."""
         games = {table: schema for table, schema in schemas.items() if game_of(table)}
         listed = {game.table for game in self.contract.games}
         return replace(self, schemas=games, unlisted_tables=frozenset(games.keys() - listed))
@@ -83,10 +95,11 @@ REPORT_SCHEMA = "report binary"
 
 
 class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file, the table that it is for, and how that table is laid out.
+    """A data file and the table that it belongs to.
 
-    `columns` is the Arrow schema of the file and its partition columns, as an IPC message; `schema_ids` are those of
-    the schemas that the chunk's rows of the table came in, ascending.
+    Attributes:
+        columns: the Arrow schema of the file and its partition columns, as an IPC message.
+        schema_ids: of the rows of the table in this chunk, ascending.
     """
 
     table: str
@@ -102,7 +115,7 @@ class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One chunk of one task; `duplicates` by game, `events` is the file of those that are none."""
+    """One chunk of one task; `duplicates` are by game, `events` is the identity file of the accepted events."""
 
     task: str
     files: tuple[WrittenFile, ...]
@@ -114,17 +127,17 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_report(report: TaskReport) -> pa.RecordBatch:
-    """A report as the row that a task yields."""
+    """A report as a batch of one row with the column `report` (binary, MessagePack)."""
     return pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], names=["report"])
 
 
 def decode_reports(rows: Iterable[bytes]) -> list[TaskReport]:
-    """The reports of a job."""
+    """The reports of a job, from the values of the column `report`."""
     return [msgspec.msgpack.decode(row, type=TaskReport) for row in rows]
 
 
 def merge_offsets(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """One range per partition, from the ranges that several tasks and chunks took."""
+    """One range per partition, in their order, from the ranges of several tasks and chunks."""
     by_partition: dict[int, OffsetRange] = {}
     for taken in ranges:
         known = by_partition.get(taken.partition, taken)

@@ -1,4 +1,4 @@
-"""The rules of a lakehouse: read from their folder, and checked against what its rows are known to have."""
+"""Loads the rules of a lakehouse from their folder and checks them against the columns that rows can have."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,9 +26,10 @@ log = logging.getLogger(__name__)
 
 
 def known_columns(games_file: Path, store: Store, tables: Iterable[pa.Schema]) -> pa.Schema:
-    """The columns of the tables, of the schemas that the lakehouse keeps, and of those beside the games contract.
+    """All columns that rows can have, by lower-case name, each once.
 
-    Where two give a column two types the first one stands: the platform's own, the contract's newest, then the rest.
+    They come from the platform's own columns, the schemas next to the games contract (newest first), the schemas that
+    the lakehouse keeps (newest first), and the tables. If two have a column of one name, the first type counts.
     """
     columns = {field.name.lower(): field for field in COMMON_SCHEMA}
     found = (*(_silver_columns(each) for each in _messages(games_file, store)), *tables)
@@ -45,7 +46,7 @@ def _messages(games_file: Path, store: Store) -> Iterator[Descriptor]:
         try:
             yield message_at(FileDescriptorSet.FromString(content), FIRST_MESSAGE)
         except SchemaError as error:
-            log.info("rules can't rest on schema %d: %s", number, error)
+            log.info("rules can't use columns of schema %d: %s", number, error)
 
 
 def _silver_columns(message: Descriptor) -> pa.Schema:
@@ -59,7 +60,12 @@ def _silver_columns(message: Descriptor) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class RulesLoader:
-    """Where rules stand, and what they are checked against; `schemas` gives the tables' columns as they are now."""
+    """Loads and checks rules.
+
+    Attributes:
+        folder: of the rules; None for no rules.
+        schemas: gives the current columns of the tables, by table name.
+    """
 
     folder: Path | None
     games_file: Path
@@ -67,19 +73,19 @@ class RulesLoader:
     store: Store
     schemas: Callable[[], Mapping[str, pa.Schema]]
 
-    def watched(self) -> RulesInForce:
-        """The rules, which may change while a stream runs.
+    def watch(self) -> RulesInForce:
+        """The rules, reloaded when their files change.
 
         Raises:
-            ContractError: a rule can't be evaluated; names file and line.
+            ContractError: a rule can't be evaluated; the message has its file and line.
         """
         return NoRules() if self.folder is None else WatchedRules(self.folder, self.check)
 
-    def kept(self) -> RulesInForce:
-        """The same, for a stream whose batches name the rules that they were judged by: the lakehouse keeps them.
+    def watch_and_store(self) -> RulesInForce:
+        """The same; each version of the rules is also stored in the lakehouse, as manifests refer to it.
 
         Raises:
-            ContractError: a rule can't be evaluated; names file and line.
+            ContractError: a rule can't be evaluated; the message has its file and line.
         """
         return NoRules() if self.folder is None else WatchedRules(self.folder, self._checked_and_kept)
 
@@ -89,10 +95,10 @@ class RulesLoader:
         return checked
 
     def check(self, rules: RuleSet) -> CheckedRules:
-        """See that rules can judge rows.
+        """Check that rules can be evaluated on the rows of this lakehouse.
 
         Raises:
-            ContractError: one of them can't; names file and line.
+            ContractError: a rule can't be evaluated; the message has its file and line.
         """
         any_game = self.contract.unlisted_games is UnlistedGames.OWN_TABLE
         games = () if any_game else [game.name for game in self.contract.games]

@@ -1,4 +1,4 @@
-"""The running query: assembled from settings, started, and stopped without cutting a batch in two."""
+"""Runs a streaming query: opens its checkpoint, starts it, and stops it between two batches."""
 
 import logging
 from dataclasses import dataclass
@@ -32,23 +32,23 @@ from gamelake.streaming.stream import Stream
 
 log = logging.getLogger(__name__)
 
-_LOOK_EVERY_SECONDS = 1
+_POLL_SECONDS = 1
 _REMEMBERED_BATCHES = 20
 
 
 class TriggerMode(StrEnum):
-    """When the query ends."""
+    """When the query ends: at a signal, or at the current end of the topic."""
 
     CONTINUOUS = "continuous"
     AVAILABLE_NOW = "available_now"
 
 
 def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> OpenStream:
-    """Finish what the last run left half done, and open the stream's checkpoint.
+    """Finish the commits of the last batch, and open the stream's checkpoint.
 
     Raises:
-        StartupError: the store, Kafka, a contract or the checkpoint is not as it must be.
-        TopicRecreatedError: the topic is another one than before.
+        StartupError: the store, Kafka, a contract or the checkpoint is not usable.
+        TopicRecreatedError: the topic was deleted and created again.
     """
     require_put_if_absent(store)
     topic = SourceTopic(settings.kafka, settings.topic)
@@ -59,7 +59,7 @@ def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Open
 
 
 def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
-    """Make the commits of the last decided batch that a crash left out; only that batch can lack any."""
+    """Commit the last decided batch to the tables that lack it after a crash; no earlier batch can lack commits."""
     manifest = stream.last_manifest()
     if manifest is not None:
         for entry in manifest.tables:
@@ -68,7 +68,7 @@ def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StreamContext:
-    """What a stream that writes the layers stands on, wherever its events come from."""
+    """What each stream that writes bronze and silver needs, whatever its source."""
 
     plan: TaskPlan
     schemas: dict[str, pa.Schema]
@@ -77,10 +77,10 @@ class StreamContext:
 
 
 def stream_context(settings: IngestSettings, source: OpenStream, store: Store) -> StreamContext:
-    """What is known when a stream starts.
+    """Read the games contract, the tables' columns, the rules and the newest manifests.
 
     Raises:
-        ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
+        ContractError: the games contract or a rule is invalid, or does not fit the existing tables.
     """
     contract = load_games(settings.games_file)
     _check_partitioning(contract, source.tables)
@@ -100,15 +100,15 @@ def stream_context(settings: IngestSettings, source: OpenStream, store: Store) -
     for manifest in source.stream.manifests.last(_REMEMBERED_BATCHES):
         breaker.count(manifest.records, sum(manifest.dead_letters.values()))
     games = {name: schema for name, schema in schemas.items() if game_of(name)}
-    rules = RulesLoader(settings.rules, settings.games_file, contract, store, lambda: games).kept()
+    rules = RulesLoader(settings.rules, settings.games_file, contract, store, lambda: games).watch_and_store()
     return StreamContext(plan, schemas, rules, breaker)
 
 
 def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: int) -> FanOut[DedupPlan]:
-    """The batch function of an open stream.
+    """The batch function of a stream of Kafka records.
 
     Raises:
-        ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
+        ContractError: the games contract or a rule is invalid, or does not fit the existing tables.
     """
     found = stream_context(settings, source, store)
     files = ConcurrentFilesStream(ConcurrentStream(store, settings.files_stream))
@@ -135,7 +135,7 @@ def _check_partitioning(contract: GamesContract, tables: DeltaTables) -> None:
 def start(
     spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[Any], mode: TriggerMode
 ) -> StreamingQuery:
-    """Start the query on its own checkpoint."""
+    """Start the query on the checkpoint of the stream's generation."""
     records = source.topic.records(spark, settings.max_offsets_per_trigger)
     checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
     writer = records.writeStream.queryName(settings.stream).foreachBatch(body).option("checkpointLocation", checkpoint)
@@ -145,16 +145,16 @@ def start(
 
 
 def run_until(stop: Event, query: StreamingQuery, body: FanOut[Any]) -> None:
-    """Wait for the query to end, or end it between two batches once `stop` is set.
+    """Wait for the query to end, or stop it between two batches once `stop` is set.
 
     Raises:
-        GamelakeError: what ended the query.
-        OffsetGapError: Kafka no longer has records that the query had yet to read.
+        GamelakeError: the error that ended the query.
+        OffsetGapError: Kafka has deleted records that the query had not read yet.
     """
     try:
-        while not query.awaitTermination(_LOOK_EVERY_SECONDS):
+        while not query.awaitTermination(_POLL_SECONDS):
             if stop.is_set():
-                log.info("stopping after the batch that runs")
+                log.info("stopping after the running batch")
                 with body.between_batches():
                     _stop_quietly(query)
                 return
@@ -163,7 +163,7 @@ def run_until(stop: Event, query: StreamingQuery, body: FanOut[Any]) -> None:
 
 
 def _stop_quietly(query: StreamingQuery) -> None:
-    """Stop a query whose thread may be anywhere between two batches; that it is interrupted there is no error."""
+    """Stop a query without its log messages: the interruption of its thread between two batches is no error."""
     SparkSession.active().sparkContext.setLogLevel("OFF")
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     query.stop()
@@ -173,8 +173,8 @@ def _classified(error: StreamingQueryException) -> Exception:
     text = str(error)
     if "KAFKA_DATA_LOSS" in text or "data may have been lost" in text:
         return OffsetGapError(
-            "Kafka no longer holds offsets that the checkpoint has yet to read: retention passed the reader. Nothing "
-            "of this batch was taken. What Kafka deleted is lost; to give it up and go on with what is there, run "
+            "Kafka has deleted records, by retention, that the checkpoint had not read yet. Nothing of this batch was "
+            "committed. The deleted records are lost; to skip them and continue with the rest, run "
             "jobs/rebuild_checkpoint.py --skip-lost"
         )
     return error

@@ -21,7 +21,7 @@ from gamelake.streaming.flood import FloodLimit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestSettings:
-    """What the ingest job needs to know."""
+    """The settings of a job that ingests a topic; `rules` is the folder of the rules, None for no rules."""
 
     lakehouse: LakehouseSettings
     kafka: KafkaAccess
@@ -80,7 +80,7 @@ class IngestSettings:
 
 
 def _stream_name(text: str) -> str:
-    """A name that is a folder's name in every store."""
+    """A stream name that is also a valid folder name in every store."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", text):
         raise SettingsError(f"GAMELAKE_STREAM is '{text}'; it must be made of letters, digits, _ and -")
     return text
@@ -90,7 +90,7 @@ _PORT, _HEARTBEAT = "GAMELAKE_METRICS_PORT", "GAMELAKE_HEARTBEAT_FILE"
 
 
 def shared(variables: Mapping[str, str], job: str, number: int) -> Mapping[str, str]:
-    """The variables for one of the jobs: ports one after the other by their number from 0 on, and a file for each."""
+    """The variables of one job in a shared process: `number` is added to its port, `.job` to its heartbeat file."""
     changed = dict(variables)
     if (port := variables.get(_PORT, "")).isdigit():
         changed[_PORT] = str(int(port) + number)

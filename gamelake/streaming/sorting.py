@@ -1,4 +1,4 @@
-"""Decoded events, checked one by one and sorted by the table they are for."""
+"""Checks decoded events and sorts them by table and day."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowRun:
-    """Rows of one table and one day that stand together: `rows[start:stop]` of the batch they came in."""
+    """Rows of one table and one day (since 1970, UTC); `schema_id` is that of their messages."""
 
     table: str
     day: int
@@ -36,7 +36,13 @@ class RowRun:
 
 @dataclass(frozen=True, slots=True)
 class RoutedEvents:
-    """Events as rows, when each happened (microseconds), and the place of its table in the router's, or NOWHERE."""
+    """Checked events; the arrays (int64) have one element per event, in order.
+
+    Attributes:
+        events: in the columns of silver.
+        microseconds: the event time in microseconds since 1970.
+        codes: the index of the event's table in the router's tables, or NOWHERE.
+    """
 
     events: pa.RecordBatch
     microseconds: Ints
@@ -45,7 +51,7 @@ class RoutedEvents:
 
 @dataclass(slots=True)
 class RecordCoordinates:
-    """The coordinates of a batch's records, as arrays over its rows."""
+    """The Kafka coordinates of a batch's records (int64, one per record): partition, offset, and timestamp."""
 
     partitions: pa.Array
     offsets: pa.Array
@@ -54,7 +60,7 @@ class RecordCoordinates:
 
 @dataclass(slots=True)
 class Sorter:
-    """Sorts events by table and day; knows the tables' columns and lets them grow as new ones come."""
+    """Sorts events by table and day; adds new columns to the known columns of the tables."""
 
     router: Router
     limits: EventTimeLimits
@@ -64,9 +70,15 @@ class Sorter:
     _verdicts: dict[tuple[MessageType, int], str] = field(default_factory=dict)
 
     def sort(self, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects) -> list[RowRun]:
-        """Runs of rows by (day, table), without duplicates and what the judge sets aside.
+        """Sort one group of events.
 
-        What can't be placed is added to the rejects.
+        Args:
+            group: events of one message type, and their row numbers in the batch.
+            placement: the coordinates of all records of the batch.
+            rejects: events that fail a check are added to it.
+
+        Returns:
+            Rows without duplicates and without events that rules exclude, in the order of day, then table.
         """
         checked = self.check(group, placement, rejects)
         if checked is None:
@@ -74,14 +86,14 @@ class Sorter:
         partitions = placement.partitions.take(pa.array(group.rows)).to_numpy()
         kafka_microseconds = placement.kafka_microseconds[group.rows]
         seen = CandidateEvents(checked.events, self.router.tables, checked.codes, partitions, kafka_microseconds)
-        # First the duplicates: an event that breaks a rule has been here, and is none the second time.
+        # Duplicates are found first: an event that breaks a rule counts as ingested, and its duplicate as a duplicate.
         codes = np.where(self.filter.duplicates(seen), NOWHERE, checked.codes)
-        broken = self.judge.set_aside(checked.events, self.router.tables, codes, group.rows)
+        broken = self.judge.exclude(checked.events, self.router.tables, codes, group.rows)
         codes = np.where(broken, NOWHERE, codes)
         return self._runs(checked.events, checked.microseconds, codes, group.message_type.schema_id)
 
     def check(self, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects) -> RoutedEvents | None:
-        """The events and where each belongs; what can't be placed is added to the rejects, None if nothing can."""
+        """Check one group of events, as in `sort`; None if none of them passes."""
         rows = pa.array(group.rows)
         try:
             events = conform(group.columns, placement.partitions.take(rows), placement.offsets.take(rows))
@@ -93,7 +105,7 @@ class Sorter:
     def _check(
         self, events: pa.RecordBatch, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects
     ) -> tuple[Ints, Ints]:
-        """Event times (microseconds) and table codes; the code of a row that was set aside is NOWHERE."""
+        """Event times (microseconds) and table codes; the code of a rejected event is NOWHERE."""
         time_column = events.column("event_time")
         has_time = np.asarray(time_column.is_valid().to_numpy(zero_copy_only=False), bool)
         microseconds = pc.fill_null(time_column.cast(pa.int64()), 0).to_numpy()
@@ -124,7 +136,7 @@ class Sorter:
         return codes
 
     def _incompatible(self, message_type: MessageType, schema: pa.Schema, code: int) -> str:
-        """Why a table can't take the columns; empty if it can, and then it has them from now on."""
+        """Why a table's columns conflict with these; empty if they don't, and then the table's columns are widened."""
         if (message_type, code) not in self._verdicts:
             table = self.router.tables[code]
             known = self.schemas.get(table)
@@ -155,7 +167,7 @@ class Sorter:
 
 
 def event_days(events: pa.RecordBatch) -> Ints:
-    """Days since 1970 (UTC) on which events happened; none lacks its time."""
+    """The days of events since 1970 in UTC (int64, one per row), from the column event_time, which has no nulls."""
     return np.asarray(np.floor_divide(events.column("event_time").cast(pa.int64()).to_numpy(), MICROSECONDS_A_DAY))
 
 

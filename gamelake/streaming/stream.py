@@ -1,7 +1,7 @@
-"""A stream by its name: the checkpoint generations that it has gone through, and the one that is in use.
+"""A stream by its name: its checkpoint generations, the current one, and its manifests.
 
-A generation is one checkpoint folder and one application id for Delta transactions. Both are new whenever a checkpoint
-is made anew, because Delta silently ignores a batch id that its application has used before.
+A generation is one checkpoint folder and one application id for Delta transactions. A rebuilt checkpoint gets a new
+application id, because Delta silently ignores a batch id that the same application has used before.
 """
 
 import logging
@@ -37,11 +37,11 @@ class Stream:
         return generations[-1] if generations else None
 
     def open(self, topic_id: str) -> Generation:
-        """The generation to run: the current one if its checkpoint is whole, else one made for what is there.
+        """The generation to run: the current one, or a rebuilt one if its checkpoint is missing.
 
         Raises:
             CheckpointError: the checkpoint is damaged, or is not this stream's.
-            TopicRecreatedError: the topic is another one than the checkpoint's, though it has the same name.
+            TopicRecreatedError: the topic was deleted and created again since the checkpoint was made.
         """
         current = self.current()
         if current is None:
@@ -49,13 +49,13 @@ class Stream:
         self._check_topic(current, topic_id)
         checkpoint = self.folder(current).read()
         if checkpoint is None:
-            return self.rebuild(topic_id, reason="the checkpoint was gone")
+            return self.rebuild(topic_id, reason="the checkpoint was missing")
         if checkpoint.query_id != current.query_id:
             raise CheckpointError(
-                f"the checkpoint {current.checkpoint} belongs to query {checkpoint.query_id}, not ours"
+                f"the checkpoint {current.checkpoint} belongs to query {checkpoint.query_id}, not to this stream"
             )
         if current.first_batch and checkpoint.last_commit is None:
-            # Spark would start at the beginning of the topic, and no manifest of this generation would notice.
+            # Without this check Spark would start at the beginning of the topic.
             raise CheckpointError(
                 f"the checkpoint {current.checkpoint} has lost what was done before batch {current.first_batch}. "
                 "Nothing was read or written. Rebuild it from the manifests with jobs/rebuild_checkpoint.py"
@@ -68,13 +68,14 @@ class Stream:
         The caller must have committed the last manifest to all its tables.
 
         Args:
-            topic_id: the topic as it is now.
-            reason: why, for the record.
-            earliest: the first offset that Kafka still holds of each partition, to give up what came before it; the
-                offsets given up stand in the generation's record.
+            topic_id: the current id of the topic.
+            reason: kept in the generation's record.
+            earliest: the first offset that Kafka still holds, by partition. With it, offsets before are skipped and
+                recorded as lost.
 
         Raises:
-            TopicRecreatedError: the manifests count in another topic.
+            CheckpointError: the stream was never started.
+            TopicRecreatedError: the manifests have offsets of a topic with another id.
         """
         current = self.current()
         if current is None:
@@ -85,34 +86,35 @@ class Stream:
         reachable = {partition: max(offset, held.get(partition, 0)) for partition, offset in expected.items()}
         generation = self._after(current, topic_id, reason, held | reachable, lost(expected, reachable))
         log.warning(
-            "checkpoint rebuilt from the manifests: generation %d, next batch %d",
+            "checkpoint rebuilt from manifests (generation %d, next batch %d): %s",
             generation.number,
             generation.first_batch,
+            reason,
         )
         return generation
 
     def restart_on_new_topic(self, topic_id: str, earliest: Mapping[int, int]) -> Generation:
-        """Start a new generation at the beginning, the `earliest` offsets, of a topic that replaced the old one."""
+        """Start a new generation on a recreated topic, at the first offset that Kafka holds of each partition."""
         current = self.current()
         if current is None:
             raise CheckpointError(f"the stream '{self._name}' was never started: start it instead")
         return self._after(current, topic_id, "the topic was recreated", earliest, ())
 
     def next_offsets(self, topic_id: str) -> dict[int, int]:
-        """The offset after the last one of each partition that was taken or given up, counted in this topic."""
+        """The next offset to read by partition: after the last one that was ingested or skipped as lost."""
         offsets: dict[int, int] = {}
         for done in (*self._taken(topic_id), *self._given_up(topic_id)):
             offsets[done.partition] = max(offsets.get(done.partition, 0), done.last + 1)
         return offsets
 
     def positions(self, generation: Generation) -> dict[int, int]:
-        """The next offset to commit of each partition, once the last manifest is committed; not of those never read."""
+        """The next offset by partition, once the last manifest is committed; no partition that was never read."""
         folder = self.folder(generation)
         checkpoint = folder.read()
         done = checkpoint.last_commit if checkpoint else None
         offsets = {} if done is None else folder.offsets(done)
         last = self.last_manifest()
-        # Of the last batch the manifest alone may know that it is done.
+        # The last batch may be decided, with a manifest, and not yet be in the checkpoint.
         if last is not None and last.app_id == generation.app_id:
             offsets |= {taken.partition: taken.last + 1 for taken in last.offsets}
         return offsets
@@ -131,20 +133,20 @@ class Stream:
                 yield from generation.lost
 
     def last_manifest(self) -> BatchManifest | None:
-        """The newest manifest: the only one whose commits may not all be done."""
+        """The newest manifest, the only one with commits that may be unfinished."""
         last = self.manifests.last(1)
         return last[0] if last else None
 
     def folder(self, generation: Generation) -> CheckpointFolder:
-        """The checkpoint of a generation."""
+        """The checkpoint folder of a generation."""
         return CheckpointFolder(self._store, generation.checkpoint, self._topic)
 
     def _check_topic(self, generation: Generation, topic_id: str) -> None:
         if generation.topic_id != topic_id:
             raise TopicRecreatedError(
-                f"the topic '{self._topic}' was deleted and made again: the checkpoint's offsets mean nothing in it. "
-                "What the old topic still held unread is lost. To go on with the new one from its beginning, run "
-                "jobs/rebuild_checkpoint.py --new-topic"
+                f"the topic '{self._topic}' was deleted and created again: the checkpoint has other offsets. "
+                "Records that were not read from the old topic are lost. To read the new topic from its beginning, "
+                "run jobs/rebuild_checkpoint.py --new-topic"
             )
 
     def _first(self, topic_id: str) -> Generation:
@@ -161,10 +163,10 @@ class Stream:
         offsets: Mapping[int, int],
         given_up: tuple[OffsetRange, ...],
     ) -> Generation:
-        """Start the generation after the current one, behind the last manifest."""
+        """Start the generation after the current one; its first batch follows the last manifest."""
         generation = self._generation(current.number + 1, topic_id, reason, current.query_id)
         generation = msgspec.structs.replace(generation, lost=given_up)
-        # The checkpoint is whole before the generation counts: half of one would read the topic from its beginning.
+        # The checkpoint is completed first: with a partial one Spark would read the topic from its beginning.
         if generation.first_batch:
             self.folder(generation).resume_after(generation.query_id, generation.first_batch - 1, offsets)
         else:
@@ -187,7 +189,7 @@ class Stream:
 
 
 def lost(expected: Mapping[int, int], reachable: Mapping[int, int]) -> tuple[OffsetRange, ...]:
-    """What lies between the offsets that were to be read next and the ones that can be."""
+    """The offsets between those to be read next and those that Kafka still holds, both by partition."""
     return tuple(
         OffsetRange(
             partition=partition, first=offset, last=reachable[partition] - 1, records=reachable[partition] - offset

@@ -1,4 +1,4 @@
-"""What the files of many tasks make of each table: its columns, as all of them together say."""
+"""The columns of each table, merged from the files of all tasks."""
 
 from collections.abc import Iterable
 
@@ -11,17 +11,17 @@ from gamelake.streaming.plan import WrittenFile
 
 
 class TableColumns:
-    """The tables' columns, which grow with what the tasks report."""
+    """The columns of all tables by their names; they grow with the columns of new files."""
 
     def __init__(self, schemas: dict[str, pa.Schema]) -> None:
         self.schemas = schemas
 
     def agree(self, files: Iterable[WrittenFile]) -> tuple[TableFiles, ...]:
-        """What each table gets.
+        """The files and the merged schema of each table, in the order of table names.
 
         Raises:
-            IncompatibleSchemaError: two tasks met two columns of one name and two types. The lower schema id has won
-                and is known from now on: in another run the other's records have to give way.
+            IncompatibleSchemaError: two files have a column of one name with two types. The column of the lower schema
+                id is kept, so that in the next attempt the other records become dead letters.
         """
         by_table: dict[str, list[WrittenFile]] = {}
         for file in sorted(files, key=lambda file: (file.table, file.newest_schema)):

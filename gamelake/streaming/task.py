@@ -1,4 +1,4 @@
-"""What happens inside a Spark task: records in, files and one report out."""
+"""The Spark task of a stream of Kafka records: decodes and sorts records, writes files, and reports them."""
 
 import time
 import uuid
@@ -29,7 +29,7 @@ from gamelake.streaming.duplicates import DuplicateFilter, NoOpDuplicateFilter, 
 from gamelake.streaming.plan import TaskPlan, TaskReport, encode_report, merge_offsets
 from gamelake.streaming.sorting import RecordCoordinates, Sorter, event_days
 
-# One decoder for all tasks that a worker process runs: its schemas are compiled once, not once per batch.
+# One decoder for all tasks of a worker process: schemas are compiled once, not once per batch.
 _decoders: dict[tuple[object, ...], Decoder] = {}
 
 
@@ -40,7 +40,7 @@ class FanOutTask:
     plan: TaskPlan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode, route and write all records of a partition; yield one packed report per chunk."""
+        """Decode, sort and write all records of a partition; yield one row with a report (binary) per chunk."""
         chunk = Chunk(self.plan, duplicate_filter(self.plan))
         for batch in batches:
             chunk.take(batch)
@@ -51,7 +51,7 @@ class FanOutTask:
 
 
 class Chunk:
-    """Takes records until it is full, then writes their files and reports."""
+    """Collects records until it is full, then writes their files and reports them."""
 
     def __init__(self, plan: TaskPlan, duplicates: DuplicateFilter) -> None:
         self._plan = plan
@@ -63,9 +63,9 @@ class Chunk:
         self._judge = judge_for(plan.rules)
         self._sorter = Sorter(router, plan.contract.event_time, dict(plan.schemas), self._duplicates, self._judge)
         self._writer = ChunkWriter(store, plan.contract, plan.writer_threads)
-        self._start_afresh()
+        self._reset()
 
-    def _start_afresh(self) -> None:
+    def _reset(self) -> None:
         self.records = 0
         self._bytes = 0
         self._offsets: list[OffsetRange] = []
@@ -76,7 +76,7 @@ class Chunk:
         return self.records >= self._plan.chunk.records or self._bytes >= self._plan.chunk.value_bytes
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Decode and sort one batch of records."""
+        """Decode and sort one batch of records, in the columns of `SourceTopic.records`."""
         self.records += len(batch)
         self._bytes += batch.column("value").nbytes
         self._offsets.extend(offset_ranges(batch))
@@ -88,8 +88,8 @@ class Chunk:
         self._add_quarantined(bronze)
         self._add_dead_letters(bronze, days, decoded.rejects)
 
-    def set_aside(self, batch: pa.RecordBatch, rejects: Rejects) -> None:
-        """Take records, all of which were found to be no events before they could be decoded."""
+    def add_dead_letters(self, batch: pa.RecordBatch, rejects: Rejects) -> None:
+        """Write records to bronze and the dead letters without decoding; `rejects` has one element per record."""
         self.records += len(batch)
         self._bytes += batch.column("value").nbytes
         bronze = as_bronze(batch, self._plan.topic, pa.nulls(len(batch), pa.int64()))
@@ -116,8 +116,8 @@ class Chunk:
 
     def _add_dead_letters(self, bronze: pa.RecordBatch, days: npt.NDArray[np.int64], rejects: Rejects) -> None:
         if rejects.rows:
-            letters = as_dead_letters(bronze, rejects.rows, rejects.reasons, rejects.details)
-            self._add_by_day(DEAD_LETTERS, letters, days[rejects.rows])
+            dead_letters = as_dead_letters(bronze, rejects.rows, rejects.reasons, rejects.details)
+            self._add_by_day(DEAD_LETTERS, dead_letters, days[rejects.rows])
             self._dead_letters.update(reason.value for reason in rejects.reasons)
 
     def _add_by_day(self, table: str, rows: pa.RecordBatch, days: npt.NDArray[np.int64]) -> None:
@@ -126,7 +126,7 @@ class Chunk:
             self._writer.add(TableDay(table, int(day)), of_day)
 
     def flush(self) -> TaskReport:
-        """Write the files and start afresh."""
+        """Write the files, report them, and start an empty chunk."""
         events, duplicates = self._duplicates.write()
         report = TaskReport(
             task=self._task,
@@ -137,19 +137,19 @@ class Chunk:
             events=events,
             judged=self._judge.judged(),
         )
-        self._start_afresh()
+        self._reset()
         return report
 
 
 def duplicate_filter(plan: TaskPlan) -> DuplicateFilter:
-    """What finds the duplicates of a task."""
+    """The duplicate filter of a task, as its plan says."""
     store = Store(plan.lakehouse)
     found: DuplicateFilter = WindowDuplicateFilter(plan.dedup, store) if plan.dedup else NoOpDuplicateFilter()
-    return CrossSourceDuplicateFilter(found, plan.elsewhere, store) if plan.elsewhere else found
+    return CrossSourceDuplicateFilter(found, plan.other_sources, store) if plan.other_sources else found
 
 
 def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:
-    """The decoder of this process; its schemas are compiled once."""
+    """The decoder of this process for a lakehouse and a registry."""
     key = (plan.lakehouse.uri, plan.registry_url, plan.schema_wait)
     if key not in _decoders:
         _decoders[key] = Decoder(SchemaCache(Registry(plan.registry_url), store, plan.schema_wait))
@@ -157,7 +157,7 @@ def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:
 
 
 def schema_ids(decoded: Decoded, length: int) -> pa.Array:
-    """The schema id of each record, null where there is none."""
+    """The schema id of each record (int64, in order); null for a record without one."""
     ids = np.full(length, -1, np.int64)
     for message_type, rows in decoded.framed:
         ids[rows] = message_type.schema_id
@@ -165,13 +165,13 @@ def schema_ids(decoded: Decoded, length: int) -> pa.Array:
 
 
 def kafka_microseconds(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """When Kafka took each record in; now, where a producer of old gave it no time."""
+    """The Kafka timestamp of each record in microseconds since 1970 (int64); now for a record without one."""
     given = pc.fill_null(batch.column("timestamp").cast(pa.int64()), 0).to_numpy()
     return np.where(given > 0, given, time.time_ns() // 1000)
 
 
 def offset_ranges(batch: pa.RecordBatch) -> list[OffsetRange]:
-    """The offsets of a batch's records, a range for each Kafka partition."""
+    """The offset range of each Kafka partition, from the columns partition and offset, in the order of partitions."""
     partitions = batch.column("partition").to_numpy()
     offsets = batch.column("offset").to_numpy()
     ranges = []

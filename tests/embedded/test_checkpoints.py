@@ -65,7 +65,7 @@ def test_a_topic_that_was_made_again_stops_the_stream_until_someone_says_go_on(
     job = lakehouse.start("--available-now")
 
     assert job.wait() == DATA_LOSS
-    assert "was deleted and made again" in job.log_text()
+    assert "was deleted and created again" in job.log_text()
 
     assert lakehouse.start("--new-topic", job="rebuild_checkpoint").wait() == 0
     lakehouse.ingest()

@@ -19,6 +19,7 @@ from gamelake.observability.lineage.flow import (
 )
 from gamelake.observability.metrics.best_effort import harmless
 from gamelake.storage.manifests import BatchManifest, TableFiles
+from gamelake.streaming.observers import BatchObserver
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ def from_files(notifications: TopicDataset, landing: FilesDataset) -> IngestSour
 
 
 @dataclass(slots=True)
-class IngestLineage:
-    """Observes a query's batches (`BatchObserver`), and the last ones of the run before."""
+class IngestLineage(BatchObserver):
+    """Is told of a query's batches, as `BatchObserver` says, and of the last ones of the run before."""
 
     emitter: Emitter
     job: IngestSource

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 from gamelake.observability.metrics.best_effort import harmless
 from gamelake.observability.metrics.instruments import MetricDefinition, MetricKind
 from gamelake.storage.manifests import BatchManifest
+from gamelake.streaming.observers import BatchObserver
 
 TAKEN, SUPERSEDED, DEAD_LETTER = "taken", "superseded", "dead_letter"
 # By their keys in a manifest, which stay as they are; the label says it in the words of the setting.
@@ -39,8 +40,8 @@ class FilesMetric(Enum):
     RECORDS = MetricDefinition("gamelake_files_records_total", MetricKind.COUNTER, ("query",), "Records in files")
 
 
-class FilesTelemetry:
-    """Is notified of a query's batches; neither of its methods raises."""
+class FilesTelemetry(BatchObserver):
+    """Is told of a query's batches; neither of its methods raises."""
 
     def __init__(self, query: str, registry: CollectorRegistry) -> None:
         self._query = query

@@ -18,6 +18,7 @@ from gamelake.observability.metrics.endpoint import Heartbeat
 from gamelake.observability.metrics.instruments import Instruments, Metric
 from gamelake.observability.metrics.lag import UNKNOWN, Lag
 from gamelake.storage.manifests import BatchManifest, Judged, TableFiles
+from gamelake.streaming.observers import BatchObserver
 
 _BATCHES = 100
 
@@ -150,8 +151,8 @@ class StreamProgress:
         return "addBatch" in self.milliseconds
 
 
-class StreamTelemetry:
-    """Is notified of a query's batches and of its life; none of its methods raises."""
+class StreamTelemetry(BatchObserver):
+    """Is told of a query's batches and of its life; none of its methods raises."""
 
     def __init__(self, observed: Observed, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self.lag = Lag(observed.positions, observed.trigger_seconds)

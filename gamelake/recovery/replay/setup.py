@@ -81,4 +81,4 @@ def _rules(settings: ReplaySettings, store: Store, tables: DeltaTables) -> Check
         names = [game_table(game) for game in games_of(store)]
         return {name: schema for name in names if (schema := tables.schema(name)) is not None}
 
-    return RulesLoader(settings.rules, games_file, load_games(games_file), store, schemas).watched().now()
+    return RulesLoader(settings.rules, games_file, load_games(games_file), store, schemas).watch().now()

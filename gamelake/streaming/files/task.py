@@ -98,7 +98,7 @@ class _ParcelRun:
             return
         self._dead.update(_counted(rows.places[bad]))
         rejects = rows.events.rejects
-        chunk.set_aside(
+        chunk.add_dead_letters(
             records.take(pa.array(bad)), Rejects(list(range(len(bad))), rejects.reasons, self._where(rows, bad))
         )
         good = np.setdiff1d(np.arange(len(records)), bad)
@@ -162,7 +162,7 @@ def _send(chunk: Chunk, letter: RejectedNotification) -> None:
     where = object_coordinates([(letter.place, letter.name)])
     zero = np.zeros(1, np.int64)
     record = where.records(pa.array([letter.value], pa.binary()), zero, zero)
-    chunk.set_aside(record, Rejects([0], [letter.reason], [letter.detail]))
+    chunk.add_dead_letters(record, Rejects([0], [letter.reason], [letter.detail]))
 
 
 def _reader(plan: FilesPlan) -> FileReader:

@@ -74,53 +74,53 @@ def test_what_was_taken_before_the_start_and_since_is_known(store: Store) -> Non
     paths = {files.settle("a"), files.settle("b")}
     beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
 
-    beside.look()
+    beside.refresh()
     assert known(beside) == paths
     paths.add(files.settle("c"))
-    beside.look()
+    beside.refresh()
     assert known(beside) == paths
 
 
 def test_what_is_settled_while_a_batch_was_decided_is_known_to_the_next_one(store: Store) -> None:
     files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.look()
+    beside.refresh()
     path = files.settle("a")
 
-    with beside.turn((silver(store, "b"),)) as is_clear:
+    with beside.locked((silver(store, "b"),)) as is_clear:
         assert is_clear
-    beside.look()
+    beside.refresh()
 
     assert known(beside) == {path}
 
 
 def test_a_batch_that_has_an_event_which_was_settled_meanwhile_is_not_clear(store: Store) -> None:
     files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.look()
+    beside.refresh()
     path = files.settle("a", "b")
 
-    with beside.turn((silver(store, "b", "c"),)) as is_clear:
+    with beside.locked((silver(store, "b", "c"),)) as is_clear:
         assert not is_clear
-    beside.look()
+    beside.refresh()
 
     assert known(beside) == {path}
-    with beside.turn((silver(store, "c"),)) as is_clear:
+    with beside.locked((silver(store, "c"),)) as is_clear:
         assert is_clear
 
 
 def test_the_same_id_of_another_game_is_another_event(store: Store) -> None:
     files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.look()
+    beside.refresh()
     files.settle("a")
 
-    with beside.turn((silver(store, "a", game="Bingo"),)) as is_clear:
+    with beside.locked((silver(store, "a", game="Bingo"),)) as is_clear:
         assert is_clear
 
 
 def test_a_stream_that_was_never_started_is_nobodys_concern(store: Store) -> None:
     beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.look()
+    beside.refresh()
 
-    with commit_lease(store), beside.turn((silver(store, "a"),)) as is_clear:
+    with commit_lease(store), beside.locked((silver(store, "a"),)) as is_clear:
         assert is_clear
     assert known(beside) == set()
 
@@ -128,7 +128,7 @@ def test_a_stream_that_was_never_started_is_nobodys_concern(store: Store) -> Non
 def test_two_streams_never_settle_at_once(store: Store) -> None:
     Files(store)
     beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.look()
+    beside.refresh()
     order: list[str] = []
     entered, leave = Event(), Event()
 
@@ -143,7 +143,7 @@ def test_two_streams_never_settle_at_once(store: Store) -> None:
     assert entered.wait(10)
     waiting = Thread(target=leave.set)
     waiting.start()
-    with beside.turn(()):
+    with beside.locked(()):
         order.append("ours")
     thread.join()
     waiting.join()
