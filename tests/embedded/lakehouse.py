@@ -142,7 +142,7 @@ class Lakehouse:
         """Dead letters by reason."""
         return Counter(self.rows("dead_letters/events", "reason")["reason"].to_pylist())
 
-    def books(self) -> Reconciliation:
+    def reconciliation(self) -> Reconciliation:
         """The balance of the lakehouse."""
         return reconcile(self.store)
 

@@ -45,7 +45,7 @@ def test_ten_thousand_poisonous_records_cost_no_good_one(lakehouse: Lakehouse, s
     letters = lakehouse.rows("dead_letters/events", "value", "offset", "detail")
     assert Counter(letters["value"].to_pylist()) == Counter(values)
     assert letters["offset"].null_count == letters["detail"].null_count == 0
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_a_flood_of_bad_records_stops_the_query_and_takes_nothing(lakehouse: Lakehouse, sender: Sender) -> None:
@@ -64,4 +64,4 @@ def test_a_flood_of_bad_records_stops_the_query_and_takes_nothing(lakehouse: Lak
     lakehouse.ingest()
     assert sum(lakehouse.reasons().values()) == sender.ledger.bad
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []

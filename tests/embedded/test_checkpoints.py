@@ -30,7 +30,7 @@ def test_a_deleted_checkpoint_is_rebuilt_from_the_manifests(lakehouse: Lakehouse
     lakehouse.ingest()
 
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
     assert checkpoint(lakehouse, 1).is_dir()
 
 
@@ -49,7 +49,7 @@ def test_a_truncated_checkpoint_is_refused_by_name_and_rebuilt_on_request(lakeho
     assert lakehouse.start(job="rebuild_checkpoint").wait() == 0
     lakehouse.ingest()
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_a_topic_that_was_made_again_stops_the_stream_until_someone_says_go_on(
@@ -70,7 +70,7 @@ def test_a_topic_that_was_made_again_stops_the_stream_until_someone_says_go_on(
     assert lakehouse.start("--new-topic", job="rebuild_checkpoint").wait() == 0
     lakehouse.ingest()
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_what_retention_deleted_stops_the_stream_until_it_is_given_up(lakehouse: Lakehouse, sender: Sender) -> None:
@@ -88,8 +88,8 @@ def test_what_retention_deleted_stops_the_stream_until_it_is_given_up(lakehouse:
     assert lakehouse.start("--skip-lost", job="rebuild_checkpoint").wait() == 0
     lakehouse.ingest()
     assert lakehouse.event_ids() == Counter(kept)
-    assert lakehouse.books().lost_offsets == 60
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().lost_offsets == 60
+    assert lakehouse.reconciliation().problems == []
 
 
 def delete_records(lakehouse: Lakehouse) -> None:

@@ -59,7 +59,7 @@ def test_all_events_are_in_files_though_the_service_is_killed(
     assert lakehouse.event_ids() == Counter(ids)
     lakehouse.ingest()
     assert lakehouse.event_ids() == Counter(ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_unfinished_files_are_written_on_sigterm(lakehouse: Lakehouse, landing: Landing, sender: Sender) -> None:

@@ -175,7 +175,7 @@ def test_what_was_forgotten_is_nowhere_and_nothing_brings_it_back(platform: Plat
         assert set(platform.lakehouse.rows(table, "gamer_id")["gamer_id"].to_pylist()) == {*pseudonyms[2:], *new}
     keys = platform.lakehouse.rows("bronze/events", "key")["key"].to_pylist()
     assert {key.decode() for key in keys} == {*pseudonyms[2:], *new}
-    assert platform.lakehouse.books().problems == []
+    assert platform.lakehouse.reconciliation().problems == []
 
     # An old copy has the rows, under names that lead nowhere; an old version has not even those.
     assert set(pseudonyms) == set(DeltaTable(old).to_pyarrow_table(columns=["gamer_id"])["gamer_id"].to_pylist())

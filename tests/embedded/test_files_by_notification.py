@@ -55,8 +55,8 @@ def test_a_file_becomes_rows_once_however_it_is_named_and_packed(lakehouse: Lake
     assert lakehouse.rows(BRONZE_EVENTS, "offset").num_rows == 170
     row = lakehouse.rows("silver/bingo_events").to_pylist()[0]
     assert row["kafka_partition"] < 0
-    assert lakehouse.books().problems == []
-    assert lakehouse.books().records == 170
+    assert lakehouse.reconciliation().problems == []
+    assert lakehouse.reconciliation().records == 170
 
 
 def test_events_that_came_another_way_are_not_doubled(lakehouse: Lakehouse, landing: Landing, sender: Sender) -> None:
@@ -72,8 +72,8 @@ def test_events_that_came_another_way_are_not_doubled(lakehouse: Lakehouse, land
     read(landing)
 
     assert lakehouse.event_ids() == Counter([*sent, *ids])
-    assert lakehouse.books().duplicates == Counter({"archery": 160})
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().duplicates == Counter({"archery": 160})
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_what_is_no_file_of_events_is_set_aside_with_its_reason(lakehouse: Lakehouse, landing: Landing) -> None:
@@ -99,7 +99,7 @@ def test_what_is_no_file_of_events_is_set_aside_with_its_reason(lakehouse: Lakeh
     assert letters["unknown_field"]["value"] is None
     assert letters["undecodable"]["value"] == lines[2]
     assert letters["undecodable"]["detail"].startswith("row 3 of lines.json: ")
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
     assert outcomes(lakehouse)["changed.json", "superseded"] == 1
 
 
@@ -115,7 +115,7 @@ def test_a_job_that_is_killed_reads_each_file_once(lakehouse: Lakehouse, landing
 
     assert lakehouse.event_ids() == Counter(every)
     assert lakehouse.event_ids(SILVER_EVENTS) == Counter(every)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_events_whose_file_came_first_are_not_doubled_by_kafka(
@@ -131,8 +131,8 @@ def test_events_whose_file_came_first_are_not_doubled_by_kafka(
     lakehouse.ingest()
 
     assert lakehouse.event_ids() == Counter([*ids, *others])
-    assert lakehouse.books().duplicates == Counter({"archery": 80})
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().duplicates == Counter({"archery": 80})
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_events_that_come_both_ways_at_once_are_taken_once(
@@ -153,8 +153,8 @@ def test_events_that_come_both_ways_at_once_are_taken_once(
         assert reading.terminate() == 0, reading.log_text()[-3000:]
 
     assert lakehouse.event_ids() == Counter(every)
-    assert lakehouse.books().duplicates == Counter({"archery": len(every)})
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().duplicates == Counter({"archery": len(every)})
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_what_no_notification_named_is_found_by_one_listing(lakehouse: Lakehouse, landing: Landing) -> None:

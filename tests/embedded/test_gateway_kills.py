@@ -75,15 +75,19 @@ def test_what_was_accepted_is_in_silver_once_whoever_was_killed_and_when(
     found = ids_in(broker, TOPIC)
     lake = Lakehouse(tmp_path / "lake", broker.bootstrap_servers, registry.url, TOPIC)
     lake.ingest()
-    books, rows = lake.books(), lake.event_ids()
+    reconciliation, rows = lake.reconciliation(), lake.event_ids()
 
     lives = enumerate(pairwise(accepted_before))
     lost = {seed: [each for each in traffic.accepted[since:until] if rows[each] != 1] for seed, (since, until) in lives}
     assert not any(lost.values()), f"accepted and not one row, by the seed of the kill that came next: {lost}"
     assert traffic.attempts.keys() >= found.keys() == rows.keys()
     assert all(times <= traffic.attempts[event_id] for event_id, times in found.items())
-    assert books.problems == []
-    assert books.records == found.total() == len(rows) + books.duplicates.total() + books.dead_letters.total()
+    assert reconciliation.problems == []
+    assert (
+        reconciliation.records
+        == found.total()
+        == len(rows) + reconciliation.duplicates.total() + reconciliation.dead_letters.total()
+    )
 
 
 def _wait(seconds: float) -> None:

@@ -30,7 +30,7 @@ def test_a_hot_game_makes_no_other_game_wait(lakehouse: Lakehouse, sender: Sende
     for game in OTHERS:
         # Seconds from the event to the commit that shows it, behind a backlog of the hot game's.
         assert quantiles(ages(lakehouse, game, batches), n=20)[-1] <= quantiles(hot, n=20)[-1] + 0.5
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def ages(lakehouse: Lakehouse, game: str, batches: list[BatchManifest]) -> list[float]:

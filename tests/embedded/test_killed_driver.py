@@ -32,9 +32,9 @@ def test_a_driver_killed_at_any_step_loses_nothing_and_doubles_nothing(lakehouse
 
     # The last events before each death were sent again after it: taken by the dead one or not, each is one row.
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert sum(lakehouse.books().duplicates.values()) == sender.ledger.sent_again == 40 * len(DEATHS)
+    assert sum(lakehouse.reconciliation().duplicates.values()) == sender.ledger.sent_again == 40 * len(DEATHS)
     assert sum(lakehouse.reasons().values()) == sender.ledger.bad
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_what_a_killed_batch_decided_stands_whatever_the_contract_says_later(
@@ -48,7 +48,7 @@ def test_what_a_killed_batch_decided_stands_whatever_the_contract_says_later(
 
     assert lakehouse.event_ids("silver/archery_events") == Counter(sent)
     assert lakehouse.reasons() == Counter()
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_what_a_killed_batch_decided_stands_when_the_registry_is_gone(lakehouse: Lakehouse, sender: Sender) -> None:
@@ -59,4 +59,4 @@ def test_what_a_killed_batch_decided_stands_when_the_registry_is_gone(lakehouse:
     lakehouse.ingest()
 
     assert lakehouse.event_ids("silver/archery_events") == Counter(sent)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []

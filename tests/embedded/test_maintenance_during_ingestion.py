@@ -116,7 +116,7 @@ def test_a_stream_with_all_of_upkeep_beside_it_loses_no_commit_and_no_reader(
         eventually(lambda: len(lakehouse.rows("silver/events", "event_id")) == len(sender.ledger.event_ids), timeout=60)
 
     assert upkeep.reads > BATCHES
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
     assert lakehouse.event_ids() == dict.fromkeys(sender.ledger.event_ids, 1)
     assert "Traceback" not in job.log_text()
     of_games = sum(len(lakehouse.rows(f"silver/{game.lower()}_events", "event_id")) for game in GAMES)

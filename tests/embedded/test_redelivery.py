@@ -18,12 +18,12 @@ def test_a_storm_of_retries_is_one_row_per_event_and_leaves_little_behind(lakeho
 
     lakehouse.ingest()
 
-    books = lakehouse.books()
-    assert books.problems == []
-    assert books.batches > 5
+    reconciliation = lakehouse.reconciliation()
+    assert reconciliation.problems == []
+    assert reconciliation.batches > 5
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert lakehouse.event_ids("silver/bingo_events") == Counter(sender.ledger.event_ids[300:])
-    assert books.duplicates == {"archery": (STORM - 1) * 300, "bingo": (STORM - 1) * 300}
+    assert reconciliation.duplicates == {"archery": (STORM - 1) * 300, "bingo": (STORM - 1) * 300}
     assert lakehouse.rows("bronze/events", "offset").num_rows == STORM * 600
     remembered = lakehouse.directory / "lake/_gamelake/streams/ingest_events/events"
     assert sum(path.stat().st_size for path in remembered.iterdir()) == 16 * 600
@@ -37,4 +37,4 @@ def test_without_a_window_each_record_is_a_row(lakehouse: Lakehouse, sender: Sen
     lakehouse.ingest()
 
     assert set(lakehouse.event_ids().values()) == {2}
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []

@@ -34,8 +34,8 @@ def test_dead_letters_that_are_replayed_land_once_though_the_replay_is_killed_ag
     assert set(letters) <= lakehouse.event_ids("silver/bingo_events").keys()
     assert sum(lakehouse.event_ids("silver/bingo_events").values()) == 70
     assert lakehouse.rows(REPLAYED, "offset").num_rows == lakehouse.rows(DEAD_LETTERS, "offset").num_rows == 40
-    books = lakehouse.books()
-    assert (books.problems, books.replayed) == ([], 40)
+    reconciliation = lakehouse.reconciliation()
+    assert (reconciliation.problems, reconciliation.replayed) == ([], 40)
 
 
 def test_a_bad_period_is_set_back_and_brought_back_while_the_stream_goes_on(
@@ -61,4 +61,4 @@ def test_a_bad_period_is_set_back_and_brought_back_while_the_stream_goes_on(
     assert went["silver/archery_events"] == went[SILVER_EVENTS] >= 80
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert sum(lakehouse.event_ids("silver/archery_events").values()) == 250
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []

@@ -125,8 +125,8 @@ def test_a_platform_of_which_only_the_tables_are_left_comes_back_and_goes_on(
     assert new.personal_data() == [1] * PLAYERS
     assert new.lakehouse.event_ids() == Counter([*lost.sent, *new.sent])
     assert new.lakehouse.event_ids("silver/archery_duel_events") == Counter([*lost.sent, *new.sent])
-    assert new.lakehouse.books().problems == []
-    assert new.lakehouse.books().records == 3 * PLAYERS
+    assert new.lakehouse.reconciliation().problems == []
+    assert new.lakehouse.reconciliation().records == 3 * PLAYERS
     # The doctor finds nothing wrong, and has asked Kafka.
     findings: Any = json.loads(new.run("jobs.doctor", "--json"))
     [retentions] = [finding["found"] for finding in findings if finding["need"] == "retentions"]

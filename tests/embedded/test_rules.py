@@ -44,8 +44,12 @@ def test_a_rule_that_is_changed_judges_the_next_batch_without_a_restart(lakehous
     assert lakehouse.event_ids(QUARANTINE) == Counter(after + later)
     (fingerprint,) = set(lakehouse.rows(QUARANTINE, "fingerprint")["fingerprint"].to_pylist())
     assert len(fingerprint) == 12
-    books = lakehouse.books()
-    assert (books.problems, books.quarantined, books.silver_rows) == ([], Counter(not_bad=40), 20)
+    reconciliation = lakehouse.reconciliation()
+    assert (reconciliation.problems, reconciliation.quarantined, reconciliation.silver_rows) == (
+        [],
+        Counter(not_bad=40),
+        20,
+    )
     figures = lakehouse.rows(QUALITY).to_pylist()
     assert {(each["rule"], each["severity"], each["judged"], each["broken"]) for each in figures} == {
         ("not_loud", "warn", 60, 0),
@@ -71,9 +75,13 @@ def test_each_row_is_judged_once_though_driver_and_replay_are_killed_and_the_rul
         assert lakehouse.event_ids() == good
         assert lakehouse.event_ids(QUARANTINE) == bad
         assert lakehouse.rows(BRONZE_EVENTS, "offset").num_rows == sum((good + bad + gone).values()) + 5
-        books = lakehouse.books()
-        assert (books.problems, books.quarantined, books.dropped) == ([], {"not_bad": 30}, {"not_gone": 10})
-        assert sum(books.duplicates.values()) == 5
+        reconciliation = lakehouse.reconciliation()
+        assert (reconciliation.problems, reconciliation.quarantined, reconciliation.dropped) == (
+            [],
+            {"not_bad": 30},
+            {"not_gone": 10},
+        )
+        assert sum(reconciliation.duplicates.values()) == 5
 
         for step in (Failpoint.AFTER_FILES, Failpoint.AFTER_TABLE_COMMIT):
             killed = lakehouse.start("--source", "quarantine", job="replay", kill=step)
@@ -82,7 +90,7 @@ def test_each_row_is_judged_once_though_driver_and_replay_are_killed_and_the_rul
         assert replay.wait() == 0, replay.log_text()[-3000:]
         assert lakehouse.event_ids() == good + bad
         assert lakehouse.rows(RELEASED, "offset").num_rows == 30
-        assert (lakehouse.books().problems, lakehouse.books().released) == ([], 30)
+        assert (lakehouse.reconciliation().problems, lakehouse.reconciliation().released) == ([], 30)
 
 
 def test_a_row_that_nothing_may_break_stops_the_query(lakehouse: Lakehouse, sender: Sender) -> None:
@@ -97,7 +105,7 @@ def test_a_row_that_nothing_may_break_stops_the_query(lakehouse: Lakehouse, send
         lakehouse.ingest()
 
     assert lakehouse.event_ids() == Counter(sent)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_a_rule_that_cannot_be_evaluated_is_found_at_the_start(lakehouse: Lakehouse, sender: Sender) -> None:

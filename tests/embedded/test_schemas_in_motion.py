@@ -29,7 +29,7 @@ def test_new_columns_and_new_games_appear_while_the_job_runs(lakehouse: Lakehous
     assert {connection[event_id] for event_id in old} == {None}
     assert {connection[event_id] for event_id in new} == {"CONNECTION_TYPE_WIFI"}
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_an_incompatible_schema_sets_aside_that_game_and_no_other(lakehouse: Lakehouse, sender: Sender) -> None:
@@ -52,7 +52,7 @@ def test_an_incompatible_schema_sets_aside_that_game_and_no_other(lakehouse: Lak
         eventually(lambda: lakehouse.reasons() == Counter(incompatible_schema=10), timeout=60)
 
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_without_a_registry_known_schemas_flow_and_unknown_ones_are_set_aside(
@@ -81,4 +81,4 @@ def test_without_a_registry_known_schemas_flow_and_unknown_ones_are_set_aside(
         lakehouse.await_rows("silver/bingo_events", late)
 
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []

@@ -176,7 +176,7 @@ def test_a_restart_goes_on_with_the_lag_and_counts_from_zero(lakehouse: Lakehous
         figures = scrape(url)
 
     assert figures.value("gamelake_stream_rows_total", layer="silver") == 10
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
 
 
 def test_a_port_that_is_taken_costs_the_metrics_and_not_the_stream(
@@ -188,4 +188,4 @@ def test_a_port_that_is_taken_costs_the_metrics_and_not_the_stream(
     lakehouse.ingest()
 
     assert "no metrics at 127.0.0.1" in (lakehouse.directory / "job.log").read_text()
-    assert lakehouse.books().silver_rows == 10
+    assert lakehouse.reconciliation().silver_rows == 10

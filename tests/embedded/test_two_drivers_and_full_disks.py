@@ -49,7 +49,7 @@ def test_a_second_driver_is_refused_and_the_books_stay_whole(lakehouse: Lakehous
             driver.process.wait()
 
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []
     # Whoever lost is told why, by Spark's checkpoint or by ours.
     told = ("Multiple streaming jobs detected", "two drivers run", "CONCURRENT_STREAM_LOG_UPDATE")
     assert any(words in ended.log_text() for words in told)
@@ -71,4 +71,4 @@ def test_a_batch_without_room_fails_whole_and_goes_on_with_room(
     lakehouse.ingest()
 
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []

@@ -60,7 +60,7 @@ def object_store(missing_service: Callable[[str], NoReturn]) -> ObjectStore:
 
 @pytest.fixture(scope="session")
 def uploads(stack: Stack) -> Minio:
-    """The bucket of files as whoever sends some may use it."""
+    """The bucket of files, with the key of a client that uploads."""
     key = shared_credentials(SECRETS / "object-store-uploads", "default")
     endpoint = stack.lakehouse.options["AWS_ENDPOINT_URL"]
     return ObjectStore(endpoint, key["AWS_ACCESS_KEY_ID"], key["AWS_SECRET_ACCESS_KEY"]).client

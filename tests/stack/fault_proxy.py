@@ -163,7 +163,7 @@ class FaultProxy:
         try:
             writer.write(request.encoded())
             await writer.drain()
-            return await _read_message(reader, answers=method)
+            return await _read_message(reader, results=method)
         finally:
             writer.close()
 
@@ -184,7 +184,7 @@ async def _stop(server: asyncio.Server) -> None:
 
 
 async def _read_message(
-    reader: asyncio.StreamReader, on_continue: asyncio.StreamWriter | None = None, answers: str = ""
+    reader: asyncio.StreamReader, on_continue: asyncio.StreamWriter | None = None, results: str = ""
 ) -> _Message | None:
     """The next message of a connection, None at its end; `answers` is the method that a reply belongs to."""
     try:
@@ -194,11 +194,11 @@ async def _read_message(
     first_line, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
     headers = tuple((key, value.strip()) for key, _, value in (line.partition(":") for line in lines))
     message = _Message(first_line, headers, b"")
-    if answers and _is_interim(first_line):
-        return await _read_message(reader, answers=answers)
+    if results and _is_interim(first_line):
+        return await _read_message(reader, results=results)
     if on_continue and message.header("expect").lower() == "100-continue":
         on_continue.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    has_body = answers != "HEAD" and not (answers and int(first_line.split(" ")[1]) in _NO_BODY)
+    has_body = results != "HEAD" and not (results and int(first_line.split(" ")[1]) in _NO_BODY)
     return _Message(first_line, headers, await _read_body(reader, message) if has_body else b"")
 
 

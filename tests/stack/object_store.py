@@ -52,7 +52,7 @@ class ObjectStore:
         return Minio(urlsplit(self.endpoint).netloc, self.access_key, self.secret_key, secure=False, region=REGION)
 
     def variables(self, uri: str) -> dict[str, str]:
-        """What a job is told to have its lakehouse here."""
+        """The settings by which a job has its lakehouse here."""
         return {
             "GAMELAKE_LAKEHOUSE": uri,
             "GAMELAKE_S3_ENDPOINT": self.endpoint,

@@ -65,6 +65,6 @@ class Stack:
         rows = DeltaTable(location.child(table), storage_options=options).to_pyarrow_table(columns=["event_id"])
         return Counter(rows["event_id"].to_pylist())
 
-    def books(self) -> Reconciliation:
-        """The balance of the lakehouse."""
+    def reconciliation(self) -> Reconciliation:
+        """The reconciliation of the lakehouse."""
         return reconcile(Store(self.lakehouse))

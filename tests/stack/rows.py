@@ -1,4 +1,4 @@
-"""Tables of one row per commit, which say who lost what."""
+"""Tables of one row per commit, which show whose commit was lost."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Brings up a stack of the tests' own, runs the tests that need one, and removes it: `run.sh [PYTEST ARGUMENT...]`.
-# KEEP=1 leaves it running, to look at or to run again; the logs of all services are kept when a test fails.
+# KEEP=1 leaves it running, to inspect or to run again; the logs of all services are kept when a test fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# Volumes of their own: nobody's data may be lost by a test.
+# Volumes of their own: a test may lose no other data.
 export COMPOSE_PROJECT_NAME="${COMPOSE_PROJECT_NAME:-gamelake-test}"
 readonly logs=build/stack-logs
 
@@ -23,7 +23,7 @@ finish() {
 
 if ! docker info >/dev/null 2>&1; then
   echo "make test-stack: no Docker engine answers; make doctor says more." >&2
-  # At a desk that is no failure of the code; in CI it is one.
+  # Locally that is no failure of the code; in CI it is one.
   [ "${CI:-}" = true ] && exit 1
   exit 0
 fi

@@ -1,4 +1,4 @@
-"""What is secret in the stack: the values in the files, without the names beside them."""
+"""What is secret in the stack: the values in the files, without their names."""
 
 import re
 

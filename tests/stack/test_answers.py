@@ -17,7 +17,7 @@ PLAYERS = f"gold/{GAME}_player_agg"
 
 @pytest.fixture
 def game(stack: Stack) -> Game:
-    """A game of the contract, on a stack that makes answers."""
+    """A game of the contract, on a stack with its serving process."""
     stack.await_health("ingest")
     stack.await_health("serving")
     return Game.of(GAME)

@@ -84,7 +84,7 @@ class Checkpoint:
 
 
 def plan_the_same_batch(checkpoint: Checkpoint, proxy: FaultProxy) -> None:
-    """The slower driver has looked whether anybody has planned batch 7, and the faster one plans it before its put."""
+    """The slower driver has found batch 7 unplanned, and the faster one plans it before its put."""
     slower = checkpoint.writing("7", b"slower")
     put = proxy.hold("PUT", "/offsets/7")
     with ThreadPoolExecutor(1) as pool:
@@ -105,7 +105,7 @@ def test_with_sparks_own_manager_a_driver_overwrites_what_another_has_planned(
     assert Store(object_store.location(f"s3://{bucket}")).get("offsets/7") == b"slower"
 
 
-def test_with_ours_the_driver_that_comes_too_late_is_told(
+def test_with_ours_the_driver_that_comes_too_late_gets_an_error(
     spark_through_proxy: SparkSession, object_store: ObjectStore, bucket: str, proxy: FaultProxy
 ) -> None:
     with pytest.raises(Exception, match="FileAlreadyExistsException"):
@@ -114,7 +114,7 @@ def test_with_ours_the_driver_that_comes_too_late_is_told(
     assert Store(object_store.location(f"s3://{bucket}")).get("offsets/7") == b"faster"
 
 
-def answers(proxy: FaultProxy, path_part: str) -> list[int]:
+def statuses(proxy: FaultProxy, path_part: str) -> list[int]:
     """How the store has answered puts, in the order in which they reached it."""
     return [each.status for each in list(proxy.exchanges) if each.method == "PUT" and path_part in each.path]
 
@@ -127,11 +127,11 @@ def test_a_driver_killed_while_it_writes_its_checkpoint_loses_nothing_and_double
     late = {step: ingest_killed_while_putting(lakehouse, proxy, step) for step in STEPS}
 
     with lakehouse.ingesting():
-        eventually(lambda: [answers(proxy, step) for step in STEPS] == [[PUT]] * 3, JOB_SECONDS)
+        eventually(lambda: [statuses(proxy, step) for step in STEPS] == [[PUT]] * 3, JOB_SECONDS)
         for put in late.values():
             put.released.set()
-        eventually(lambda: [answers(proxy, step) for step in STEPS] == [[PUT, REFUSED]] * 3)
+        eventually(lambda: [statuses(proxy, step) for step in STEPS] == [[PUT, REFUSED]] * 3)
         lakehouse.await_rows("silver/events", own_sender.send_events(30, "Archery"))
 
     assert lakehouse.event_ids() == Counter(own_sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []

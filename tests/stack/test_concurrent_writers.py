@@ -41,7 +41,7 @@ def uri(bucket: str) -> str:
 
 @pytest.fixture
 def lakehouse(object_store: ObjectStore, uri: str) -> Location:
-    """A lakehouse whose table has one row, and is there before anybody races."""
+    """A lakehouse whose table has one row, and exists before the race."""
     location = object_store.location(uri)
     with DeltaTables(location) as tables:
         append_as_the_fan_out(tables, location, *FIRST)
@@ -55,7 +55,7 @@ def rows(lakehouse: Location) -> Counter[tuple[str, int]]:
 
 
 def engines(lakehouse: Location) -> list[str]:
-    """Who made each version, in order."""
+    """The writer of each version, in order."""
     store = Store(lakehouse)
     entries = [store.get(f"{TABLE}/_delta_log/{version:020d}.json") or b"" for version in commits(store, TABLE)]
     actions = [json.loads(line) for entry in entries for line in entry.splitlines()]
@@ -86,7 +86,7 @@ class Duel:
     logs: Path
 
     def fight(self, way: Way) -> None:
-        """Returns when both have been told that their commit was made."""
+        """Returns when both commits have returned."""
         put = self.proxy.hold("PUT", f"{TABLE}/_delta_log/{CONTESTED:020d}.json")
         through_proxy = self.object_store.at(self.proxy.url).location(self.lakehouse.uri)
         with ThreadPoolExecutor(1) as pool:

@@ -1,4 +1,4 @@
-"""Files in the stack's own bucket: told of by the object store, read once whatever dies, copied by the delivery."""
+"""Files in the stack's own bucket: notified by the object store, read once whatever dies, copied by the delivery."""
 
 import gzip
 import uuid
@@ -63,7 +63,7 @@ def test_a_file_that_is_put_into_the_bucket_is_rows_and_has_its_account(
         if row["object"] == f"{folder}/a.json.gz"
     ]
     assert mine == [{"object": f"{folder}/a.json.gz", "outcome": "taken", "records": 200}]
-    eventually(lambda: stack.books().problems == [], timeout=60)
+    eventually(lambda: stack.reconciliation().problems == [], timeout=60)
 
 
 def test_events_that_came_by_kafka_are_not_doubled_by_a_file_nor_by_the_same_file_again(
@@ -81,7 +81,7 @@ def test_events_that_came_by_kafka_are_not_doubled_by_a_file_nor_by_the_same_fil
     await_once(stack, [*ids, *more, *sent])
 
 
-def test_a_broken_file_is_a_dead_letter_and_holds_nobody_up(stack: Stack, uploads: Minio, folder: str) -> None:
+def test_a_broken_file_is_a_dead_letter_and_delays_no_other(stack: Stack, uploads: Minio, folder: str) -> None:
     _, content = events(100, GAME, gamer_id="p-1")
     upload(uploads, f"{folder}/cut.json.gz", gzip.compress(content)[:-20])
     ids, good = events(100, GAME, gamer_id="p-1")
@@ -123,7 +123,7 @@ def test_files_that_arrive_while_a_service_is_killed_are_each_read_once(
     def put(name: str, content: bytes) -> bool:
         try:
             upload(uploads, name, content)
-        except Exception:  # the store is being killed: whoever uploads tries again
+        except Exception:  # the store is being killed: the client tries again
             return False
         return True
 
@@ -135,7 +135,7 @@ def test_files_that_arrive_while_a_service_is_killed_are_each_read_once(
     stack.await_health(victim)
 
     await_once(stack, ids)
-    eventually(lambda: stack.books().problems == [], timeout=60)
+    eventually(lambda: stack.reconciliation().problems == [], timeout=60)
 
 
 def test_the_topic_of_events_is_copied_into_dated_files_whose_events_are_all_there(
@@ -161,12 +161,12 @@ def test_the_topic_of_events_is_copied_into_dated_files_whose_events_are_all_the
 def test_what_was_lost_on_the_way_is_found_by_the_one_listing(stack: Stack, folder: str) -> None:
     ids, content = events(30, GAME, gamer_id="p-1")
     store = ObjectStore.of_the_tests().client
-    told = store.get_bucket_notification(BUCKET)
+    reported = store.get_bucket_notification(BUCKET)
     store.delete_bucket_notification(BUCKET)
     try:
         store.put_object(BUCKET, f"{folder}/lost.json", BytesIO(content), len(content))
     finally:
-        store.set_bucket_notification(BUCKET, told)
+        store.set_bucket_notification(BUCKET, reported)
 
     stack.compose(
         "exec", "--no-TTY", "maintenance-scheduler", "python", "-m", "jobs.reconcile_files", "--older-than-minutes", "0"

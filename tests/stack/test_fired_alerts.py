@@ -1,4 +1,4 @@
-"""An alert's whole way: a query is stopped, Prometheus sees it, Alertmanager tells the receiver; and back again."""
+"""An alert end to end: a query is stopped, Prometheus sees it, Alertmanager notifies the receiver; then it resolves."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ FIRES_WITHIN_SECONDS = 120
 # The driver's start, a scrape, an evaluation, and what the rule keeps on for.
 ENDS_WITHIN_SECONDS = 240
 # Alertmanager waits for 5 s before the first word about a thing, and for 30 s before each further one.
-TOLD_WITHIN_SECONDS = 60
+REPORTED_WITHIN_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class AlertFile:
         )
         return [AlertLine(**json.loads(line)) for line in self.stack.compose(*command).splitlines()]
 
-    def told(self, alert: str, status: str, after: int) -> list[AlertLine]:
-        """What was told of an alert, of the query if it is one of a query's, leaving out the first lines."""
+    def reported(self, alert: str, status: str, after: int) -> list[AlertLine]:
+        """The notifications of an alert, of the query if it is one of a query's, leaving out the first lines."""
         return [
             line
             for line in self.lines()[after:]
@@ -47,8 +47,8 @@ class AlertFile:
         ]
 
     def ends_of(self, began: AlertLine) -> list[AlertLine]:
-        """What was told of the end of an alert: the one that began then, for an earlier one may end late."""
-        ends = self.told(began.alertname, "resolved", 0)
+        """The notification of the end of an alert: the one that began then, for an earlier one may end late."""
+        ends = self.reported(began.alertname, "resolved", 0)
         return [line for line in ends if line.starts_at == began.starts_at]
 
 
@@ -62,7 +62,7 @@ def stopped(stack: Stack, service: str) -> Iterator[None]:
         stack.compose("start", service)
 
 
-def test_a_query_and_a_gateway_that_are_stopped_are_told_and_so_is_their_return(stack: Stack) -> None:
+def test_a_query_and_a_gateway_that_are_stopped_fire_alerts_that_resolve_on_their_return(stack: Stack) -> None:
     """Both at once: each takes minutes."""
     prometheus, file = Prometheus.of_the_stack(), AlertFile(stack)
     # One process runs both queries, of Kafka and of files, and the alert fires for both.
@@ -75,10 +75,10 @@ def test_a_query_and_a_gateway_that_are_stopped_are_told_and_so_is_their_return(
     with stopped(stack, "ingest-events"), stopped(stack, "ingest"):
         eventually(lambda: len(prometheus.values(fires)) == len(ALERTS), timeout=FIRES_WITHIN_SECONDS)
         for alert in ALERTS:
-            eventually(lambda: bool(file.told(alert, "firing", already)), timeout=TOLD_WITHIN_SECONDS)  # noqa: B023 # at once
+            eventually(lambda: bool(file.reported(alert, "firing", already)), timeout=REPORTED_WITHIN_SECONDS)  # noqa: B023 # at once
     eventually(lambda: not prometheus.values(fires), timeout=ENDS_WITHIN_SECONDS)
-    for began in (file.told(alert, "firing", already)[-1] for alert in ALERTS):
-        eventually(lambda: bool(file.ends_of(began)), timeout=TOLD_WITHIN_SECONDS)  # noqa: B023 # at once
+    for began in (file.reported(alert, "firing", already)[-1] for alert in ALERTS):
+        eventually(lambda: bool(file.ends_of(began)), timeout=REPORTED_WITHIN_SECONDS)  # noqa: B023 # at once
 
         ended = file.ends_of(began)[0]
         assert began.labels["severity"] == "critical"

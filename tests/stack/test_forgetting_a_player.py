@@ -21,7 +21,7 @@ DATABASES = {"postgres": "/var/lib/postgresql", "kafka": "/var/lib/kafka"}
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who plays, with a mark in all that says who it is."""
+    """A player, with a mark in all personal data."""
 
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -44,7 +44,7 @@ def game(stack: Stack) -> Game:
 
 
 def privacy(stack: Stack, job: str, *arguments: str) -> str:
-    """Run a job as whoever looks after personal data does."""
+    """Run a job with the rights of the privacy service."""
     run = ("--profile", "tools", "run", "--rm", "--no-TTY", "privacy")
     return stack.compose(*run, "python", "-m", f"jobs.{job}", "--game", GAME, *arguments)
 
@@ -58,7 +58,7 @@ def pseudonyms(stack: Stack, table: str, ids: set[str]) -> dict[str, str]:
 
 
 def gold_players(stack: Stack) -> set[str]:
-    """Who has a row among the game's players."""
+    """The players with a row in the game's table of players."""
     location = stack.lakehouse
     table = location.child(f"gold/{GAME}_player_agg")
     if not DeltaTable.is_deltatable(table, dict(location.options)):
@@ -93,17 +93,17 @@ def test_a_player_gets_their_data_and_is_then_forgotten(stack: Stack, game: Game
     assert bens in gold_players(stack)
     assert f"{ben.mark}@example.com" in privacy(stack, "export_player", "--pseudonym", bens)
     assert nowhere(stack, anna, ben)
-    eventually(lambda: stack.books().problems == [], timeout=60)
+    eventually(lambda: stack.reconciliation().problems == [], timeout=60)
 
 
 def nowhere(stack: Stack, *people: Person) -> bool:
-    """Whether nothing that says who they are stands in the tables, the databases' files or the logs."""
+    """Whether no personal data of theirs stands in the tables, the databases' files or the logs."""
     marks = [person.mark for person in people]
     scanner = Scanner(SearchTerms(marks))
     scanner.store(Store(stack.lakehouse))
     for service, folder in DATABASES.items():
         for mark in marks:
-            look = f"grep --recursive --files-with-matches --text --fixed-strings {mark} {folder} || true"
-            assert stack.compose("exec", "--no-TTY", service, "sh", "-c", look) == "", service
+            check = f"grep --recursive --files-with-matches --text --fixed-strings {mark} {folder} || true"
+            assert stack.compose("exec", "--no-TTY", service, "sh", "-c", check) == "", service
     logs = stack.compose("logs", "--no-color", "ingest", "ingest-events", "serving", "postgres")
     return not scanner.scan.findings and not any(mark in logs for mark in marks)

@@ -44,9 +44,9 @@ def personal(mark: str) -> dict[str, object]:
 def test_an_event_by_http_is_a_row_in_trino_with_a_pseudonym_and_nothing_personal(stack: Stack, game: Game) -> None:
     mark = uuid.uuid4().hex
     first, second = (an_event(**personal(mark)) for _ in range(2))
-    stranger = an_event(gamer_id=f"other-{mark}")
+    other_client = an_event(gamer_id=f"other-{mark}")
 
-    reply = game.post([first, second, stranger])
+    reply = game.post([first, second, other_client])
 
     assert (reply.status, json.loads(reply.body)) == (200, {"accepted": 3, "rejected": []})
     eventually(lambda: game.acknowledged <= stack.event_ids(TABLE).keys(), timeout=120)
@@ -58,7 +58,7 @@ def test_an_event_by_http_is_a_row_in_trino_with_a_pseudonym_and_nothing_persona
     eventually(lambda: len(ENGINEER.records(statement)) == 3, timeout=60)
     rows = ENGINEER.records(statement)
     names = {row["event_id"]: row["gamer_id"] for row in rows}
-    one, same, other = (names[str(event["event_id"])] for event in (first, second, stranger))
+    one, same, other = (names[str(event["event_id"])] for event in (first, second, other_client))
     assert one == same != other
     assert all(len(name) == 32 for name in names.values())
     assert mark not in str(rows)
@@ -77,9 +77,9 @@ def bronze_values(stack: Stack, partition: int, offset: int) -> list[bytes]:
 
 
 def test_what_is_not_signed_by_the_game_is_not_taken(game: Game) -> None:
-    stranger = Game(Credentials(game.credentials.key, "0" * 48))
+    other_client = Game(Credentials(game.credentials.key, "0" * 48))
 
-    assert stranger.post([an_event()]).status == 401
+    assert other_client.post([an_event()]).status == 401
     assert game.post([an_event(game_name="Archery Duel"), an_event()]).status == 200
     assert len(game.acknowledged) == 1
 
@@ -129,7 +129,7 @@ def test_a_gateway_killed_under_load_loses_nothing_that_it_has_acknowledged(stac
     eventually(lambda: game.acknowledged <= stack.event_ids(TABLE).keys(), timeout=180)
     counts = stack.event_ids(TABLE)
     assert {event_id for event_id in game.acknowledged if counts[event_id] != 1} == set()
-    eventually(lambda: stack.books().problems == [], timeout=60)
+    eventually(lambda: stack.reconciliation().problems == [], timeout=60)
     assert back_after < 90
 
 

@@ -35,14 +35,14 @@ def test_a_role_gets_into_its_own_database_and_into_no_other(role: str) -> None:
 
 @pytest.mark.usefixtures("stack")
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_owns_its_tables_and_may_nothing_beside(role: str) -> None:
+def test_a_role_owns_its_tables_and_has_no_other_right(role: str) -> None:
     rights = "rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls"
     outcome = ask_postgres(role, role, f"SELECT {rights} FROM pg_roles WHERE rolname = current_user")  # noqa: S608 # ours
     others = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tableowner <> current_user"
-    strangers = ask_postgres(role, role, others)
+    other_tables = ask_postgres(role, role, others)
 
     assert outcome.stdout.strip() == "f"
-    assert strangers.stdout.strip() == ""
+    assert other_tables.stdout.strip() == ""
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ GAMES = ("Archery Duel", "Bingo Harbor", "Castle Clash Saga")
 
 
 class Load:
-    """Traffic that goes on in the background until it is told to end."""
+    """Traffic that goes on in the background until it is stopped."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
@@ -71,5 +71,5 @@ def test_a_service_killed_in_the_middle_of_a_load_loses_nothing_and_doubles_noth
 
     counts = stack.event_ids()
     assert {event_id for event_id in sent if counts[event_id] != 1} == set()
-    eventually(lambda: stack.books().problems == [], timeout=60)
+    eventually(lambda: stack.reconciliation().problems == [], timeout=60)
     assert recovered < 180

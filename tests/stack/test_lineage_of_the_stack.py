@@ -1,4 +1,4 @@
-"""What the stack's jobs tell of their lineage can be asked in Trino, and drawn with a key that only reads."""
+"""The lineage of the stack's jobs can be queried in Trino, and drawn with a key that only reads."""
 
 from dataclasses import replace
 

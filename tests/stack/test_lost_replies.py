@@ -96,7 +96,7 @@ def lakehouse(
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_the_whole_job_keeps_its_books_when_puts_go_wrong(
+def test_the_job_reconciles_when_puts_fail(
     lakehouse: S3Lakehouse, own_sender: Sender, proxy: FaultProxy, fault: Fault
 ) -> None:
     own_sender.send_events(100, "Archery")
@@ -108,4 +108,4 @@ def test_the_whole_job_keeps_its_books_when_puts_go_wrong(
 
     assert len(proxy.faults) >= 3 * 5
     assert lakehouse.event_ids() == Counter(own_sender.ledger.event_ids)
-    assert lakehouse.books().problems == []
+    assert lakehouse.reconciliation().problems == []

@@ -1,4 +1,4 @@
-"""What on-call looks at: Prometheus reaches everything, its rules evaluate, no panel is empty while players play."""
+"""What on-call sees: Prometheus reaches everything, its rules evaluate, no panel is empty while players play."""
 
 import json
 import re
@@ -30,7 +30,7 @@ SCRAPED = ROOT / "monitoring/prometheus/prometheus.yml"
 # Grafana takes four scrape intervals for it, or more on a wide view.
 RATE_INTERVAL = "1m"
 GAMES = ("Archery", "Bingo", "Chess")
-# Is there only where somebody asked for it.
+# Exists only where a user asked for it.
 ON_DEMAND = {"quality"}
 EVENTS_PER_STEP = 20
 SECONDS_PER_STEP = 2.0
@@ -47,8 +47,8 @@ MAY_BE_EMPTY = {
     ("gamelake-lag", "Alerts that fire"): "an alert",
 }
 
-# Metrics that say nothing of the events of this test, with what they wait for; unit tests see them told.
-NOT_TOLD_HERE = {
+# Metrics that say nothing of the events of this test, with what they wait for; unit tests cover them.
+NOT_EMITTED_HERE = {
     "gamelake_kpi_retention_ratio": "players of the day before",
     "gamelake_live_ops_observed_ratio": "an hour of events, from which the next is expected",
     "gamelake_quality_rows_unevaluated_total": "a column of a type that a rule can't judge",
@@ -102,7 +102,7 @@ def await_all(prometheus: Prometheus, expressions: set[str]) -> None:
 
 @contextmanager
 def players(sender: Sender, uploads: Minio) -> Iterator[None]:
-    """Events of some games, among them some that nobody can decode or that break a rule, while the block lasts."""
+    """Events of some games, among them some that cannot be decoded or that break a rule, while the block lasts."""
     stop = threading.Event()
     schema = contract_text(1)
     schema_id = sender.register(schema)
@@ -114,13 +114,13 @@ def players(sender: Sender, uploads: Minio) -> Iterator[None]:
             for game in GAMES:
                 ids = [str(uuid.uuid4()) for _ in range(EVENTS_PER_STEP)]
                 sender.send_values(ids, [framed(schema_id, an_event(schema, each, game)) for each in ids])
-            of_nobody = an_event(schema, str(uuid.uuid4()), "Archery Duel", gamer_id="")
-            sender.send_bad([b"no event", framed(schema_id, of_nobody)])
+            without_player = an_event(schema, str(uuid.uuid4()), "Archery Duel", gamer_id="")
+            sender.send_bad([b"no event", framed(schema_id, without_player)])
             # An event that is sent twice, and one that the gateway rejects.
             twice = an_http_event()
             archery.post([twice, an_http_event(event_time="yesterday")])
             archery.post([twice])
-            # A file, told of again and again, whose content is known after the first time.
+            # A file with repeated notifications, whose content is known after the first time.
             uploads.put_object("landing", "incoming/monitoring/again.json", BytesIO(again), len(again))
 
     thread = threading.Thread(target=play, daemon=True)
@@ -142,14 +142,14 @@ def prometheus(stack: Stack) -> Prometheus:
 @pytest.fixture(scope="module")
 def traffic(stack: Stack, uploads: Minio) -> Iterator[None]:
     """Players, once the queries take what they send; the key figures are those of the service "answers"."""
-    for service in ("ingest-events", "ingest", "answers"):
+    for service in ("ingest-events", "ingest", "serving"):
         stack.await_health(service, timeout=FIRST_FIGURES_SECONDS)
     access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
     with players(Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients()), uploads):
         yield
 
 
-def test_everything_that_should_be_asked_is_asked_and_answers(prometheus: Prometheus) -> None:
+def test_every_expected_target_is_scraped_and_up(prometheus: Prometheus) -> None:
     jobs = {job["job_name"] for job in yaml.safe_load(SCRAPED.read_text())["scrape_configs"]}
 
     eventually(lambda: {target.health for target in prometheus.targets()} == {"up"}, timeout=90)
@@ -167,7 +167,7 @@ def test_every_rule_is_loaded_and_evaluates(prometheus: Prometheus) -> None:
 
 @pytest.mark.usefixtures("traffic")
 def test_every_figure_that_a_rule_reads_is_there(prometheus: Prometheus) -> None:
-    """A rule over a figure that nobody tells never fires, and no test of promtool sees that."""
+    """A rule over a metric that is never emitted never fires, and no test of promtool sees that."""
     expressions = [rule["expr"] for rule in written_rules()]
     names = {name for expression in expressions for name in FIGURE.findall(expression)}
 
@@ -180,7 +180,8 @@ def test_no_panel_is_empty_while_players_play(prometheus: Prometheus) -> None:
     asked = [each for each in asked_by_panels() if (each.dashboard, each.panel) not in MAY_BE_EMPTY]
 
     await_all(
-        prometheus, {each.expression for each in asked if not NOT_TOLD_HERE.keys() & {*FIGURE.findall(each.expression)}}
+        prometheus,
+        {each.expression for each in asked if not NOT_EMITTED_HERE.keys() & {*FIGURE.findall(each.expression)}},
     )
 
 
@@ -197,8 +198,8 @@ def test_every_metric_that_is_declared_reaches_prometheus(prometheus: Prometheus
     declared = yaml.safe_load((ROOT / "monitoring/metrics.yaml").read_text())["metrics"]
     series = {f"{each['name']}_count" if each["type"] == "histogram" else each["name"] for each in declared}
 
-    assert series >= NOT_TOLD_HERE.keys()
-    await_all(prometheus, series - NOT_TOLD_HERE.keys())
+    assert series >= NOT_EMITTED_HERE.keys()
+    await_all(prometheus, series - NOT_EMITTED_HERE.keys())
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in CONSOLES.glob("*.html")))

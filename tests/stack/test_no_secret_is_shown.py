@@ -67,7 +67,7 @@ def test_no_secret_is_in_a_log(stack: Stack) -> None:
     assert shown_in(shown) == []
 
 
-def _sparks_answers() -> Iterator[str]:
+def _spark_responses() -> Iterator[str]:
     ui = SPARKS_PAGES[0]
     (application,) = json.loads(page(f"{ui}/api/v1/applications"))
     yield page(f"{ui}/environment/")
@@ -79,7 +79,7 @@ def _sparks_answers() -> Iterator[str]:
 
 @pytest.mark.usefixtures("stack")
 def test_no_secret_is_on_sparks_pages() -> None:
-    answers = list(_sparks_answers())
+    results = list(_spark_responses())
 
-    assert "spark.executor.memory" in answers[1]
-    assert [shown for answer in answers for shown in shown_in(answer)] == []
+    assert "spark.executor.memory" in results[1]
+    assert [shown for answer in results for shown in shown_in(answer)] == []

@@ -1,4 +1,4 @@
-"""A round that is asked for in the stack packs files on its object store, with its key alone; Prometheus sees it."""
+"""A task that is run on demand in the stack compacts files on its object store with its key alone."""
 
 import json
 import uuid
@@ -18,9 +18,9 @@ from tests.eventually import eventually
 from tests.stack.platform import Stack
 from tests.stack.prometheus import Prometheus
 
-ROUND = "compact_daily"
+TASK = "compact_daily"
 FILES = 40
-# Two looks of the job at the rounds, and two scrapes.
+# Two polls of the tasks by the job, and two scrapes.
 SHOWN_SECONDS = 60
 
 
@@ -58,25 +58,27 @@ def ids_in(stack: Stack, table: str) -> list[str]:
     return sorted(handle.to_pyarrow_table(columns=["event_id"])["event_id"].to_pylist())
 
 
-def test_a_round_that_is_asked_for_packs_on_the_object_store_and_prometheus_sees_it(stack: Stack, crumbs: str) -> None:
+def test_a_task_that_is_run_on_demand_compacts_on_the_object_store_and_prometheus_sees_it(
+    stack: Stack, crumbs: str
+) -> None:
     stack.await_health("maintenance-scheduler")
     asked_at = datetime.now(UTC).timestamp()
     before = ids_in(stack, crumbs)
 
     printed = stack.compose(
-        "exec", "--no-TTY", "maintenance-scheduler", "python", "-m", "jobs.maintenance", "--once", ROUND
+        "exec", "--no-TTY", "maintenance-scheduler", "python", "-m", "jobs.maintenance", "--once", TASK
     )
 
-    [told] = json.loads(printed)
-    assert (told["round"], told["outcome"]) == (ROUND, "ok")
-    assert told["packed_files"] >= FILES
+    [reported] = json.loads(printed)
+    assert (reported["round"], reported["outcome"]) == (TASK, "ok")
+    assert reported["packed_files"] >= FILES
     assert len(open_table(stack.lakehouse, crumbs).file_uris()) == 1
     assert ids_in(stack, crumbs) == before
     prometheus = Prometheus.of_the_stack()
-    success = f'gamelake_maintenance_task_last_success_timestamp_seconds{{task="{ROUND}"}}'
-    packed = f'gamelake_maintenance_compacted_files_total{{task="{ROUND}"}}'
+    success = f'gamelake_maintenance_task_last_success_timestamp_seconds{{task="{TASK}"}}'
+    compacted = f'gamelake_maintenance_compacted_files_total{{task="{TASK}"}}'
     eventually(lambda: any(value > asked_at for value in prometheus.values(success)), timeout=SHOWN_SECONDS)
-    eventually(lambda: any(value >= FILES for value in prometheus.values(packed)), timeout=SHOWN_SECONDS)
+    eventually(lambda: any(value >= FILES for value in prometheus.values(compacted)), timeout=SHOWN_SECONDS)
 
 
 def test_the_job_knows_what_kafka_keeps_and_that_it_fits(stack: Stack) -> None:

@@ -187,7 +187,7 @@ def test_a_bucket_keeps_no_versions(declared: Declared) -> None:
     assert declared.lines == ["buckets: nothing to change"]
 
 
-def test_a_bucket_lets_objects_go_and_tells_of_new_ones_as_declared_and_what_was_undone_is_put_right(
+def test_a_bucket_expires_objects_and_notifies_of_new_ones_as_declared_and_a_change_is_reverted(
     declared: Declared,
 ) -> None:
     (declared.folder / "buckets.yaml").write_text(
@@ -209,7 +209,7 @@ def test_a_bucket_lets_objects_go_and_tells_of_new_ones_as_declared_and_what_was
     assert declared.lines == made
 
 
-def test_a_wrong_root_key_is_told_at_once(declared: Declared) -> None:
+def test_a_wrong_root_key_is_reported_at_once(declared: Declared) -> None:
     declared.provision()
     text = "[default]\naws_access_key_id = gamelake-root\naws_secret_access_key = 0123456789abcdef\n"
     (declared.folder / "object-store-root").write_text(text)

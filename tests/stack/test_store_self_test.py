@@ -25,8 +25,10 @@ def test_a_store_that_ignores_the_condition_is_refused_by_name_with_the_remedy()
             require_put_if_absent(store)
 
 
-def test_keys_that_open_nothing_are_told_from_a_store_that_lies(object_store: ObjectStore, bucket: str) -> None:
-    stranger = object_store.as_user("nobody", "not a secret")
+def test_keys_without_rights_are_distinguished_from_a_store_that_breaks_the_contract(
+    object_store: ObjectStore, bucket: str
+) -> None:
+    other_client = object_store.as_user("nobody", "not a secret")
 
     with pytest.raises(StoreError, match=r"may not be read or written with these keys"):
-        require_put_if_absent(Store(stranger.location(f"s3://{bucket}/lake")))
+        require_put_if_absent(Store(other_client.location(f"s3://{bucket}/lake")))

@@ -27,9 +27,9 @@ from tests.stack.trino_users import (
     rows_of,
 )
 
-# The service looks every two seconds; what is left is a busy machine's.
+# The service polls every two seconds; the rest is for a busy machine.
 SECONDS_UNTIL_NAMED = 30
-ROUNDS_UNTIL_GONE = 4
+RUNS_UNTIL_GONE = 4
 TRINO = TrinoSettings(host="127.0.0.1", port=PORT, scheme="http", user="catalog", catalog="delta")
 
 
@@ -51,8 +51,8 @@ class Service:
         self._registrar = Registrar(place, TrinoCatalog(TRINO), registrations, clock=lambda: self._now)
         self.refused: list[TableError] = []
 
-    def rounds(self, count: int = 1) -> int:
-        """Do rounds; gives how many of the lakehouse's tables Trino knows after the last."""
+    def runs(self, count: int = 1) -> int:
+        """Run the catalog; gives how many of the lakehouse's tables Trino knows after the last run."""
         known = 0
         for _ in range(count):
             known, self.refused = self._registrar.bring_in_line(self._finder.find())
@@ -80,7 +80,7 @@ def is_known(table: NewTable) -> bool:
 
 
 def run_once(place: Location, object_store: ObjectStore) -> "subprocess.CompletedProcess[str]":
-    """One round of the real program on another lakehouse."""
+    """One run of the real program on another lakehouse."""
     variables = {**object_store.variables(place.uri), "GAMELAKE_TRINO_URL": f"http://127.0.0.1:{PORT}"}
     command = (sys.executable, "-m", "services.catalog", "--once")
     return subprocess.run(
@@ -88,7 +88,7 @@ def run_once(place: Location, object_store: ObjectStore) -> "subprocess.Complete
     )
 
 
-def test_a_table_that_nobody_has_seen_appears_by_itself(stack: Stack) -> None:
+def test_a_new_table_appears_by_itself(stack: Stack) -> None:
     with new_table(stack.lakehouse) as table:
         table.append(number=[1, 2])
 
@@ -124,24 +124,24 @@ def test_another_table_at_the_same_place_takes_the_place_of_the_first(place: Loc
     service = Service(place)
     with new_table(place) as table:
         table.append(number=[1])
-        service.rounds()
+        service.runs()
         table.remove()
-        service.rounds(ROUNDS_UNTIL_GONE)
+        service.runs(RUNS_UNTIL_GONE)
         table.append(colour=["red"])
-        service.rounds()
+        service.runs()
 
         assert ANALYST.ask(rows_of(table.sql)) == [["red"]]
 
 
-def test_a_second_round_and_a_second_service_change_nothing(place: Location, object_store: ObjectStore) -> None:
+def test_a_second_run_and_a_second_service_change_nothing(place: Location, object_store: ObjectStore) -> None:
     service = Service(place)
     with new_table(place) as table:
         table.append(number=[1])
-        assert service.rounds() == 1
+        assert service.runs() == 1
         entry = entry_of(table)
         assert entry
 
-        assert service.rounds() == service.a_minute_later().rounds() == Service(place).rounds() == 1
+        assert service.runs() == service.a_minute_later().runs() == Service(place).runs() == 1
         for _ in range(2):
             done = run_once(place, object_store)
             assert done.returncode == 0, done.stderr
@@ -152,26 +152,26 @@ def test_a_table_that_is_gone_goes_from_trino_if_the_service_named_it(place: Loc
     service = Service(place)
     with new_table(place) as table:
         table.append(number=[1])
-        service.rounds()
+        service.runs()
 
         table.remove()
-        service.rounds()
+        service.runs()
         assert is_known(table)
-        service.rounds(ROUNDS_UNTIL_GONE)
+        service.runs(RUNS_UNTIL_GONE)
 
         assert not is_known(table)
 
 
 def test_what_a_person_named_stays_whatever_becomes_of_it(place: Location, stack: Stack) -> None:
     service = Service(place)
-    with new_lakehouse(stack) as elsewhere, new_table(elsewhere, "by_hand_") as table:
+    with new_lakehouse(stack) as another, new_table(another, "by_hand_") as table:
         table.append(number=[1])
         table.register()
-        service.rounds(ROUNDS_UNTIL_GONE)
+        service.runs(RUNS_UNTIL_GONE)
         assert ANALYST.ask(rows_of(table.sql)) == [[1]]
 
         table.remove()
-        service.a_minute_later().rounds(ROUNDS_UNTIL_GONE)
+        service.a_minute_later().runs(RUNS_UNTIL_GONE)
 
         assert is_known(table)
 
@@ -182,7 +182,7 @@ def test_a_service_with_no_tables_takes_no_table_from_another(place: Location, s
         await_answer(ANALYST, rows_of(table.sql), timeout=SECONDS_UNTIL_NAMED)
         known = TrinoCatalog(TRINO).tables()
 
-        Service(place).rounds(ROUNDS_UNTIL_GONE)
+        Service(place).runs(RUNS_UNTIL_GONE)
 
         assert TrinoCatalog(TRINO).tables() >= {each for each in known if not each.name.startswith("test_")}
         assert is_known(table)
@@ -192,12 +192,12 @@ def test_a_name_that_a_person_took_over_stays_too(place: Location) -> None:
     service = Service(place)
     with new_table(place) as table:
         table.append(number=[1])
-        service.rounds()
+        service.runs()
         table.forget()
         table.register()
 
         table.remove()
-        service.a_minute_later().rounds(ROUNDS_UNTIL_GONE)
+        service.a_minute_later().runs(RUNS_UNTIL_GONE)
 
         assert is_known(table)
 
@@ -210,7 +210,7 @@ def test_a_broken_log_stops_no_other_table_and_is_named_when_it_is_whole(
         broken.spoil()
         whole.append(number=[1])
 
-        assert service.rounds() == 1
+        assert service.runs() == 1
         assert [broken.path in str(error) for error in service.refused] == [True]
         assert ANALYST.ask(rows_of(whole.sql)) == [[1]]
         done = run_once(place, object_store)
@@ -219,5 +219,5 @@ def test_a_broken_log_stops_no_other_table_and_is_named_when_it_is_whole(
 
         broken.remove()
         broken.append(number=[2])
-        assert service.a_minute_later().rounds() == 2
+        assert service.a_minute_later().runs() == 2
         assert ANALYST.ask(rows_of(broken.sql)) == [[2]]

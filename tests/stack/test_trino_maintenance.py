@@ -1,4 +1,4 @@
-"""Trino reads a table after a long life of upkeep as every other engine does, and a clone whose files are elsewhere."""
+"""Trino reads a table after long maintenance as other engines do, and a clone whose files are in another table."""
 
 from collections.abc import Iterator
 

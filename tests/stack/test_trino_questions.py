@@ -58,7 +58,7 @@ EARLIER, LATER = [(A, 0), (A, 80), (A, 10), (A, 1)], [(A, 30), (A, 0), (A, 5), (
 
 
 def asker(question: Question) -> User:
-    """Who may ask a question."""
+    """The role that may ask a question."""
     return ENGINEER if question.asked_by == "engineer" else ANALYST
 
 
@@ -95,7 +95,7 @@ def test_every_other_question_has_a_test_of_its_own_here() -> None:
 
 
 def test_the_pipelines_own_tables_answer_every_question(stack: Stack) -> None:
-    """Each column and view exists, and each right is there; planned only, for at a desk the tables may be large."""
+    """Each column and view exists, and each right is there; planned only, since local tables may be large."""
     assert stack.is_healthy("trino")
     # As the gateway writes it, an event brings all columns of the newest contract.
     Game.of("kart_rumble").post_until_taken([an_event()])
@@ -103,9 +103,9 @@ def test_the_pipelines_own_tables_answer_every_question(stack: Stack) -> None:
     await_answer(ENGINEER, "SELECT 1 FROM silver.kart_rumble_events WHERE error IS NULL LIMIT 1", timeout=120)
     asked = [question for name, question in QUESTIONS.items() if name not in ABOUT_AN_EARLIER_TIME]
 
-    answers = {question.name: asker(question).refusal(f"EXPLAIN {question.sql}") for question in asked}
+    results = {question.name: asker(question).refusal(f"EXPLAIN {question.sql}") for question in asked}
 
-    assert {name: refusal for name, refusal in answers.items() if refusal} == {}
+    assert {name: refusal for name, refusal in results.items() if refusal} == {}
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +119,10 @@ def silver(stack: Stack) -> Iterator[NewTable]:
 
 def test_answer_freshness(silver: NewTable) -> None:
     newest = {A: YESTERDAY_NOON + timedelta(minutes=80), B: YESTERDAY_NOON + timedelta(minutes=7)}
-    answers = asked_of("freshness", silver)
+    results = asked_of("freshness", silver)
 
-    assert [(game, at) for game, at, *_ in answers] == [(B, newest[B]), (A, newest[A])]
-    for game, _, seconds_ago, median, p95 in answers:
+    assert [(game, at) for game, at, *_ in results] == [(B, newest[B]), (A, newest[A])]
+    for game, _, seconds_ago, median, p95 in results:
         so_far = (datetime.now(UTC) - newest[game]).total_seconds()
         assert so_far - 300 <= seconds_ago <= so_far
         assert seconds_ago - 300 <= median <= p95 <= so_far + SPREAD[game].total_seconds()

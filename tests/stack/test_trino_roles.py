@@ -1,4 +1,4 @@
-"""Who may do what in Trino: every role is tried as the wrong one, and the store is asked without Trino."""
+"""The rights of roles in Trino: each role is tried as the wrong one, and the store is asked without Trino."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -122,13 +122,13 @@ def test_an_engineer_reads_every_layer() -> None:
 
 
 @pytest.mark.parametrize("user", [ANALYST, ENGINEER], ids=lambda user: user.name)
-def test_who_reads_writes_and_changes_nothing(user: User) -> None:
+def test_a_reader_writes_and_changes_nothing(user: User) -> None:
     assert not_denied(user, on("silver.events", [*WRITES, *CHANGES])) == {}
     assert not_denied(user, PROCEDURES) == {}
 
 
 def test_rewriting_files_is_refused_by_the_store_where_trino_does_not_ask_for_rights(stack: Stack) -> None:
-    """Trino's rules know no right to `EXECUTE optimize`: whoever may read may try, and the key of Trino can't write."""
+    """Trino's rules know no right to `EXECUTE optimize`: a reader may try, and the key of Trino can't write."""
     with new_table(stack.lakehouse) as table:
         for number in range(2):
             table.append(number=[number])
@@ -156,13 +156,13 @@ def test_a_user_without_a_role_gets_nothing(user: User) -> None:
 
 
 @pytest.mark.parametrize("user", [ANALYST, ENGINEER, CATALOG], ids=lambda user: user.name)
-def test_nobody_becomes_another(user: User) -> None:
+def test_no_user_becomes_another(user: User) -> None:
     others = [other.name for other in (ANALYST, ENGINEER, CATALOG) if other != user]
 
     assert not_denied(user, [f"SET SESSION AUTHORIZATION '{other}'" for other in others]) == {}
 
 
-def test_an_analyst_sets_no_session_property_but_those_that_harm_nobody() -> None:
+def test_an_analyst_sets_only_harmless_session_properties() -> None:
     assert (
         not_denied(ANALYST, ["SET SESSION query_priority = 9", "SET SESSION delta.vacuum_min_retention = '0s'"]) == {}
     )

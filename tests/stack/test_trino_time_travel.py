@@ -1,4 +1,4 @@
-"""Earlier versions of a table in Trino, by number and by time, also beside the newest one."""
+"""Earlier versions of a table in Trino, by number and by time, also together with the newest one."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The views of sql/views in the running stack: there, described, readable, and nobody's to change."""
+"""The views of sql/views in the running stack: present, described, readable, and read-only."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from tests.stack.trino_users import ANALYST, ENGINEER, User, await_answer, fill
 VIEWS = {view.name: view for view in load_views(ROOT / "sql/views")}
 OWNER = User("views")
 DENIED = "PERMISSION_DENIED"
-# The catalog service looks at the files once a minute.
-PUT_RIGHT_SECONDS = 120
+# The catalog service reads the files once a minute.
+CORRECTED_SECONDS = 120
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,7 +30,7 @@ def tables(stack: Stack) -> None:
         ]
     )
     for view in VIEWS:
-        await_answer(ENGINEER, f"SELECT 1 FROM {view} LIMIT 1", timeout=PUT_RIGHT_SECONDS)  # noqa: S608 # our own names
+        await_answer(ENGINEER, f"SELECT 1 FROM {view} LIMIT 1", timeout=CORRECTED_SECONDS)  # noqa: S608 # our own names
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -50,7 +50,7 @@ def test_every_column_of_a_table_says_what_it_means(name: str) -> None:
 
 
 @pytest.mark.parametrize("user", [ANALYST, ENGINEER], ids=lambda user: user.name)
-def test_nobody_changes_a_view(user: User) -> None:
+def test_no_user_changes_a_view(user: User) -> None:
     statements = [
         "DROP VIEW silver.purchases",
         "CREATE OR REPLACE VIEW silver.purchases AS SELECT 1 AS one",
@@ -61,7 +61,7 @@ def test_nobody_changes_a_view(user: User) -> None:
     assert {statement: user.refusal(statement) for statement in statements} == dict.fromkeys(statements, DENIED)
 
 
-def test_who_keeps_the_views_keeps_nothing_else() -> None:
+def test_the_owner_of_the_views_owns_nothing_else() -> None:
     statements = [
         "CREATE VIEW silver.test_mine AS SELECT 1 AS one",
         "CREATE VIEW bronze.purchases AS SELECT 1 AS one",
@@ -77,4 +77,4 @@ def test_who_keeps_the_views_keeps_nothing_else() -> None:
 def test_a_view_that_is_gone_comes_back() -> None:
     OWNER.ask("DROP VIEW silver.purchases")
 
-    eventually(ANALYST.sees("SHOW COLUMNS FROM silver.purchases"), timeout=PUT_RIGHT_SECONDS)
+    eventually(ANALYST.sees("SHOW COLUMNS FROM silver.purchases"), timeout=CORRECTED_SECONDS)

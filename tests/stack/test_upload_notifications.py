@@ -1,4 +1,4 @@
-"""What the object store tells of the files that it takes: each of them, though the store is killed meanwhile."""
+"""The object store's notifications of files that it accepted: one for each, though the store is killed meanwhile."""
 
 import json
 import threading
@@ -50,14 +50,14 @@ class Uploaders:
     def _put(self, name: str) -> None:
         try:
             self._uploads.put_object(BUCKET, name, BytesIO(b"\n"), 1)
-        except Exception:  # the store is being killed: what it did not accept, it need not tell of
+        except Exception:  # the store is being killed: of what it did not accept it need not notify
             return
         self.accepted.append(name)
 
 
 @pytest.fixture
-def told() -> Iterator[Callable[[], set[str]]]:
-    """Reads which objects the topic has been told of since the test began; each call reads on."""
+def reported() -> Iterator[Callable[[], set[str]]]:
+    """Reads which objects the topic has notifications of since the test began; each call reads on."""
     access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-ingest-events"))
     consumer = Consumer({**access.for_clients(), "group.id": "spark-kafka-told", "enable.auto.commit": False})
     consumer.assign(_ends(consumer))
@@ -83,8 +83,8 @@ def _object_named(value: bytes) -> str:
     return str(json.loads(value).get("Key", "")).removeprefix(f"{BUCKET}/")
 
 
-def test_the_store_tells_of_each_file_that_it_accepted_though_it_is_killed(
-    stack: Stack, uploads: Minio, told: Callable[[], set[str]]
+def test_the_store_notifies_of_each_file_that_it_accepted_though_it_is_killed(
+    stack: Stack, uploads: Minio, reported: Callable[[], set[str]]
 ) -> None:
     uploaders = Uploaders(uploads, f"incoming/told-{uuid.uuid4().hex}")
 
@@ -95,4 +95,4 @@ def test_the_store_tells_of_each_file_that_it_accepted_though_it_is_killed(
             stack.crash("object-store")
             stack.await_health("object-store")
 
-    eventually(lambda: set(uploaders.accepted) <= told(), timeout=60)
+    eventually(lambda: set(uploaders.accepted) <= reported(), timeout=60)

@@ -1,4 +1,4 @@
-"""`make quality-daily`: a round validates a day that is over, Data Docs show it, Prometheus sees the round."""
+"""`make quality-daily`: a task validates a day that is over, Data Docs show it, Prometheus sees the run."""
 
 import json
 import os
@@ -12,14 +12,14 @@ from tests.eventually import eventually
 from tests.stack.platform import Stack
 from tests.stack.prometheus import Prometheus
 
-ROUND, SERVICES = "validate", ("quality", "data-docs")
-# Prometheus looks every 30 s whether the name is there, the job every 15 s at its rounds.
+TASK, SERVICES = "validate", ("quality", "data-docs")
+# Prometheus resolves the name every 30 s, the job polls its tasks every 15 s.
 SHOWN_SECONDS = 90
 
 
 @pytest.fixture
 def quality(stack: Stack) -> Iterator[Stack]:
-    """The stack with the two services that nobody is given unasked."""
+    """The stack with the two services that are optional."""
     stack.compose("up", "--detach", "--wait", "--no-deps", *SERVICES)
     yield stack
     stack.compose("rm", "--stop", "--force", *SERVICES)
@@ -32,12 +32,12 @@ def page(path: str) -> str:
 
 
 def test_a_day_is_validated_by_the_clock_and_its_data_docs_are_shown(quality: Stack) -> None:
-    told = json.loads(
-        quality.compose("exec", "--no-TTY", "quality", "python", "-m", "jobs.maintenance", "--once", ROUND)
+    reported = json.loads(
+        quality.compose("exec", "--no-TTY", "quality", "python", "-m", "jobs.maintenance", "--once", TASK)
     )
 
     yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-    assert [(each["round"], each["outcome"]) for each in told] == [(ROUND, "ok")]
+    assert [(each["round"], each["outcome"]) for each in reported] == [(TASK, "ok")]
     assert yesterday in page("index.html")
-    succeeded = f'gamelake_maintenance_runs_total{{job="quality", task="{ROUND}", outcome="ok"}}'
+    succeeded = f'gamelake_maintenance_runs_total{{job="quality", task="{TASK}", outcome="ok"}}'
     eventually(lambda: Prometheus.of_the_stack().values(succeeded) == [1], timeout=SHOWN_SECONDS)

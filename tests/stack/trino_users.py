@@ -31,7 +31,7 @@ COMMITTED_SECONDS = 180
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Someone who asks Trino."""
+    """A user of Trino."""
 
     name: str
 
@@ -81,7 +81,7 @@ class User:
     def sees(self, sql: str) -> Callable[[], bool]:
         """Whether a question has an answer with rows by now; a table that is not there yet has none."""
 
-        def look() -> bool:
+        def check() -> bool:
             try:
                 return bool(self.ask(sql))
             except TrinoQueryError as error:
@@ -89,7 +89,7 @@ class User:
                     return False
                 raise
 
-        return look
+        return check
 
 
 def rows_of(table: str) -> str:
@@ -124,7 +124,7 @@ def fill(tables: Sequence[str], game: str = "Archery Duel") -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """A table that nobody has seen; in gold, for the books of the other layers name every file."""
+    """A new table; in gold, since the reconciliation of the other layers covers every file."""
 
     place: Location
     path: str
@@ -144,7 +144,7 @@ class NewTable:
         write_deltalake(self.place.child(self.path), rows, mode="append", schema_mode="merge", storage_options=options)
 
     def register(self) -> None:
-        """Name it to Trino, as the catalog service would in its next round."""
+        """Name it to Trino, as the catalog service would in its next run."""
         schema, name = self.path.split("/")
         CATALOG.ask(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         CATALOG.ask(f"CALL system.register_table('{schema}', '{name}', '{self.place.child(self.path)}')")
@@ -160,7 +160,7 @@ class NewTable:
         store.put(path, b"".join(json.dumps(action).encode() + b"\n" for action in actions))
 
     def spoil(self) -> None:
-        """Make its log one that nobody can read."""
+        """Make its log unreadable."""
         Store(self.place).put(f"{self.path}/_delta_log/00000000000000000000.json", b'{"metaData": no JSON\n')
 
     def remove(self) -> None:
@@ -193,7 +193,7 @@ def new_table(place: Location, name: str = "") -> Iterator[NewTable]:
 
 @contextmanager
 def known_by_another_name(place: Location, tables: Collection[str]) -> Iterator[Mapping[str, str]]:
-    """Name a lakehouse's tables to Trino, each by a name that nobody has seen; the names are gone after the block."""
+    """Name a lakehouse's tables to Trino, each by a new name; the names are gone after the block."""
     given = {table: f"gold.test_{uuid.uuid4().hex[:12]}" for table in sorted(tables)}
     CATALOG.ask("CREATE SCHEMA IF NOT EXISTS gold")
     try:

@@ -38,7 +38,7 @@ class Way(StrEnum):
     """How a writer commits."""
 
     SPARK = "spark"
-    SPARK_DEFAULT = "spark_default"  # with the log store that Delta chooses for S3 if nobody says otherwise
+    SPARK_DEFAULT = "spark_default"  # with the log store that Delta chooses for S3 unless it is configured
     DELTA_RS = "delta_rs"
     FAN_OUT = "fan_out"
 
@@ -77,7 +77,7 @@ def append_by_spark(spark: SparkSession, way: Way, lakehouse: Location, name: st
     """Append a row by Spark, which commits as its session or (`SPARK_DEFAULT`) Delta itself has it."""
     table = lakehouse.child(TABLE)
     if way is Way.SPARK_DEFAULT:
-        # A third name of the same store, under which nobody has told Delta how to commit.
+        # A third name of the same store, for which Delta has no configured log store.
         spark.sparkContext._jsc.hadoopConfiguration().set(  # noqa: SLF001 # no other way
             "fs.s3n.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem"
         )
