@@ -18,9 +18,9 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints, Kill
 from gamelake.storage.appends import TableHead, schema_of
+from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import (
@@ -217,7 +217,7 @@ class TableCompaction:
         return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
 
     def _pack(self, store: Store, planned: Sequence[Bin], lease: Lease, failpoints: Failpoints) -> Compacted:
-        for _ in range(_ATTEMPTS):
+        def attempt() -> Compacted:
             handle = open_table(self.location, self.table)
             version = TableHead.of(handle, "").version
             live = {file.path for file in live_files(handle)}
@@ -229,11 +229,13 @@ class TableCompaction:
             written = [(each, [self._written(store, each, columns)]) for each in whole]
             failpoints.reach(Failpoint.AFTER_COMPACTED_FILES)
             committed = commit_behind(store, self.table, version, _actions(written), lease)
-            if committed is not None:
-                failpoints.reach(Failpoint.AFTER_COMPACTED_TABLE)
-                return _account(self.table, written, committed)
-            discard(store, self.table, (file for _, files in written for file in files))
-        raise TransientError(f"{self.table}: other writers replaced the same files {_ATTEMPTS} times; try again")
+            if committed is None:
+                discard(store, self.table, (file for _, files in written for file in files))
+                raise CommitConflictError
+            failpoints.reach(Failpoint.AFTER_COMPACTED_TABLE)
+            return _account(self.table, written, committed)
+
+        return commit_with_retry(self.table, _ATTEMPTS, attempt)
 
     def _written(self, store: Store, packed: Bin, columns: pa.Schema) -> DataFile:
         rows = rows_of(store, self.table, columns, packed.files)

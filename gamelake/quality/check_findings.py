@@ -9,10 +9,10 @@ import msgspec
 import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 
-from gamelake.model.errors import TransientError
 from gamelake.model.naming import TABLE_CHECKS
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.comments import CommentsOf, no_comments
+from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.data_files import DataFile, write_rows
 from gamelake.storage.delta_log import live_files
 from gamelake.storage.manifests import TableFiles
@@ -82,19 +82,16 @@ def write_findings(
     """Put a day's findings in the place of those that it had.
 
     Raises:
-        TransientError: others have committed first at every attempt.
+        TransientError: other writers committed first at every attempt.
     """
     rows = [{_DAY: day, **msgspec.structs.asdict(each), "status": each.status.value} for each in findings]
     file = write_rows(
         store, TABLE_CHECKS, pa.Table.from_pylist(rows, schema=_SCHEMA).drop_columns([_DAY]), {_DAY: str(day)}
     )
-    for _ in range(_ATTEMPTS):
-        if _commit(store, day, file, comments):
-            return
-    raise TransientError(f"{TABLE_CHECKS}: other writers were faster {_ATTEMPTS} times")
+    commit_with_retry(TABLE_CHECKS, _ATTEMPTS, lambda: _commit(store, day, file, comments))
 
 
-def _commit(store: Store, day: date, file: DataFile, comments: CommentsOf) -> bool:
+def _commit(store: Store, day: date, file: DataFile, comments: CommentsOf) -> None:
     try:
         handle = open_table(store.location, TABLE_CHECKS)
     except TableNotFoundError:
@@ -107,4 +104,5 @@ def _commit(store: Store, day: date, file: DataFile, comments: CommentsOf) -> bo
         properties=None if handle else {},
         comments=comments(TABLE_CHECKS),
     )
-    return replacement.commit(store, handle.version() + 1 if handle else 0)
+    if not replacement.commit(store, handle.version() + 1 if handle else 0):
+        raise CommitConflictError

@@ -13,11 +13,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from gamelake.model.errors import TransientError
 from gamelake.model.naming import QUALITY, rules_path
 from gamelake.quality.rules import RuleSet, Severity
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, schema_of
 from gamelake.storage.comments import CommentsOf, no_comments
+from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.data_files import DataFile, write_rows
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import FileEntry, live_files
@@ -98,7 +98,7 @@ class QualityTable:
         """Take in the batches that the table has not; gives how many.
 
         Raises:
-            TransientError: others have committed first at every attempt.
+            TransientError: other writers committed first at every attempt.
         """
         done, beyond = 0, -1
         while (part := self._take_some(beyond)) is not None:
@@ -107,7 +107,8 @@ class QualityTable:
 
     def _take_some(self, beyond: int) -> "_Part | None":
         """Take in the next batches after one; None if there are none."""
-        for _ in range(_ATTEMPTS):
+
+        def attempt() -> _Part | None:
             handle = _opened(self.store)
             last = handle.transaction_version(self._app_id) if handle else None
             after = beyond if last is None else max(beyond, last)
@@ -118,9 +119,11 @@ class QualityTable:
             figures = _figures(self.store, manifests.those(new))
             if not figures:
                 return _Part(new, 0)
-            if self._commit(handle, figures, new[-1]):
-                return _Part(new, len(new))
-        raise TransientError(f"{QUALITY}: other writers were faster {_ATTEMPTS} times")
+            if not self._commit(handle, figures, new[-1]):
+                raise CommitConflictError
+            return _Part(new, len(new))
+
+        return commit_with_retry(QUALITY, _ATTEMPTS, attempt)
 
     def _commit(self, handle: DeltaTable | None, figures: dict[tuple[object, ...], list[int]], batch: int) -> bool:
         days = {key[0] for key in figures}

@@ -18,6 +18,7 @@ from gamelake.model.errors import ContractError, TransientError
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
 from gamelake.storage.columns import merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
+from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.delta_log import Action, TableMetadata, commit_info, encode_entry, entry_path, now_milliseconds
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Location, Store
@@ -31,9 +32,10 @@ def describe(store: Store, table: str, comments: Comments, newest: Callable[[], 
     `newest` opens the table at its newest version, which other writers may have made meanwhile.
 
     Raises:
-        TransientError: other writers were faster at every attempt.
+        TransientError: other writers committed first at every attempt.
     """
-    for _ in range(_DESCRIBE_ATTEMPTS):
+
+    def attempt() -> bool:
         handle = newest()
         have, metadata = handle.schema().to_json(), handle.metadata()
         wanted = commented(have, comments)
@@ -41,9 +43,11 @@ def describe(store: Store, table: str, comments: Comments, newest: Callable[[], 
         if json.loads(wanted) == json.loads(have) and description == (metadata.description or ""):
             return False
         entry = encode_entry(_actions(handle, wanted, description))
-        if store.put_new(entry_path(table, handle.version() + 1), entry):
-            return True
-    raise TransientError(f"{table}: other writers were faster {_DESCRIBE_ATTEMPTS} times; try again")
+        if not store.put_new(entry_path(table, handle.version() + 1), entry):
+            raise CommitConflictError
+        return True
+
+    return commit_with_retry(table, _DESCRIBE_ATTEMPTS, attempt)
 
 
 def _actions(handle: DeltaTable, schema: str, description: str) -> list[Action]:
@@ -121,23 +125,15 @@ class DeltaTables:
         """Add a batch's files to a table, creating it or adding columns where needed; a second time does nothing.
 
         Raises:
-            CommitFailedError: other writers were faster at every attempt.
+            CommitFailedError: other writers committed first at every attempt.
             StoreError: the table has a feature that the stream does not write.
             ContractError: the table is partitioned by other columns.
         """
-        conflict: CommitFailedError | None = None
-        for _ in range(_ATTEMPTS):
-            try:
-                outcome = self._append_once(entry, transaction)
-            except CommitFailedError as error:
-                conflict = error
-            else:
-                if outcome is not None:
-                    return outcome
-        raise CommitFailedError(f"{entry.table}: other writers were faster {_ATTEMPTS} times") from conflict
+        failure = CommitFailedError(f"{entry.table}: other writers committed first at each of {_ATTEMPTS} attempts")
+        return commit_with_retry(entry.table, _ATTEMPTS, lambda: self._append_once(entry, transaction), failure)
 
-    def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome | None:
-        """One attempt; None if another writer was faster."""
+    def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
+        """One attempt, which raises CommitConflictError, or delta-rs CommitFailedError, after a conflict."""
         head = self._head(entry.table, transaction.app_id)
         if head is None:
             return self._create(entry, transaction)
@@ -151,7 +147,7 @@ class DeltaTables:
             head.follow(self._store, entry.table)
         if not head.put(self._store, entry, transaction):
             head.follow(self._store, entry.table)
-            return None
+            raise CommitConflictError
         self._keep_log_short(head, entry.table)
         return CommitOutcome.COMMITTED
 
@@ -165,10 +161,10 @@ class DeltaTables:
             self._heads[table] = head
         return head
 
-    def _create(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome | None:
+    def _create(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         head = TableHead.create(self._store, entry, transaction, self._comments(entry.table))
         if head is None:
-            return None
+            raise CommitConflictError
         self._heads[entry.table] = head
         return CommitOutcome.COMMITTED
 

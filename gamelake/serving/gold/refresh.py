@@ -19,6 +19,7 @@ from gamelake.serving.gold.runs import runs_of, split, touched
 from gamelake.serving.gold.table import GoldTable, GoldWriter
 from gamelake.storage.appends import schema_of
 from gamelake.storage.comments import NO_COMMENTS, Comments
+from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import FileEntry, live_files
@@ -66,19 +67,17 @@ class GoldRefresh:
 
         Raises:
             ContractError: the aggregate asks for a column that silver lacks, or can't be kept exact.
-            StoreError: another writer was faster each time: a gold table has one.
+            StoreError: another writer committed first at every attempt: a gold table has one writer.
         """
         if self.held:
             return Refreshed(table=self.table, outcome=RefreshOutcome.HELD)
         started = time.perf_counter()
-        for _ in range(_ATTEMPTS):
-            done = self._once()
-            if done is not None:
-                return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
-        raise StoreError(f"{self.table} has another writer too; a gold table has one writer, its job")
+        failure = StoreError(f"{self.table} has another writer too; a gold table has one writer, its job")
+        done = commit_with_retry(self.table, _ATTEMPTS, self._once, failure)
+        return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
 
-    def _once(self) -> Refreshed | None:
-        """One attempt; None if another writer was faster."""
+    def _once(self) -> Refreshed:
+        """One attempt, which raises CommitConflictError after a conflict."""
         store = Store(self.location)
         gold = GoldTable.open(store, self.table, self.definition)
         changes = None
@@ -115,7 +114,7 @@ class _Step:
     def _writer(self) -> GoldWriter:
         return GoldWriter(self.source.store, self.job.table, self._definition, self.job.comments)
 
-    def rebuild(self) -> Refreshed | None:
+    def rebuild(self) -> Refreshed:
         """Make the table from all of silver."""
         try:
             handle, position = self.source.newest()
@@ -127,7 +126,7 @@ class _Step:
         removed = [] if self.gold is None else live_files(self.gold.handle)
         return self._finish(rows, removed, position, RefreshOutcome.REBUILT)
 
-    def take_in(self, gold: GoldTable, changes: TableChanges) -> Refreshed | None:
+    def take_in(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
         """Bring the table up to date with changes of silver."""
         if self._definition.spec.refresh is Refresh.PARTITION:
             return self._compute_days(gold, changes)
@@ -137,7 +136,7 @@ class _Step:
         old = dataset(self.job.location, self.job.table, schema_of(gold.handle), removed).to_table()
         return self._finish(self._sorted(merge.rows(old)), removed, changes.position, RefreshOutcome.MERGED)
 
-    def _compute_days(self, gold: GoldTable, changes: TableChanges) -> Refreshed | None:
+    def _compute_days(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
         handle = self.source.at(changes.position)
         of_days = [file for file in live_files(handle) if day_of(file) in changes.days]
         self.source.give("silver", schema_of(handle), of_days)
@@ -147,10 +146,10 @@ class _Step:
 
     def _finish(
         self, rows: pa.Table, removed: Sequence[FileEntry], position: TablePosition, outcome: RefreshOutcome
-    ) -> Refreshed | None:
+    ) -> Refreshed:
         files = list(self._written(rows))
         if not self._writer.commit(self.gold, rows.schema, files, removed, position):
-            return None
+            raise CommitConflictError
         return Refreshed(
             table=self.job.table, outcome=outcome, source_version=position.version, rows_written=rows.num_rows
         )

@@ -54,7 +54,7 @@ class KpiAggregation:
         """Merge the facts and compute what follows from them.
 
         Raises:
-            AnotherWriterError: another writer has committed to a table in between.
+            CommitConflictError: another writer has committed to a table in between.
         """
         self._bring(facts)
         touched = self._give_old()
@@ -128,7 +128,7 @@ def aggregate(tables: Mapping[str, DayTable], exact: ExactUpTo, facts: pa.Table,
     """Take a batch into the tables.
 
     Raises:
-        AnotherWriterError: another writer has committed to a table in between; nothing is lost if it is done again.
+        CommitConflictError: another writer has committed to a table in between; nothing is lost if it is done again.
     """
     for table in tables.values():
         table.open()

@@ -10,14 +10,14 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.serving.kpis import definitions
 from gamelake.serving.kpis.aggregation import KpiUpdate, aggregate
-from gamelake.serving.kpis.day_tables import AnotherWriterError, DayTable
+from gamelake.serving.kpis.day_tables import DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo
 from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations
 from gamelake.serving.kpis.source import SourceLog
+from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.leases import Lease
 from gamelake.storage.store import Store
 
@@ -82,13 +82,15 @@ class KpiBatches:
         self.failpoints.reach(Failpoint.AFTER_COMMITS)
 
     def _fold(self, facts: pa.Table, batch: int) -> KpiUpdate:
-        for _ in range(_ATTEMPTS):
+        def attempt() -> KpiUpdate:
             try:
                 return aggregate(self.tables, self._exact, facts, batch)
-            except AnotherWriterError:
-                # An erasure, which takes rows out; or another driver, which the lease knows of.
+            except CommitConflictError:
+                # An erasure, which removes rows; or another driver, which has taken the lease over.
                 self._lease.require()
-        raise TransientError("others have committed to the KPI tables at every attempt; try again")
+                raise
+
+        return commit_with_retry("the KPI tables", _ATTEMPTS, attempt)
 
 
 def kpi_tables(store: Store, generation: KpiGeneration) -> dict[str, DayTable]:

@@ -18,6 +18,7 @@ from gamelake.serving.kpis.definitions import MEANINGS, KpiTable
 from gamelake.serving.kpis.generations import KpiTableError
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, schema_of
 from gamelake.storage.comments import Comments
+from gamelake.storage.commits import CommitConflictError
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import (
@@ -54,10 +55,6 @@ WRITER_NOTE = "gamelake.kpis"
 # A day's file lives until the next batch; a reader that has found it is done with it by then.
 _GRACE_SECONDS = 900.0
 _PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
-
-
-class AnotherWriterError(Exception):
-    """Another writer has committed in between; read again, then retry."""
 
 
 @dataclass(slots=True)
@@ -109,7 +106,7 @@ class DayTable:
         """Make the rows of some days those; `rows` has no others.
 
         Raises:
-            AnotherWriterError: another writer has committed since the table was opened.
+            CommitConflictError: another writer has committed since the table was opened.
         """
         removed = [file for file in self._files() if self._day(file) in days]
         if self._is_void and self._handle is not None:
@@ -157,7 +154,7 @@ class DayTable:
         )
         version = 0 if self._handle is None else self._handle.version() + 1
         if not replacement.commit(self.store, version):
-            raise AnotherWriterError
+            raise CommitConflictError
         self._is_void = False
         if version and version % CHECKPOINT_EVERY == 0:
             handle = open_table(self.store.location, self.path)

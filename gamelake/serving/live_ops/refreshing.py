@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.serving.live_ops.hour import PURCHASES_SCHEMA
 from gamelake.serving.live_ops.memory import Share
 from gamelake.serving.live_ops.plan import BUCKETS, Base, StatePlan
 from gamelake.serving.live_ops.player_table import PLAYER_STATE, PlayerStateTable, write_bucket
 from gamelake.serving.live_ops.state_files import file_prefix, read_table, write_table
+from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.store import Location, Store
 
@@ -79,10 +79,11 @@ class Refresher:
         """Commit the state after the plan's batch; gives the new base and its files. `shares` are the batch's files.
 
         Raises:
-            TransientError: other writers were faster at every attempt.
+            TransientError: other writers committed first at every attempt.
         """
-        for _ in range(_ATTEMPTS):
-            # Whose rows others have taken out meanwhile is in the new plan.
+
+        def attempt() -> tuple[Base, Sequence[tuple[int, str]]]:
+            # The new plan knows whose rows other writers have erased meanwhile.
             now = plan()
             written = self._write(now)
             self.failpoints.reach(Failpoint.AFTER_FILES)
@@ -93,11 +94,13 @@ class Refresher:
                 shares=shares,
                 segments=(*self._still_wanted(now), *(each.segment for each in written)),
             )
-            if self.table.replace([file for each in written for file in each.files], base):
-                self.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
-                return self.table.base()
-            self._discard(written)
-        raise TransientError(f"{PLAYER_STATE}: other writers were faster {_ATTEMPTS} times; try again")
+            if not self.table.replace([file for each in written for file in each.files], base):
+                self._discard(written)
+                raise CommitConflictError
+            self.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
+            return self.table.base()
+
+        return commit_with_retry(PLAYER_STATE, _ATTEMPTS, attempt)
 
     def _write(self, plan: StatePlan) -> list[BucketsWritten]:
         task = RefreshTask(plan, self.store.location)

@@ -10,10 +10,11 @@ from deltalake import DeltaTable, write_deltalake
 from gamelake.model.errors import StartupError
 from gamelake.serving.kpis import definitions as kpi
 from gamelake.serving.kpis.aggregation import aggregate
-from gamelake.serving.kpis.day_tables import AnotherWriterError, DayTable
+from gamelake.serving.kpis.day_tables import DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo, KpiTable
 from gamelake.serving.kpis.generations import KpiTableError
 from gamelake.storage.comments import uncommented
+from gamelake.storage.commits import CommitConflictError
 from gamelake.storage.store import Location, Store
 from tests.kpi_answers import Rows, answers, in_order
 from tests.silver_events import BEGINNING, Event, some_events
@@ -187,7 +188,7 @@ def test_a_commit_that_came_in_between_is_noticed(lake: Lake) -> None:
     rows = table.rows()
     other.replace(other.days(), rows, 1)
 
-    with pytest.raises(AnotherWriterError):
+    with pytest.raises(CommitConflictError):
         table.replace(table.days(), rows, 2)
 
 
