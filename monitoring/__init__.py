@@ -1,4 +1,1 @@
-"""What watches the platform: metrics, alerts, runbooks and dashboards, most of them data.
-
-It reads nothing but what Prometheus has, and knows neither the library nor the programs.
-"""
+"""Monitoring: metrics, alerts, runbooks and dashboards, most of them data. It does not import `gamelake`."""

@@ -1,4 +1,4 @@
-"""How a panel's query, legend and unit are written in a console template."""
+"""Converts queries, legends and units to the syntax of console templates."""
 
 import re
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from grafana_foundation_sdk.models import units
 
-from monitoring.grafana.panels import Limits
+from monitoring.grafana.panels import Thresholds
 
-# Four times the longest scrape interval, which is what Grafana makes of it.
+# Four times the longest scrape interval, like Grafana's $__rate_interval.
 _RATE_INTERVAL = "1m"
 _CHOICE = re.compile(r"\$(query|game|table|title)")
 _TAKEN = r"{{ $\1 }}"
@@ -33,7 +33,7 @@ _FORMATS = {
 
 
 def instant_query(expression: str) -> str:
-    """The template's call that asks for it; a reader's choices are the template's variables."""
+    """The template call that runs the query; dashboard variables become template variables."""
     text = expression.replace("$__rate_interval", _RATE_INTERVAL)
     choices = _CHOICE.findall(text)
     if not choices:
@@ -43,13 +43,13 @@ def instant_query(expression: str) -> str:
 
 
 def quoted_for_script(expression: str) -> str:
-    """The query as an attribute that the page's script reads."""
+    """The query as an HTML attribute for the page's script."""
     text = escape(expression.replace("$__rate_interval", _RATE_INTERVAL))
     return _CHOICE.sub(_TAKEN, text)
 
 
 def graph_link(expressions: Sequence[str]) -> str:
-    """The address of Prometheus' own page of these queries, where a reader can zoom and change them."""
+    """The path of Prometheus' graph page with these queries."""
     parts = []
     for number, expression in enumerate(expressions):
         text = quote(expression.replace("$__rate_interval", _RATE_INTERVAL), safe="$")
@@ -57,26 +57,26 @@ def graph_link(expressions: Sequence[str]) -> str:
     return "/graph?" + "&amp;".join(parts)
 
 
-def mood_of(limits: Limits | None) -> str:
-    """What a value is to a reader: the name of a style, by the limits that alerts have too."""
-    if limits is None:
+def severity_class(thresholds: Thresholds | None) -> str:
+    """The CSS class of a value, as a template expression over its thresholds: calm, warn or bad; plain without any."""
+    if thresholds is None:
         return "plain"
-    compare = "lt" if limits.small_is_bad else "ge"
+    compare = "lt" if thresholds.small_is_bad else "ge"
     return (
-        f"{{{{ if {compare} .Value {limits.bad:.3f} }}}}bad"
-        f"{{{{ else if {compare} .Value {limits.warn:.3f} }}}}warn{{{{ else }}}}calm{{{{ end }}}}"
+        f"{{{{ if {compare} .Value {thresholds.bad:.3f} }}}}bad"
+        f"{{{{ else if {compare} .Value {thresholds.warn:.3f} }}}}warn{{{{ else }}}}calm{{{{ end }}}}"
     )
 
 
 def legend(text: str) -> str:
-    """A series' name."""
+    """The legend as a template expression."""
     return _LABEL.sub(r"{{ .Labels.\1 }}", escape(text))
 
 
-def figure_of(unit: str, words: Sequence[tuple[float, str]] = ()) -> str:
-    """A series' value for people."""
+def formatted(unit: str, words: Sequence[tuple[float, str]] = ()) -> str:
+    """The value with its unit as a template expression; `words` are (value, text) pairs."""
     function, suffix = _FORMATS[unit]
-    # What is divided by nothing is not a number, and the only value that does not equal itself.
+    # NaN, the result of 0 / 0, is the only value that does not equal itself.
     text = f"{{{{ if eq .Value .Value }}}}{{{{ {function} .Value }}}}{suffix}{{{{ else }}}}-{{{{ end }}}}"
     for number, word in words:
         text = f"{{{{ if eq .Value {number:.1f} }}}}{escape(word)}{{{{ else }}}}{text}{{{{ end }}}}"

@@ -1,4 +1,4 @@
-"""Where Prometheus finds the pages, and what should stand there."""
+"""The folder of the generated console pages, and their contents."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,5 +11,5 @@ INDEX = "index.html"
 
 
 def consoles(pages: Sequence[Page]) -> Mapping[str, str]:
-    """The text of each page, by its file's name; the index is where Prometheus' menu leads to."""
+    """File name -> HTML text of each page; Prometheus' menu links to the index."""
     return {f"{each.uid}.html": page(each, pages) for each in pages} | {INDEX: index_page(pages)}

@@ -7,7 +7,7 @@ from monitoring.grafana.files import GENERATED, generated
 
 
 def main() -> int:
-    """Write each dashboard into a file of its own, and remove those that no dashboard makes any more."""
+    """Write each dashboard to its own file, and remove files without a dashboard."""
     files = generated(PAGES)
     GENERATED.mkdir(exist_ok=True)
     for path in GENERATED.glob("*.json"):

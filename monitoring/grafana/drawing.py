@@ -1,4 +1,4 @@
-"""How Grafana is told what a panel says."""
+"""Converts panels to the builders of the Grafana SDK."""
 
 from functools import singledispatch
 from string import ascii_uppercase
@@ -10,23 +10,27 @@ from grafana_foundation_sdk.models import common as look
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from monitoring.grafana.panels import Bars, Course, Figure, Limits, Panel, Rows, Stack
+from monitoring.grafana.panels import BarGauge, Panel, Stack, Stat, Table, Thresholds, TimeSeries
 
 SOURCE = look.DataSourceRef(type_val="prometheus", uid="prometheus")
 _CALM, _WARN, _BAD = "green", "#EAB839", "red"
 
-Drawing = stat.Panel | bargauge.Panel | timeseries.Panel | table.Panel
+GrafanaPanel = stat.Panel | bargauge.Panel | timeseries.Panel | table.Panel
 _Kind = TypeVar("_Kind", stat.Panel, bargauge.Panel, timeseries.Panel, table.Panel)
 
 
 @singledispatch
-def drawn(panel: Panel) -> Drawing:
-    """The panel as Grafana's builder."""
-    raise TypeError(f"nothing draws {panel!r}")
+def built_panel(panel: Panel) -> GrafanaPanel:
+    """Convert a panel to a builder of the Grafana SDK.
+
+    Raises:
+        TypeError: there is no builder for this kind of panel.
+    """
+    raise TypeError(f"no Grafana panel type for {panel!r}")
 
 
-@drawn.register
-def _(panel: Figure) -> Drawing:
+@built_panel.register
+def _(panel: Stat) -> GrafanaPanel:
     drawing = _begun(stat.Panel(), panel, _instant(panel)).color_mode(look.BigValueColorMode.VALUE)
     drawing = drawing.graph_mode(look.BigValueGraphMode.NONE).reduce_options(_newest())
     if panel.words:
@@ -35,8 +39,8 @@ def _(panel: Figure) -> Drawing:
     return drawing
 
 
-@drawn.register
-def _(panel: Course) -> Drawing:
+@built_panel.register
+def _(panel: TimeSeries) -> GrafanaPanel:
     drawing = _begun(timeseries.Panel(), panel, _over_time(panel)).min(0)
     drawing = drawing.legend(
         common.VizLegendOptions()
@@ -48,7 +52,7 @@ def _(panel: Course) -> Drawing:
     drawing = drawing.tooltip(
         common.VizTooltipOptions().mode(look.TooltipDisplayMode.MULTI).sort(look.SortOrder.DESCENDING)
     )
-    if panel.limits:
+    if panel.thresholds:
         drawing = drawing.thresholds_style(
             common.GraphThresholdsStyleConfig().mode(look.GraphThresholdsStyleMode.DASHED)
         )
@@ -57,14 +61,14 @@ def _(panel: Course) -> Drawing:
     return drawing
 
 
-@drawn.register
-def _(panel: Bars) -> Drawing:
+@built_panel.register
+def _(panel: BarGauge) -> GrafanaPanel:
     drawing = _begun(bargauge.Panel(), panel, _instant(panel)).reduce_options(_newest())
     return drawing.orientation(look.VizOrientation.HORIZONTAL).display_mode(look.BarGaugeDisplayMode.BASIC).min(0)
 
 
-@drawn.register
-def _(panel: Rows) -> Drawing:
+@built_panel.register
+def _(panel: Table) -> GrafanaPanel:
     drawing = _begun(table.Panel(), panel, _as_table(panel)).filterable(True)
     values = {f"Value #{letter}": column.name for letter, column in zip(ascii_uppercase, panel.columns, strict=False)}
     order = {name: place for place, name in enumerate([panel.label, *values])}
@@ -77,24 +81,27 @@ def _(panel: Rows) -> Drawing:
 
 
 def _begun(drawing: _Kind, panel: Panel, queries: list[prometheus.Dataquery]) -> _Kind:
-    """What all kinds have in common."""
+    """Set what all kinds of panels have in common."""
     drawing = drawing.title(panel.title).description(panel.description).unit(panel.unit).datasource(SOURCE)
-    drawing = drawing.thresholds(_thresholds(panel.limits))
+    drawing = drawing.thresholds(_thresholds(panel.thresholds))
     for query in queries:
         drawing = drawing.with_target(query)
     return drawing
 
 
-def _thresholds(limits: Limits | None) -> ThresholdsConfig:
+def _thresholds(thresholds: Thresholds | None) -> ThresholdsConfig:
     steps = [model.Threshold(value=None, color=_CALM)]
-    if limits and limits.small_is_bad:
+    if thresholds and thresholds.small_is_bad:
         steps = [
             model.Threshold(value=None, color=_BAD),
-            model.Threshold(value=limits.bad, color=_WARN),
-            model.Threshold(value=limits.warn, color=_CALM),
+            model.Threshold(value=thresholds.bad, color=_WARN),
+            model.Threshold(value=thresholds.warn, color=_CALM),
         ]
-    elif limits:
-        steps += [model.Threshold(value=limits.warn, color=_WARN), model.Threshold(value=limits.bad, color=_BAD)]
+    elif thresholds:
+        steps += [
+            model.Threshold(value=thresholds.warn, color=_WARN),
+            model.Threshold(value=thresholds.bad, color=_BAD),
+        ]
     return ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(steps)
 
 
@@ -104,8 +111,8 @@ def _newest() -> common.ReduceDataOptions:
 
 def _queries(panel: Panel) -> list[prometheus.Dataquery]:
     return [
-        prometheus.Dataquery().ref_id(letter).datasource(SOURCE).expr(ask.expr).legend_format(ask.legend)
-        for letter, ask in zip(ascii_uppercase, panel.asks, strict=False)
+        prometheus.Dataquery().ref_id(letter).datasource(SOURCE).expr(query.expr).legend_format(query.legend)
+        for letter, query in zip(ascii_uppercase, panel.queries, strict=False)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Where the generated dashboards are, and what should stand there."""
+"""The folder of the generated dashboards, and their contents."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,5 +9,5 @@ GENERATED = Path(__file__).parent / "generated"
 
 
 def generated(pages: Iterable[Page]) -> Mapping[str, str]:
-    """The text of each file, by its name."""
+    """File name -> JSON text of each dashboard."""
     return {f"{page.uid}.json": page.to_json() for page in pages}

@@ -9,14 +9,14 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as model
 
-from monitoring.grafana.drawing import SOURCE, drawn
+from monitoring.grafana.drawing import SOURCE, built_panel
 from monitoring.grafana.panels import FULL_WIDTH, Panel
 
 _TAG = "gamelake"
 
 
 class Variable(StrEnum):
-    """What a reader can choose; the value is what Grafana asks for its choices."""
+    """A dashboard variable; the value is the query for its options."""
 
     QUERY = "label_values(gamelake_stream_up, query)"
     GAME = 'label_values(gamelake_game_last_event_timestamp_seconds{query=~"$query"}, game)'
@@ -26,7 +26,7 @@ class Variable(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Panels under a heading, which is a question."""
+    """A row of panels; its title is a question."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -45,7 +45,7 @@ class Page:
     def to_json(self) -> str:
         """The dashboard as Grafana's file provider reads it."""
         built = self._builder().build()
-        # Links to one panel carry its number: Grafana would give out new ones at each start.
+        # Links to a panel contain its id: without fixed ids Grafana assigns new ones at each start.
         for number, panel in enumerate(built.panels or (), start=1):
             panel.id_val = number
         return json.dumps(built, cls=JSONEncoder, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -61,19 +61,19 @@ class Page:
             page = page.with_row(dashboard.Row(row.title).grid_pos(model.GridPos(h=1, w=FULL_WIDTH, x=0, y=top)))
             places = side_by_side(row.panels, top + 1)
             for panel, place in zip(row.panels, places, strict=True):
-                page = page.with_panel(drawn(panel).grid_pos(place))
+                page = page.with_panel(built_panel(panel).grid_pos(place))
             top = max(place.y + place.h for place in places)
         return page
 
 
 def side_by_side(panels: Sequence[Panel], top: int) -> list[model.GridPos]:
-    """Where panels stand that fill shelf after shelf, each as high as its highest panel."""
-    places, left, shelf_height = [], 0, 0
+    """Grid positions of panels that fill one line after the other; a line is as high as its highest panel."""
+    places, left, line_height = [], 0, 0
     for panel in panels:
         if left + panel.width > FULL_WIDTH:
-            top, left, shelf_height = top + shelf_height, 0, 0
+            top, left, line_height = top + line_height, 0, 0
         places.append(model.GridPos(h=panel.height, w=panel.width, x=left, y=top))
-        left, shelf_height = left + panel.width, max(shelf_height, panel.height)
+        left, line_height = left + panel.width, max(line_height, panel.height)
     return places
 
 
@@ -87,5 +87,5 @@ def _choice(variable: Variable) -> dashboard.QueryVariable:
 
 def _other_pages() -> dashboard.DashboardLink:
     link = dashboard.DashboardLink("Gamelake").type(model.DashboardLinkType.DASHBOARDS).tags([_TAG])
-    # In sight, not in the menu where the SDK puts them.
+    # Placed in the dashboard, not in the menu, which is the SDK's default.
     return link.placement("").include_vars(True).keep_time(True)

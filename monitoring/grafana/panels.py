@@ -1,4 +1,4 @@
-"""What a panel says, as data: a title, what it means, a unit, and what it asks Prometheus."""
+"""Panels as data: title, description, unit and Prometheus queries, without any of Grafana's formats."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,28 +7,28 @@ FULL_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A query to Prometheus, and how its series are called (`{{label}}` stands for a label's value)."""
+class Query:
+    """A Prometheus query and the legend of its series; `{{label}}` stands for a label's value."""
 
     expr: str
     legend: str
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """From where on a value is yellow and red; a value that is bad when small has `bad` below `warn`."""
+class Thresholds:
+    """The values from which on a panel is yellow and red; if small values are bad, `bad` is below `warn`."""
 
     warn: float
     bad: float
 
     @property
     def small_is_bad(self) -> bool:
-        """Whether the value should be large."""
+        """Whether small values are bad."""
         return self.bad < self.warn
 
 
 class Stack(StrEnum):
-    """Whether series stand on each other."""
+    """Whether the series of a time series panel are stacked."""
 
     NONE = "none"
     NORMAL = "normal"
@@ -36,23 +36,23 @@ class Stack(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What every panel has; a row is 24 wide."""
+    """A panel; width and height in Grafana's grid units, of which a row has 24."""
 
     title: str
     description: str
     unit: str
-    asks: tuple[Ask, ...]
-    limits: Limits | None = None
+    queries: tuple[Query, ...]
+    thresholds: Thresholds | None = None
     width: int = 12
     height: int = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure(Panel):
-    """One number as it is now.
+class Stat(Panel):
+    """The current value of one number.
 
     Args:
-        words: what to show instead of certain numbers.
+        words: (value, text) pairs: the text to show instead of the value.
     """
 
     words: tuple[tuple[float, str], ...] = ()
@@ -61,15 +61,15 @@ class Figure(Panel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course(Panel):
-    """Numbers over time."""
+class TimeSeries(Panel):
+    """Series over time."""
 
     stack: Stack = Stack.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bars(Panel):
-    """Several numbers as they are now, side by side."""
+class BarGauge(Panel):
+    """The current values of several series, as horizontal bars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows(Panel):
-    """A table: a row per value of a label, a column per query. Its asks are made of its columns."""
+class Table(Panel):
+    """A table of current values: one row per value of `label`, one column per query."""
 
     columns: tuple[Column, ...]
     label: str
@@ -91,7 +91,9 @@ class Rows(Panel):
     height: int = 12
 
 
-def rows(title: str, description: str, label: str, columns: tuple[Column, ...]) -> Rows:
-    """A table over the whole width."""
-    asks = tuple(Ask(column.expr, column.name) for column in columns)
-    return Rows(title=title, description=description, unit=columns[0].unit, asks=asks, columns=columns, label=label)
+def table(title: str, description: str, label: str, columns: tuple[Column, ...]) -> Table:
+    """A table over the whole width, with the queries of its columns."""
+    queries = tuple(Query(column.expr, column.name) for column in columns)
+    return Table(
+        title=title, description=description, unit=columns[0].unit, queries=queries, columns=columns, label=label
+    )

@@ -1,6 +1,6 @@
-"""The eight dashboards, each a list of questions with the panels that answer them.
+"""The eight dashboards: each is a list of questions, with the panels that answer them.
 
-They know metrics and what to look at next; how a panel is drawn is not their business.
+They define queries, units and thresholds; `monitoring.grafana.panels` and `drawing` define how a panel is built_panel.
 """
 
 from monitoring.grafana.dashboards.gateway import GATEWAY

@@ -1,66 +1,68 @@
-"""Front door, for on-call and for a game's own people: is it taken, what is not and why, and what it leans on."""
+"""Ingest gateway, for on-call engineers and game teams: accepted and rejected events, and its dependencies."""
 
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row
-from monitoring.grafana.panels import Ask, Course, Figure, Limits, Stack
+from monitoring.grafana.panels import Query, Stack, Stat, Thresholds, TimeSeries
 
 _NOW = Row(
-    "Does it take what comes?",
+    "Does it accept events?",
     (
-        Figure(
+        Stat(
             title="Ingest gateway",
-            description="Whether it answers; see the runbook GatewayDown.",
+            description="Whether it responds; see the runbook GatewayDown.",
             unit=units.NoUnit,
-            asks=(Ask('max(up{job="ingest"})', "answers"),),
-            limits=Limits(1, 0.5),
+            queries=(Query('max(up{job="ingest"})', "responds"),),
+            thresholds=Thresholds(1, 0.5),
             words=((1, "up"), (0, "down")),
             width=6,
         ),
-        Figure(
+        Stat(
             title="Vault",
-            description="Whether it answered when the front door last asked; see the runbook VaultUnreachable.",
+            description="Whether it responded to the gateway's last check; see the runbook VaultUnreachable.",
             unit=units.NoUnit,
-            asks=(Ask("max(gamelake_ingest_vault_up)", "answers"),),
-            limits=Limits(1, 0.5),
+            queries=(Query("max(gamelake_ingest_vault_up)", "responds"),),
+            thresholds=Thresholds(1, 0.5),
             words=((1, "up"), (0, "down")),
             width=6,
         ),
-        Figure(
-            title="Answered with 503",
-            description="Share of the requests; senders come again. See the runbook GatewayUnavailable.",
+        Stat(
+            title="503 responses",
+            description="Share of the requests; senders retry. See the runbook GatewayUnavailable.",
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     '(sum(gamelake:ingest_requests:rate5m{status="503"}) or vector(0)) '
                     "/ (sum(gamelake:ingest_requests:rate5m) > 0) or vector(0)",
                     "503",
                 ),
             ),
-            limits=Limits(0.01, 0.05),
+            thresholds=Thresholds(0.01, 0.05),
             width=6,
         ),
-        Figure(
+        Stat(
             title="Waiting for Kafka",
-            description="Share of the records that may wait; see the runbook GatewayQueueFilling.",
+            description="Share of the limit; see the runbook GatewayQueueFilling.",
             unit=units.PercentUnit,
-            asks=(Ask("sum(gamelake_ingest_waiting_records) / sum(gamelake_ingest_waiting_records_limit)", "waiting"),),
-            limits=Limits(0.25, 0.5),
+            queries=(
+                Query("sum(gamelake_ingest_waiting_records) / sum(gamelake_ingest_waiting_records_limit)", "waiting"),
+            ),
+            thresholds=Thresholds(0.25, 0.5),
             width=6,
         ),
-        Course(
+        TimeSeries(
             title="Requests by status",
-            description="200: Kafka has the events. 429 and 503: come again. docs/gateway.md explains each.",
+            description="200: Kafka has the events. 429 and 503: senders retry. docs/gateway.md explains each status.",
             unit=units.RequestsPerSecond,
-            asks=(Ask("sum by (status) (rate(gamelake_ingest_requests_total[$__rate_interval]))", "{{status}}"),),
+            queries=(Query("sum by (status) (rate(gamelake_ingest_requests_total[$__rate_interval]))", "{{status}}"),),
             stack=Stack.NORMAL,
         ),
-        Course(
-            title="Time to answer",
-            description="From a request's headers to its answer: its body, the vault and Kafka are in it.",
+        TimeSeries(
+            title="Request duration",
+            description="From a request's headers to the response: includes the body, the vault and Kafka.",
             unit=units.Seconds,
-            asks=tuple(
-                Ask(
+            queries=tuple(
+                Query(
                     f"histogram_quantile({quantile}, "
                     "sum by (le) (rate(gamelake_ingest_request_seconds_bucket[$__rate_interval])))",
                     f"p{quantile * 100:.0f}",
@@ -72,47 +74,49 @@ _NOW = Row(
 )
 
 _GAMES = Row(
-    "Whose events, and whose not?",
+    "Which games' events?",
     (
-        Course(
+        TimeSeries(
             title="Events accepted",
             description="By game, the twelve busiest. Accepted means that Kafka's in-sync replicas have them.",
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, sum by (game) (rate(gamelake_ingest_events_accepted_total[$__rate_interval])))",
                     "{{game}}",
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Events rejected",
             description="By reason; docs/gateway.md has each reason's remedy. See the runbook EventsRejected.",
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask("sum by (reason) (rate(gamelake_ingest_events_rejected_total[$__rate_interval]))", "{{reason}}"),
+            queries=(
+                Query("sum by (reason) (rate(gamelake_ingest_events_rejected_total[$__rate_interval]))", "{{reason}}"),
             ),
             stack=Stack.NORMAL,
         ),
-        Course(
+        TimeSeries(
             title="Share rejected, by game",
-            description="The twelve highest of the last ten minutes. From 5 % on: see the runbook EventsRejected.",
+            description=(
+                "The twelve highest shares of the last ten minutes. From 5 % on: see the runbook EventsRejected."
+            ),
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, gamelake:ingest_events_rejected:rate10m / (gamelake:ingest_events_rejected:rate10m "
                     "+ sum by (game) (rate(gamelake_ingest_events_accepted_total[10m]))))",
                     "{{game}}",
                 ),
             ),
-            limits=Limits(0.01, 0.05),
+            thresholds=Thresholds(0.01, 0.05),
         ),
-        Course(
-            title="Events over a game's rate",
-            description="Told to come again by 429; see the runbook GameThrottled.",
+        TimeSeries(
+            title="Throttled events",
+            description="Events of requests that got 429; see the runbook GameThrottled.",
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, sum by (game) (rate(gamelake_ingest_events_throttled_total[$__rate_interval])))",
                     "{{game}}",
                 ),
@@ -122,46 +126,48 @@ _GAMES = Row(
 )
 
 _WITHIN = Row(
-    "How is it within?",
+    "What is its internal state?",
     (
-        Course(
+        TimeSeries(
             title="Records that wait for Kafka",
-            description="Now, and how many may. At the limit requests are answered with 503.",
+            description="Waiting records and their limit. At the limit requests get 503.",
             unit=units.Short,
-            asks=(
-                Ask("sum(gamelake_ingest_waiting_records)", "waiting"),
-                Ask("sum(gamelake_ingest_waiting_records_limit)", "limit"),
+            queries=(
+                Query("sum(gamelake_ingest_waiting_records)", "waiting"),
+                Query("sum(gamelake_ingest_waiting_records_limit)", "limit"),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Memory",
-            description="Resident memory of the processes that take requests. It must stay flat, whatever comes.",
+            description="Resident memory of the gateway's processes. It must stay constant under any load.",
             unit=units.BytesIEC,
-            asks=(Ask("sum(gamelake_ingest_memory_bytes)", "resident"),),
+            queries=(Query("sum(gamelake_ingest_memory_bytes)", "resident"),),
         ),
-        Course(
-            title="The vault's answer",
-            description="How long the vault took to say who was forgotten, which it is asked every two seconds.",
+        TimeSeries(
+            title="Vault response time",
+            description=(
+                "How long the vault took to return the erased players, which the gateway requests every two seconds."
+            ),
             unit=units.Seconds,
-            asks=(Ask("max(gamelake_ingest_vault_response_seconds)", "answer"),),
+            queries=(Query("max(gamelake_ingest_vault_response_seconds)", "response"),),
         ),
-        Course(
-            title="Requests that the vault failed",
-            description="Answered with 503 because the vault did not answer; see the runbook VaultUnreachable.",
+        TimeSeries(
+            title="Requests failed by the vault",
+            description="Requests that got 503 because the vault did not respond; see the runbook VaultUnreachable.",
             unit=units.RequestsPerSecond,
-            asks=(Ask("sum(rate(gamelake_ingest_vault_failures_total[$__rate_interval]))", "failed"),),
+            queries=(Query("sum(rate(gamelake_ingest_vault_failures_total[$__rate_interval]))", "failed"),),
         ),
-        Course(
-            title="Players looked after",
-            description="Whom support had forgotten or handed out through the front door, in an hour.",
+        TimeSeries(
+            title="Erasure and export requests",
+            description="Requests of support to erase or export a player's data, per hour.",
             unit=units.Short,
-            asks=(Ask("sum by (action) (increase(gamelake_ingest_player_requests_total[1h]))", "{{action}}"),),
+            queries=(Query("sum by (action) (increase(gamelake_ingest_player_requests_total[1h]))", "{{action}}"),),
         ),
-        Course(
+        TimeSeries(
             title="Body bytes",
-            description="As they were sent, before they are unpacked.",
+            description="As they were sent, before decompression.",
             unit=units.BytesPerSecondIEC,
-            asks=(Ask("sum(rate(gamelake_ingest_body_bytes_total[$__rate_interval]))", "bytes"),),
+            queries=(Query("sum(rate(gamelake_ingest_body_bytes_total[$__rate_interval]))", "bytes"),),
         ),
     ),
 )
@@ -169,7 +175,7 @@ _WITHIN = Row(
 GATEWAY = Page(
     uid="gamelake-gateway",
     title="Ingest gateway",
-    description="What games send: what is taken, what is not and why, how fast, and what the front door leans on.",
+    description="Accepted and rejected events, latency, and the gateway's dependencies.",
     variables=(),
     rows=(_NOW, _GAMES, _WITHIN),
 )

@@ -1,16 +1,16 @@
-"""Key figures of the games, for who runs them: today against the days before, and how fresh the figures are."""
+"""Key figures (KPIs), for game managers: the newest day, hour and cohorts, and how fresh the figures are."""
 
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import Ask, Bars, Column, Course, Figure, Limits, Stack, rows
+from monitoring.grafana.panels import BarGauge, Column, Query, Stack, Stat, Thresholds, TimeSeries, table
 
 _DOLLARS = units.Dollars
 _CHOSEN = '{title=~"$title"}'
 
 
 def _of_titles(metric: str) -> str:
-    """A metric's newest value of each chosen game; two drivers in a row may both have left one."""
+    """A metric's newest value of each selected game; two drivers in a row may both have left a series."""
     return f"max by (title) ({metric}{_CHOSEN})"
 
 
@@ -21,46 +21,46 @@ def _active(window: str) -> str:
 _TODAY = Row(
     "How is today?",
     (
-        Figure(
+        Stat(
             title="Events",
-            description="Events of the newest day (UTC), of the chosen games together.",
+            description="Events of the newest day (UTC), sum of the selected games.",
             unit=units.Short,
-            asks=(Ask(f"sum({_of_titles('gamelake_kpi_day_events')})", "events"),),
+            queries=(Query(f"sum({_of_titles('gamelake_kpi_day_events')})", "events"),),
         ),
-        Figure(
+        Stat(
             title="Bookings",
-            description="Bookings of the newest day, of the chosen games together.",
+            description="Bookings of the newest day, sum of the selected games.",
             unit=_DOLLARS,
-            asks=(Ask(f"sum({_of_titles('gamelake_kpi_day_bookings')})", "bookings"),),
+            queries=(Query(f"sum({_of_titles('gamelake_kpi_day_bookings')})", "bookings"),),
         ),
-        Figure(
+        Stat(
             title="Paying players",
-            description="Players who paid on the newest day; who plays two games counts in both.",
+            description="Players who paid on the newest day; a player of two games counts twice.",
             unit=units.Short,
-            asks=(Ask(f"sum({_of_titles('gamelake_kpi_payers')})", "paying"),),
+            queries=(Query(f"sum({_of_titles('gamelake_kpi_payers')})", "paying"),),
         ),
-        Figure(
+        Stat(
             title="New players",
-            description="Players whose first day is the newest one; who plays two games counts in both.",
+            description="Players whose first day is the newest one; a player of two games counts twice.",
             unit=units.Short,
-            asks=(Ask(f"sum({_of_titles('gamelake_kpi_new_players')})", "new"),),
+            queries=(Query(f"sum({_of_titles('gamelake_kpi_new_players')})", "new"),),
         ),
-        Figure(
+        Stat(
             title="Sessions",
-            description="Sessions of the newest day, of the chosen games together.",
+            description="Sessions of the newest day, sum of the selected games.",
             unit=units.Short,
-            asks=(Ask(f"sum({_of_titles('gamelake_kpi_sessions')})", "sessions"),),
+            queries=(Query(f"sum({_of_titles('gamelake_kpi_sessions')})", "sessions"),),
         ),
-        Figure(
+        Stat(
             title="Behind",
-            description="Age of the oldest commit of silver that the KPI tables lack. From 120 s on: KpisBehind.",
+            description="Age of the oldest commit of silver that is in no KPI table. From 120 s on: KpisBehind.",
             unit=units.Seconds,
-            asks=(Ask("max(gamelake_kpis_seconds_behind)", "behind"),),
-            limits=Limits(60, 120),
+            queries=(Query("max(gamelake_kpis_seconds_behind)", "behind"),),
+            thresholds=Thresholds(60, 120),
         ),
-        rows(
+        table(
             "Games",
-            "Each game's newest day (UTC), as far as it has come. An error above 0 says that players are estimated.",
+            "Each game's newest day (UTC) so far. An error above 0 means that the number of players is estimated.",
             "title",
             (
                 Column(
@@ -92,55 +92,57 @@ _TODAY = Row(
 _NOW = Row(
     "How is this hour?",
     (
-        Course(
+        TimeSeries(
             title="Events of the hour",
-            description="Events of the newest hour so far, the twelve busiest games: teeth of an hour each.",
+            description="Events of the newest hour so far, the twelve busiest games. Starts at 0 each hour.",
             unit=units.Short,
-            asks=(Ask(f"topk(12, {_of_titles('gamelake_kpi_hour_events')})", "{{title}}"),),
+            queries=(Query(f"topk(12, {_of_titles('gamelake_kpi_hour_events')})", "{{title}}"),),
             stack=Stack.NORMAL,
         ),
-        Course(
+        TimeSeries(
             title="Bookings of the hour",
-            description="Bookings of the newest hour so far, the twelve games with most.",
+            description="Bookings of the newest hour so far, the top twelve games.",
             unit=_DOLLARS,
-            asks=(Ask(f"topk(12, {_of_titles('gamelake_kpi_hour_bookings')})", "{{title}}"),),
+            queries=(Query(f"topk(12, {_of_titles('gamelake_kpi_hour_bookings')})", "{{title}}"),),
             stack=Stack.NORMAL,
         ),
-        Course(
+        TimeSeries(
             title="Players of the day",
-            description="How the day's players gather, the twelve games with most.",
+            description="Distinct players of the newest day so far, the top twelve games.",
             unit=units.Short,
-            asks=(Ask(f"topk(12, {_active('1d')})", "{{title}}"),),
+            queries=(Query(f"topk(12, {_active('1d')})", "{{title}}"),),
         ),
-        Course(
+        TimeSeries(
             title="Bookings per player of the day",
-            description="Bookings of the newest day by its players (ARPDAU), the twelve games with most.",
+            description="Bookings of the newest day, divided by its players (ARPDAU), the top twelve games.",
             unit=_DOLLARS,
-            asks=(Ask(f"topk(12, {_of_titles('gamelake_kpi_arpdau')})", "{{title}}"),),
+            queries=(Query(f"topk(12, {_of_titles('gamelake_kpi_arpdau')})", "{{title}}"),),
         ),
     ),
 )
 
 _STAY = Row(
-    "Do players stay?",
+    "Do players return?",
     (
-        Bars(
-            title="Back after 1, 7 and 30 days",
-            description="Share of new players who came back on that day, over the chosen games, of the newest cohorts.",
+        BarGauge(
+            title="Retention after 1, 7 and 30 days",
+            description=(
+                "Share of new players who returned on that day, over the selected games, of the newest cohorts."
+            ),
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'avg by (after) (max by (title, after) (gamelake_kpi_retention_ratio{title=~"$title"}))',
                     "after {{after}}",
                 ),
             ),
         ),
-        Bars(
-            title="Length of a session",
-            description="Quantiles of the newest day's sessions, each the mean over the chosen games.",
+        BarGauge(
+            title="Session duration",
+            description="Quantiles of the newest day's sessions, each the mean over the selected games.",
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'avg by (quantile) (max by (title, quantile) (gamelake_kpi_session_seconds{title=~"$title"}))',
                     "{{quantile}}",
                 ),
@@ -150,59 +152,62 @@ _STAY = Row(
 )
 
 _TRUST = Row(
-    "Can the figures be trusted?",
+    "Are the figures complete?",
     (
-        Course(
+        TimeSeries(
             title="Behind",
-            description="Age of the oldest commit that the KPI tables lack, and since when the query has been silent.",
+            description="Age of the oldest commit that is in no KPI table, and time since the query's last progress.",
             unit=units.Seconds,
-            asks=(
-                Ask("max by (query) (gamelake_kpis_seconds_behind)", "{{query}} behind"),
-                Ask("time() - max by (query) (gamelake_kpis_last_progress_timestamp_seconds)", "{{query}} moved"),
+            queries=(
+                Query("max by (query) (gamelake_kpis_seconds_behind)", "{{query}} behind"),
+                Query("time() - max by (query) (gamelake_kpis_last_progress_timestamp_seconds)", "{{query}} moved"),
             ),
-            limits=Limits(60, 120),
+            thresholds=Thresholds(60, 120),
         ),
-        Course(
+        TimeSeries(
             title="Late events",
-            description="Events per second that came after their hour was closed, the twelve games with most; see "
-            "KpiEventsLate.",
+            description=(
+                "Events per second that arrived after their hour was closed, the top twelve games; see KpiEventsLate."
+            ),
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, sum by (title) "
                     '(rate(gamelake_kpi_late_events_total{title=~"$title"}[$__rate_interval])))',
                     "{{title}}",
                 ),
             ),
         ),
-        Course(
-            title="A batch",
-            description="How long a part of a batch takes, mean of five minutes: all of it, what Spark and we take, "
-            "and what the tables alone do.",
+        TimeSeries(
+            title="Batch duration",
+            description=(
+                "Duration of a batch and its phases, mean of five minutes: trigger_execution is the whole batch, "
+                "add_batch Spark's and our work, merge the writing of the tables."
+            ),
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "sum by (phase) (rate(gamelake_kpis_batch_seconds_sum[5m])) "
                     "/ sum by (phase) (rate(gamelake_kpis_batch_seconds_count[5m]))",
                     "{{phase}}",
                 ),
             ),
         ),
-        Figure(
-            title="The query",
+        Stat(
+            title="KPI query",
             description="Whether Spark runs the KPI query.",
             unit=units.NoUnit,
-            asks=(Ask("max(gamelake_kpis_up)", "up"),),
+            queries=(Query("max(gamelake_kpis_up)", "up"),),
             words=((0, "down"), (1, "up")),
-            limits=Limits(1, 0.5),
+            thresholds=Thresholds(1, 0.5),
             width=6,
             height=8,
         ),
-        Figure(
-            title="The newest hour began",
-            description="How long ago the newest hour with events began; more than an hour: nobody plays.",
+        Stat(
+            title="Start of the newest hour",
+            description="How long ago the newest hour with events started; more than an hour: no events arrive.",
             unit=units.Seconds,
-            asks=(Ask("time() - max(gamelake_kpi_newest_hour_timestamp_seconds)", "ago"),),
+            queries=(Query("time() - max(gamelake_kpi_newest_hour_timestamp_seconds)", "ago"),),
             width=6,
             height=8,
         ),
@@ -212,7 +217,7 @@ _TRUST = Row(
 KPIS = Page(
     uid="gamelake-kpis",
     title="Game KPIs",
-    description="Players, bookings, retention and sessions of each game, as the tables gold/kpi_* have them now.",
+    description="Players, bookings, retention and sessions of each game, from the tables gold/kpi_*.",
     variables=(Variable.TITLE,),
     rows=(_TODAY, _NOW, _STAY, _TRUST),
 )

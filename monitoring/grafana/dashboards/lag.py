@@ -1,74 +1,74 @@
-"""Stream lag, for who is on call: is it behind, since when, which game, and where to look next."""
+"""Stream lag, for on-call engineers: which query is behind, since when, for which game, and what to check next."""
 
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import Ask, Bars, Course, Figure, Limits, Stack
+from monitoring.grafana.panels import BarGauge, Query, Stack, Stat, Thresholds, TimeSeries
 
-# The limits are those of the alerts StreamLagGrows and StreamTooFarBehind.
-_SECONDS_BEHIND = Limits(60, 300)
+# The thresholds are those of the alerts StreamLagGrows and StreamTooFarBehind.
+_SECONDS_BEHIND = Thresholds(60, 300)
 
 _IS_IT_BEHIND = Row(
     "Is it behind?",
     (
-        Figure(
+        Stat(
             title="Query",
             description=(
-                "Whether each query runs. Down: nothing is read; go to the runbook StreamQueryDown. A driver that is "
-                "gone counts as down."
+                "Whether each query runs. Down: nothing is read, see the runbook StreamQueryDown. A driver that "
+                "is gone counts as down."
             ),
             unit=units.NoUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'max by (query) (gamelake_stream_up{query=~"$query"}) '
                     'or on (query) max by (query) (up{job="ingest-events", query=~"$query"}) * 0',
                     "{{query}}",
                 ),
             ),
-            limits=Limits(1, 0.5),
+            thresholds=Thresholds(1, 0.5),
             words=((0, "down"), (1, "runs")),
         ),
-        Figure(
+        Stat(
             title="Seconds behind",
-            description="Age of the oldest record that is not in all its tables yet. Seconds are what to judge by.",
+            description="Age of the oldest record that is not in all its tables yet. The main measure of lag.",
             unit=units.Seconds,
-            asks=(Ask('max by (query) (gamelake_stream_seconds_behind{query=~"$query"})', "{{query}}"),),
-            limits=_SECONDS_BEHIND,
+            queries=(Query('max by (query) (gamelake_stream_seconds_behind{query=~"$query"})', "{{query}}"),),
+            thresholds=_SECONDS_BEHIND,
         ),
-        Figure(
+        Stat(
             title="Records behind",
-            description="Records that Kafka has and not all tables have, over all partitions.",
+            description="Records in Kafka that are not in all their tables yet, over all partitions.",
             unit=units.Short,
-            asks=(
-                Ask('sum by (query) (gamelake_stream_offsets_behind{query=~"$query", statistic="sum"})', "{{query}}"),
+            queries=(
+                Query('sum by (query) (gamelake_stream_offsets_behind{query=~"$query", statistic="sum"})', "{{query}}"),
             ),
         ),
-        Figure(
-            title="Caught up in",
+        Stat(
+            title="Catch-up time",
             description=(
-                "Time until all is read at the pace of the last five minutes. 0: it keeps up. Endless: it comes no "
-                "nearer; see the runbook StreamNeverCatchesUp."
+                "Time until the backlog is read at the rate of the last five minutes. 0: the query keeps up. "
+                "Infinite: the backlog does not shrink, see the runbook StreamNeverCatchesUp."
             ),
             unit=units.Seconds,
-            asks=(Ask('max by (query) (gamelake_stream_catch_up_seconds{query=~"$query"})', "{{query}}"),),
-            limits=_SECONDS_BEHIND,
+            queries=(Query('max by (query) (gamelake_stream_catch_up_seconds{query=~"$query"})', "{{query}}"),),
+            thresholds=_SECONDS_BEHIND,
         ),
-        Figure(
+        Stat(
             title="Retention used",
             description=(
-                "Share of what Kafka still holds that is unread, in the worst partition. At 100 % Kafka deletes unread "
-                "records. A young topic may be there without danger."
+                "Share of the records that Kafka still holds and that are unread, in the worst partition. At 100 "
+                "% Kafka deletes unread records. A new topic may reach it without danger."
             ),
             unit=units.PercentUnit,
-            asks=(Ask('max by (query) (gamelake_stream_retention_used_ratio{query=~"$query"})', "{{query}}"),),
-            limits=Limits(0.25, 0.5),
+            queries=(Query('max by (query) (gamelake_stream_retention_used_ratio{query=~"$query"})', "{{query}}"),),
+            thresholds=Thresholds(0.25, 0.5),
         ),
-        Figure(
+        Stat(
             title="Alerts",
-            description="Alerts that fire now, of any kind. Prometheus' page of alerts names them.",
+            description="Alerts of any kind that fire now. Prometheus' alerts page lists them.",
             unit=units.NoUnit,
-            asks=(Ask('count(ALERTS{alertstate="firing"}) or vector(0)', "firing"),),
-            limits=Limits(1, 2),
+            queries=(Query('count(ALERTS{alertstate="firing"}) or vector(0)', "firing"),),
+            thresholds=Thresholds(1, 2),
         ),
     ),
 )
@@ -76,51 +76,54 @@ _IS_IT_BEHIND = Row(
 _SINCE_WHEN = Row(
     "Since when?",
     (
-        Course(
+        TimeSeries(
             title="Seconds behind",
             description=(
-                "A saw tooth of a few seconds is one batch after the other. A straight climb of one second per second "
-                "is a query that stands still; a flatter one is a query that is too slow."
+                "A saw tooth of a few seconds is normal: one batch after the other. A rise of one second per "
+                "second is a query that has stopped; a slower one is a query that is too slow."
             ),
             unit=units.Seconds,
-            asks=(Ask('max by (query) (gamelake_stream_seconds_behind{query=~"$query"})', "{{query}}"),),
-            limits=_SECONDS_BEHIND,
+            queries=(Query('max by (query) (gamelake_stream_seconds_behind{query=~"$query"})', "{{query}}"),),
+            thresholds=_SECONDS_BEHIND,
         ),
-        Course(
-            title="What arrives, and what is committed",
-            description="Where the two part, the lag begins. Arrives rises: more load. Committed falls: look below.",
+        TimeSeries(
+            title="Records arriving and committed",
+            description=(
+                "The lag starts where the two lines separate. More arriving: higher load. Less committed: see the "
+                "panels below."
+            ),
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (topic) (rate(kafka_topic_records_in_total{topic!~"__.+"}[$__rate_interval]))',
                     "arrives in {{topic}}",
                 ),
-                Ask(
+                Query(
                     'sum by (query) (rate(gamelake_stream_records_total{query=~"$query"}[$__rate_interval]))',
                     "committed by {{query}}",
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Records behind per partition",
             description=(
-                "Largest, mean and smallest partition. Far apart: one partition gets most of the records, or its "
-                "broker is slow."
+                "Maximum, mean and minimum over the partitions. Far apart: one partition gets most of the "
+                "records, or its broker is slow."
             ),
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'max by (query, statistic) (gamelake_stream_offsets_behind{query=~"$query", statistic!="sum"})',
                     "{{query}} {{statistic}}",
                 ),
             ),
         ),
-        Course(
-            title="Alerts that fire",
-            description="When what began. Empty is good.",
+        TimeSeries(
+            title="Firing alerts",
+            description="When each alert started. Empty is good.",
             unit=units.NoUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'count by (alertname, query) (ALERTS{alertstate="firing", query=~"$query|"})',
                     "{{alertname}} {{query}}",
                 ),
@@ -132,63 +135,66 @@ _SINCE_WHEN = Row(
 _WHICH_GAME = Row(
     "Which game?",
     (
-        Bars(
-            title="Games furthest behind, in seconds",
+        BarGauge(
+            title="Games by seconds behind",
             description=(
                 "An estimate: all games are read in one order, so a game is as far behind as the query, or not at all."
             ),
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'topk(10, max by (game) (gamelake_game_seconds_behind{query=~"$query", game=~"$game"}))', "{{game}}"
                 ),
             ),
-            limits=_SECONDS_BEHIND,
+            thresholds=_SECONDS_BEHIND,
             width=8,
         ),
-        Bars(
-            title="Games with most records behind",
-            description="An estimate: the query's records behind, shared out by what each game sent lately.",
+        BarGauge(
+            title="Games by records behind",
+            description="An estimate: the query's records behind, divided by each game's share of recent records.",
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'topk(10, sum by (game) (gamelake_game_offsets_behind{query=~"$query", game=~"$game"}))', "{{game}}"
                 ),
             ),
             width=8,
         ),
-        Bars(
+        BarGauge(
             title="Silent for",
             description=(
-                "How much older a game's newest event is than the newest of all games. Long for a lively game: its "
-                "servers or its release; see the runbook GameSilent."
+                "How much older a game's newest event is than the newest of all games. Long for an active game: "
+                "check its servers and its release; see the runbook GameSilent."
             ),
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'topk(10, max by (game) (gamelake:game_silence_seconds{query=~"$query", game=~"$game"}))',
                     "{{game}}",
                 ),
             ),
             width=8,
         ),
-        Course(
-            title="Rows per game",
-            description="Rows committed, the twelve liveliest games. One line that drops alone is that game's matter.",
+        TimeSeries(
+            title="Table per game",
+            description=(
+                "Committed rows, the twelve busiest games. A drop of one line alone is a problem of that game."
+            ),
             unit=units.RowsPerSecond,
-            asks=(
-                Ask('topk(12, sum by (game) (gamelake:game_rows:rate10m{query=~"$query", game=~"$game"}))', "{{game}}"),
+            queries=(
+                Query(
+                    'topk(12, sum by (game) (gamelake:game_rows:rate10m{query=~"$query", game=~"$game"}))', "{{game}}"
+                ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Age of the newest event per game",
             description=(
-                "The twelve oldest, by the clock of the game's own events. All at once: the stream is behind. One "
-                "alone: that game is silent."
+                "The twelve oldest, in event time. All at once: the stream is behind. One alone: that game is silent."
             ),
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, time() - max by (game) "
                     '(gamelake_game_last_event_timestamp_seconds{query=~"$query", game=~"$game"}))',
                     "{{game}}",
@@ -199,17 +205,17 @@ _WHICH_GAME = Row(
 )
 
 _WHERE_NEXT = Row(
-    "Where to look next?",
+    "What to check next?",
     (
-        Course(
-            title="A batch's time by phase",
+        TimeSeries(
+            title="Batch duration by phase",
             description=(
-                "Mean per batch. decide grows: more records, fewer cores, or Kafka slow. commit grows: the object "
-                "store. The rest: Spark's own book-keeping."
+                "Mean per batch. decide grows: more records, fewer cores, or Kafka is slow. commit grows: the "
+                "object store is slow. The rest is Spark's own overhead."
             ),
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "sum by (phase) (rate(gamelake_stream_batch_seconds_sum"
                     '{query=~"$query", phase!~"trigger_execution|add_batch"}[$__rate_interval]))'
                     " / sum by (phase) (rate(gamelake_stream_batch_seconds_count"
@@ -219,43 +225,43 @@ _WHERE_NEXT = Row(
             ),
             stack=Stack.NORMAL,
         ),
-        Course(
-            title="Since the last sign of life",
+        TimeSeries(
+            title="Since the last progress",
             description=(
-                "Since the query last finished a batch or said that it waits, and since Kafka last told how far the "
-                "topic goes. The first climbs: a batch hangs. The second climbs: Kafka does not answer, and the lag "
-                "above stands still."
+                "Time since the query last finished a batch or reported that it waits, and since the driver last "
+                "got the end offsets from Kafka. The first rises: a batch hangs. The second rises: Kafka does not "
+                "respond, and the lag metrics above are out of date."
             ),
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'time() - (max by (query) (gamelake_stream_last_progress_timestamp_seconds{query=~"$query"}) > 0)',
-                    "{{query}} moved",
+                    "{{query}} progress",
                 ),
-                Ask(
+                Query(
                     'time() - (max by (query) (gamelake_stream_last_poll_timestamp_seconds{query=~"$query"}) > 0)',
-                    "{{query}} asked Kafka",
+                    "{{query}} polled Kafka",
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Share of dead letters",
-            description="Of all records. Above 2 %: see the runbook DeadLetterFlood; at half the query stops.",
+            description="Share of all records. Above 2 %: see the runbook DeadLetterFlood; at 50 % the query stops.",
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (query) (rate(gamelake_stream_dead_letters_total{query=~"$query"}[5m])) '
                     '/ (gamelake:stream_records:rate5m{query=~"$query"} > 0)',
                     "{{query}}",
                 ),
             ),
-            limits=Limits(0.01, 0.02),
+            thresholds=Thresholds(0.01, 0.02),
         ),
-        Course(
-            title="Services that answer",
-            description="1: Prometheus reaches it. A service that drops where the lag begins is the one to look at.",
+        TimeSeries(
+            title="Services that respond",
+            description="1: Prometheus reaches it. Check a service that drops when the lag starts.",
             unit=units.NoUnit,
-            asks=(Ask("min by (job) (up)", "{{job}}"),),
+            queries=(Query("min by (job) (up)", "{{job}}"),),
         ),
     ),
 )
@@ -263,7 +269,7 @@ _WHERE_NEXT = Row(
 LAG = Page(
     uid="gamelake-lag",
     title="Stream lag",
-    description="Is a query behind, since when, which game suffers, and where to look next.",
+    description="Which query is behind, since when, which game is affected, and what to check next.",
     variables=(Variable.QUERY, Variable.GAME),
     rows=(_IS_IT_BEHIND, _SINCE_WHEN, _WHICH_GAME, _WHERE_NEXT),
 )

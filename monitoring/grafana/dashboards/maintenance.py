@@ -1,63 +1,68 @@
-"""Upkeep, for who runs the platform: does each round run, what does it do, what waits, and do the retentions fit?"""
+"""Maintenance, for operators: task runs and their results, pending compaction, and retentions."""
 
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import Ask, Bars, Column, Course, Figure, Limits, Stack, rows
+from monitoring.grafana.panels import BarGauge, Column, Query, Stack, Stat, Thresholds, TimeSeries, table
 
 _ALL = Row(
-    "Is the lakehouse kept up?",
+    "Is maintenance up to date?",
     (
-        Figure(
-            title="Rounds that fail",
-            description="Rounds whose last run did not end well; they are tried again. See the runbook "
-            "MaintenanceTaskFailing.",
+        Stat(
+            title="Failing tasks",
+            description=(
+                "Tasks whose last run failed; the scheduler retries them. See the runbook MaintenanceTaskFailing."
+            ),
             unit=units.NoUnit,
-            asks=(Ask("count(gamelake_maintenance_task_consecutive_failures > 0) or vector(0)", "failing"),),
-            limits=Limits(1, 2),
+            queries=(Query("count(gamelake_maintenance_task_consecutive_failures > 0) or vector(0)", "failing"),),
+            thresholds=Thresholds(1, 2),
         ),
-        Figure(
-            title="Files that wait",
-            description="Small files of the chosen tables that the next daily round packs.",
+        Stat(
+            title="Pending files",
+            description="Small files of the selected tables that the next daily run compacts.",
             unit=units.Short,
-            asks=(Ask('sum(gamelake_maintenance_table_pending_files{table=~"$table"})', "files"),),
+            queries=(Query('sum(gamelake_maintenance_table_pending_files{table=~"$table"})', "files"),),
         ),
-        Figure(
-            title="Left for Spark",
-            description="Files of the chosen tables that could be fewer, and are too large to be packed without Spark: "
-            "docs/operations.md says which command packs them.",
+        Stat(
+            title="Files left for Spark",
+            description=(
+                "Small files of the selected tables in partitions that are too large to be compacted without "
+                "Spark: docs/operations.md has the command."
+            ),
             unit=units.Short,
-            asks=(Ask('sum(gamelake_maintenance_table_skipped_files{table=~"$table"})', "files"),),
+            queries=(Query('sum(gamelake_maintenance_table_skipped_files{table=~"$table"})', "files"),),
         ),
-        Figure(
-            title="Packed in a day",
-            description="Files that became fewer and larger ones in the last 24 hours.",
+        Stat(
+            title="Compacted in a day",
+            description="Files that were replaced by fewer, larger ones in the last 24 hours.",
             unit=units.Short,
-            asks=(Ask("sum(increase(gamelake_maintenance_compacted_files_total[1d]))", "files"),),
+            queries=(Query("sum(increase(gamelake_maintenance_compacted_files_total[1d]))", "files"),),
         ),
-        Figure(
-            title="Freed in a day",
+        Stat(
+            title="Deleted in a day",
             description="Size of the files that were deleted in the last 24 hours.",
             unit=units.BytesIEC,
-            asks=(Ask("sum(increase(gamelake_maintenance_deleted_bytes_total[1d]))", "bytes"),),
+            queries=(Query("sum(increase(gamelake_maintenance_deleted_bytes_total[1d]))", "bytes"),),
         ),
-        Figure(
-            title="Looked",
-            description="How long ago the job looked at the tables: so old is what waits here. See the runbook "
-            "MaintenanceStalled.",
+        Stat(
+            title="Age of the measurement",
+            description=(
+                "Time since the scheduler last measured the tables: the values on this page are as old. See the "
+                "runbook MaintenanceStalled."
+            ),
             unit=units.Seconds,
-            asks=(Ask("time() - max(gamelake_maintenance_last_measurement_timestamp_seconds)", "ago"),),
-            limits=Limits(900, 3600),
+            queries=(Query("time() - max(gamelake_maintenance_last_measurement_timestamp_seconds)", "ago"),),
+            thresholds=Thresholds(900, 3600),
         ),
     ),
 )
 
-_ROUNDS = Row(
-    "Does each round run?",
+_TASKS = Row(
+    "Does each task run?",
     (
-        rows(
-            "Rounds",
-            "What is known of each round's runs, whoever made them. See the runbook MaintenanceTaskLate.",
+        table(
+            "Tasks",
+            "The runs of each task, of all processes. See the runbook MaintenanceTaskLate.",
             "task",
             (
                 Column(
@@ -77,72 +82,78 @@ _ROUNDS = Row(
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Runs in a day",
-            description="Runs that ended in 24 hours, by round and by how they ended.",
+            description="Runs that ended in 24 hours, by task and outcome.",
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "sum by (task, outcome) (increase(gamelake_maintenance_runs_total[1d]))",
                     "{{task}} {{outcome}}",
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Files in a day",
-            description="Files that rounds packed and deleted in 24 hours.",
+            description="Files that tasks compacted and deleted in 24 hours.",
             unit=units.Short,
-            asks=(
-                Ask("sum by (task) (increase(gamelake_maintenance_compacted_files_total[1d]))", "{{task}}: packed"),
-                Ask("sum by (task) (increase(gamelake_maintenance_deleted_files_total[1d]))", "{{task}}: deleted"),
+            queries=(
+                Query(
+                    "sum by (task) (increase(gamelake_maintenance_compacted_files_total[1d]))", "{{task}}: compacted"
+                ),
+                Query("sum by (task) (increase(gamelake_maintenance_deleted_files_total[1d]))", "{{task}}: deleted"),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Size in a day",
-            description="Size of what rounds packed, before, and of what they deleted in 24 hours.",
+            description="Size of the files that tasks compacted and deleted in 24 hours.",
             unit=units.BytesIEC,
-            asks=(
-                Ask("sum by (task) (increase(gamelake_maintenance_compacted_bytes_total[1d]))", "{{task}}: packed"),
-                Ask("sum by (task) (increase(gamelake_maintenance_deleted_bytes_total[1d]))", "{{task}}: deleted"),
+            queries=(
+                Query(
+                    "sum by (task) (increase(gamelake_maintenance_compacted_bytes_total[1d]))", "{{task}}: compacted"
+                ),
+                Query("sum by (task) (increase(gamelake_maintenance_deleted_bytes_total[1d]))", "{{task}}: deleted"),
             ),
         ),
     ),
 )
 
 _TABLES = Row(
-    "Which tables wait?",
+    "Which tables need compaction?",
     (
-        Course(
-            title="Files that wait",
-            description="Small files that the next daily round packs, the twelve tables with most. A saw tooth whose "
-            "lowest points rise is a table that grows faster than it is packed: see the runbook "
-            "TableOutgrowsCompaction.",
+        TimeSeries(
+            title="Pending files",
+            description=(
+                "Small files that the next daily run compacts, the top twelve tables. A saw tooth with rising "
+                "minima is a table that grows faster than it is compacted: see the runbook "
+                "TableOutgrowsCompaction."
+            ),
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'topk(12, max by (table) (gamelake_maintenance_table_pending_files{table=~"$table"}))',
                     "{{table}}",
                 ),
             ),
             stack=Stack.NORMAL,
         ),
-        Course(
-            title="Size of what waits",
-            description="What those files take, the twelve tables with most.",
+        TimeSeries(
+            title="Size of pending files",
+            description="Size of those files, the top twelve tables.",
             unit=units.BytesIEC,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'topk(12, max by (table) (gamelake_maintenance_table_pending_bytes{table=~"$table"}))',
                     "{{table}}",
                 ),
             ),
         ),
-        Bars(
-            title="Left for Spark",
-            description="Files that only a round with Spark could pack, the twelve tables with most.",
+        BarGauge(
+            title="Files left for Spark",
+            description="Small files that only a run with Spark can compact, the top twelve tables.",
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'topk(12, max by (table) (gamelake_maintenance_table_skipped_files{table=~"$table"}))', "{{table}}"
                 ),
             ),
@@ -151,26 +162,28 @@ _TABLES = Row(
 )
 
 _RETENTIONS = Row(
-    "Do the retentions fit together?",
+    "Are the retentions long enough?",
     (
-        Bars(
-            title="What is kept, or promised, for how long",
-            description="By the games contract and Kafka.",
+        BarGauge(
+            title="Retentions",
+            description="How long data is kept, or promised, by the games contract and Kafka.",
             unit=units.Seconds,
-            asks=(Ask("max by (span) (gamelake_maintenance_retention_seconds)", "{{span}}"),),
+            queries=(Query("max by (span) (gamelake_maintenance_retention_seconds)", "{{span}}"),),
         ),
-        Bars(
-            title="What fits",
-            description="1 where one span is at least as long as another that relies on it. See the runbook "
-            "RetentionsContradict.",
+        BarGauge(
+            title="Sufficient retentions",
+            description=(
+                "1 if a retention is at least as long as another that depends on it. See the runbook "
+                "RetentionsContradict."
+            ),
             unit=units.NoUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "min by (longer, shorter) (gamelake_maintenance_retention_sufficient)",
                     "{{longer}} for {{shorter}}",
                 ),
             ),
-            limits=Limits(1, 0.5),
+            thresholds=Thresholds(1, 0.5),
         ),
     ),
 )
@@ -178,7 +191,7 @@ _RETENTIONS = Row(
 MAINTENANCE = Page(
     uid="gamelake-maintenance",
     title="Maintenance",
-    description="Compaction, vacuum and the other rounds: when they ran, what they did, what waits for them.",
+    description="Task runs and their results, tables that wait for compaction, and retentions.",
     variables=(Variable.TABLE,),
-    rows=(_ALL, _ROUNDS, _TABLES, _RETENTIONS),
+    rows=(_ALL, _TASKS, _TABLES, _RETENTIONS),
 )

@@ -1,52 +1,57 @@
-"""Pipeline, for who makes it faster: throughput, the phases of a batch, commits and files."""
+"""Pipeline, for developers: throughput, the phases of a batch, commits and files."""
 
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import Ask, Course, Stack
+from monitoring.grafana.panels import Query, Stack, TimeSeries
 
 _THROUGHPUT = Row(
-    "How much goes through?",
+    "What is the throughput?",
     (
-        Course(
+        TimeSeries(
             title="Records",
             description="Kafka records in batches that are committed to all their tables.",
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (query) (rate(gamelake_stream_records_total{query=~"$query"}[$__rate_interval]))',
                     "{{query}}",
                 ),
             ),
         ),
-        Course(
-            title="Rows by layer",
-            description="Bronze has each record once; the others, with duplicates and dropped rows, are as many.",
+        TimeSeries(
+            title="Table by layer",
+            description=(
+                "Bronze has each record once; the other layers, duplicates and dropped rows together have the "
+                "same number."
+            ),
             unit=units.RowsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (layer) (rate(gamelake_stream_rows_total{query=~"$query"}[$__rate_interval]))', "{{layer}}"
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Dead letters by reason",
-            description="What can't be decoded or routed; docs/dead-letters.md explains each reason and its remedy.",
+            description=(
+                "Records that can't be decoded or routed; docs/dead-letters.md explains each reason and its remedy."
+            ),
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (reason) (rate(gamelake_stream_dead_letters_total{query=~"$query"}[$__rate_interval]))',
                     "{{reason}}",
                 ),
             ),
             stack=Stack.NORMAL,
         ),
-        Course(
+        TimeSeries(
             title="Duplicates by game",
-            description="Events that were sent again within the dedup window; silver has each of them once.",
+            description="Events that were sent again within the deduplication window; silver has each of them once.",
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, sum by (game) "
                     '(rate(gamelake_stream_duplicates_total{query=~"$query"}[$__rate_interval])) > 0)',
                     "{{game}}",
@@ -54,12 +59,12 @@ _THROUGHPUT = Row(
             ),
             stack=Stack.NORMAL,
         ),
-        Course(
-            title="Rows by table",
-            description="Rows that batches add, the twelve busiest tables.",
+        TimeSeries(
+            title="Table by table",
+            description="Table that batches add, the twelve busiest tables.",
             unit=units.RowsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, sum by (table) "
                     '(rate(gamelake_stream_table_rows_total{query=~"$query", table=~"$table"}[$__rate_interval])))',
                     "{{table}}",
@@ -70,14 +75,14 @@ _THROUGHPUT = Row(
 )
 
 _RULES = Row(
-    "Do the rows hold to the rules?",
+    "Do the rows pass the quality rules?",
     (
-        Course(
-            title="Rows that broke a rule",
-            description="By rule and severity; quality/README.md says what becomes of such a row.",
+        TimeSeries(
+            title="Table that broke a rule",
+            description="By rule and severity; quality/README.md explains what happens to such a row.",
             unit=units.RowsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, sum by (rule, severity) "
                     '(rate(gamelake_quality_rows_broken_total{query=~"$query"}[$__rate_interval])) > 0)',
                     "{{rule}} ({{severity}})",
@@ -86,12 +91,12 @@ _RULES = Row(
             stack=Stack.NORMAL,
             width=8,
         ),
-        Course(
-            title="Share of a game's rows that one rule sets aside",
-            description="Of severity quarantine or drop; 1 % is the alert RuleBroken.",
+        TimeSeries(
+            title="Share of a game's rows that a rule removes",
+            description="Severity quarantine or drop; 1 % raises the alert RuleBroken.",
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, sum by (query, game, rule) (rate(gamelake_quality_rows_broken_total"
                     '{query=~"$query", severity=~"quarantine|drop"}[10m])) / on (query, game) group_left () '
                     'sum by (query, game) (rate(gamelake_quality_rows_evaluated_total{query=~"$query"}[10m])) > 0)',
@@ -100,30 +105,30 @@ _RULES = Row(
             ),
             width=8,
         ),
-        Course(
-            title="Rules that are not what their files say, or can't judge",
-            description="Refused: 1 while the files are broken. Not judged, and dropped: rows per second.",
+        TimeSeries(
+            title="Rejected rule files, unevaluated and dropped rows",
+            description="Rejected: 1 while the rule files are invalid. Not evaluated, and dropped: rows per second.",
             unit=units.Short,
-            asks=(
-                Ask('max by (query) (gamelake_quality_rules_rejected{query=~"$query"})', "{{query}} rejected"),
-                Ask(
+            queries=(
+                Query('max by (query) (gamelake_quality_rules_rejected{query=~"$query"})', "{{query}} rejected"),
+                Query(
                     "sum by (rule) (rate("
                     'gamelake_quality_rows_unevaluated_total{query=~"$query"}[$__rate_interval])) > 0',
                     "{{rule}} not evaluated",
                 ),
-                Ask(
+                Query(
                     'sum by (rule) (rate(gamelake_quality_rows_dropped_total{query=~"$query"}[$__rate_interval])) > 0',
                     "{{rule}} dropped",
                 ),
             ),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="Age of the rules in force",
-            description="A tooth that falls to 0 is a change of the rules, or the driver's start.",
+            description="A fall to 0 is a change of the rules, or a start of the driver.",
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "time() - max by (query, fingerprint) "
                     '(gamelake_quality_rules_since_timestamp_seconds{query=~"$query"})',
                     "{{query}} {{fingerprint}}",
@@ -135,14 +140,17 @@ _RULES = Row(
 )
 
 _ARRIVALS = Row(
-    "What became of the files that arrived?",
+    "What happened to the files that arrived?",
     (
-        Course(
-            title="Files that were named",
-            description="Each content once. A dead letter is a file that gave no event; docs/dead-letters.md says why.",
+        TimeSeries(
+            title="Files by outcome",
+            description=(
+                "Each version of an object once. None of a dead letter's events is in a table; "
+                "docs/dead-letters.md lists the reasons."
+            ),
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (outcome) (increase(gamelake_files_processed_total{query=~"$query"}[$__rate_interval]))',
                     "{{outcome}}",
                 ),
@@ -150,12 +158,12 @@ _ARRIVALS = Row(
             stack=Stack.NORMAL,
             width=8,
         ),
-        Course(
-            title="Notifications that led to nothing to read",
-            description="Repeated is normal: they come at least once.",
+        TimeSeries(
+            title="Ignored notifications",
+            description="Repeated is normal: delivery is at least once.",
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "sum by (reason) (increase(gamelake_files_notifications_ignored_total"
                     '{query=~"$query"}[$__rate_interval])) > 0',
                     "{{reason}}",
@@ -163,13 +171,13 @@ _ARRIVALS = Row(
             ),
             width=8,
         ),
-        Course(
-            title="Records out of files",
-            description="Events and other rows; bytes as the files are stored.",
+        TimeSeries(
+            title="Records from files",
+            description="Records, and bytes as the files are stored.",
             unit=units.Short,
-            asks=(
-                Ask('sum(rate(gamelake_files_records_total{query=~"$query"}[$__rate_interval]))', "records/s"),
-                Ask('sum(rate(gamelake_files_bytes_total{query=~"$query"}[$__rate_interval]))', "bytes/s"),
+            queries=(
+                Query('sum(rate(gamelake_files_records_total{query=~"$query"}[$__rate_interval]))', "records/s"),
+                Query('sum(rate(gamelake_files_bytes_total{query=~"$query"}[$__rate_interval]))', "bytes/s"),
             ),
             width=8,
         ),
@@ -179,12 +187,12 @@ _ARRIVALS = Row(
 _BATCHES = Row(
     "What does a batch spend its time on?",
     (
-        Course(
-            title="A batch from end to end",
-            description="Half of the batches, and all but one in twenty, take no longer. Empty triggers don't count.",
+        TimeSeries(
+            title="Batch duration",
+            description="Median and 95th percentile. Triggers without records are not included.",
             unit=units.Seconds,
-            asks=tuple(
-                Ask(
+            queries=tuple(
+                Query(
                     f"histogram_quantile({quantile}, sum by (query, le) (rate(gamelake_stream_batch_seconds_bucket"
                     '{query=~"$query", phase="trigger_execution"}[$__rate_interval])))',
                     f"{{{{query}}}} p{quantile * 100:.0f}",
@@ -192,15 +200,15 @@ _BATCHES = Row(
                 for quantile in (0.5, 0.95)
             ),
         ),
-        Course(
-            title="Mean time by phase",
+        TimeSeries(
+            title="Mean duration by phase",
             description=(
-                "decide: the Spark job, its checks and the manifest. commit: all tables' logs. Both lie inside Spark's "
-                "add_batch, which is left out here."
+                "decide: the Spark job, its checks and the manifest. commit: the logs of all tables. Both are "
+                "part of Spark's add_batch, which is not shown."
             ),
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "sum by (phase) (rate(gamelake_stream_batch_seconds_sum"
                     '{query=~"$query", phase!~"trigger_execution|add_batch"}[$__rate_interval]))'
                     " / sum by (phase) (rate(gamelake_stream_batch_seconds_count"
@@ -210,24 +218,24 @@ _BATCHES = Row(
             ),
             stack=Stack.NORMAL,
         ),
-        Course(
+        TimeSeries(
             title="Batches",
             description="Batches that had records. Many and small: many small files; raise GAMELAKE_TRIGGER_SECONDS.",
             unit=units.OpsPerMinute,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "60 * sum by (query) (rate(gamelake_stream_batch_seconds_count"
                     '{query=~"$query", phase="trigger_execution"}[$__rate_interval]))',
                     "{{query}}",
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Records per batch",
-            description="Mean. At GAMELAKE_MAX_OFFSETS_PER_TRIGGER the query catches up as fast as it is allowed to.",
+            description="Mean. At GAMELAKE_MAX_OFFSETS_PER_TRIGGER the query catches up at its configured maximum.",
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (query) (rate(gamelake_stream_records_total{query=~"$query"}[$__rate_interval])) '
                     "/ sum by (query) (rate(gamelake_stream_batch_seconds_count"
                     '{query=~"$query", phase="commit"}[$__rate_interval]))',
@@ -239,14 +247,14 @@ _BATCHES = Row(
 )
 
 _COMMITS = Row(
-    "Do the commits hold?",
+    "Do commits succeed?",
     (
-        Course(
-            title="Commit time",
-            description="All tables of a batch together, in parallel. It grows with the object store's answers.",
+        TimeSeries(
+            title="Commit duration",
+            description="All tables of a batch, in parallel. It grows with the object store's latency.",
             unit=units.Seconds,
-            asks=tuple(
-                Ask(
+            queries=tuple(
+                Query(
                     f"histogram_quantile({quantile}, sum by (query, le) (rate(gamelake_stream_batch_seconds_bucket"
                     '{query=~"$query", phase="commit"}[$__rate_interval])))',
                     f"{{{{query}}}} p{quantile * 100:.0f}",
@@ -255,23 +263,23 @@ _COMMITS = Row(
             ),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="Failed commits",
-            description="Commits of one table that ended in an error, in five minutes. Each ends the query.",
+            description="Failed commits of one table, in five minutes. Each stops the query.",
             unit=units.Short,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (query) (increase(gamelake_stream_commit_failures_total{query=~"$query"}[5m]))', "{{query}}"
                 ),
             ),
             width=8,
         ),
-        Course(
-            title="Since the query's start",
-            description="A tooth that falls to 0 is a restart; several in a row are the alert StreamRestartsOften.",
+        TimeSeries(
+            title="Time since the query's start",
+            description="A fall to 0 is a restart; several in a row raise the alert StreamRestartsOften.",
             unit=units.Seconds,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'time() - (max by (query) (gamelake_stream_started_timestamp_seconds{query=~"$query"}) > 0)',
                     "{{query}}",
                 ),
@@ -284,12 +292,12 @@ _COMMITS = Row(
 _FILES = Row(
     "What is written?",
     (
-        Course(
+        TimeSeries(
             title="Bytes",
-            description="Size of the data files added, the twelve largest tables.",
+            description="Size of the data files added, the top twelve tables.",
             unit=units.BytesPerSecondIEC,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, sum by (table) "
                     '(rate(gamelake_stream_bytes_total{query=~"$query", table=~"$table"}[$__rate_interval])))',
                     "{{table}}",
@@ -297,12 +305,12 @@ _FILES = Row(
             ),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="Files",
-            description="Data files added, the twelve tables with most. Each batch adds at least one to each table.",
+            description="Data files added, the top twelve tables. Each batch adds at least one to each table.",
             unit=units.OpsPerMinute,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "topk(12, 60 * sum by (table) "
                     '(rate(gamelake_stream_files_total{query=~"$query", table=~"$table"}[$__rate_interval])))',
                     "{{table}}",
@@ -310,12 +318,14 @@ _FILES = Row(
             ),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="Bytes per file",
-            description="Mean size of the files added, the twelve smallest. Readers like them from 16 MiB on.",
+            description=(
+                "Mean size of the files added, the twelve smallest. Files from 16 MiB on are efficient to read."
+            ),
             unit=units.BytesIEC,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "bottomk(12, "
                     'sum by (table) (rate(gamelake_stream_bytes_total{query=~"$query", table=~"$table"}[5m])) '
                     '/ sum by (table) (rate(gamelake_stream_files_total{query=~"$query", table=~"$table"}[5m])))',
@@ -330,7 +340,7 @@ _FILES = Row(
 PIPELINE = Page(
     uid="gamelake-pipeline",
     title="Pipeline",
-    description="What goes through the streams, what a batch spends its time on, and what it leaves in the tables.",
+    description="Throughput of the streams, the phases of a batch, and the files that it writes.",
     variables=(Variable.QUERY, Variable.TABLE),
     rows=(_THROUGHPUT, _RULES, _ARRIVALS, _BATCHES, _COMMITS, _FILES),
 )

@@ -1,59 +1,65 @@
-"""Services, for who keeps them up: Kafka, object store, Spark, Trino, registry, machines, and the monitoring itself."""
+"""Services, for operators: Kafka, object store, Spark, Trino, registry, machines, and the monitoring itself."""
 
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row
-from monitoring.grafana.panels import Ask, Course, Figure, Limits
+from monitoring.grafana.panels import Query, Stat, Thresholds, TimeSeries
 
 _UP = Row(
     "Is everything up?",
     (
-        Course(
-            title="Services that answer",
+        TimeSeries(
+            title="Services that respond",
             description="1: Prometheus reaches it; of several workers, the worst. See the runbook TargetDown.",
             unit=units.NoUnit,
-            asks=(Ask("min by (job) (up)", "{{job}}"),),
+            queries=(Query("min by (job) (up)", "{{job}}"),),
         ),
-        Course(
-            title="Time to answer",
-            description="How long each service takes to tell its figures. One that slows down is short of something.",
+        TimeSeries(
+            title="Scrape duration",
+            description=(
+                "How long each service takes to return its metrics. A service that slows down lacks a resource."
+            ),
             unit=units.Seconds,
-            asks=(Ask("max by (job) (scrape_duration_seconds)", "{{job}}"),),
+            queries=(Query("max by (job) (scrape_duration_seconds)", "{{job}}"),),
         ),
     ),
 )
 
 _MACHINES = Row(
-    "Have the machines enough?",
+    "Do the machines have enough resources?",
     (
-        Course(
-            title="Processor in use",
+        TimeSeries(
+            title="CPU in use",
             description="Share of all cores.",
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     '1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[$__rate_interval]))',
                     "{{instance}}",
                 ),
             ),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="Memory available",
-            description="Share that a process could still get. Below a tenth: see the runbook HostMemoryLow.",
+            description="Share that a process could still get. Below 10 %: see the runbook HostMemoryLow.",
             unit=units.PercentUnit,
-            asks=(
-                Ask("min by (instance) (node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes)", "{{instance}}"),
+            queries=(
+                Query(
+                    "min by (instance) (node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes)", "{{instance}}"
+                ),
             ),
-            limits=Limits(0.2, 0.1),
+            thresholds=Thresholds(0.2, 0.1),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="Disk free",
-            description="Share of each disk. All containers' data is on one of them; see the runbook HostDiskFilling.",
+            description=(
+                "Share of each disk. One of them has the data of all containers; see the runbook HostDiskFilling."
+            ),
             unit=units.PercentUnit,
-            asks=(Ask("gamelake:host_disk_free:ratio", "{{instance}} {{device}}"),),
-            limits=Limits(0.1, 0.03),
+            queries=(Query("gamelake:host_disk_free:ratio", "{{instance}} {{device}}"),),
+            thresholds=Thresholds(0.1, 0.03),
             width=8,
         ),
     ),
@@ -62,75 +68,75 @@ _MACHINES = Row(
 _KAFKA = Row(
     "Kafka",
     (
-        Figure(
+        Stat(
             title="Partitions offline",
-            description="Partitions without a leader. Any: see the runbook KafkaOfflinePartitions.",
+            description="Partitions without a leader. More than 0: see the runbook KafkaOfflinePartitions.",
             unit=units.NoUnit,
-            asks=(Ask("max(kafka_controller_offline_partitions)", "offline"),),
-            limits=Limits(1, 1.5),
+            queries=(Query("max(kafka_controller_offline_partitions)", "offline"),),
+            thresholds=Thresholds(1, 1.5),
             width=6,
         ),
-        Figure(
+        Stat(
             title="Under-replicated",
-            description="Partitions with fewer copies than they should have. Always 0 on a single broker.",
+            description="Partitions with too few in-sync replicas. Always 0 on a single broker.",
             unit=units.NoUnit,
-            asks=(Ask("sum(kafka_server_under_replicated_partitions)", "partitions"),),
-            limits=Limits(1, 1.5),
+            queries=(Query("sum(kafka_server_under_replicated_partitions)", "partitions"),),
+            thresholds=Thresholds(1, 1.5),
             width=6,
         ),
-        Figure(
+        Stat(
             title="Controllers",
-            description="Nodes that lead the cluster's metadata: one, always.",
+            description="Nodes that lead the cluster's metadata: always one.",
             unit=units.NoUnit,
-            asks=(Ask("sum(kafka_controller_active)", "active"),),
+            queries=(Query("sum(kafka_controller_active)", "active"),),
             width=6,
         ),
-        Figure(
+        Stat(
             title="Heap in use",
             description="Share of the broker's heap.",
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'max(jvm_memory_used_bytes{job="kafka", area="heap"} '
                     '/ jvm_memory_max_bytes{job="kafka", area="heap"})',
                     "heap",
                 ),
             ),
-            limits=Limits(0.9, 0.97),
+            thresholds=Thresholds(0.9, 0.97),
             width=6,
         ),
-        Course(
-            title="Records that come in",
+        TimeSeries(
+            title="Records in",
             description="By topic, as producers write them.",
             unit=units.RecordsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (topic) (rate(kafka_topic_records_in_total{topic!~"__.+"}[$__rate_interval]))', "{{topic}}"
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Bytes in and out",
-            description="What producers write and readers fetch.",
+            description="Bytes that producers write and consumers fetch.",
             unit=units.BytesPerSecondIEC,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     'sum by (topic, direction) (rate(kafka_topic_bytes_total{topic!~"__.+"}[$__rate_interval]))',
                     "{{topic}} {{direction}}",
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="On disk by topic",
-            description="What retention has left.",
+            description="Size of the topics' logs after retention.",
             unit=units.BytesIEC,
-            asks=(Ask('sum by (topic) (kafka_log_size_bytes{topic!~"__.+"})', "{{topic}}"),),
+            queries=(Query('sum by (topic) (kafka_log_size_bytes{topic!~"__.+"})', "{{topic}}"),),
         ),
-        Course(
-            title="Time to serve a request",
-            description="The slowest of a hundred. A fetch waits on purpose while there is nothing new.",
+        TimeSeries(
+            title="Request duration",
+            description="99th percentile. A fetch waits by design while there are no new records.",
             unit=units.Seconds,
-            asks=(Ask('max by (request) (kafka_request_seconds{percentile="99"})', "{{request}}"),),
+            queries=(Query('max by (request) (kafka_request_seconds{percentile="99"})', "{{request}}"),),
         ),
     ),
 )
@@ -138,49 +144,49 @@ _KAFKA = Row(
 _OBJECT_STORE = Row(
     "Object store",
     (
-        Figure(
+        Stat(
             title="Free",
             description="Share of the object store's space; see the runbook ObjectStoreFilling.",
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "max(minio_cluster_capacity_usable_free_bytes) / max(minio_cluster_capacity_usable_total_bytes)",
                     "free",
                 ),
             ),
-            limits=Limits(0.1, 0.03),
+            thresholds=Thresholds(0.1, 0.03),
             width=6,
             height=8,
         ),
-        Figure(
+        Stat(
             title="Drives offline",
-            description="Any: see the runbook ObjectStoreOffline.",
+            description="More than 0: see the runbook ObjectStoreOffline.",
             unit=units.NoUnit,
-            asks=(Ask("max(minio_cluster_drive_offline_total)", "offline"),),
-            limits=Limits(1, 1.5),
+            queries=(Query("max(minio_cluster_drive_offline_total)", "offline"),),
+            thresholds=Thresholds(1, 1.5),
             width=6,
             height=8,
         ),
-        Course(
+        TimeSeries(
             title="Requests",
             description="By S3 operation.",
             unit=units.RequestsPerSecond,
-            asks=(Ask("sum by (api) (rate(minio_s3_requests_total[$__rate_interval]))", "{{api}}"),),
+            queries=(Query("sum by (api) (rate(minio_s3_requests_total[$__rate_interval]))", "{{api}}"),),
         ),
-        Course(
+        TimeSeries(
             title="Bytes in and out",
             description="S3 traffic.",
             unit=units.BytesPerSecondIEC,
-            asks=(
-                Ask("sum(rate(minio_s3_traffic_received_bytes[$__rate_interval]))", "in"),
-                Ask("sum(rate(minio_s3_traffic_sent_bytes[$__rate_interval]))", "out"),
+            queries=(
+                Query("sum(rate(minio_s3_traffic_received_bytes[$__rate_interval]))", "in"),
+                Query("sum(rate(minio_s3_traffic_sent_bytes[$__rate_interval]))", "out"),
             ),
         ),
-        Course(
-            title="Requests refused",
+        TimeSeries(
+            title="Requests rejected",
             description="Wrong key or signature: a service has the wrong secret, or its clock is wrong.",
             unit=units.RequestsPerSecond,
-            asks=(Ask("sum(rate(minio_s3_requests_rejected_auth_total[$__rate_interval]))", "refused"),),
+            queries=(Query("sum(rate(minio_s3_requests_rejected_auth_total[$__rate_interval]))", "refused"),),
         ),
     ),
 )
@@ -188,48 +194,48 @@ _OBJECT_STORE = Row(
 _SPARK = Row(
     "Spark",
     (
-        Figure(
+        Stat(
             title="Workers",
-            description="Workers that the master knows. None: see the runbook SparkHasNoWorkers.",
+            description="Workers that are registered with the master. 0: see the runbook SparkHasNoWorkers.",
             unit=units.NoUnit,
-            asks=(Ask("max(metrics_master_aliveWorkers_Value)", "alive"),),
-            limits=Limits(1, 0.5),
+            queries=(Query("max(metrics_master_aliveWorkers_Value)", "alive"),),
+            thresholds=Thresholds(1, 0.5),
             width=6,
             height=8,
         ),
-        Figure(
+        Stat(
             title="Applications waiting",
-            description="Applications that have no cores. One that waits for long needs another worker.",
+            description="Applications without cores. One that waits for long needs another worker.",
             unit=units.NoUnit,
-            asks=(Ask("max(metrics_master_waitingApps_Value)", "waiting"),),
-            limits=Limits(1, 2),
+            queries=(Query("max(metrics_master_waitingApps_Value)", "waiting"),),
+            thresholds=Thresholds(1, 2),
             width=6,
             height=8,
         ),
-        Course(
+        TimeSeries(
             title="Cores",
             description="Of all workers.",
             unit=units.NoUnit,
-            asks=(
-                Ask("sum(metrics_worker_coresUsed_Value)", "used"),
-                Ask("sum(metrics_worker_coresFree_Value)", "free"),
+            queries=(
+                Query("sum(metrics_worker_coresUsed_Value)", "used"),
+                Query("sum(metrics_worker_coresFree_Value)", "free"),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Workers' memory",
-            description="What executors may take, of all workers.",
+            description="Memory for executors, of all workers.",
             unit=units.Mebibytes,
-            asks=(
-                Ask("sum(metrics_worker_memUsed_MB_Value)", "given out"),
-                Ask("sum(metrics_worker_memFree_MB_Value)", "free"),
+            queries=(
+                Query("sum(metrics_worker_memUsed_MB_Value)", "given out"),
+                Query("sum(metrics_worker_memFree_MB_Value)", "free"),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Heap of master and workers",
-            description="Share in use by Spark's own daemons; tasks run in executors, which are not in here.",
+            description="Share in use by Spark's own daemons; tasks run in executors, which are not included.",
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "max by (job, instance) (metrics_jvm_heap_used_Value / metrics_jvm_heap_max_Value)", "{{instance}}"
                 ),
             ),
@@ -240,34 +246,34 @@ _SPARK = Row(
 _TRINO_AND_REGISTRY = Row(
     "Trino and the registry",
     (
-        Course(
+        TimeSeries(
             title="Trino's queries",
-            description="Running and waiting. Waiting ones that stay need more memory or fewer users.",
+            description="Running and queued. Queries that stay queued need more memory or fewer users.",
             unit=units.NoUnit,
-            asks=(
-                Ask("sum(trino_execution_name_QueryManager_RunningQueries)", "running"),
-                Ask("sum(trino_execution_name_QueryManager_QueuedQueries)", "waiting"),
+            queries=(
+                Query("sum(trino_execution_name_QueryManager_RunningQueries)", "running"),
+                Query("sum(trino_execution_name_QueryManager_QueuedQueries)", "waiting"),
             ),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="Trino's failures",
-            description="In five minutes. user: the statement is wrong. external: a table or the object store is.",
+            description="In five minutes. user: the statement is wrong. external: a table or the object store failed.",
             unit=units.Short,
-            asks=(
-                Ask("sum(increase(trino_execution_name_QueryManager_UserErrorFailures[5m]))", "user"),
-                Ask("sum(increase(trino_execution_name_QueryManager_ExternalFailures[5m]))", "external"),
-                Ask("sum(increase(trino_execution_name_QueryManager_InternalFailures[5m]))", "internal"),
-                Ask("sum(increase(trino_execution_name_QueryManager_InsufficientResourcesFailures[5m]))", "memory"),
+            queries=(
+                Query("sum(increase(trino_execution_name_QueryManager_UserErrorFailures[5m]))", "user"),
+                Query("sum(increase(trino_execution_name_QueryManager_ExternalFailures[5m]))", "external"),
+                Query("sum(increase(trino_execution_name_QueryManager_InternalFailures[5m]))", "internal"),
+                Query("sum(increase(trino_execution_name_QueryManager_InsufficientResourcesFailures[5m]))", "memory"),
             ),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="Trino's memory",
-            description="Share of what queries may have together.",
+            description="Share of the memory for all queries.",
             unit=units.PercentUnit,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "max(trino_memory_type_MemoryPool_name_general_ReservedBytes "
                     "/ trino_memory_type_MemoryPool_name_general_MaxBytes)",
                     "reserved",
@@ -275,24 +281,24 @@ _TRINO_AND_REGISTRY = Row(
             ),
             width=8,
         ),
-        Course(
+        TimeSeries(
             title="The registry's requests",
-            description="By class of answer. A 404 for a schema id is a producer with a registry of its own.",
+            description="By class of HTTP status. A 404 for a schema id is a producer with another registry.",
             unit=units.RequestsPerSecond,
-            asks=(
-                Ask(
+            queries=(
+                Query(
                     "sum by (status_code_group) (rate(rest_requests_seconds_count[$__rate_interval]))",
                     "{{status_code_group}}",
                 ),
             ),
         ),
-        Course(
+        TimeSeries(
             title="The registry's connections to its database",
-            description="In use, and threads that wait for one. Any that wait for long: PostgreSQL is stuck.",
+            description="In use, and threads that wait for one. Long waits: PostgreSQL is stuck.",
             unit=units.NoUnit,
-            asks=(
-                Ask('sum(agroal_active_count{job="registry"})', "in use"),
-                Ask('sum(agroal_awaiting_count{job="registry"})', "waiting"),
+            queries=(
+                Query('sum(agroal_active_count{job="registry"})', "in use"),
+                Query('sum(agroal_awaiting_count{job="registry"})', "waiting"),
             ),
         ),
     ),
@@ -301,21 +307,26 @@ _TRINO_AND_REGISTRY = Row(
 _MONITORING = Row(
     "Does the monitoring work?",
     (
-        Course(
+        TimeSeries(
             title="Notifications",
-            description="What Alertmanager tells the receiver, and what fails; see the runbook AlertsNotDelivered.",
+            description=(
+                "Notifications that Alertmanager sends to the receiver, and failures; see the runbook "
+                "AlertsNotDelivered."
+            ),
             unit=units.OpsPerMinute,
-            asks=(
-                Ask("60 * sum(rate(alertmanager_notifications_total[5m]))", "sent"),
-                Ask("60 * sum(rate(alertmanager_notifications_failed_total[5m]))", "failed"),
-                Ask("60 * sum(rate(prometheus_notifications_dropped_total[5m]))", "never reached Alertmanager"),
+            queries=(
+                Query("60 * sum(rate(alertmanager_notifications_total[5m]))", "sent"),
+                Query("60 * sum(rate(alertmanager_notifications_failed_total[5m]))", "failed"),
+                Query("60 * sum(rate(prometheus_notifications_dropped_total[5m]))", "never reached Alertmanager"),
             ),
         ),
-        Course(
+        TimeSeries(
             title="Series",
-            description="What Prometheus keeps in memory. A climb without new games or tables is a label gone wild.",
+            description=(
+                "Series that Prometheus keeps in memory. A rise without new games or tables is an unbounded label."
+            ),
             unit=units.Short,
-            asks=(Ask("max(prometheus_tsdb_head_series)", "series"),),
+            queries=(Query("max(prometheus_tsdb_head_series)", "series"),),
         ),
     ),
 )
@@ -323,7 +334,7 @@ _MONITORING = Row(
 SERVICES = Page(
     uid="gamelake-services",
     title="Services",
-    description="Everything that the streams and the tables stand on.",
+    description="The services that streams and tables depend on.",
     variables=(),
     rows=(_UP, _MACHINES, _KAFKA, _OBJECT_STORE, _SPARK, _TRINO_AND_REGISTRY, _MONITORING),
 )

@@ -8,17 +8,17 @@ import pytest
 from grafana_foundation_sdk.models import units
 
 from monitoring.consoles.expressions import (
-    figure_of,
+    formatted,
     graph_link,
     instant_query,
     legend,
-    mood_of,
     quoted_for_script,
+    severity_class,
 )
 from monitoring.consoles.files import CONSOLES, consoles
 from monitoring.grafana.dashboards import PAGES
 from monitoring.grafana.page import Page
-from monitoring.grafana.panels import Limits
+from monitoring.grafana.panels import Thresholds
 
 MADE = consoles(PAGES)
 
@@ -73,13 +73,15 @@ def test_a_panel_leads_to_its_queries_with_the_readers_choice_in_them() -> None:
 
 
 def test_a_value_is_bad_from_its_limit_on() -> None:
-    assert mood_of(Limits(60, 300)) == (
+    assert severity_class(Thresholds(60, 300)) == (
         "{{ if ge .Value 300.000 }}bad{{ else if ge .Value 60.000 }}warn{{ else }}calm{{ end }}"
     )
 
 
 def test_a_value_that_should_be_large_is_bad_below_its_limit() -> None:
-    assert mood_of(Limits(0.2, 0.1)).startswith("{{ if lt .Value 0.100 }}bad{{ else if lt .Value 0.200 }}warn")
+    assert severity_class(Thresholds(0.2, 0.1)).startswith(
+        "{{ if lt .Value 0.100 }}bad{{ else if lt .Value 0.200 }}warn"
+    )
 
 
 def test_a_legend_names_labels_of_the_series() -> None:
@@ -87,13 +89,13 @@ def test_a_legend_names_labels_of_the_series() -> None:
 
 
 def test_a_number_that_has_a_word_is_said_in_words() -> None:
-    assert figure_of(units.NoUnit, ((0, "down"),)).startswith("{{ if eq .Value 0.0 }}down{{ else }}")
+    assert formatted(units.NoUnit, ((0, "down"),)).startswith("{{ if eq .Value 0.0 }}down{{ else }}")
 
 
 def test_what_is_not_a_number_is_a_dash() -> None:
-    assert figure_of(units.BytesIEC) == "{{ if eq .Value .Value }}{{ humanize1024 .Value }}B{{ else }}-{{ end }}"
+    assert formatted(units.BytesIEC) == "{{ if eq .Value .Value }}{{ humanize1024 .Value }}B{{ else }}-{{ end }}"
 
 
 def test_a_unit_that_nobody_can_say_is_a_mistake() -> None:
     with pytest.raises(KeyError):
-        figure_of("furlongs")
+        formatted("furlongs")

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from monitoring.grafana.dashboards import PAGES
-from monitoring.grafana.drawing import drawn
+from monitoring.grafana.drawing import built_panel
 from monitoring.grafana.files import GENERATED, generated
 from monitoring.grafana.page import Page, Row
-from monitoring.grafana.panels import FULL_WIDTH, Ask, Bars, Limits, Panel
+from monitoring.grafana.panels import FULL_WIDTH, BarGauge, Panel, Query, Thresholds
 
 PROVISIONING = GENERATED.parent / "provisioning"
 UIDS = {
@@ -95,7 +95,13 @@ def test_grafana_finds_source_and_dashboards_where_they_are_mounted() -> None:
 
 
 def test_a_value_that_should_be_large_is_red_when_it_is_small() -> None:
-    shares = Bars(title="Free", description="Free.", unit="percentunit", asks=(Ask("1", "a"),), limits=Limits(0.2, 0.1))
+    shares = BarGauge(
+        title="Free",
+        description="Free.",
+        unit="percentunit",
+        queries=(Query("1", "a"),),
+        thresholds=Thresholds(0.2, 0.1),
+    )
 
     steps = json.loads(Page(uid="a", title="A", description="A.", variables=(), rows=(Row("R", (shares,)),)).to_json())[
         "panels"
@@ -105,5 +111,5 @@ def test_a_value_that_should_be_large_is_red_when_it_is_small() -> None:
 
 
 def test_a_panel_of_no_kind_is_not_drawn_as_something_else() -> None:
-    with pytest.raises(TypeError, match="nothing draws"):
-        drawn(Panel(title="t", description="d.", unit="s", asks=()))
+    with pytest.raises(TypeError, match="no Grafana panel type"):
+        built_panel(Panel(title="t", description="d.", unit="s", queries=()))
