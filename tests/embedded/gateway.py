@@ -1,4 +1,4 @@
-"""The ingest service as a process, and a game that sends to it."""
+"""The ingest gateway as a process, and a game that sends to it."""
 
 import http.client
 import json
@@ -19,9 +19,9 @@ from tools.embedded.ports import HOST
 from tools.embedded.process import ChildProcess
 
 KEY, SECRET = "archery-1", "a-secret-that-only-a-test-could-love"
-# A game without a limit that matters, and one with.
+# The key of a game with a low rate.
 LIMITED_KEY, LIMITED_RATE = "bingo-1", 500
-# Who looks after the players of the first.
+# A support key of the first game.
 SUPPORT_KEY = "archery-support"
 _KEYS = f"""\
 keys:
@@ -29,11 +29,11 @@ keys:
   - {{id: {KEY}, game: archery_duel, secrets: [{SECRET}], rate: 10000000}}
   - {{id: {LIMITED_KEY}, game: bingo_harbor, secrets: [{SECRET}], rate: {LIMITED_RATE}}}
 """
-_ANSWER_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 
 
-class Taken(msgspec.Struct):
-    """What the service says of a body that it has looked at."""
+class BatchResult(msgspec.Struct):
+    """The body of a response 200."""
 
     accepted: int
     rejected: list[dict[str, str | int]]
@@ -41,17 +41,17 @@ class Taken(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer to a request."""
+    """The response to a request."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     @property
-    def taken(self) -> Taken:
-        """What became of the events."""
+    def result(self) -> BatchResult:
+        """The result of a batch, of a response 200."""
         assert self.status == 200, self
-        return msgspec.json.decode(self.body, type=Taken)
+        return msgspec.json.decode(self.body, type=BatchResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Gateway:
 
     @classmethod
     def open(cls, folder: Path, *, bootstrap_servers: str, registry_url: str, topic: str, **settings: str) -> Self:
-        """Start the service with the keys of two games, and wait until it answers."""
+        """Start the service with the keys of two games, and wait until it is healthy."""
         backing = GatewayBackend(bootstrap_servers=bootstrap_servers, registry_url=registry_url, topic=topic)
         gateway = cls(EmbeddedGateway(folder, backing, settings), topic)
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,12 +73,12 @@ class Gateway:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         return self.service.port
 
     @property
     def folder(self) -> Path:
-        """Where it keeps its vault, its keys and its log."""
+        """The folder of its vault, its keys and its log."""
         return self.service.directory
 
     @property
@@ -86,50 +86,50 @@ class Gateway:
         """The process of the latest start."""
         return self.service.process
 
-    def start_again(self) -> None:
-        """Start the service anew after it has ended."""
+    def restart(self) -> None:
+        """Start the service again after it has ended."""
         self.service.start()
 
     def resident_mib(self) -> float:
-        """The memory that all of the service's processes hold."""
+        """The resident memory of all of its processes."""
         return resident_mib({self.process.pid} | descendants_of(self.process.pid))
 
     def peak_mib(self) -> float:
-        """The most memory that its processes have held since the latest start."""
+        """The peak memory of its processes since the latest start."""
         return peak_mib({self.process.pid} | descendants_of(self.process.pid))
 
     def log(self) -> bytes:
-        """What the service has said, in all of its lives."""
+        """The log, of all starts."""
         return self.process.program.log_file.read_bytes()
 
     def get(self, path: str) -> Reply:
-        """Ask for a page."""
-        return self._ask("GET", path, b"", {})
+        """Get a page."""
+        return self._request("GET", path, b"", {})
 
     def send(self, body: bytes, **headers: str) -> Reply:
-        """Send a signed body; headers that are given replace the usual ones, with - for _."""
+        """Send a signed body; given headers replace the default ones; their names have _ for -."""
         timestamp = str(int(time.time()))
-        usual = {
+        defaults = {
             "content-type": "application/json",
             KEY_HEADER: KEY,
             TIMESTAMP_HEADER: timestamp,
             SIGNATURE_HEADER: sign(SECRET.encode(), timestamp, body),
         }
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self._ask("POST", "/v1/events", body, usual | given)
+        return self._request("POST", "/v1/events", body, defaults | given)
 
-    def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=_ANSWER_SECONDS)
+    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=_TIMEOUT_SECONDS)
         try:
             connection.request(method, path, body or None, dict(headers))
-            answer = connection.getresponse()
-            return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+            response = connection.getresponse()
+            return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
         finally:
             connection.close()
 
 
 def events(count: int, **fields: object) -> list[dict[str, object]]:
-    """Good events of now."""
+    """Valid events of now."""
     now = datetime.now(UTC).isoformat()
     return [
         {"event_id": str(uuid.uuid4()), "event_name": "tap", "event_time": now, "gamer_id": f"p{number % 20}"} | fields

@@ -1,4 +1,4 @@
-"""A disk that is small, and can be made larger while it is in use."""
+"""A small file system that can be enlarged while it is in use."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ _AS_ROOT = () if os.geteuid() == 0 else ("sudo", "--non-interactive")
 
 
 class NoSmallDiskError(Exception):
-    """Nobody may mount anything here."""
+    """File systems can't be mounted here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class SmallDisk:
     @classmethod
     @contextmanager
     def mounted(cls, folder: Path, mib: int) -> Iterator[Self]:
-        """Have the disk for as long as the block lasts.
+        """Mount the disk while the block runs.
 
         Raises:
-            NoSmallDiskError: only who may mount gets one, and on Linux alone.
+            NoSmallDiskError: the user may not mount, or the system is not Linux.
         """
         folder.mkdir(parents=True)
         options = f"size={mib}m,uid={os.geteuid()},mode=0700"
@@ -41,12 +41,12 @@ class SmallDisk:
             _run("umount", "--lazy", str(folder))
 
     def grow(self, mib: int) -> None:
-        """Give it so much space in all."""
+        """Set its total size."""
         _run("mount", "-o", f"remount,size={mib}m", str(self.folder))
 
     @property
     def free_bytes(self) -> int:
-        """What is left."""
+        """The free space."""
         found = os.statvfs(self.folder)
         return found.f_bavail * found.f_frsize
 

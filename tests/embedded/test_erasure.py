@@ -56,7 +56,7 @@ class Platform:
     def play(self, *people: Person, count: int = 5) -> list[str]:
         """Send events and wait until they are rows; gives their ids."""
         sent = [event for person in people for event in person.events(count)]
-        assert self.gateway.send(body_of(sent)).taken.accepted == len(sent)
+        assert self.gateway.send(body_of(sent)).result.accepted == len(sent)
         ids = [str(event["event_id"]) for event in sent]
         for table in (TABLE, "silver/events"):
             self.await_rows(table, ids)

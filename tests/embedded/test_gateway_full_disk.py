@@ -1,4 +1,4 @@
-"""Kafka's disk is full: the gateway says so, and once there is space all goes on; nobody deletes a file."""
+"""Kafka's disk is full: the gateway answers 503, and recovers once there is space; no file has to be deleted."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -17,14 +17,14 @@ from tools.embedded.kafka import create_topic
 TOPIC = "events"
 SMALL_MIB, LARGER_MIB = 64, 400
 FILLING_EVENTS = 300
-# What nothing can compress, so that the disk fills soon.
+# Incompressible, so that the disk fills soon.
 FILLING_BYTES = 1500
 MIB = 2**20
 
 
 @pytest.fixture
 def disk(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Iterator[SmallDisk]:
-    """Where Kafka writes."""
+    """The disk that Kafka writes to."""
     try:
         with SmallDisk.mounted(tmp_path / "disk", SMALL_MIB) as disk:
             yield disk
@@ -32,7 +32,7 @@ def disk(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Iterator
         missing_service(str(error))
 
 
-def test_a_full_disk_is_503_and_with_space_again_all_that_was_accepted_is_there(
+def test_a_full_disk_is_503_and_all_accepted_events_are_there_afterwards(
     tmp_path: Path, disk: SmallDisk, registry: EmbeddedRegistry
 ) -> None:
     accepted: list[str] = []
@@ -56,7 +56,7 @@ def test_a_full_disk_is_503_and_with_space_again_all_that_was_accepted_is_there(
 
         eventually(fill, timeout=120)
         assert disk.free_bytes < 4 * MIB
-        # A broker without a disk that it can write to ends by itself; what it has written stays where it is.
+        # A broker that can't write to its disk ends by itself; its data stays.
         eventually(lambda: not kafka.process.is_running(), timeout=60)
         disk.grow(LARGER_MIB)
         kafka.start()

@@ -1,4 +1,4 @@
-"""Whatever is sent to the gateway: it answers, never with a fault of its own, and nothing of it sticks."""
+"""The gateway responds to any request without an internal error, and keeps nothing of it."""
 
 from collections.abc import Callable
 
@@ -6,37 +6,37 @@ import pytest
 from hypothesis import given
 
 from tests.embedded.effort import fuzzing
+from tests.embedded.fuzzed_requests import MARK, FuzzedRequest, fuzzed_requests
 from tests.embedded.gateway import Gateway, Reply, body_of, events
-from tests.embedded.parcels import MARK, Parcel, parcels
 from tests.embedded.topic_records import records_in
 from tools.embedded import EmbeddedKafka
 
-# What an allocator may do with the same memory from round to round.
+# Differences that the allocator causes.
 _NOISE_MIB = 8
-_ROUNDS = 6
+_REPETITIONS = 6
 _REFUSALS = frozenset({400, 401, 413, 415})
 
 
 @pytest.fixture(scope="module")
 def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
-    """The service, which remembers so few players that new ones cost it no memory."""
+    """The service with a small player cache, so that new players need no memory."""
     return open_gateway(INGEST_REMEMBERED_PLAYERS="10")
 
 
-def sent(gateway: Gateway, parcel: Parcel) -> Reply:
-    """The answer to a parcel."""
-    return gateway.send(parcel.body, **parcel.headers)
+def sent(gateway: Gateway, request: FuzzedRequest) -> Reply:
+    """The response to a fuzzed request."""
+    return gateway.send(request.body, **request.headers)
 
 
-def test_a_body_of_any_bytes_is_taken_or_refused_and_never_told(gateway: Gateway, kafka: EmbeddedKafka) -> None:
+def test_any_body_is_accepted_or_refused_and_never_shown(gateway: Gateway, kafka: EmbeddedKafka) -> None:
     before, accepted = len(records_in(kafka, gateway.topic)), []
 
     @fuzzing()
-    @given(parcels())
-    def send(parcel: Parcel) -> None:
-        reply = sent(gateway, parcel)
+    @given(fuzzed_requests())
+    def send(request: FuzzedRequest) -> None:
+        reply = sent(gateway, request)
         if reply.status == 200:
-            accepted.append(reply.taken.accepted)
+            accepted.append(reply.result.accepted)
         else:
             assert reply.status in _REFUSALS
         assert MARK.encode() not in reply.body
@@ -50,21 +50,21 @@ def test_a_body_of_any_bytes_is_taken_or_refused_and_never_told(gateway: Gateway
     assert b"Traceback" not in gateway.log()
 
 
-def test_the_same_bodies_again_and_again_cost_no_memory(gateway: Gateway) -> None:
-    drawn: list[Parcel] = []
+def test_repeated_bodies_do_not_grow_the_memory(gateway: Gateway) -> None:
+    drawn: list[FuzzedRequest] = []
 
     @fuzzing()
-    @given(parcels())
-    def draw(parcel: Parcel) -> None:
-        drawn.append(parcel)
+    @given(fuzzed_requests())
+    def draw(request: FuzzedRequest) -> None:
+        drawn.append(request)
 
     draw()
     held = []
-    for _ in range(_ROUNDS):
-        for parcel in drawn:
-            sent(gateway, parcel)
+    for _ in range(_REPETITIONS):
+        for request in drawn:
+            sent(gateway, request)
         held.append(gateway.resident_mib())
 
-    # The first rounds fill what is filled once: caches, pools, the buffers of connections.
+    # The first repetitions fill caches, pools and the buffers of connections.
     assert held[-1] - held[len(held) // 2 - 1] < _NOISE_MIB, held
-    assert gateway.send(body_of(events(1))).taken.accepted == 1
+    assert gateway.send(body_of(events(1))).result.accepted == 1

@@ -1,4 +1,4 @@
-"""kill -9 of the gateway and of Kafka under load, again and again: the tables have what was accepted, once."""
+"""SIGKILL of the gateway and of Kafka under load, repeatedly: the tables have each accepted event once."""
 
 import random
 import threading
@@ -19,7 +19,7 @@ from tools.embedded.kafka import create_topic
 TOPIC = "events"
 PARTITIONS = 3
 SENDERS = 4
-LONGEST_LIFE_SECONDS = 0.6
+MAX_LIFE_SECONDS = 0.6
 Kill = Callable[[EmbeddedKafka, Gateway], None]
 
 
@@ -33,7 +33,7 @@ def broker(tmp_path: Path, registry: EmbeddedRegistry) -> Iterator[EmbeddedKafka
 
 @pytest.fixture
 def gateway(tmp_path: Path, broker: EmbeddedKafka, registry: EmbeddedRegistry) -> Iterator[Gateway]:
-    """The service before it."""
+    """The service that writes to it."""
     opened = Gateway.open(
         tmp_path / "gateway",
         bootstrap_servers=broker.bootstrap_servers,
@@ -46,19 +46,19 @@ def gateway(tmp_path: Path, broker: EmbeddedKafka, registry: EmbeddedRegistry) -
 
 
 def kill_service(_broker: EmbeddedKafka, gateway: Gateway) -> None:
-    """End the service as a crash would, and start it again."""
+    """Crash the service, and start it again."""
     gateway.process.kill()
-    gateway.start_again()
+    gateway.restart()
 
 
 def kill_broker(broker: EmbeddedKafka, _gateway: Gateway) -> None:
-    """End Kafka as a crash would, and start it again."""
+    """Crash Kafka, and start it again."""
     broker.kill()
     broker.start()
 
 
 @pytest.mark.parametrize(("kill", "few"), [(kill_service, 10), (kill_broker, 4)])
-def test_what_was_accepted_is_in_silver_once_whoever_was_killed_and_when(
+def test_accepted_events_are_in_silver_once_after_kills_of_gateway_or_kafka(
     tmp_path: Path, broker: EmbeddedKafka, registry: EmbeddedRegistry, gateway: Gateway, kill: Kill, few: int
 ) -> None:
     accepted_before: list[int] = []
@@ -66,7 +66,7 @@ def test_what_was_accepted_is_in_silver_once_whoever_was_killed_and_when(
         traffic.await_accepted(1)
         for seed in seeds(few):
             accepted_before.append(len(traffic.accepted))
-            _wait(random.Random(seed).uniform(0, LONGEST_LIFE_SECONDS))
+            _wait(random.Random(seed).uniform(0, MAX_LIFE_SECONDS))
             kill(broker, gateway)
             traffic.await_accepted(1)
         traffic.await_accepted(100)
@@ -91,5 +91,5 @@ def test_what_was_accepted_is_in_silver_once_whoever_was_killed_and_when(
 
 
 def _wait(seconds: float) -> None:
-    """A moment that a seed has chosen, which no condition could tell."""
+    """Wait for a random time, for which there is no condition."""
     threading.Event().wait(seconds)

@@ -1,4 +1,4 @@
-"""Kafka is slow, away, or its answers are lost: the gateway loses nothing that it accepted, and stays small."""
+"""Kafka is slow or away, or its responses are lost: the gateway loses no accepted event, in bounded memory."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.embedded.effort import outage_seconds
+from tests.embedded.fuzzed_requests import compressed
 from tests.embedded.gateway import Gateway, Reply, body_of, events
 from tests.embedded.kafka_proxy import KafkaProxy
-from tests.embedded.parcels import packed
 from tests.embedded.topic_records import ids_in
 from tests.embedded.traffic import Traffic
 from tests.eventually import eventually
@@ -25,7 +25,7 @@ from tools.embedded.ports import HOST, free_port
 TOPIC = "events"
 PARTITIONS = 3
 MOST_MIB = 400
-# What an allocator may do with the same memory.
+# Differences that the allocator causes.
 NOISE_MIB = 16
 SENDERS = 24
 LARGE_BATCH = 400
@@ -35,7 +35,7 @@ LOST_ANSWERS = 10
 
 @pytest.fixture(scope="module")
 def proxy() -> Iterator[KafkaProxy]:
-    """Where the broker seems to be."""
+    """The proxy that clients take for the broker."""
     with KafkaProxy(free_port(), free_port()).running() as running:
         yield running
 
@@ -56,7 +56,7 @@ def broker(
 def gateway(
     tmp_path_factory: pytest.TempPathFactory, broker: EmbeddedKafka, registry: EmbeddedRegistry
 ) -> Iterator[Gateway]:
-    """The service before the broker."""
+    """The service that writes to the broker."""
     opened = Gateway.open(
         tmp_path_factory.mktemp("gateway"),
         bootstrap_servers=broker.bootstrap_servers,
@@ -70,7 +70,7 @@ def gateway(
 
 @contextmanager
 def paused(broker: EmbeddedKafka) -> Iterator[None]:
-    """Have the broker stand still for as long as the block lasts."""
+    """Suspend the broker while the block runs."""
     os.kill(broker.process.pid, signal.SIGSTOP)
     try:
         yield
@@ -78,30 +78,28 @@ def paused(broker: EmbeddedKafka) -> Iterator[None]:
         os.kill(broker.process.pid, signal.SIGCONT)
 
 
-def assert_kept(traffic: Traffic, broker: EmbeddedKafka) -> None:
-    """What was accepted is there, and no event more often than it was sent."""
+def assert_complete(traffic: Traffic, broker: EmbeddedKafka) -> None:
+    """All accepted events are there, and no event more often than it was sent."""
     found = ids_in(broker, TOPIC)
     assert set(traffic.accepted) <= found.keys()
     assert all(found[event_id] <= times for event_id, times in traffic.attempts.items())
 
 
-def test_answers_of_kafka_that_are_lost_double_nothing(
+def test_lost_responses_of_kafka_cause_no_duplicates(
     gateway: Gateway, broker: EmbeddedKafka, proxy: KafkaProxy
 ) -> None:
     batches = [events(20) for _ in range(LOST_ANSWERS)]
 
     for batch in batches:
         proxy.lose_answers(1)
-        assert gateway.send(body_of(batch)).taken.accepted == len(batch)
+        assert gateway.send(body_of(batch)).result.accepted == len(batch)
 
     found = ids_in(broker, TOPIC)
     assert proxy.lost == LOST_ANSWERS
     assert {found[str(event["event_id"])] for batch in batches for event in batch} == {1}
 
 
-def test_a_broker_that_stands_still_is_503_and_each_retry_the_same_event(
-    gateway: Gateway, broker: EmbeddedKafka
-) -> None:
+def test_a_suspended_broker_is_503_and_a_retry_is_no_new_event(gateway: Gateway, broker: EmbeddedKafka) -> None:
     with Traffic(gateway, senders=4) as traffic:
         traffic.await_accepted(400)
         with paused(broker):
@@ -113,10 +111,10 @@ def test_a_broker_that_stands_still_is_503_and_each_retry_the_same_event(
         traffic.await_accepted(400)
 
     assert set(traffic.statuses) == {200, 503}
-    assert_kept(traffic, broker)
+    assert_complete(traffic, broker)
 
 
-def test_while_kafka_is_away_all_wait_in_bounded_memory_and_are_told_when_to_come_again(
+def test_while_kafka_is_away_requests_get_503_with_retry_after_in_bounded_memory(
     gateway: Gateway, broker: EmbeddedKafka
 ) -> None:
     broker.stop()
@@ -129,9 +127,9 @@ def test_while_kafka_is_away_all_wait_in_bounded_memory_and_are_told_when_to_com
     pressure.assert_bounded()
 
 
-def test_while_the_vault_is_away_all_wait_in_bounded_memory_and_are_told_when_to_come_again(gateway: Gateway) -> None:
-    # So well packed that all of them fit into what may be on its way.
-    body = packed(body_of([events(1, gamer_id="somebody new")[0]] * MOST_EVENTS), "gzip")
+def test_while_the_vault_is_away_requests_get_503_with_retry_after_in_bounded_memory(gateway: Gateway) -> None:
+    # Compressed so well that all bodies fit into the limit of bodies in flight.
+    body = compressed(body_of([events(1, gamer_id="new player")[0]] * MOST_EVENTS), "gzip")
     with closing(sqlite3.connect(gateway.service.vault_file, isolation_level=None)) as held:
         held.execute("BEGIN EXCLUSIVE")
         pressure = press(gateway, MANY_SENDERS, body, content_encoding="gzip")
@@ -142,14 +140,14 @@ def test_while_the_vault_is_away_all_wait_in_bounded_memory_and_are_told_when_to
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """What was answered to many who sent at once, and how much memory the service held from look to look, in MiB."""
+    """The responses to many concurrent senders, and samples of the service's memory in MiB."""
 
     replies: list[Reply]
     held: list[float]
     peak: float
 
     def assert_bounded(self) -> None:
-        """All were told to come again, in memory that has an end."""
+        """All senders got 503 and `retry-after`, and the memory was bounded."""
         assert {reply.status for reply in self.replies} == {503}
         assert all(int(reply.headers["retry-after"]) >= 1 for reply in self.replies)
         assert self.peak < MOST_MIB
@@ -158,18 +156,18 @@ class Pressure:
 
 
 def press(gateway: Gateway, senders: int, body: bytes, **headers: str) -> Pressure:
-    """Have so many send a body again and again, for as long as an outage lasts."""
+    """Let `senders` threads send a body repeatedly while an outage lasts."""
     ends = time.monotonic() + outage_seconds(few=8)
     held: list[float] = []
 
     def send() -> list[Reply]:
         return [gateway.send(body, **headers) for _ in iter(lambda: time.monotonic() < ends, False)]
 
-    def look() -> bool:
+    def sample() -> bool:
         held.append(gateway.resident_mib())
         return time.monotonic() > ends
 
     with ThreadPoolExecutor(senders) as pool:
         pressing = [pool.submit(send) for _ in range(senders)]
-        eventually(look, timeout=outage_seconds(few=8) + 60)
+        eventually(sample, timeout=outage_seconds(few=8) + 60)
     return Pressure([reply for each in pressing for reply in each.result()], held, gateway.peak_mib())

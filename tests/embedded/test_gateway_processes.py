@@ -1,4 +1,4 @@
-"""Several processes of the gateway are one service: they share the work, and their figures are one."""
+"""Several processes of the gateway are one service: they share the work, and their metrics are summed."""
 
 import re
 import threading
@@ -33,7 +33,7 @@ def accepted(gateway: Gateway) -> int:
     return int(float(found[1])) if found else 0
 
 
-def test_what_several_processes_accept_is_in_kafka_and_in_one_figure(
+def test_events_accepted_by_several_processes_are_in_kafka_and_in_one_metric(
     tmp_path: Path, kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic: str
 ) -> None:
     gateway = Gateway.open(
@@ -55,7 +55,7 @@ def test_what_several_processes_accept_is_in_kafka_and_in_one_figure(
             thread.join()
 
         assert len(descendants_of(gateway.process.pid)) >= PROCESSES
-        assert sum(reply.taken.accepted for reply in replies) == BODIES * EVENTS
+        assert sum(reply.result.accepted for reply in replies) == BODIES * EVENTS
         assert {accepted(gateway) for _ in range(10)} == {BODIES * EVENTS}
         found = ids_in(kafka, topic)
         assert [found[str(each["event_id"])] for some in sent for each in some] == [1] * BODIES * EVENTS

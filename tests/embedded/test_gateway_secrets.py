@@ -1,4 +1,4 @@
-"""Ten thousand secrets go in by the gateway, and are nowhere: no table, topic, database, log, or answer."""
+"""Of ten thousand secrets sent to the gateway none is in a table, topic, database, log or response."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from tests.embedded.gateway import SECRET, Gateway
 from tests.embedded.lakehouse import ROOT, Lakehouse
-from tests.embedded.planting import ACCEPTED, GAME, REFUSED, REJECTED, Person
+from tests.embedded.planted_secrets import ACCEPTED, GAME, REFUSED, REJECTED, Person
 from tests.embedded.topic_records import ids_in
 from tests.process_table import command_lines, descendants_of
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
@@ -24,7 +24,7 @@ from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
 
 TOPIC = "events"
-# The name comes over the input, where nobody sees it.
+# The name comes by standard input, which is not visible to others.
 ASKED = ("--player", "-", "--game", GAME)
 BEFORE = 1  # the version of a table that has all rows
 PEOPLE, EACH = 1_700, 20
@@ -34,7 +34,7 @@ PROOF_SECONDS = 240
 
 @dataclass(slots=True)
 class Platform:
-    """Everything that an event passes on its way, all of it on disk."""
+    """All components that an event passes, with their files."""
 
     kafka: EmbeddedKafka
     gateway: Gateway
@@ -43,23 +43,23 @@ class Platform:
 
     @property
     def places(self) -> list[Path]:
-        """Where whatever was written must be: but for the files of keys, which nobody but the service reads."""
+        """All files that are written, except for the key files, which only the service reads."""
         folder = self.gateway.folder
         return [self.kafka.directory, self.lake.directory, folder / "seen", folder / "ingest.log", *self.vault_files]
 
     @property
     def vault_files(self) -> list[Path]:
-        """The vault, and what SQLite keeps beside it."""
+        """The vault, and SQLite's other files."""
         return sorted(self.gateway.folder.glob("vault.db*"))
 
     def sealed(self) -> set[bytes]:
-        """All players' keys, wrapped, and all that is encrypted with them."""
+        """All wrapped player keys, and all data encrypted with them."""
         with closing(sqlite3.connect(self.gateway.service.vault_file)) as vault:
             rows = vault.execute("SELECT wrapped_key FROM players UNION ALL SELECT sealed FROM personal_data")
             return {sealed for (sealed,) in rows}
 
-    def look_around(self) -> None:
-        """Write down what can be asked of the service and seen of its process."""
+    def record_outputs(self) -> None:
+        """Write the service's pages and its processes' command lines to files."""
         seen = self.gateway.folder / "seen"
         seen.mkdir(exist_ok=True)
         for path in ("/metrics", "/readyz", "/"):
@@ -68,7 +68,7 @@ class Platform:
         (seen / "processes").write_text(command_lines(pids))
 
     def run(self, job: str, *arguments: str, typed: Sequence[str] = ()) -> subprocess.CompletedProcess[bytes]:
-        """Run a job over the platform, with what a person types into it."""
+        """Run a job on the platform, with text on its standard input."""
         vault = {
             "GAMELAKE_VAULT": str(self.gateway.service.vault_file),
             "GAMELAKE_VAULT_KEYS_FILE": str(self.gateway.service.vault_keys_file),
@@ -84,7 +84,7 @@ class Platform:
         )
 
     def findings(self, needles: Sequence[str], *more: Path) -> list[str]:
-        """The places where any of the texts stand."""
+        """The places in which one of the texts is found."""
         places = [str(place) for place in (*self.places, *more)]
         proof = self.run("prove_erasure", "--kafka", "--topic", self.lake.topic, *places, typed=needles)
         result = json.loads(proof.stdout)
@@ -97,7 +97,7 @@ class Platform:
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory, registry: EmbeddedRegistry) -> Iterator[Platform]:
-    """A platform that ten thousand secrets have passed."""
+    """A platform that has processed ten thousand secrets."""
     folder = tmp_path_factory.mktemp("planted")
     with EmbeddedKafka(folder / "kafka") as kafka:
         create_topic(kafka.bootstrap_servers, TOPIC, 3)
@@ -106,7 +106,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory, registry: EmbeddedRegistr
         )
         platform = Platform(kafka, gateway, lake_of(folder / "lake", kafka, registry), plant(gateway))
         platform.lake.ingest()
-        platform.look_around()
+        platform.record_outputs()
         yield platform
         gateway.process.stop()
 
@@ -119,32 +119,32 @@ def lake_of(folder: Path, kafka: EmbeddedKafka, registry: EmbeddedRegistry) -> L
 
 
 def plant(gateway: Gateway) -> list[Person]:
-    """Send what everybody has to tell, in all ways; each is answered as it should be, and tells nothing back."""
-    people = [Person.somebody() for _ in range(PEOPLE)]
+    """Send all people's data in all ways; each response has the expected status and none of the data."""
+    people = [Person.unique() for _ in range(PEOPLE)]
     groups = [people[start : start + EACH] for start in range(0, PEOPLE, EACH)]
     for group, way in zip(groups, cycle([*ACCEPTED, *REJECTED, *REFUSED])):
         reply = way(gateway, group)
         if way in REFUSED:
             assert reply.status in {400, 401, 413}
         else:
-            assert (reply.taken.accepted, len(reply.taken.rejected)) == ((EACH, 0) if way in ACCEPTED else (0, EACH))
+            assert (reply.result.accepted, len(reply.result.rejected)) == ((EACH, 0) if way in ACCEPTED else (0, EACH))
         assert not [secret for person in group for secret in person.secrets if secret.encode() in reply.body]
     with closing(sqlite3.connect(gateway.service.vault_file, isolation_level=None)) as held:
         held.execute("BEGIN EXCLUSIVE")
         assert ACCEPTED[0](gateway, groups[-1][:1]).status in {200, 503}
-        people.append(Person.somebody())
+        people.append(Person.unique())
         assert ACCEPTED[0](gateway, people[-1:]).status == 503
     return people
 
 
-def test_none_of_ten_thousand_secrets_is_anywhere(platform: Platform) -> None:
+def test_none_of_ten_thousand_secrets_is_found(platform: Platform) -> None:
     secrets = [secret for person in platform.people for secret in person.secrets]
 
     assert len(set(secrets)) == len(secrets) > 10_000
     assert platform.findings(secrets) == []
 
 
-def test_the_proof_finds_what_is_there_in_each_of_the_places(platform: Platform, tmp_path: Path) -> None:
+def test_the_scan_finds_a_text_in_each_place(platform: Platform, tmp_path: Path) -> None:
     event_id, *_ = ids_in(platform.kafka, TOPIC)
     pseudonym = str(platform.lake.rows("silver/events", "gamer_id")["gamer_id"][0].as_py())
     secret = platform.people[0].email
@@ -169,7 +169,7 @@ def test_no_secret_of_the_platform_is_in_a_log_a_command_line_or_an_environment(
     assert platform.findings([SECRET, keys["index"], *keys["keys"].values()]) == []
 
 
-def test_who_was_forgotten_comes_back_with_no_old_version_and_no_replay(
+def test_a_forgotten_player_does_not_return_with_an_old_version_or_a_replay(
     platform: Platform, registry: EmbeddedRegistry, tmp_path: Path
 ) -> None:
     forgotten, before = platform.people[:FORGOTTEN], platform.sealed()

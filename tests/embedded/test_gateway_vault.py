@@ -1,4 +1,4 @@
-"""The gateway on a vault in PostgreSQL: the vault dies, stands still, and gets another key while players play."""
+"""The gateway with a vault in PostgreSQL, which is killed, suspended, and has its keys rotated under load."""
 
 import json
 import os
@@ -68,28 +68,26 @@ def vault(access: VaultAccess) -> Iterator[Vault]:
     opened.close()
 
 
-def status_of_somebody_new(gateway: Gateway) -> int:
+def status_of_new_player(gateway: Gateway) -> int:
     return gateway.send(body_of(events(1, gamer_id=uuid.uuid4().hex, personal={"email": "new@example.org"}))).status
 
 
-def test_while_the_vault_is_dead_nobody_new_is_taken_and_then_all_are_again(
+def test_while_the_vault_is_down_new_players_get_503_and_afterwards_200(
     gateway: Gateway, postgres: EmbeddedPostgres
 ) -> None:
-    assert status_of_somebody_new(gateway) == 200
+    assert status_of_new_player(gateway) == 200
     postgres.kill()
     try:
-        assert {status_of_somebody_new(gateway) for _ in range(6)} == {503}
+        assert {status_of_new_player(gateway) for _ in range(6)} == {503}
     finally:
         postgres.start()
 
-    eventually(lambda: {status_of_somebody_new(gateway) for _ in range(6)} == {200})
+    eventually(lambda: {status_of_new_player(gateway) for _ in range(6)} == {200})
     assert b"example.org" not in gateway.log()
 
 
-def test_a_vault_that_stands_still_is_a_503_within_seconds_and_no_more_than_that(
-    gateway: Gateway, postgres: EmbeddedPostgres
-) -> None:
-    assert status_of_somebody_new(gateway) == 200
+def test_a_suspended_vault_is_503_within_seconds(gateway: Gateway, postgres: EmbeddedPostgres) -> None:
+    assert status_of_new_player(gateway) == 200
     postgres.pause()
     try:
         with playing(gateway) as statuses:
@@ -98,10 +96,10 @@ def test_a_vault_that_stands_still_is_a_503_within_seconds_and_no_more_than_that
         postgres.resume()
 
     assert set(statuses) <= {200, 503}
-    eventually(lambda: {status_of_somebody_new(gateway) for _ in range(6)} == {200})
+    eventually(lambda: {status_of_new_player(gateway) for _ in range(6)} == {200})
 
 
-def test_the_keys_are_changed_while_players_play_and_no_request_fails(
+def test_vault_keys_are_rotated_under_load_and_no_request_fails(
     gateway: Gateway, vault: Vault, access: VaultAccess
 ) -> None:
     old = read_key_file(gateway.service.vault_keys_file).current
@@ -119,18 +117,18 @@ def test_the_keys_are_changed_while_players_play_and_no_request_fails(
 
     job(gateway, access, "jobs.vault_keys", "remove", old)
     keys = VaultKeys.read(gateway.service.vault_keys_file)
-    assert all(keys.unwrap(row).pseudonym == row.pseudonym for row in everybody(vault))
-    # Nobody is remembered now: each player is read with the new key.
+    assert all(keys.unwrap(row).pseudonym == row.pseudonym for row in all_players(vault))
+    # The cache is empty now: each player is read with the new key.
     gateway.process.stop()
-    gateway.start_again()
-    before = len(everybody(vault))
-    assert gateway.send(body_of(events(_KNOWN))).taken.accepted == _KNOWN
-    assert len(everybody(vault)) == before
+    gateway.restart()
+    before = len(all_players(vault))
+    assert gateway.send(body_of(events(_KNOWN))).result.accepted == _KNOWN
+    assert len(all_players(vault)) == before
 
 
 @contextmanager
 def playing(gateway: Gateway) -> Iterator[Counter[int]]:
-    """Clients that send without a pause, known players and new ones; counts the answers."""
+    """Clients that send continuously, with known players and new ones; gives the counts of responses by status."""
     stop, statuses = threading.Event(), Counter[int]()
 
     def play() -> None:
@@ -160,5 +158,5 @@ def job(gateway: Gateway, access: VaultAccess, *command: str) -> str:
     ).stdout.decode()
 
 
-def everybody(vault: Vault) -> list[StoredPlayer]:
+def all_players(vault: Vault) -> list[StoredPlayer]:
     return list(vault.wrapped_otherwise("no such key", 1_000_000))

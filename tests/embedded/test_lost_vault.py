@@ -45,7 +45,7 @@ def test_a_lost_vault_costs_personal_data_alone_and_its_backup_brings_back_all_b
 
     # Started without it, the service goes on with new pseudonyms.
     gateway.process.stop()
-    gateway.start_again()
+    gateway.restart()
     anew = pseudonyms_after_playing(gateway)
     assert not set(anew.values()) & set(before.values())
 
@@ -58,7 +58,7 @@ def test_a_lost_vault_costs_personal_data_alone_and_its_backup_brings_back_all_b
         "unreadable": 0,
         "erased_again": 0,
     }
-    gateway.start_again()
+    gateway.restart()
     after = pseudonyms_after_playing(gateway)
     assert {name for name in before if after[name] != before[name]} == {"p7"}
     assert (
@@ -72,7 +72,7 @@ def a_body(mail_at: str = "example.org") -> bytes:
 
 def pseudonyms_after_playing(gateway: Gateway) -> dict[str, str]:
     """What the players are called once each has sent an event."""
-    assert gateway.send(a_body()).taken.accepted == PLAYERS
+    assert gateway.send(a_body()).result.accepted == PLAYERS
 
     def names(vault: SqliteVault, keys: VaultKeys) -> dict[str, str]:
         tokens = {keys.token(GAME, f"p{number}"): f"p{number}" for number in range(PLAYERS)}

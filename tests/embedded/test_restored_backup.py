@@ -51,7 +51,7 @@ class Machine:
     def play(self, gateway: Gateway) -> dict[str, str]:
         """Each player sends an event and an address; gives what the players are called once the events are rows."""
         sent = [events(1, gamer_id=f"p{n}", personal={"email": f"p{n}@example.org"})[0] for n in range(PLAYERS)]
-        assert gateway.send(body_of(sent)).taken.accepted == PLAYERS
+        assert gateway.send(body_of(sent)).result.accepted == PLAYERS
         self.sent += [str(event["event_id"]) for event in sent]
         self.lakehouse.await_rows("silver/events", self.sent)
         return self.pseudonyms()

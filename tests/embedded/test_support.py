@@ -1,4 +1,4 @@
-"""Support staff over HTTP: they forget a player or hand out what is kept, and nobody else does."""
+"""Requests of support staff: to forget or export a player of their game, by their keys alone."""
 
 import http.client
 import json
@@ -18,8 +18,8 @@ from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic, delete_topic
 from tools.embedded.ports import HOST
 
-SUPPORT, SUPPORT_SECRET = "archery-support", "a-secret-of-those-who-look-after-players"
-OTHER, OTHER_SECRET = "bingo-support", "a-secret-of-those-who-look-after-others"
+SUPPORT, SUPPORT_SECRET = "archery-support", "a-secret-of-the-support-staff-of-archery"
+OTHER, OTHER_SECRET = "bingo-support", "a-secret-of-the-support-staff-of-bingo"
 MAIL = "anna.of.the.archers@example.org"
 
 
@@ -52,15 +52,15 @@ def gateway(
     (folder / "keys.yaml").write_text(f"keys: [{', '.join(keys)}]\n")
     # Both processes have the keys from their start.
     opened.process.stop()
-    opened.start_again()
+    opened.restart()
     yield opened
     opened.process.stop()
 
 
-def ask(
+def request(
     gateway: Gateway, method: str, player: str, key: str = SUPPORT, secret: str = SUPPORT_SECRET, **changes: str
 ) -> Reply:
-    """A signed request about a player; `changes` are what another one was signed for."""
+    """A signed request about a player; `changes` replace what is signed."""
     timestamp = changes.get("timestamp", str(int(time.time())))
     text = signed_text(changes.get("signed_method", method), changes.get("signed_player", player))
     headers: Mapping[str, str] = {
@@ -71,38 +71,38 @@ def ask(
     connection = http.client.HTTPConnection(HOST, gateway.port, timeout=30)
     try:
         connection.request(method, f"/v1/players/{quote(player, safe='')}", headers=dict(headers))
-        answer = connection.getresponse()
-        return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        response = connection.getresponse()
+        return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
     finally:
         connection.close()
 
 
 def send(gateway: Gateway, player: str) -> None:
-    assert gateway.send(body_of(events(1, gamer_id=player, personal={"email": MAIL}))).taken.accepted == 1
+    assert gateway.send(body_of(events(1, gamer_id=player, personal={"email": MAIL}))).result.accepted == 1
 
 
 @pytest.mark.parametrize("player", ["anna", "Änne/of the?woods#1", "a%2Fb", "..", "玩家"])
-def test_a_player_who_is_forgotten_is_gone_and_comes_back_as_another(
+def test_a_forgotten_player_is_gone_and_gets_another_pseudonym(
     gateway: Gateway, kafka: EmbeddedKafka, name: str, player: str
 ) -> None:
     send(gateway, player)
-    before = json.loads(ask(gateway, "GET", player).body)
+    before = json.loads(request(gateway, "GET", player).body)
 
-    forgotten = ask(gateway, "DELETE", player)
+    forgotten = request(gateway, "DELETE", player)
 
     assert (forgotten.status, forgotten.body) == (204, b"")
     assert forgotten.headers["gamelake-pseudonym"] == before["pseudonym"]
-    assert ask(gateway, "GET", player).status == 404
-    assert ask(gateway, "DELETE", player).status == 404
+    assert request(gateway, "GET", player).status == 404
+    assert request(gateway, "DELETE", player).status == 404
     assert before["data"] == [{"personal": {"email": MAIL}}]
     eventually(lambda: pseudonym_of(gateway, player) not in ("", before["pseudonym"]), timeout=10)
     assert before["pseudonym"].encode() in b"".join(records_in(kafka, name))
 
 
 def pseudonym_of(gateway: Gateway, player: str) -> str:
-    """Whom an event of the player belongs to now."""
+    """The player's pseudonym after another event."""
     send(gateway, player)
-    reply = ask(gateway, "GET", player)
+    reply = request(gateway, "GET", player)
     return json.loads(reply.body)["pseudonym"] if reply.status == 200 else ""
 
 
@@ -111,23 +111,23 @@ def pseudonym_of(gateway: Gateway, player: str) -> str:
     [
         (403, {"key": KEY, "secret": SECRET}),
         (401, {"secret": OTHER_SECRET}),
-        (401, {"key": "nobody"}),
+        (401, {"key": "unknown"}),
         (401, {"signed_player": "bella"}),
         (401, {"signed_method": "GET"}),
         (401, {"timestamp": "1"}),
         (404, {"key": OTHER, "secret": OTHER_SECRET}),
     ],
 )
-def test_nobody_is_forgotten_by_whom_it_is_not_for(gateway: Gateway, status: int, changes: dict[str, str]) -> None:
+def test_only_support_of_the_same_game_forgets_a_player(gateway: Gateway, status: int, changes: dict[str, str]) -> None:
     send(gateway, "carla")
 
-    reply = ask(gateway, "DELETE", "carla", **changes)
+    reply = request(gateway, "DELETE", "carla", **changes)
 
     assert (reply.status, b"error" in reply.body) == (status, True)
-    assert ask(gateway, "GET", "carla").status == 200
+    assert request(gateway, "GET", "carla").status == 200
 
 
-def test_support_sends_no_events(gateway: Gateway) -> None:
+def test_a_support_key_sends_no_events(gateway: Gateway) -> None:
     body = body_of(events(1))
     timestamp = str(int(time.time()))
 
@@ -141,18 +141,18 @@ def test_support_sends_no_events(gateway: Gateway) -> None:
     assert reply.status == 401
 
 
-def test_another_verb_is_not_allowed(gateway: Gateway) -> None:
-    reply = ask(gateway, "POST", "anna")
+def test_another_method_is_not_allowed(gateway: Gateway) -> None:
+    reply = request(gateway, "POST", "anna")
 
     assert (reply.status, reply.headers["allow"]) == (405, "DELETE, GET")
 
 
-def test_the_log_says_by_which_key_and_never_who(gateway: Gateway) -> None:
+def test_the_log_has_the_key_and_not_the_player(gateway: Gateway) -> None:
     player = f"player-{uuid.uuid4().hex}"
     send(gateway, player)
-    ask(gateway, "GET", player)
-    ask(gateway, "DELETE", player)
-    ask(gateway, "DELETE", player, secret=OTHER_SECRET)
+    request(gateway, "GET", player)
+    request(gateway, "DELETE", player)
+    request(gateway, "DELETE", player, secret=OTHER_SECRET)
 
     log = (gateway.folder / "ingest.log").read_text()
 

@@ -1,4 +1,4 @@
-"""Games that send without end, and the account of what was accepted."""
+"""Games that send continuously, and the ids of their accepted events."""
 
 import http.client
 import threading
@@ -15,7 +15,7 @@ _PAUSE_SECONDS = 0.02
 
 
 class Traffic:
-    """Sends small batches, each again and again until it is accepted; status 0 stands for no answer at all."""
+    """Sends small batches, each repeatedly until it is accepted; status 0 means no response."""
 
     def __init__(self, gateway: Gateway, senders: int = 1) -> None:
         self._gateway = gateway
@@ -27,7 +27,7 @@ class Traffic:
         self.statuses: Counter[int] = Counter()
 
     def __enter__(self) -> Self:
-        """Begin to send."""
+        """Start sending."""
         for thread in self._threads:
             thread.start()
         return self
@@ -35,14 +35,14 @@ class Traffic:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End, once the last answers are there."""
+        """Stop after the last responses."""
         self._stop.set()
         for thread in self._threads:
             thread.join(_END_SECONDS)
         assert not any(thread.is_alive() for thread in self._threads)
 
     def await_accepted(self, more: int) -> None:
-        """Wait until so many more events were accepted."""
+        """Wait until `more` further events are accepted."""
         target = len(self.accepted) + more
         eventually(lambda: len(self.accepted) >= target, timeout=60)
 

@@ -1,4 +1,4 @@
-"""From a game's request to Trino's answer on the whole stack, and what breaks on the way (rows 1, 39 of the matrix)."""
+"""From a game's request to a row in Trino on the whole stack, with faults on the way (rows 1, 39 of the matrix)."""
 
 import json
 import threading
@@ -28,7 +28,7 @@ def game(stack: Stack) -> Game:
 
 
 def personal(mark: str) -> dict[str, object]:
-    """All that an event may have of a person, each value with a mark that stands nowhere else."""
+    """All personal fields of an event, each value with a unique mark."""
     return {
         "gamer_id": f"gamer-{mark}",
         "event_params": {"device_id": f"device-{mark}"},
@@ -41,12 +41,12 @@ def personal(mark: str) -> dict[str, object]:
     }
 
 
-def test_an_event_by_http_is_a_row_in_trino_with_a_pseudonym_and_nothing_personal(stack: Stack, game: Game) -> None:
+def test_an_event_by_http_is_a_row_in_trino_with_a_pseudonym_and_no_personal_data(stack: Stack, game: Game) -> None:
     mark = uuid.uuid4().hex
     first, second = (an_event(**personal(mark)) for _ in range(2))
-    other_client = an_event(gamer_id=f"other-{mark}")
+    other_player = an_event(gamer_id=f"other-{mark}")
 
-    reply = game.post([first, second, other_client])
+    reply = game.post([first, second, other_player])
 
     assert (reply.status, json.loads(reply.body)) == (200, {"accepted": 3, "rejected": []})
     eventually(lambda: game.acknowledged <= stack.event_ids(TABLE).keys(), timeout=120)
@@ -58,7 +58,7 @@ def test_an_event_by_http_is_a_row_in_trino_with_a_pseudonym_and_nothing_persona
     eventually(lambda: len(ENGINEER.records(statement)) == 3, timeout=60)
     rows = ENGINEER.records(statement)
     names = {row["event_id"]: row["gamer_id"] for row in rows}
-    one, same, other = (names[str(event["event_id"])] for event in (first, second, other_client))
+    one, same, other = (names[str(event["event_id"])] for event in (first, second, other_player))
     assert one == same != other
     assert all(len(name) == 32 for name in names.values())
     assert mark not in str(rows)
@@ -76,10 +76,10 @@ def bronze_values(stack: Stack, partition: int, offset: int) -> list[bytes]:
     return [bytes(value) for value in read["value"].to_pylist()]
 
 
-def test_what_is_not_signed_by_the_game_is_not_taken(game: Game) -> None:
-    other_client = Game(Credentials(game.credentials.key, "0" * 48))
+def test_events_without_the_games_signature_are_refused(game: Game) -> None:
+    impostor = Game(Credentials(game.credentials.key, "0" * 48))
 
-    assert other_client.post([an_event()]).status == 401
+    assert impostor.post([an_event()]).status == 401
     assert game.post([an_event(game_name="Archery Duel"), an_event()]).status == 200
     assert len(game.acknowledged) == 1
 
@@ -91,7 +91,7 @@ class Load:
         self._game = game
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self.taken = self.again = 0
+        self.acknowledged = self.repeated = 0
 
     def __enter__(self) -> "Load":
         """Begin."""
@@ -99,33 +99,33 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End with the request that is on its way."""
+        """Stop after the current request."""
         self._stop.set()
         self._thread.join(180)
         assert not self._thread.is_alive()
 
-    def await_taken(self, more: int) -> None:
+    def await_acknowledged(self, more: int) -> None:
         """Wait until so many more requests are acknowledged."""
-        target = self.taken + more
-        eventually(lambda: self.taken >= target or not self._thread.is_alive(), timeout=120)
-        assert self.taken >= target
+        target = self.acknowledged + more
+        eventually(lambda: self.acknowledged >= target or not self._thread.is_alive(), timeout=120)
+        assert self.acknowledged >= target
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            events = [an_event(**personal(f"{self.taken % 100:08d}")) for _ in range(EVENTS_PER_REQUEST)]
-            self.again += self._game.post_until_taken(events) - 1
-            self.taken += 1
+            events = [an_event(**personal(f"{self.acknowledged % 100:08d}")) for _ in range(EVENTS_PER_REQUEST)]
+            self.repeated += self._game.post_until_taken(events) - 1
+            self.acknowledged += 1
 
 
-def test_a_gateway_killed_under_load_loses_nothing_that_it_has_acknowledged(stack: Stack, game: Game) -> None:
+def test_a_gateway_killed_under_load_loses_no_acknowledged_event(stack: Stack, game: Game) -> None:
     with Load(game) as load:
-        load.await_taken(REQUESTS_BEFORE_THE_KILL)
+        load.await_acknowledged(REQUESTS_BEFORE_THE_KILL)
         started = time.monotonic()
         stack.crash("ingest")
-        load.await_taken(REQUESTS_AFTER_THE_RETURN)
+        load.await_acknowledged(REQUESTS_AFTER_THE_RETURN)
         back_after = time.monotonic() - started
 
-    assert load.again > 0
+    assert load.repeated > 0
     eventually(lambda: game.acknowledged <= stack.event_ids(TABLE).keys(), timeout=180)
     counts = stack.event_ids(TABLE)
     assert {event_id for event_id in game.acknowledged if counts[event_id] != 1} == set()
@@ -133,7 +133,7 @@ def test_a_gateway_killed_under_load_loses_nothing_that_it_has_acknowledged(stac
     assert back_after < 90
 
 
-def test_while_the_vault_is_away_nothing_personal_is_taken_and_it_recovers_by_itself(stack: Stack, game: Game) -> None:
+def test_without_the_vault_personal_data_is_refused_until_it_recovers(stack: Stack, game: Game) -> None:
     mark = uuid.uuid4().hex
     stack.compose("stop", "postgres")
     try:

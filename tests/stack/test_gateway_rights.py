@@ -1,4 +1,4 @@
-"""What the gateway's own names open, and what they don't: a role of PostgreSQL, a user of Kafka."""
+"""The rights of the gateway's role in PostgreSQL and of its user in Kafka."""
 
 import subprocess
 
@@ -15,7 +15,7 @@ TOPIC = "events"
 
 
 def ask_postgres(role: str, database: str, statement: str) -> "subprocess.CompletedProcess[str]":
-    """A question as a role, over the network as its program goes there; the password goes in by standard input."""
+    """A query as a role, over the network like its program; the password is passed by standard input."""
     as_role = f"host=127.0.0.1 user={role} dbname={database}"
     script = 'read -r PGPASSWORD; export PGPASSWORD; exec psql --no-psqlrc --tuples-only --no-align "$0" --command "$1"'
     command = (str(ROOT / "compose/stack.sh"), "exec", "--no-TTY", "postgres", "bash", "-c", script, as_role, statement)
@@ -25,7 +25,7 @@ def ask_postgres(role: str, database: str, statement: str) -> "subprocess.Comple
 
 @pytest.mark.usefixtures("stack")
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_gets_into_its_own_database_and_into_no_other(role: str) -> None:
+def test_a_role_may_connect_only_to_its_own_database(role: str) -> None:
     for database in (*ROLES, "postgres", "template1"):
         outcome = ask_postgres(role, database, "SELECT current_user")
 
@@ -35,19 +35,19 @@ def test_a_role_gets_into_its_own_database_and_into_no_other(role: str) -> None:
 
 @pytest.mark.usefixtures("stack")
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_owns_its_tables_and_has_no_other_right(role: str) -> None:
+def test_a_role_owns_its_tables_and_has_no_other_rights(role: str) -> None:
     rights = "rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls"
     outcome = ask_postgres(role, role, f"SELECT {rights} FROM pg_roles WHERE rolname = current_user")  # noqa: S608 # ours
     others = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tableowner <> current_user"
-    other_tables = ask_postgres(role, role, others)
+    foreign_tables = ask_postgres(role, role, others)
 
     assert outcome.stdout.strip() == "f"
-    assert other_tables.stdout.strip() == ""
+    assert foreign_tables.stdout.strip() == ""
 
 
 @pytest.fixture
 def as_gateway(stack: Stack) -> KafkaAccess:
-    """Kafka as the gateway goes there."""
+    """Access to Kafka as the gateway's user."""
     assert stack.is_healthy("kafka")
     return KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-ingest", "it"))
 

@@ -1,4 +1,4 @@
-"""The gateway over a real Kafka: what it has answered with 200 is there, whatever dies."""
+"""Requests to the gateway on a real Kafka: the events of a response 200 are there, after SIGTERM too."""
 
 import gzip
 import socket
@@ -46,7 +46,7 @@ def gateway(
     opened.process.stop()
 
 
-def test_events_that_were_accepted_are_in_kafka_once(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
+def test_accepted_events_are_in_kafka_once(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
     sent = events(500)
 
     replies = [
@@ -55,33 +55,35 @@ def test_events_that_were_accepted_are_in_kafka_once(gateway: Gateway, kafka: Em
         gateway.send(zstandard.compress(body_of(sent[200:])), content_encoding="zstd"),
     ]
 
-    assert [reply.taken.accepted for reply in replies] == [100, 100, 300]
+    assert [reply.result.accepted for reply in replies] == [100, 100, 300]
     found = ids_in(kafka, name)
     assert [found[str(each["event_id"])] for each in sent] == [1] * len(sent)
 
 
-def test_a_bad_event_is_named_and_the_others_are_taken(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
-    good = events(2)
+def test_an_invalid_event_is_listed_and_the_others_are_accepted(
+    gateway: Gateway, kafka: EmbeddedKafka, name: str
+) -> None:
+    valid = events(2)
 
-    reply = gateway.send(body_of([good[0], {"event_id": 1}, good[1]]))
+    reply = gateway.send(body_of([valid[0], {"event_id": 1}, valid[1]]))
 
-    assert reply.taken.accepted == 2
-    assert reply.taken.rejected == [{"index": 1, "reason": "wrong_type", "field": "event_id"}]
-    assert {each["event_id"] for each in good} <= set(ids_in(kafka, name))
+    assert reply.result.accepted == 2
+    assert reply.result.rejected == [{"index": 1, "reason": "wrong_type", "field": "event_id"}]
+    assert {each["event_id"] for each in valid} <= set(ids_in(kafka, name))
 
 
 @pytest.mark.parametrize(
     ("status", "send"),
     [
         (401, lambda gateway: gateway.send(b"{}", gamelake_signature="0" * 64)),
-        (401, lambda gateway: gateway.send(b"{}", gamelake_key="nobody")),
+        (401, lambda gateway: gateway.send(b"{}", gamelake_key="unknown")),
         (401, lambda gateway: gateway.send(b"{}", gamelake_timestamp="1")),
         (400, lambda gateway: gateway.send(b'{"events": ')),
         (400, lambda gateway: gateway.send(b"")),
         (400, lambda gateway: gateway.send(body_of(events(1)), content_encoding="gzip")),
         (413, lambda gateway: gateway.send(bytes(2**20 + 1))),
         (413, lambda gateway: gateway.send(bytes(2**22))),
-        (401, lambda gateway: gateway.send(bytes(2**22), gamelake_key="nobody")),
+        (401, lambda gateway: gateway.send(bytes(2**22), gamelake_key="unknown")),
         (413, lambda gateway: gateway.send(gzip.compress(bytes(2**24)), content_encoding="gzip")),
         (415, lambda gateway: gateway.send(b"{}", content_type="text/plain")),
         (415, lambda gateway: gateway.send(b"{}", content_encoding="br")),
@@ -89,7 +91,7 @@ def test_a_bad_event_is_named_and_the_others_are_taken(gateway: Gateway, kafka: 
         (405, lambda gateway: gateway.get("/v1/events")),
     ],
 )
-def test_what_is_wrong_with_a_request_is_its_status(
+def test_an_invalid_request_gets_the_status_of_its_error(
     gateway: Gateway, status: int, send: Callable[[Gateway], Reply]
 ) -> None:
     reply = send(gateway)
@@ -98,8 +100,8 @@ def test_what_is_wrong_with_a_request_is_its_status(
     assert b"error" in reply.body
 
 
-def test_a_body_that_trickles_in_is_given_up(gateway: Gateway) -> None:
-    # The signature is looked at only once the body is there.
+def test_a_slow_body_gets_408(gateway: Gateway) -> None:
+    # The signature is verified after the body has arrived.
     head = (
         "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
         f"gamelake-key: {KEY}\r\ngamelake-timestamp: {int(time.time())}\r\ngamelake-signature: {'0' * 64}\r\n"
@@ -107,12 +109,12 @@ def test_a_body_that_trickles_in_is_given_up(gateway: Gateway) -> None:
     with socket.create_connection((HOST, gateway.port), timeout=20) as slow:
         slow.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
 
-        answer = slow.recv(1000)
+        response = slow.recv(1000)
 
-    assert b"408" in answer.partition(b"\r\n")[0]
+    assert b"408" in response.partition(b"\r\n")[0]
 
 
-def test_the_pages_for_people_and_programs_answer(gateway: Gateway) -> None:
+def test_all_pages_are_served(gateway: Gateway) -> None:
     gateway.send(body_of(events(3)))
 
     pages = {path: gateway.get(path) for path in ("/", "/openapi.yaml", "/healthz", "/readyz", "/metrics")}
@@ -121,16 +123,14 @@ def test_the_pages_for_people_and_programs_answer(gateway: Gateway) -> None:
     assert b'gamelake_ingest_events_accepted_total{game="archery_duel"}' in pages["/metrics"].body
 
 
-def test_nothing_personal_is_anywhere_but_in_the_vault_and_there_it_is_sealed(
-    gateway: Gateway, kafka: EmbeddedKafka, name: str
-) -> None:
+def test_personal_data_is_only_in_the_vault_and_encrypted(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
     secrets = [f"{kind}-{uuid.uuid4().hex}" for kind in ("player", "device", "mail", "address", "name", "text")]
-    player, device, *told = secrets
-    personal = dict(zip(("email", "ip_address", "player_name", "free_text"), told, strict=True))
+    player, device, *others = secrets
+    personal = dict(zip(("email", "ip_address", "player_name", "free_text"), others, strict=True))
     sent = events(3, gamer_id=player, event_params={"device_id": device, "level": 7}, personal=personal)
 
-    accepted = gateway.send(body_of(sent)).taken.accepted
-    refused = gateway.send(body_of(events(1, event_name="", personal=personal))).taken.rejected
+    accepted = gateway.send(body_of(sent)).result.accepted
+    refused = gateway.send(body_of(events(1, event_name="", personal=personal))).result.rejected
 
     assert (accepted, refused) == (3, [{"index": 0, "reason": "no_event_name", "field": "event_name"}])
     values = b"".join(records_in(kafka, name))
@@ -144,31 +144,27 @@ def test_nothing_personal_is_anywhere_but_in_the_vault_and_there_it_is_sealed(
     assert b"personal_data" in files
 
 
-def test_without_its_vault_the_service_takes_nothing_personal(
-    gateway: Gateway, kafka: EmbeddedKafka, name: str
-) -> None:
-    somebody = events(1, gamer_id=f"new-{uuid.uuid4()}")
+def test_without_its_vault_the_gateway_refuses_personal_data(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
+    batch = events(1, gamer_id=f"new-{uuid.uuid4()}")
     vault = gateway.folder / "vault.db"
     with sqlite3.connect(vault, isolation_level=None) as held:
         held.execute("BEGIN EXCLUSIVE")
-        reply = gateway.send(body_of(somebody))
+        reply = gateway.send(body_of(batch))
         held.execute("ROLLBACK")
     held.close()
 
-    again = gateway.send(body_of(somebody))
+    again = gateway.send(body_of(batch))
 
-    assert (reply.status, "retry-after" in reply.headers, again.taken.accepted) == (503, True, 1)
-    assert ids_in(kafka, name)[str(somebody[0]["event_id"])] == 1
+    assert (reply.status, "retry-after" in reply.headers, again.result.accepted) == (503, True, 1)
+    assert ids_in(kafka, name)[str(batch[0]["event_id"])] == 1
 
 
-def test_a_service_that_is_asked_to_end_answers_what_it_has_begun(
-    gateway: Gateway, kafka: EmbeddedKafka, name: str
-) -> None:
+def test_sigterm_lets_requests_in_progress_finish(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
     with Traffic(gateway) as traffic:
         traffic.await_accepted(200)
         gateway.process.stop()
         exit_code = gateway.process.exit_code()
-        gateway.start_again()
+        gateway.restart()
 
     assert exit_code == 0
     assert set(traffic.accepted) <= set(ids_in(kafka, name))

@@ -1,4 +1,4 @@
-"""Requests as nobody should send them: bytes of all kinds, good bodies that were damaged, headers that are wrong."""
+"""Invalid requests: random bytes, valid bodies that were damaged, wrong headers."""
 
 import gzip
 import json
@@ -16,16 +16,16 @@ from tools.embedded.service import REPOSITORY
 
 Change = Callable[[bytes], st.SearchStrategy[bytes]]
 
-# Stands in all good bodies, so that it can be looked for afterwards.
+# In all valid bodies, to be searched for afterwards.
 MARK = "fuzz-was-here"
 
 _EVENT = GetMessageClass(load_schema(REPOSITORY / "contracts/submitted/v3", 3).message)
 _NOW = datetime.now(UTC)
 _JSON, _PROTOBUF = "application/json", "application/x-protobuf"
-_PACK: Mapping[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}
+_COMPRESSORS: Mapping[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}
 _MORE, _BITS = 0x80, 0x7F
 
-_seldom = st.integers(0, 9).map(lambda number: number > 7)
+_rarely = st.integers(0, 9).map(lambda number: number > 7)
 _names = st.sampled_from([field.name for field in _EVENT.DESCRIPTOR.fields])
 _numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
 _values = st.recursive(
@@ -37,16 +37,16 @@ _header_text = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exc
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """A body and the headers that differ from what they should be, with _ for -."""
+class FuzzedRequest:
+    """A body and the headers that replace the default ones, with _ for -."""
 
     body: bytes
     headers: Mapping[str, str]
 
 
 @st.composite
-def parcels(draw: st.DrawFn) -> Parcel:
-    """Anything; more often than not it has a good signature, so that what is behind it sees it."""
+def fuzzed_requests(draw: st.DrawFn) -> FuzzedRequest:
+    """Any request; most have a valid signature, so that later checks see them."""
     content_type, content = draw(
         st.tuples(st.just(_JSON), _json_bodies)
         | st.tuples(st.just(_PROTOBUF), protobuf_bodies(_damaged))
@@ -54,27 +54,27 @@ def parcels(draw: st.DrawFn) -> Parcel:
     )
     encoding = draw(st.sampled_from(["", "", "gzip", "zstd", "identity"]) | _header_text)
     headers = {"content_type": content_type, "content_encoding": encoding}
-    if draw(_seldom):
+    if draw(_rarely):
         wrong = st.sampled_from(["gamelake_key", "gamelake_timestamp", "gamelake_signature"])
         headers |= draw(st.dictionaries(wrong, _header_text, min_size=1, max_size=2))
-    return Parcel(draw(_damaged(packed(draw(_damaged(content)), encoding))), headers)
+    return FuzzedRequest(draw(_damaged(compressed(draw(_damaged(content)), encoding))), headers)
 
 
-def packed(content: bytes, encoding: str) -> bytes:
-    """The content under a content encoding; as it is under one that nobody knows."""
-    return _PACK.get(encoding, bytes)(content)
+def compressed(content: bytes, encoding: str) -> bytes:
+    """The content under a content encoding; unchanged under an unknown one."""
+    return _COMPRESSORS.get(encoding, bytes)(content)
 
 
 def as_protobuf(events: Sequence[Mapping[str, object]]) -> bytes:
-    """Events as Protobuf, each behind its length; their times are texts."""
+    """Events with their times as text, in length-delimited Protobuf."""
     timed = ({**event, "event_time": datetime.fromisoformat(str(event["event_time"]))} for event in events)
     return b"".join(_delimited(_EVENT(**event).SerializeToString()) for event in timed)
 
 
 @st.composite
 def _damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """The content, mostly as it was; else with bytes cut out, put in or doubled."""
-    if not draw(_seldom):
+    """The content, mostly unchanged; else with bytes removed, inserted or duplicated."""
+    if not draw(_rarely):
         return content
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(content)))
@@ -84,7 +84,7 @@ def _damaged(draw: st.DrawFn, content: bytes) -> bytes:
     return content
 
 
-def _good_event(event_id: uuid.UUID) -> dict[str, object]:
+def _valid_event(event_id: uuid.UUID) -> dict[str, object]:
     return {
         "event_id": str(event_id),
         "event_name": "tap",
@@ -96,7 +96,7 @@ def _good_event(event_id: uuid.UUID) -> dict[str, object]:
 
 
 _json_events = st.builds(
-    lambda event_id, changes: _good_event(event_id) | changes,
+    lambda event_id, changes: _valid_event(event_id) | changes,
     st.uuids(),
     st.dictionaries(_names | st.text(max_size=8), _values, max_size=2),
 )
@@ -109,10 +109,10 @@ _json_bodies = st.builds(
 
 @st.composite
 def protobuf_bodies(draw: st.DrawFn, change: Change) -> bytes:
-    """Events as Protobuf, each changed before it goes behind its length."""
+    """Length-delimited Protobuf events, each changed by `change`."""
     body = b""
     for event_id in draw(st.lists(st.uuids(), max_size=5)):
-        event = _EVENT(**_good_event(event_id) | {"event_time": _NOW})
+        event = _EVENT(**_valid_event(event_id) | {"event_time": _NOW})
         body += _delimited(draw(change(event.SerializeToString())))
     return body
 

@@ -1,4 +1,4 @@
-"""Clients that hold a connection open and say little, or nothing."""
+"""Clients that keep a connection open and send little or nothing."""
 
 import selectors
 import socket
@@ -12,8 +12,8 @@ from tools.embedded.ports import HOST
 _SECONDS = 20
 
 
-def head_of(announced: int) -> bytes:
-    """The head of a request whose signature nobody has made: it is looked at once the body is there."""
+def head_of(content_length: int) -> bytes:
+    """The headers of a request with a wrong signature, which is verified after the body has arrived."""
     lines = [
         "POST /v1/events HTTP/1.1",
         "host: x",
@@ -21,23 +21,23 @@ def head_of(announced: int) -> bytes:
         f"gamelake-key: {KEY}",
         f"gamelake-timestamp: {int(time.time())}",
         f"gamelake-signature: {'0' * 64}",
-        f"content-length: {announced}",
+        f"content-length: {content_length}",
     ]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
 @contextmanager
-def connections(gateway: Gateway, count: int, said: bytes) -> Iterator[list[socket.socket]]:
-    """So many connections that have all said this much and say nothing more."""
+def connections(gateway: Gateway, count: int, sent: bytes) -> Iterator[list[socket.socket]]:
+    """`count` connections that have all sent these bytes, and send no more."""
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_connection((HOST, gateway.port), _SECONDS)) for _ in range(count)]
         for each in opened:
-            each.sendall(said)
+            each.sendall(sent)
         yield opened
 
 
 def await_closed(opened: list[socket.socket]) -> None:
-    """Return when the service has closed all of the connections; fail when it keeps one for too long."""
+    """Return when the service has closed all of the connections; fail if it keeps one open for too long."""
     latest = time.monotonic() + _SECONDS
     with selectors.DefaultSelector() as waiting:
         for each in opened:

@@ -1,12 +1,12 @@
-"""Secrets, planted where players have theirs, and all the ways in which games send them."""
+"""Unique personal data of made-up players, and all ways in which games send it."""
 
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Self
 
+from tests.embedded.fuzzed_requests import as_protobuf, compressed
 from tests.embedded.gateway import Gateway, Reply, body_of, events
-from tests.embedded.parcels import as_protobuf, packed
 
 GAME = "archery_duel"
 PROTOBUF = "application/x-protobuf"
@@ -15,7 +15,7 @@ _GROUP = 4
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """All that is personal of one player; each text is nobody else's."""
+    """The personal data of one player; each text is unique."""
 
     gamer_id: str
     device_id: str
@@ -25,8 +25,8 @@ class Person:
     free_text: str
 
     @classmethod
-    def somebody(cls) -> Self:
-        """A person whom nobody has seen before."""
+    def unique(cls) -> Self:
+        """A new person."""
         player, device, mail, address, name, text = (uuid.uuid4().hex for _ in range(6))
         groups = [address[start : start + _GROUP] for start in range(0, 6 * _GROUP, _GROUP)]
         return cls(
@@ -40,11 +40,11 @@ class Person:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The texts to look for."""
+        """The texts to search for."""
         return astuple(self)
 
     def event(self) -> dict[str, object]:
-        """An event that tells everything."""
+        """An event with all of the personal data."""
         personal = {name: getattr(self, name) for name in ("email", "ip_address", "player_name", "free_text")}
         params = {"device_id": self.device_id, "level": 7}
         return events(1, gamer_id=self.gamer_id, event_params=params, personal=personal)[0]
@@ -53,22 +53,24 @@ class Person:
 Way = Callable[[Gateway, Sequence[Person]], Reply]
 
 
-def _told(people: Sequence[Person]) -> list[dict[str, object]]:
+def _events_of(people: Sequence[Person]) -> list[dict[str, object]]:
     return [person.event() for person in people]
 
 
 def _in_json(encoding: str) -> Way:
-    return lambda gateway, people: gateway.send(packed(body_of(_told(people)), encoding), content_encoding=encoding)
+    return lambda gateway, people: gateway.send(
+        compressed(body_of(_events_of(people)), encoding), content_encoding=encoding
+    )
 
 
 def _in_protobuf(encoding: str) -> Way:
     return lambda gateway, people: gateway.send(
-        packed(as_protobuf(_told(people)), encoding), content_type=PROTOBUF, content_encoding=encoding
+        compressed(as_protobuf(_events_of(people)), encoding), content_type=PROTOBUF, content_encoding=encoding
     )
 
 
 def _with(change: Callable[[Person], dict[str, object]]) -> Way:
-    """Events that are rejected, each for what the change does to it."""
+    """Events that are rejected for a change."""
     return lambda gateway, people: gateway.send(body_of([person.event() | change(person) for person in people]))
 
 
@@ -81,10 +83,10 @@ REJECTED: tuple[Way, ...] = (
     _with(lambda person: {"game_name": person.player_name}),
 )
 REFUSED: tuple[Way, ...] = (
-    lambda gateway, people: gateway.send(body_of(_told(people)), gamelake_signature="0" * 64),
-    lambda gateway, people: gateway.send(body_of(_told(people)) + b"}"),
-    lambda gateway, people: gateway.send(body_of(_told(people)), content_encoding="gzip"),
-    lambda gateway, people: gateway.send(as_protobuf(_told(people))[:-1], content_type=PROTOBUF),
-    lambda gateway, people: gateway.send(body_of(_told(people)), gamelake_key=people[0].email),
-    lambda gateway, people: gateway.send(body_of(_told(people) * 300)),
+    lambda gateway, people: gateway.send(body_of(_events_of(people)), gamelake_signature="0" * 64),
+    lambda gateway, people: gateway.send(body_of(_events_of(people)) + b"}"),
+    lambda gateway, people: gateway.send(body_of(_events_of(people)), content_encoding="gzip"),
+    lambda gateway, people: gateway.send(as_protobuf(_events_of(people))[:-1], content_type=PROTOBUF),
+    lambda gateway, people: gateway.send(body_of(_events_of(people)), gamelake_key=people[0].email),
+    lambda gateway, people: gateway.send(body_of(_events_of(people) * 300)),
 )
