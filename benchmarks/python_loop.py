@@ -15,7 +15,7 @@ from benchmarks.way import Outcome, Workload, check_records, location_of
 from gamelake.layers.silver import EVENT_DATE
 from gamelake.model.games import load_games
 from gamelake.schemas.compiler import compile_sources, message_at
-from gamelake.schemas.registry import Registry
+from gamelake.schemas.registry import SchemaRegistry
 from gamelake.storage.columns import MICROSECONDS_UTC
 
 TABLES = 30
@@ -87,7 +87,7 @@ class Parser:
     """Parses framed values with the protobuf package, by the schemas of the registry."""
 
     def __init__(self, registry_url: str) -> None:
-        self._registry = Registry(registry_url)
+        self._registry = SchemaRegistry(registry_url)
         # Classes made at run time, of which a type checker knows nothing.
         self._classes: dict[int, Any] = {}
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from gamelake.schemas.decoder import Decoder
-from gamelake.schemas.registry import Registry
+from gamelake.schemas.registry import SchemaRegistry
 from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
 from gamelake.storage.store import Location, Store
 from gamelake.streaming.batch import FanOut, OpenStream
@@ -42,7 +42,7 @@ class IdentifyTask:
 
     def _decoder(self) -> Decoder:
         if self.lakehouse.uri not in _decoders:
-            schemas = SchemaCache(Registry(self.registry_url), Store(self.lakehouse), SchemaWait())
+            schemas = SchemaCache(SchemaRegistry(self.registry_url), Store(self.lakehouse), SchemaWait())
             _decoders[self.lakehouse.uri] = Decoder(schemas)
         return _decoders[self.lakehouse.uri]
 

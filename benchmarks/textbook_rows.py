@@ -13,7 +13,7 @@ from gamelake.layers.silver import EVENT_DATE, conform
 from gamelake.model.games import GamesContract
 from gamelake.schemas.decoder import DecodedGroup, Decoder, MessageDecoder
 from gamelake.schemas.event_schemas import load_schemas
-from gamelake.schemas.registry import Registry
+from gamelake.schemas.registry import SchemaRegistry
 from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
 from gamelake.storage.columns import merged
 from gamelake.storage.store import Location, Store
@@ -56,7 +56,7 @@ class DecodeTask:
     def _decoder(self) -> Decoder:
         key = (self.registry_url, self.lakehouse.uri)
         if key not in _decoders:
-            cache = SchemaCache(Registry(self.registry_url), Store(self.lakehouse), SchemaWait())
+            cache = SchemaCache(SchemaRegistry(self.registry_url), Store(self.lakehouse), SchemaWait())
             _decoders[key] = Decoder(cache)
         return _decoders[key]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from gamelake.model import credentials
-from gamelake.model.credentials import Credentials
+from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
 
 _PROTOCOL, _MECHANISM = "SASL_PLAINTEXT", "PLAIN"
@@ -18,7 +18,7 @@ class KafkaAccess:
     """Where Kafka is, and as whom a program goes there; without credentials, as nobody. Safe to print."""
 
     bootstrap_servers: str
-    credentials: Credentials | None = None
+    credentials: ServerCredentials | None = None
 
     @classmethod
     def of(cls, bootstrap_servers: str, credentials_file: Path | str | None) -> Self:
@@ -53,7 +53,7 @@ class KafkaAccess:
         return options
 
 
-def read_credentials(file: Path) -> Credentials:
+def read_credentials(file: Path) -> ServerCredentials:
     """Read a file of Kafka's credentials.
 
     Raises:
@@ -62,7 +62,7 @@ def read_credentials(file: Path) -> Credentials:
     return credentials.read_credentials(file, "GAMELAKE_KAFKA_CREDENTIALS_FILE")
 
 
-def _jaas(credentials: Credentials) -> str:
+def _jaas(credentials: ServerCredentials) -> str:
     """Source: Java, `javax.security.auth.login.Configuration`: values are quoted, with C's escapes."""
     return (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "

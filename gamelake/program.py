@@ -69,7 +69,7 @@ def stop_event() -> Event:
     return stop
 
 
-def again_and_again(job: Callable[[], None], stop: Event, pauses: Iterable[float] = _PAUSES) -> None:
+def run_with_restarts(job: Callable[[], None], stop: Event, pauses: Iterable[float] = _PAUSES) -> None:
     """Run a job beside a more important one: when it fails it begins anew, after longer and longer pauses (seconds).
 
     Whatever its error says must happen next is in the log; the last pause is that of all further failures.
@@ -89,7 +89,7 @@ def again_and_again(job: Callable[[], None], stop: Event, pauses: Iterable[float
         pause = next(remaining, pause)
 
 
-def together(jobs: Mapping[str, Callable[[], None]], stop: Event) -> None:
+def run_together(jobs: Mapping[str, Callable[[], None]], stop: Event) -> None:
     """Run each in a thread; the first that ends has all others asked to end too, and its error is raised.
 
     One that has failed must start again as its exit code says, which only the whole process can.

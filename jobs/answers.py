@@ -9,7 +9,7 @@ of them after what runs; so does the end of one, whose exit code is the process'
 import argparse
 from functools import partial
 
-from gamelake.program import OK, run, stop_event, together
+from gamelake.program import OK, run, run_together, stop_event
 from gamelake.serving.settings import ServingSettings
 from gamelake.session import SharedSpark
 from jobs import gold, kpis, live_ops
@@ -21,7 +21,7 @@ def main() -> int:
     settings = ServingSettings.from_env()
     spark = SharedSpark("answers", settings.gold.lakehouse.location, settings.gold.spark_jars)
     stop = stop_event()
-    together(
+    run_together(
         {
             "gold": partial(gold.keep_up, settings.gold, partial(spark.session, "gold"), stop),
             "kpis": partial(kpis.run_stream, settings.kpis, partial(spark.session, "kpis"), stop),

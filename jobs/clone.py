@@ -15,7 +15,7 @@ import msgspec
 from gamelake.model.errors import SettingsError
 from gamelake.program import OK, moment, run
 from gamelake.recovery.cloning import Cloning, Moment, cloneable, default_kind, tables_of
-from gamelake.storage.clones import Clones, Kind
+from gamelake.storage.clones import CloneKind, Clones
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Store
 
@@ -69,12 +69,12 @@ def _arguments() -> argparse.Namespace:
     to.add_argument("--version", type=int, help="as this version of the table was; default: as it is now")
     to.add_argument("--time", type=moment, help="as it was then, such as 2026-11-22T14:00:00Z")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--copy", dest="kind", action="store_const", const=Kind.COPY, help="with files of its own")
+    kind.add_argument("--copy", dest="kind", action="store_const", const=CloneKind.COPY, help="with files of its own")
     kind.add_argument(
         "--shallow",
         dest="kind",
         action="store_const",
-        const=Kind.SHALLOW,
+        const=CloneKind.SHALLOW,
         help="with the source's files (object stores)",
     )
     other = parser.add_mutually_exclusive_group()

@@ -35,7 +35,7 @@ from gamelake.model.errors import SettingsError
 from gamelake.model.games import load_games
 from gamelake.program import FAILED, OK, run
 from gamelake.session import own_session
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.settings import TableSettings
 from gamelake.storage.store import Store
 
@@ -56,7 +56,7 @@ def main() -> int:
         today=datetime.now(UTC).date(),
         kill=settings.kill,
     )
-    most_bytes = settings.compact_here_bytes
+    most_bytes = settings.local_compaction_bytes
     if unknown := sorted(set(arguments.tables) - set(of_all.tables())):
         raise SettingsError(f"'{unknown[0]}' is no table that is packed; these are: {', '.join(of_all.tables())}")
     if arguments.here and arguments.dry_run:
@@ -92,7 +92,7 @@ def optimized(spark: SparkSession, due: DueTable) -> Compacted:
     spark.conf.set(f"{_OPTIMIZE}.maxFileSize", str(target))
     spark.conf.set(f"{_OPTIMIZE}.minFileSize", str(target * 3 // 4))
     store = Store(compaction.location)
-    with upkeep_of(store, compaction.table):
+    with maintenance_lease(store, compaction.table):
         path = compaction.location.child(compaction.table)
         metrics = spark.sql(f"OPTIMIZE delta.`{path}`").select("metrics.*").collect()[0]
     return Compacted(

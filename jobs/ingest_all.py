@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from threading import Event
 
-from gamelake.program import OK, again_and_again, run, stop_event, together
+from gamelake.program import OK, run, run_together, run_with_restarts, stop_event
 from gamelake.session import SharedSpark
 from gamelake.streaming.files.settings import AllSourcesSettings
 from jobs import ingest_events, ingest_files
@@ -32,7 +32,7 @@ def main() -> int:
     running = Event()
     events = partial(ingest_events.run_stream, settings.events, partial(spark.session, "events"), stop, running=running)
     files = partial(ingest_files.run_stream, settings.files, partial(spark.session, "files"), stop)
-    together({"events": events, "files": partial(_second, files, running, stop)}, stop)
+    run_together({"events": events, "files": partial(_second, files, running, stop)}, stop)
     spark.stop()
     return OK
 
@@ -42,7 +42,7 @@ def _second(job: Callable[[], None], first: Event, stop: Event) -> None:
     while not first.wait(_LOOK_SECONDS):
         if stop.is_set():
             return
-    again_and_again(job, stop)
+    run_with_restarts(job, stop)
 
 
 if __name__ == "__main__":

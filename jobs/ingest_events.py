@@ -17,7 +17,7 @@ from gamelake.observability.metrics.stream import Observed
 from gamelake.observability.metrics.watch import observing
 from gamelake.program import OK, run, stop_event
 from gamelake.quality.daily import QualityTable
-from gamelake.schemas.registry import Registry
+from gamelake.schemas.registry import SchemaRegistry
 from gamelake.session import Sessions, own_session
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
@@ -57,7 +57,7 @@ def run_stream(
     with DeltaTables(settings.lakehouse.location, comments) as tables:
         source = prepare(settings, store, tables)
         observed = observed_query(settings, source)
-        versions = RegisteredVersions(Registry(settings.registry_url), settings.topic)
+        versions = RegisteredVersions(SchemaRegistry(settings.registry_url), settings.topic)
         with (
             observing(settings.telemetry, observed, settings.kafka) as telemetry,
             lineage_emitter(settings.lineage, "ingest_events", settings.lakehouse.location, versions) as told,

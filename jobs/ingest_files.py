@@ -18,7 +18,7 @@ from gamelake.observability.metrics.listener import ProgressListener
 from gamelake.observability.metrics.watch import observing
 from gamelake.program import OK, run, stop_event
 from gamelake.quality.daily import QualityTable
-from gamelake.schemas.registry import Registry
+from gamelake.schemas.registry import SchemaRegistry
 from gamelake.session import Sessions, own_session
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
@@ -55,7 +55,7 @@ def run_stream(
     with DeltaTables(reading.lakehouse.location, comments) as tables:
         source = prepare(reading, store, tables)
         observed = observed_query(reading, source)
-        versions = RegisteredVersions(Registry(reading.registry_url), settings.subject.removesuffix("-value"))
+        versions = RegisteredVersions(SchemaRegistry(reading.registry_url), settings.subject.removesuffix("-value"))
         registry = registry_of_process()
         with (
             observing(reading.telemetry, observed, reading.kafka, registry) as telemetry,

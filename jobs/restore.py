@@ -23,7 +23,7 @@ from gamelake.recovery.replay.setup import replayer
 from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore, names_in
 from gamelake.recovery.table_history import NONE_YET, TableHistory
 from gamelake.storage.listing import appended_tables, games_of
-from gamelake.storage.rewrites import revision_of, upkeep_of
+from gamelake.storage.rewrites import maintenance_lease, revision_lease
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Store
 
@@ -64,8 +64,8 @@ def _set_back(store: Store, arguments: argparse.Namespace) -> tuple[RestoredTabl
     with ExitStack() as stack:
         # All leases before anything is looked at: what is shown is what is done.
         if not arguments.dry_run:
-            stack.enter_context(revision_of(store))
-        leases = [] if arguments.dry_run else [stack.enter_context(upkeep_of(store, name)) for name in names]
+            stack.enter_context(revision_lease(store))
+        leases = [] if arguments.dry_run else [stack.enter_context(maintenance_lease(store, name)) for name in names]
         restores = [_restore(store, history, arguments) for history in _histories(store, names, arguments)]
         planned = [each.dry_run() for each in restores]
         if arguments.dry_run:

@@ -22,7 +22,7 @@ from gamelake.program import FAILED, OK, run
 from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import needed_since
 from gamelake.storage.listing import table_paths
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.settings import TableSettings
 from gamelake.storage.store import Store
 
@@ -69,7 +69,7 @@ def readers(store: Store, contract: GamesContract, table: str, now: datetime) ->
 def _vacuumed(vacuum: TableVacuum, files: Sequence[UnreferencedFile]) -> Vacuumed:
     if not files:
         return vacuum.account(files)
-    with upkeep_of(vacuum.store, vacuum.table):
+    with maintenance_lease(vacuum.store, vacuum.table):
         done = vacuum.delete(files)
     log.info("%s: %d files, %.1f MiB", done.table, done.replaced_files + done.orphaned_files, done.bytes / 2**20)
     return done

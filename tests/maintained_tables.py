@@ -13,9 +13,9 @@ from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.cloning import Cloning
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
-from gamelake.storage.clones import Kind
-from gamelake.storage.player_rows import People, PlayerTable
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.clones import CloneKind
+from gamelake.storage.player_rows import PlayerFilter, PlayerTable
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
 from tests.silver_events import Event, Silver, some_events
@@ -63,13 +63,15 @@ class Upkept(Silver):
 
     def erase(self, player: str) -> None:
         """The rows of one player go."""
-        RowEraser(self.store, PlayerTable(SILVER_EVENTS, "gamer_id"), People(frozenset([player])), "run-1").erase()
+        RowEraser(
+            self.store, PlayerTable(SILVER_EVENTS, "gamer_id"), PlayerFilter(frozenset([player])), "run-1"
+        ).erase()
         self.events = [event for event in self.events if event.gamer != player]
 
     def set_back(self, events: list[Event]) -> None:
         """To the version before the batches that came last."""
         history = TableHistory.read(self.store, SILVER_EVENTS)
-        with upkeep_of(self.store, SILVER_EVENTS) as lease:
+        with maintenance_lease(self.store, SILVER_EVENTS) as lease:
             TableRestore(self.store, history, len(history.commits) - 1 - 12).commit(lease)
         self.events = events
 
@@ -81,7 +83,7 @@ class Upkept(Silver):
             name="kept",
             sources=[SILVER_EVENTS],
             moment=lambda history: history.at_version(newest),
-            kind=Kind.SHALLOW,
+            kind=CloneKind.SHALLOW,
         ).make()
         self.cloned = list(self.events)
 

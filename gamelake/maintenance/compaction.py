@@ -34,7 +34,7 @@ from gamelake.storage.delta_log import (
     without_data_change,
 )
 from gamelake.storage.leases import Lease
-from gamelake.storage.rewrites import commit_behind, discard, upkeep_of, write_beside
+from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease, write_replacement
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import open_table
 
@@ -209,7 +209,7 @@ class TableCompaction:
         if not self.plan():
             return Compacted(table=self.table)
         store, done = Store(self.location), Compacted(table=self.table)
-        with upkeep_of(store, self.table) as lease:
+        with maintenance_lease(store, self.table) as lease:
             planned = self.plan()
             failpoints = Failpoints(self.kill)
             for first in range(0, len(planned), _BINS_PER_COMMIT):
@@ -228,7 +228,7 @@ class TableCompaction:
             columns = schema_of(handle)
             written = [(each, [self._written(store, each, columns)]) for each in whole]
             failpoints.reach(Failpoint.AFTER_COMPACTED_FILES)
-            committed = commit_behind(store, self.table, version, _actions(written), lease)
+            committed = commit_rewrite(store, self.table, version, _actions(written), lease)
             if committed is None:
                 discard(store, self.table, (file for _, files in written for file in files))
                 raise CommitConflictError
@@ -241,7 +241,7 @@ class TableCompaction:
         rows = rows_of(store, self.table, columns, packed.files)
         order = [(name, "ascending") for name in self.sort_by if name in rows.column_names]
         rows = rows.sort_by(order) if order else rows
-        return write_beside(store, self.table, packed.files[0], rows.combine_chunks())
+        return write_replacement(store, self.table, packed.files[0], rows.combine_chunks())
 
 
 _Written = Sequence[tuple[Bin, Sequence[DataFile]]]

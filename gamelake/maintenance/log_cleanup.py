@@ -20,14 +20,14 @@ from gamelake.maintenance.manifest_compaction import CompactedLog, ManifestCompa
 from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.generations import Generations
 from gamelake.storage.manifest_checkpoints import (
-    StreamStatement,
-    TableStatement,
-    keep_stream_statement,
-    keep_table_statement,
-    stream_statement,
-    table_statement,
+    LogCheckpoint,
+    ManifestCheckpoint,
+    read_log_checkpoint,
+    read_manifest_checkpoint,
+    write_log_checkpoint,
+    write_manifest_checkpoint,
 )
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store, StoredObject
 
 # Nobody has ever looked back further for the breaker, the telemetry or a hot start.
@@ -55,7 +55,7 @@ class CleanupPlan:
     files: Sequence[StoredObject]
     kept: str = ""
     table: CompactedLog | None = None
-    stream: StreamStatement | None = None
+    stream: ManifestCheckpoint | None = None
 
     def account(self) -> CleanupResult:
         """What carrying it out removes."""
@@ -67,16 +67,16 @@ class CleanupPlan:
         if self.table is not None:
             self._carry_out_of_table(store, self.table.statement)
         else:
-            if self.stream is not None and self.stream != stream_statement(store, self.stream.stream):
-                keep_stream_statement(store, self.stream)
+            if self.stream is not None and self.stream != read_manifest_checkpoint(store, self.stream.stream):
+                write_manifest_checkpoint(store, self.stream)
             self._remove(store)
         return self.account()
 
-    def _carry_out_of_table(self, store: Store, statement: TableStatement) -> None:
-        if not self.files and statement == table_statement(store, statement.table):
+    def _carry_out_of_table(self, store: Store, statement: LogCheckpoint) -> None:
+        if not self.files and statement == read_log_checkpoint(store, statement.table):
             return
-        with upkeep_of(store, statement.table):
-            keep_table_statement(store, statement)
+        with maintenance_lease(store, statement.table):
+            write_log_checkpoint(store, statement)
             self._remove(store)
 
     def _remove(self, store: Store) -> None:
@@ -99,7 +99,9 @@ class LogCleanup:
 
     def plans(self, tables: Iterable[str]) -> Iterator[CleanupPlan]:
         """All that may go, in the order in which it must: tables, then streams, which rest on their statements."""
-        statements = [each for stream in self._streams() if (each := stream_statement(self.store, stream)) is not None]
+        statements = [
+            each for stream in self._streams() if (each := read_manifest_checkpoint(self.store, stream)) is not None
+        ]
         folds = []
         for table in tables:
             plan = self.log_of(table, statements)
@@ -112,7 +114,7 @@ class LogCleanup:
             yield from self.checkpoints_of(stream)
         yield from self.claims()
 
-    def log_of(self, table: str, folded: Sequence[StreamStatement]) -> CleanupPlan | None:
+    def log_of(self, table: str, folded: Sequence[ManifestCheckpoint]) -> CleanupPlan | None:
         """What stands in a table's log before the newest checkpoint that is old enough; None if nothing is old."""
         there = sorted(self.store.objects(f"{table}/{LOG_FOLDER}"), key=lambda each: each.path)
         checkpoints = {int(match[1]): each for each in there if (match := _CHECKPOINT.fullmatch(_name(each.path)))}
@@ -142,7 +144,7 @@ class LogCleanup:
 
     def manifests_of(self, fold: ManifestCompaction) -> Iterator[CleanupPlan]:
         """The manifests of a stream that its statement stands for, or will."""
-        statement = fold.fold(self.since, self.keep_manifests) or stream_statement(self.store, fold.stream)
+        statement = fold.fold(self.since, self.keep_manifests) or read_manifest_checkpoint(self.store, fold.stream)
         if statement is None:
             return
         folder = f"_gamelake/streams/{fold.stream}/manifests"

@@ -14,16 +14,16 @@ import msgspec
 from gamelake.model.naming import events_folder
 from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, entries_after
 from gamelake.storage.manifest_checkpoints import (
+    LogCheckpoint,
     LoggedFile,
-    StreamStatement,
-    TableStatement,
+    ManifestCheckpoint,
     TopicOffsets,
     digest_of,
-    stream_statement,
-    table_statement,
+    read_log_checkpoint,
+    read_manifest_checkpoint,
 )
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
-from gamelake.storage.reconciliation import batch_problems, without_folded
+from gamelake.storage.reconciliation import batch_problems, without_compacted
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 
@@ -32,18 +32,18 @@ from gamelake.storage.table_log import TableLog
 class CompactedLog:
     """The log of one table up to a version, and the files that were live at an earlier one that was asked for."""
 
-    statement: TableStatement
+    statement: LogCheckpoint
     live_at: dict[int, frozenset[str]]
 
 
 def compact_log(
-    store: Store, table: str, before: datetime, folded: Iterable[StreamStatement], look_at: Iterable[int]
+    store: Store, table: str, before: datetime, folded: Iterable[ManifestCheckpoint], look_at: Iterable[int]
 ) -> CompactedLog | None:
     """A table as of the last version that was committed before a moment; None if nothing is older, or it has none.
 
     Files of batches that are `folded` are not kept apart any longer; of the versions `look_at` the live files are told.
     """
-    former, wanted = table_statement(store, table), set(look_at)
+    former, wanted = read_log_checkpoint(store, table), set(look_at)
     log = TableLog.of(former) if former else TableLog()
     version, at = (former.version, former.at) if former else (-1, 0)
     live_at = {version: frozenset(log.live)} if version in wanted else {}
@@ -63,14 +63,14 @@ def compact_log(
         return None
     log.folded = version
     digest = digest_of(content) if content else former.entry if former else ""
-    statement = TableStatement(
+    statement = LogCheckpoint(
         table=table,
         version=version,
         at=at,
         entry=digest,
         adds=tuple(log.adds.values()),
         live=tuple(log.live[path] for path in log.adds),
-        appended=tuple(without_folded(log, folded)),
+        appended=tuple(without_compacted(log, folded)),
         removed=log.removed,
         erasures=tuple(log.erasures),
     )
@@ -86,7 +86,7 @@ class ManifestCompaction:
     appended: dict[str, dict[str, list[LoggedFile]]]
 
     @classmethod
-    def of(cls, store: Store, stream: str, tables: Iterable[TableStatement]) -> "ManifestCompaction":
+    def of(cls, store: Store, stream: str, tables: Iterable[LogCheckpoint]) -> "ManifestCompaction":
         """Look at what the tables' statements have."""
         appended: dict[str, dict[str, list[LoggedFile]]] = {}
         for statement in tables:
@@ -95,18 +95,18 @@ class ManifestCompaction:
                 files.setdefault(file.path, []).append(file)
         return cls(store, stream, appended)
 
-    def fold(self, before: datetime, keep: int) -> StreamStatement | None:
+    def fold(self, before: datetime, keep: int) -> ManifestCheckpoint | None:
         """What the oldest batches came to; None if none may be folded now.
 
         Args:
             before: batches that were decided since then stay.
             keep: so many of the newest stay, however old they are.
         """
-        former = stream_statement(self.store, self.stream)
+        former = read_manifest_checkpoint(self.store, self.stream)
         manifests = list(self._foldable(former, before, keep))
         return _added(former, manifests) if manifests else None
 
-    def _foldable(self, former: StreamStatement | None, before: datetime, keep: int) -> Iterator[BatchManifest]:
+    def _foldable(self, former: ManifestCheckpoint | None, before: datetime, keep: int) -> Iterator[BatchManifest]:
         manifests = Manifests(self.store, self.stream)
         ids = manifests.batches()[:-keep]
         # Of batches whose events are still remembered the window wants the manifests.
@@ -131,7 +131,7 @@ class ManifestCompaction:
         return True
 
 
-def _added(former: StreamStatement | None, manifests: Sequence[BatchManifest]) -> StreamStatement:
+def _added(former: ManifestCheckpoint | None, manifests: Sequence[BatchManifest]) -> ManifestCheckpoint:
     """A statement with more batches, which follow on those that it has."""
     dead, again = Counter(former.dead_letters if former else {}), Counter(former.duplicates if former else {})
     quarantined, dropped = Counter(former.quarantined if former else {}), Counter(former.dropped if former else {})
@@ -141,7 +141,7 @@ def _added(former: StreamStatement | None, manifests: Sequence[BatchManifest]) -
         quarantined.update(manifest.judged.quarantined)
         dropped.update(manifest.judged.dropped)
     offsets = [*(former.offsets if former else ()), *(each for one in manifests for each in _taken(one))]
-    return StreamStatement(
+    return ManifestCheckpoint(
         stream=manifests[-1].stream,
         through=manifests[-1].batch_id,
         batches=(former.batches if former else 0) + len(manifests),

@@ -15,7 +15,7 @@ from gamelake.maintenance.program_runs import ProgramRun, RunOutcome
 from gamelake.maintenance.run_records import TaskRecord, TaskRecords
 from gamelake.model.errors import LeaseHeldError, TransientError
 from gamelake.model.schedule import ScheduledTask
-from gamelake.storage.leases import Lease, Pace
+from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.store import Store
 
 FIRST_RETRY = timedelta(minutes=15)
@@ -55,8 +55,8 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 5.0
 _LEASE = "_gamelake/upkeep/lease"
 # A person who asks for a round waits for the one that runs.
-PATIENT = Pace(wait=600)
-AT_ONCE = Pace()
+PATIENT = LeaseTiming(wait=600)
+AT_ONCE = LeaseTiming()
 
 
 class TaskRunner(Protocol):
@@ -173,7 +173,7 @@ class Scheduler:
         record = TaskRecords(self.store).of(scheduled.name, self.now())
         return PlannedTask(scheduled, record, due_at(scheduled, record, self.store.location.uri))
 
-    def _alone(self, pace: Pace) -> Lease:
+    def _alone(self, pace: LeaseTiming) -> Lease:
         return Lease(self.store, _LEASE, "upkeep of the lakehouse", pace)
 
 

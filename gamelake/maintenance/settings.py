@@ -10,7 +10,7 @@ from typing import Self
 from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
 from gamelake.model.options import TelemetryOptions, telemetry_options
-from gamelake.storage.settings import LakehouseSettings, compact_here_bytes
+from gamelake.storage.settings import LakehouseSettings, local_compaction_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class MaintenanceSettings:
     schedule_file: Path
     telemetry: TelemetryOptions
     topic: TopicOfRecords | None
-    compact_here_bytes: int
+    local_compaction_bytes: int
     measure_interval: timedelta
     grace: timedelta
 
@@ -48,7 +48,7 @@ class MaintenanceSettings:
             schedule_file=Path(env.required("GAMELAKE_SCHEDULE_FILE")),
             telemetry=telemetry_options(env),
             topic=_topic(env),
-            compact_here_bytes=compact_here_bytes(env),
+            local_compaction_bytes=local_compaction_bytes(env),
             measure_interval=timedelta(seconds=env.number("GAMELAKE_MAINTENANCE_MEASURE_SECONDS", 300, 0, 3_600)),
             grace=timedelta(seconds=env.number("GAMELAKE_MAINTENANCE_GRACE_SECONDS", 45, 0, 3_600)),
         )

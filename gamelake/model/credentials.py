@@ -13,14 +13,14 @@ _NAME, _PASSWORD = "username", "password"
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class ServerCredentials:
     """Who a program is to a server. Safe to print."""
 
     username: str
     password: str = field(repr=False)
 
 
-def read_credentials(file: Path, setting: str) -> Credentials:
+def read_credentials(file: Path, setting: str) -> ServerCredentials:
     """Read a file of two lines, `username=...` and `password=...`, which a setting names.
 
     Raises:
@@ -33,7 +33,7 @@ def read_credentials(file: Path, setting: str) -> Credentials:
     found = dict(line.split("=", 1) for line in lines if "=" in line)
     if len(lines) != len(found) or found.keys() != {_NAME, _PASSWORD} or not all(found.values()):
         raise SettingsError(f"{setting} is '{file}', which must hold two lines, '{_NAME}=...' and '{_PASSWORD}=...'")
-    return Credentials(found[_NAME], found[_PASSWORD])
+    return ServerCredentials(found[_NAME], found[_PASSWORD])
 
 
 log = logging.getLogger(__name__)

@@ -48,7 +48,7 @@ class Environment:
         return int(value)
 
 
-def kill(env: Environment) -> Kill | None:
+def failpoint_setting(env: Environment) -> Kill | None:
     """The step at which a test wants the process to die."""
     text = env.optional("GAMELAKE_FAILPOINT", "")
     try:

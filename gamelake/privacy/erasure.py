@@ -25,13 +25,13 @@ from gamelake.privacy.player_directory import IdentifiedPlayer
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.privacy.vault.vault import Vault
 from gamelake.storage.clones import Clones
-from gamelake.storage.player_rows import People, PlayerTable, count_rows, player_tables, rows_in_file
-from gamelake.storage.rewrites import revision_of
+from gamelake.storage.player_rows import PlayerFilter, PlayerTable, count_rows, player_tables, rows_in_file
+from gamelake.storage.rewrites import revision_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 
 
-def plan_purge(store: Store, run: str, tables: list[PlayerTable], people: People, grace: timedelta) -> PurgePlan:
+def plan_purge(store: Store, run: str, tables: list[PlayerTable], people: PlayerFilter, grace: timedelta) -> PurgePlan:
     """The files that a commit took out of a table, that are still there, and in which one of the people has a row.
 
     Not only those of this run: an OPTIMIZE, or an earlier erasure, leaves files with the same rows behind.
@@ -100,7 +100,7 @@ class PlayerErasure:
         """
         forgotten = self._forget(request)
         self.failpoints.reach(Failpoint.AFTER_FORGETTING)
-        people = People(frozenset(request.pseudonyms))
+        people = PlayerFilter(frozenset(request.pseudonyms))
         tables, clones = ([], ()) if request.reach is Reach.VAULT else self._take_rows_out(request, people)
         plan = self._purge(request, tables, people) if request.reach is Reach.FILES else None
         if request.reach is Reach.FILES and plan is None:
@@ -115,17 +115,19 @@ class PlayerErasure:
         ErasureRecords(self.store).finish(done)
         return done
 
-    def _take_rows_out(self, request: ErasureRequest, people: People) -> tuple[list[PlayerTable], tuple[str, ...]]:
+    def _take_rows_out(
+        self, request: ErasureRequest, people: PlayerFilter
+    ) -> tuple[list[PlayerTable], tuple[str, ...]]:
         """Take the rows of people out; gives the tables that were looked at, and the clones that were dropped."""
         # A replay that has read such rows, and a restore that brings them back, must not come after us.
-        with revision_of(self.store):
+        with revision_lease(self.store):
             tables = player_tables(self.store)
             for table in tables:
                 RowEraser(self.store, table, people, request.run, self.failpoints).erase()
             # After the rows: what is cloned from now on has none of them.
             return tables, self._drop_clones(people)
 
-    def _drop_clones(self, people: People) -> tuple[str, ...]:
+    def _drop_clones(self, people: PlayerFilter) -> tuple[str, ...]:
         """Drop the clones that have rows of the people; an analyst makes them anew, without."""
         clones = Clones(self.store)
         found = clones.with_rows_of(people)
@@ -153,7 +155,7 @@ class PlayerErasure:
                 break
         raise TransientError("the vault's files still have what was deleted, as others are using them; try again")
 
-    def _purge(self, request: ErasureRequest, tables: list[PlayerTable], people: People) -> PurgePlan | None:
+    def _purge(self, request: ErasureRequest, tables: list[PlayerTable], people: PlayerFilter) -> PurgePlan | None:
         records = ErasureRecords(self.store)
         plan = records.planned(request.run) or records.plan(
             plan_purge(self.store, request.run, tables, people, self.grace)
@@ -211,7 +213,7 @@ class ErasureEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 def estimate_erasure(store: Store, vault: Vault, persons: Sequence[IdentifiedPlayer], reach: Reach) -> ErasureEstimate:
     """Count what an erasure of this reach would take away."""
-    people = People(frozenset(person.pseudonym for person in persons))
+    people = PlayerFilter(frozenset(person.pseudonym for person in persons))
     stored = [person.stored for person in persons if person.stored is not None]
     tables = [] if reach is Reach.VAULT else player_tables(store)
     return ErasureEstimate(
@@ -222,7 +224,7 @@ def estimate_erasure(store: Store, vault: Vault, persons: Sequence[IdentifiedPla
     )
 
 
-def _of_table(store: Store, table: PlayerTable, people: People) -> TableEstimate:
+def _of_table(store: Store, table: PlayerTable, people: PlayerFilter) -> TableEstimate:
     found = count_rows(store, table, people)
     removed = TableLog.read(store, table.name).removed
     older = sum(1 for path in removed if rows_in_file(store, table, path, people))

@@ -12,14 +12,14 @@ from google.protobuf.message import Message
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.vault import StoredPlayer, Vault
 from gamelake.storage.delta_log import live_files
-from gamelake.storage.player_rows import People, PlayerTable
+from gamelake.storage.player_rows import PlayerFilter, PlayerTable
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
 
 def rows_of(store: Store, table: PlayerTable, pseudonym: str) -> Iterator[pa.Table]:
     """A person's rows of a table, file by file; partition columns with them."""
-    people = People(frozenset([pseudonym]))
+    people = PlayerFilter(frozenset([pseudonym]))
     for file in live_files(open_table(store.location, table.name)):
         content = store.get(f"{table.name}/{file.place}")
         rows = pq.ParquetFile(pa.BufferReader(content or b"")).read()

@@ -28,8 +28,8 @@ from gamelake.storage.delta_log import (
     remove_action,
 )
 from gamelake.storage.leases import Lease
-from gamelake.storage.player_rows import People, PlayerTable, rows_in_file
-from gamelake.storage.rewrites import commit_behind, discard, upkeep_of, write_beside
+from gamelake.storage.player_rows import PlayerFilter, PlayerTable, rows_in_file
+from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease, write_replacement
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
@@ -67,7 +67,7 @@ class RowEraser:
 
     store: Store
     table: PlayerTable
-    people: People
+    people: PlayerFilter
     run: str
     failpoints: Failpoints = field(default_factory=Failpoints)
     _clean: set[str] = field(default_factory=set)
@@ -79,7 +79,7 @@ class RowEraser:
             TransientError: other writers removed the same files at every attempt, or do upkeep of the table.
             StoreError: the table has a feature, or a kind of partition column, that is not ours to write.
         """
-        with upkeep_of(self.store, self.table.name) as lease:
+        with maintenance_lease(self.store, self.table.name) as lease:
             self._erase(lease)
 
     def _erase(self, lease: Lease) -> None:
@@ -90,7 +90,7 @@ class RowEraser:
             if not rewritten:
                 return
             self.failpoints.reach(Failpoint.AFTER_ERASED_FILES)
-            if commit_behind(self.store, self.table.name, head.version, entry(rewritten, self.run), lease):
+            if commit_rewrite(self.store, self.table.name, head.version, entry(rewritten, self.run), lease):
                 self._clean |= {file.path for each in rewritten for file in each.new}
                 self.failpoints.reach(Failpoint.AFTER_ERASED_TABLE)
             else:
@@ -106,7 +106,7 @@ class RowEraser:
                 yield RewrittenFile(
                     file,
                     erased,
-                    [write_beside(self.store, self.table.name, file, rows) for rows in self._kept_rows(file)],
+                    [write_replacement(self.store, self.table.name, file, rows) for rows in self._kept_rows(file)],
                 )
             else:
                 self._clean.add(file.path)

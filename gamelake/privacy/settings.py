@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from gamelake.model.environment import Environment, kill
+from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.failpoints import Kill
 from gamelake.model.options import LineageOptions, lineage_options
 from gamelake.privacy.vault.access import VaultAccess
@@ -74,5 +74,5 @@ class PlayerDataSettings:
             vault=VaultSettings.from_env(variables),
             games_file=Path(env.required("GAMELAKE_GAMES_FILE")),
             lineage=lineage_options(env),
-            kill=kill(env),
+            kill=failpoint_setting(env),
         )

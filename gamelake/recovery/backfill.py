@@ -27,7 +27,7 @@ from gamelake.storage.delta_log import (
 )
 from gamelake.storage.leases import Lease
 from gamelake.storage.manifests import TableFiles
-from gamelake.storage.rewrites import commit_behind, discard, revision_of, upkeep_of
+from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease, revision_lease
 from gamelake.storage.tables import open_table
 
 
@@ -86,7 +86,7 @@ class Rewriter:
             TransientError: another process replaced the same files meanwhile.
         """
         store = self.replays.store
-        with revision_of(store), upkeep_of(store, table) as lease:
+        with revision_lease(store), maintenance_lease(store, table) as lease:
             before = self._before(table, days)
             decided = self._decode(table, days, before, Purpose.WRITE)
             entry = next((each for each in decided.tables if each.table == table), None)
@@ -138,7 +138,7 @@ class Rewriter:
         actions = [commit_info(now, "WRITE", {"mode": "Overwrite"}, notes={REBUILT_NOTE: str(entry.rows)})]
         actions += [remove_action(file, now) for file in before.files]
         actions += [add_action(file, now) for file in entry.files]
-        version = commit_behind(store, entry.table, before.version, actions, lease)
+        version = commit_rewrite(store, entry.table, before.version, actions, lease)
         if version is None:
             discard(store, entry.table, entry.files)
             raise TransientError(f"{entry.table}: files were replaced meanwhile; nothing was changed, try again")

@@ -18,7 +18,7 @@ from gamelake.model.errors import TransientError
 from gamelake.model.naming import Layer, clone_table, game_table
 from gamelake.recovery.table_history import TableHistory
 from gamelake.storage.appends import TableHead
-from gamelake.storage.clones import Clone, ClonedTable, CloneError, Clones, Kind
+from gamelake.storage.clones import Clone, ClonedTable, CloneError, CloneKind, Clones
 from gamelake.storage.delta_log import (
     Action,
     TableMetadata,
@@ -30,7 +30,7 @@ from gamelake.storage.delta_log import (
     row_count,
 )
 from gamelake.storage.listing import games_of, own_tables
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import open_table
@@ -56,7 +56,7 @@ class Cloning:
     name: str
     sources: Sequence[str]
     moment: Moment
-    kind: Kind
+    kind: CloneKind
 
     def plan(self) -> Clone:
         """What the clone would be.
@@ -79,7 +79,7 @@ class Cloning:
         with ExitStack() as stack:
             # Vacuum and erasures wait until they can see what the clone names.
             for source in sorted(self.sources):
-                stack.enter_context(upkeep_of(self.store, source))
+                stack.enter_context(maintenance_lease(self.store, source))
             planned = self._planned()
             clone = self._clone(planned)
             Clones(self.store).begin(clone)
@@ -114,7 +114,7 @@ class Cloning:
             table=clone_table(self.name, source),
             source=source,
             version=version,
-            kind=Kind.COPY if source.startswith(f"{Layer.GOLD}/") else self.kind,
+            kind=CloneKind.COPY if source.startswith(f"{Layer.GOLD}/") else self.kind,
             files=len(adds),
             rows=sum(map(row_count, adds)),
             bytes=sum(add["size"] for add in adds),
@@ -131,7 +131,7 @@ class Cloning:
 
     def _write(self, planned: _Planned) -> None:
         told = planned.told
-        if told.kind is Kind.COPY:
+        if told.kind is CloneKind.COPY:
             self._copy(planned)
             adds = planned.adds
         else:
@@ -185,6 +185,6 @@ def cloneable(store: Store) -> list[str]:
     return [each for each in own_tables(store) if each.startswith((f"{Layer.SILVER}/", f"{Layer.GOLD}/"))]
 
 
-def default_kind(store: Store) -> Kind:
+def default_kind(store: Store) -> CloneKind:
     """No byte is copied by either: on a local disk a copy is a link, which every reader reads."""
-    return Kind.COPY if store.location.uri.startswith("file:") else Kind.SHALLOW
+    return CloneKind.COPY if store.location.uri.startswith("file:") else CloneKind.SHALLOW

@@ -18,7 +18,7 @@ from gamelake.storage.appends import BatchTransaction, append_entry
 from gamelake.storage.delta_log import decode_entry, entry_path, entry_versions, transactions_of
 from gamelake.storage.generations import Generations
 from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 
 # A batch that was decided this long ago has been committed by whoever decided it, if they are alive.
@@ -94,7 +94,7 @@ class LogRepair:
         Raises:
             RepairError: see `dry_run`.
         """
-        with upkeep_of(self.store, self.table):
+        with maintenance_lease(self.store, self.table):
             for _, manifest in self._found():
                 age = datetime.now(UTC) - datetime.fromisoformat(manifest.written_at)
                 wait(max((_IN_FLIGHT - age).total_seconds(), 0))

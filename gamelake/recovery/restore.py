@@ -31,7 +31,7 @@ from gamelake.storage.delta_log import (
     row_count,
 )
 from gamelake.storage.leases import Lease
-from gamelake.storage.rewrites import commit_behind, discard, write_beside
+from gamelake.storage.rewrites import commit_rewrite, discard, write_replacement
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
@@ -81,7 +81,7 @@ class TableRestore:
         if not back and not out:
             return planned
         actions = self._actions(back, out)
-        version = commit_behind(self.store, self.history.table, planned.from_version, actions, lease)
+        version = commit_rewrite(self.store, self.history.table, planned.from_version, actions, lease)
         if version is None:
             raise TransientError(f"{self.history.table}: files were replaced meanwhile; look again, and restore again")
         return msgspec.structs.replace(planned, version=version)
@@ -171,10 +171,10 @@ class GameRestore:
             return planned
         store, table = self.whole.store, self.whole.history.table
         written = [
-            *(write_beside(store, table, part.file, part.others) for part in out if len(part.others)),
-            *(write_beside(store, table, part.file, part.ours) for part in back),
+            *(write_replacement(store, table, part.file, part.others) for part in out if len(part.others)),
+            *(write_replacement(store, table, part.file, part.ours) for part in back),
         ]
-        version = commit_behind(store, table, planned.from_version, self._actions(out, written), lease)
+        version = commit_rewrite(store, table, planned.from_version, self._actions(out, written), lease)
         if version is None:
             discard(store, table, written)
             raise TransientError(f"{table}: files were replaced meanwhile; look again, and restore again")

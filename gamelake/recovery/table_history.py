@@ -17,7 +17,7 @@ from gamelake.storage.delta_log import (
     following_entries,
     transactions_of,
 )
-from gamelake.storage.manifest_checkpoints import TableStatement, table_statement
+from gamelake.storage.manifest_checkpoints import LogCheckpoint, read_log_checkpoint
 from gamelake.storage.store import Store
 
 # Before its first version a table has no rows.
@@ -54,7 +54,7 @@ class TableHistory:
             RestoreError: there is no such table, or neither its first version nor a statement in its place.
         """
         history, version = cls(table), 0
-        statement = table_statement(store, table) if store.get(entry_path(table, 0)) is None else None
+        statement = read_log_checkpoint(store, table) if store.get(entry_path(table, 0)) is None else None
         if statement is not None:
             history.commits.append(_stated(statement))
             version = statement.version + 1
@@ -130,7 +130,7 @@ class TableHistory:
         return live
 
 
-def _stated(statement: TableStatement) -> _Commit:
+def _stated(statement: LogCheckpoint) -> _Commit:
     """A statement as a commit that made the table as it was then."""
     at = datetime.fromtimestamp(statement.at / 1000, UTC)
     return _Commit(version=statement.version, at=at, transaction="", adds=list(statement.adds), removes=[])

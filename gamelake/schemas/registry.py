@@ -24,7 +24,7 @@ class SchemaSource:
     root: str = ROOT_FILE
 
 
-class Registry:
+class SchemaRegistry:
     """Fetches schemas by id, together with the schemas that they refer to."""
 
     def __init__(self, url: str) -> None:

@@ -15,7 +15,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.model.errors import StartupError
 from gamelake.storage.delta_log import LOG_FOLDER, live_files, object_path
-from gamelake.storage.player_rows import People, player_table, rows_in_file
+from gamelake.storage.player_rows import PlayerFilter, player_table, rows_in_file
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import open_table
@@ -27,7 +27,7 @@ class CloneError(StartupError):
     """A clone can't be made, or there is none of that name."""
 
 
-class Kind(StrEnum):
+class CloneKind(StrEnum):
     """Whether a table of a clone names the files of its source, or has files of its own."""
 
     SHALLOW = "shallow"
@@ -40,7 +40,7 @@ class ClonedTable(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     source: str
     version: int
-    kind: Kind
+    kind: CloneKind
     files: int
     rows: int
     bytes: int
@@ -106,7 +106,7 @@ class Clones:
         found: defaultdict[str, set[str]] = defaultdict(set)
         for clone in self.all():
             for table in clone.tables:
-                if table.source == source and table.kind is Kind.SHALLOW:
+                if table.source == source and table.kind is CloneKind.SHALLOW:
                     for path in self._paths(table.table):
                         if path.startswith(f"{source}/"):
                             found[path.removeprefix(f"{source}/")].add(clone.name)
@@ -116,18 +116,18 @@ class Clones:
         """All clones, and what they keep vacuum from deleting."""
         sizes: Counter[str] = Counter()
         clones = self.all()
-        for source in {table.source for clone in clones for table in clone.tables if table.kind is Kind.SHALLOW}:
+        for source in {table.source for clone in clones for table in clone.tables if table.kind is CloneKind.SHALLOW}:
             live = {file.place for file in live_files(open_table(self.store.location, source))}
             there = {each.path.removeprefix(f"{source}/"): each.size for each in self.store.objects(source)}
             for place, names in self.named_files(source).items():
                 sizes.update(dict.fromkeys(names, 0 if place in live else there.get(place, 0)))
         return [HeldClone(clone=each, held_bytes=sizes[each.name]) for each in clones]
 
-    def with_rows_of(self, people: People) -> list[Clone]:
+    def with_rows_of(self, people: PlayerFilter) -> list[Clone]:
         """The clones that have rows of people, in any version that somebody has made of them."""
         return [clone for clone in self.all() if any(self._has_rows(table.table, people) for table in clone.tables)]
 
-    def _has_rows(self, table: str, people: People) -> bool:
+    def _has_rows(self, table: str, people: PlayerFilter) -> bool:
         try:
             players = player_table(self.store, table)
         except TableNotFoundError:

@@ -25,7 +25,7 @@ from gamelake.storage.store import Store
 _PROC = Path("/proc")
 
 
-def mark_of(process: int) -> str:
+def process_mark(process: int) -> str:
     """What tells a process from all others there ever were; empty if it doesn't run, or the system does not say."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -36,11 +36,11 @@ def mark_of(process: int) -> str:
     return "" if state in "ZX" else f"{boot} {_namespace()} {process} {fields[18]}"
 
 
-def has_ended(mark: str) -> bool:
+def process_has_ended(mark: str) -> bool:
     """Whether the process with a mark is known to have ended: one of another machine or container never is."""
-    parts, ours = mark.split(), mark_of(os.getpid()).split()
+    parts, ours = mark.split(), process_mark(os.getpid()).split()
     is_near = bool(parts) and parts[:2] == ours[:2]
-    return is_near and mark_of(int(parts[2])) != mark
+    return is_near and process_mark(int(parts[2])) != mark
 
 
 def _namespace() -> str:
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class LeaseTiming:
     """How often a sign of life is given and looked for, in seconds.
 
     `patience` is how long a holder may be kept from giving one, by a full machine or a slow store, before another takes
@@ -84,11 +84,11 @@ class Lease:
         LeaseHeldError: another process holds it, and is alive.
     """
 
-    def __init__(self, store: Store, folder: str, name: str, pace: Pace | None = None) -> None:
+    def __init__(self, store: Store, folder: str, name: str, pace: LeaseTiming | None = None) -> None:
         self._store = store
         self._folder = folder
         self._name = name
-        self._pace = pace or Pace()
+        self._pace = pace or LeaseTiming()
         self._ended = Event()
         self._lost = False
         self._beats = 0
@@ -101,7 +101,7 @@ class Lease:
         former = self._wait_for_former()
         self.token = former + 1
         process = os.getpid()
-        claim = _Claim(str(uuid.uuid4()), f"process {process} on {socket.gethostname()}", mark_of(process))
+        claim = _Claim(str(uuid.uuid4()), f"process {process} on {socket.gethostname()}", process_mark(process))
         if not self._store.put_new(self._path(self.token, "claim"), msgspec.json.encode(claim)):
             raise LeaseHeldError(self._refusal(self.token))
         self._thread.start()
@@ -178,7 +178,7 @@ class Lease:
 
     def _has_died(self, number: int) -> bool:
         claim = self._claim(number)
-        return claim is not None and has_ended(claim.process)
+        return claim is not None and process_has_ended(claim.process)
 
     def _where(self, number: int) -> str:
         claim = self._claim(number)

@@ -40,7 +40,7 @@ class LoggedErasure:
     files: int
 
 
-class TableStatement(msgspec.Struct, frozen=True, kw_only=True):
+class LogCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A table at a version, and what became of it up to there.
 
     Attributes:
@@ -70,7 +70,7 @@ class TopicOffsets(msgspec.Struct, frozen=True, kw_only=True):
     taken: OffsetRange
 
 
-class StreamStatement(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The batches of a stream up to one of them, each of which stood in all of its tables when it was folded.
 
     Attributes:
@@ -96,9 +96,9 @@ class StreamStatement(msgspec.Struct, frozen=True, kw_only=True):
         return application in self.applications and int(batch) <= self.applications[application]
 
 
-def table_statement(store: Store, table: str) -> TableStatement | None:
+def read_log_checkpoint(store: Store, table: str) -> LogCheckpoint | None:
     """The newest statement of a table, None if its log is all there, or the table was made again since."""
-    statement = _newest(store, f"{_FOLDER}/tables/{table}", TableStatement)
+    statement = _newest(store, f"{_FOLDER}/tables/{table}", LogCheckpoint)
     return statement if statement is not None and _is_of(store, statement) else None
 
 
@@ -107,7 +107,7 @@ def digest_of(entry: bytes) -> str:
     return hashlib.sha256(entry).hexdigest()
 
 
-def _is_of(store: Store, statement: TableStatement) -> bool:
+def _is_of(store: Store, statement: LogCheckpoint) -> bool:
     folder = f"{statement.table}/{LOG_FOLDER}"
     entry = store.get(f"{folder}/{statement.version:020d}.json")
     if entry is not None:
@@ -116,17 +116,17 @@ def _is_of(store: Store, statement: TableStatement) -> bool:
     return store.get(f"{folder}/{0:020d}.json") is None
 
 
-def stream_statement(store: Store, stream: str) -> StreamStatement | None:
+def read_manifest_checkpoint(store: Store, stream: str) -> ManifestCheckpoint | None:
     """The newest statement of a stream, None if its manifests are all there."""
-    return _newest(store, f"{_FOLDER}/streams/{stream}", StreamStatement)
+    return _newest(store, f"{_FOLDER}/streams/{stream}", ManifestCheckpoint)
 
 
-def keep_table_statement(store: Store, statement: TableStatement) -> None:
+def write_log_checkpoint(store: Store, statement: LogCheckpoint) -> None:
     """Have a statement stand for a table from now on; the ones before it go."""
     _keep(store, f"{_FOLDER}/tables/{statement.table}", statement.version, statement)
 
 
-def keep_stream_statement(store: Store, statement: StreamStatement) -> None:
+def write_manifest_checkpoint(store: Store, statement: ManifestCheckpoint) -> None:
     """Have a statement stand for a stream from now on; the ones before it go."""
     _keep(store, f"{_FOLDER}/streams/{statement.stream}", statement.through, statement)
 

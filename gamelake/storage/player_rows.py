@@ -19,7 +19,7 @@ _PLAYER_COLUMNS: Mapping[str, pa.DataType] = {"gamer_id": pa.string(), "key": pa
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class PlayerFilter:
     """Whose rows are meant, by their pseudonyms."""
 
     pseudonyms: frozenset[str]
@@ -44,7 +44,7 @@ class PlayerTable:
 
 
 @dataclass(slots=True)
-class Found:
+class PlayerRowCount:
     """How much a table has of the people."""
 
     rows: int = 0
@@ -71,17 +71,17 @@ def player_table(store: Store, name: str) -> PlayerTable | None:
     return None
 
 
-def count_rows(store: Store, table: PlayerTable, people: People) -> Found:
+def count_rows(store: Store, table: PlayerTable, people: PlayerFilter) -> PlayerRowCount:
     """What a table has of the people now."""
-    found = Found()
+    found = PlayerRowCount()
     for file in live_files(open_table(store.location, table.name)):
         rows = rows_in_file(store, table, file.place, people)
         if rows:
-            found = Found(found.rows + rows, found.files + 1, found.bytes + file.size)
+            found = PlayerRowCount(found.rows + rows, found.files + 1, found.bytes + file.size)
     return found
 
 
-def rows_in_file(store: Store, table: PlayerTable, path: str, people: People) -> int:
+def rows_in_file(store: Store, table: PlayerTable, path: str, people: PlayerFilter) -> int:
     """How many rows of a file belong to the people; none if the file is gone."""
     content = store.get(object_path(store.location, table.name, path))
     if content is None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS, state_folder
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.generations import Generations
-from gamelake.storage.manifest_checkpoints import LoggedFile, StreamStatement, stream_statement
+from gamelake.storage.manifest_checkpoints import LoggedFile, ManifestCheckpoint, read_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.replay_manifests import ReplayManifests
 from gamelake.storage.store import Store
@@ -81,7 +81,7 @@ def reconcile(store: Store) -> Reconciliation:
         found.problems += [f"{topic}[{partition}]: {problem}" for problem in offset_problems(ranges)]
     for table in _table_names(store, promised):
         log = TableLog.read(store, table)
-        log.appended = without_folded(log, folded)
+        log.appended = without_compacted(log, folded)
         found.tables.append(TableReconciliation(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
         found.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
     return found
@@ -93,9 +93,9 @@ def _take_stream(
     found: Reconciliation,
     promised: defaultdict[str, _Promised],
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
-) -> StreamStatement | None:
+) -> ManifestCheckpoint | None:
     """Take in all batches of a stream: those of its statement, which it gives, then those whose manifests are there."""
-    manifests, statement = Manifests(store, stream), stream_statement(store, stream)
+    manifests, statement = Manifests(store, stream), read_manifest_checkpoint(store, stream)
     if statement is not None:
         _take_statement(statement, found, offsets)
     folded = -1 if statement is None else statement.through
@@ -109,7 +109,7 @@ def _take_stream(
 
 
 def _take_statement(
-    statement: StreamStatement, found: Reconciliation, offsets: defaultdict[tuple[str, str, int], list[OffsetRange]]
+    statement: ManifestCheckpoint, found: Reconciliation, offsets: defaultdict[tuple[str, str, int], list[OffsetRange]]
 ) -> None:
     found.batches += statement.batches
     found.records += statement.records
@@ -193,7 +193,7 @@ def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:
             yield f"offsets {before.last + 1} to {after.first - 1} were never taken"
 
 
-def without_folded(log: TableLog, folded: Iterable[StreamStatement]) -> list[LoggedFile]:
+def without_compacted(log: TableLog, folded: Iterable[ManifestCheckpoint]) -> list[LoggedFile]:
     """The files with new data of a table, but for those whose batches were found in it before both were compacted."""
     statements = list(folded)
     return [

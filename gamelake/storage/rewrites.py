@@ -29,19 +29,19 @@ from gamelake.storage.delta_log import (
     remove_action,
     transaction_action,
 )
-from gamelake.storage.leases import Lease, Pace
+from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
 # Whoever does upkeep of a table for some minutes is waited for.
-PATIENT = Pace(wait=600)
+PATIENT_TIMING = LeaseTiming(wait=600)
 _LEASE = "gamelake-lease"
 _UNIQUE = frozenset({"event_id", "key", "value"})
 
 
 @contextmanager
-def upkeep_of(store: Store, table: str, pace: Pace = PATIENT) -> Iterator[Lease]:
+def maintenance_lease(store: Store, table: str, pace: LeaseTiming = PATIENT_TIMING) -> Iterator[Lease]:
     """The right to replace files of a table, until the end of the block; appends need none.
 
     Raises:
@@ -56,7 +56,7 @@ def upkeep_of(store: Store, table: str, pace: Pace = PATIENT) -> Iterator[Lease]
 
 
 @contextmanager
-def revision_of(store: Store, pace: Pace = PATIENT) -> Iterator[Lease]:
+def revision_lease(store: Store, pace: LeaseTiming = PATIENT_TIMING) -> Iterator[Lease]:
     """The right to change which rows of the past the tables have: to set rows back, to bring them back, to erase them.
 
     Two at once would each act on what the other is about to change. Appends and compactions don't ask for it.
@@ -68,7 +68,7 @@ def revision_of(store: Store, pace: Pace = PATIENT) -> Iterator[Lease]:
         yield lease
 
 
-def commit_behind(store: Store, table: str, version: int, actions: Sequence[Action], lease: Lease) -> int | None:
+def commit_rewrite(store: Store, table: str, version: int, actions: Sequence[Action], lease: Lease) -> int | None:
     """Put an entry, made when the table had a version, behind its newest one.
 
     Returns:
@@ -88,7 +88,7 @@ def commit_behind(store: Store, table: str, version: int, actions: Sequence[Acti
     return version + 1
 
 
-def write_beside(store: Store, table: str, old: FileEntry, rows: pa.Table) -> DataFile:
+def write_replacement(store: Store, table: str, old: FileEntry, rows: pa.Table) -> DataFile:
     """Write rows, without their partition columns, as a file of the partition of one that it is to replace."""
     content, statistics = encode_parquet(rows, _UNIQUE)
     path = new_file_name(old.path.rpartition("/")[0])

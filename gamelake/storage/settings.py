@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from gamelake.model.environment import Environment, kill
+from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Kill
 from gamelake.storage.store import Location, shared_credentials
@@ -57,7 +57,7 @@ def _s3_options(variables: Mapping[str, str]) -> dict[str, str]:
 _MIB = 2**20
 
 
-def compact_here_bytes(env: Environment) -> int:
+def local_compaction_bytes(env: Environment) -> int:
     """How many bytes of files are packed into one in a job's own process.
 
     Raises:
@@ -74,7 +74,7 @@ class TableSettings:
     games_file: Path
     spark_jars: Path | None = None
     kill: Kill | None = None
-    compact_here_bytes: int = 64 * _MIB
+    local_compaction_bytes: int = 64 * _MIB
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -88,6 +88,6 @@ class TableSettings:
             lakehouse=LakehouseSettings.from_env(variables),
             games_file=Path(env.required("GAMELAKE_GAMES_FILE")),
             spark_jars=env.path("GAMELAKE_SPARK_JARS"),
-            kill=kill(env),
-            compact_here_bytes=compact_here_bytes(env),
+            kill=failpoint_setting(env),
+            local_compaction_bytes=local_compaction_bytes(env),
         )

@@ -14,7 +14,7 @@ from gamelake.storage.delta_log import (
     row_count,
     transactions_of,
 )
-from gamelake.storage.manifest_checkpoints import LoggedErasure, LoggedFile, TableStatement, table_statement
+from gamelake.storage.manifest_checkpoints import LogCheckpoint, LoggedErasure, LoggedFile, read_log_checkpoint
 from gamelake.storage.store import Store
 
 
@@ -52,14 +52,14 @@ class TableLog:
     @classmethod
     def read(cls, store: Store, table: str) -> "TableLog":
         """Read all commits of a table in order, from its statement on if it has one."""
-        statement = table_statement(store, table)
+        statement = read_log_checkpoint(store, table)
         log = cls.of(statement) if statement else cls()
         for version, entry in entries_after(store, table, log.folded):
             log.take(version, decode_entry(entry))
         return log
 
     @classmethod
-    def of(cls, statement: TableStatement) -> "TableLog":
+    def of(cls, statement: LogCheckpoint) -> "TableLog":
         """What the commits say that a statement stands for."""
         adds = {unquote(add["path"]): add for add in statement.adds}
         return cls(

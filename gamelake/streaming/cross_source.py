@@ -20,7 +20,7 @@ from gamelake.layers.known_events import ANY_TIME, Events, Flags, KnownEvents
 from gamelake.layers.routing import NOWHERE
 from gamelake.model.errors import LeaseHeldError, StoreError
 from gamelake.model.naming import SETTLING_LEASE, SILVER_EVENTS, events_folder, generation_path
-from gamelake.storage.leases import Lease, Pace
+from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests, TableFiles
 from gamelake.storage.store import Store
 from gamelake.streaming.dedup_window import batch_of
@@ -84,7 +84,7 @@ class CrossSourceDuplicateFilter:
 _IDENTITY = ["game_name", "event_id"]
 _TRIES = 20
 # A holder needs the lease for a few requests; one that does not renew it for so long has died.
-_PACE = Pace(renew=1.0, patience=6.0, look=0.02, wait=5.0)
+_PACE = LeaseTiming(renew=1.0, patience=6.0, look=0.02, wait=5.0)
 
 
 class CrossSourceLock(Protocol):

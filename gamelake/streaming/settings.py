@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from gamelake.kafka import KafkaAccess, kafka_access
-from gamelake.model.environment import Environment, kill
+from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Kill
 from gamelake.model.options import LineageOptions, TelemetryOptions, lineage_options, telemetry_options
@@ -75,7 +75,7 @@ class IngestSettings:
             rules=env.path("GAMELAKE_RULES"),
             files_stream=_stream_name(env.optional("GAMELAKE_FILES_STREAM", "ingest_files")),
             spark_jars=env.path("GAMELAKE_SPARK_JARS"),
-            kill=kill(env),
+            kill=failpoint_setting(env),
         )
 
 

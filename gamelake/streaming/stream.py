@@ -13,7 +13,7 @@ import msgspec
 
 from gamelake.model.errors import CheckpointError, TopicRecreatedError
 from gamelake.storage.generations import Generation, Generations
-from gamelake.storage.manifest_checkpoints import stream_statement
+from gamelake.storage.manifest_checkpoints import read_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.store import Store
 from gamelake.streaming.checkpoint import CheckpointFolder
@@ -120,7 +120,7 @@ class Stream:
         return offsets
 
     def _taken(self, topic_id: str) -> Iterator[OffsetRange]:
-        statement = stream_statement(self._store, self._name)
+        statement = read_manifest_checkpoint(self._store, self._name)
         if statement is not None:
             yield from (each.taken for each in statement.offsets if each.topic_id == topic_id)
         for manifest in self.manifests.those(self.manifests.batches()):

@@ -19,7 +19,7 @@ from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVE
 from gamelake.quality.judging import judge_for
 from gamelake.quality.quarantine import as_quarantine
 from gamelake.schemas.decoder import Decoded, Decoder, Rejects
-from gamelake.schemas.registry import Registry
+from gamelake.schemas.registry import SchemaRegistry
 from gamelake.schemas.schema_cache import SchemaCache
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
@@ -152,7 +152,7 @@ def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:
     """The decoder of this process for a lakehouse and a registry."""
     key = (plan.lakehouse.uri, plan.registry_url, plan.schema_wait)
     if key not in _decoders:
-        _decoders[key] = Decoder(SchemaCache(Registry(plan.registry_url), store, plan.schema_wait))
+        _decoders[key] = Decoder(SchemaCache(SchemaRegistry(plan.registry_url), store, plan.schema_wait))
     return _decoders[key]
 
 

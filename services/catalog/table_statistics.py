@@ -23,7 +23,7 @@ SMALL_FILE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class FileFigures:
     """A live file: its rows by the log, its size in bytes."""
 
     rows: int
@@ -41,14 +41,14 @@ class TableFigures:
     rows: int = 0
     size: int = 0
     small_files: int = 0
-    _files: dict[bytes, DataFile] = field(default_factory=dict, repr=False)
+    _files: dict[bytes, FileFigures] = field(default_factory=dict, repr=False)
 
     @property
     def files(self) -> int:
         """How many files the version has."""
         return len(self._files)
 
-    def add(self, path: str, file: DataFile) -> None:
+    def add(self, path: str, file: FileFigures) -> None:
         """A file is live; one of the same path is replaced."""
         self.remove(path)
         self._files[_key(path)] = file
@@ -59,7 +59,7 @@ class TableFigures:
         if (file := self._files.pop(_key(path), None)) is not None:
             self._count(file, -1)
 
-    def _count(self, file: DataFile, sign: int) -> None:
+    def _count(self, file: FileFigures, sign: int) -> None:
         self.rows += sign * file.rows
         self.size += sign * file.size
         self.small_files += sign * (file.size < SMALL_FILE_BYTES)
@@ -95,7 +95,7 @@ class LogReader:
         entry = self._store.get(entry_path(str(table), version)) or b""
         figures = TableFigures(table_id, version, last_modified / 1000, sha256(entry).digest())
         for path, rows, size in zip(*columns, strict=True):
-            figures.add(path, DataFile(rows or 0, size))
+            figures.add(path, FileFigures(rows or 0, size))
         figures.committed_at = _committed_at(decode_entry(entry), figures.committed_at)
         return figures
 
@@ -127,7 +127,7 @@ def _take(figures: TableFigures, actions: list[Action]) -> None:
     for action in actions:
         if "add" in action:
             rows = row_count(action["add"])
-            figures.add(action["add"]["path"], DataFile(rows, int(action["add"]["size"])))
+            figures.add(action["add"]["path"], FileFigures(rows, int(action["add"]["size"])))
         if "metaData" in action:
             figures.table_id = action["metaData"]["id"]
     figures.committed_at = _committed_at(actions, figures.committed_at)

@@ -6,7 +6,7 @@ that is in it, and gets into no other.
 
 from pathlib import Path
 
-from gamelake.model.credentials import Credentials, read_credentials
+from gamelake.model.credentials import ServerCredentials, read_credentials
 from gamelake.model.errors import SettingsError
 from gamelake.program import OK, run
 from services.provision.declarations import DeclaredDatabases, Right, load_databases
@@ -31,7 +31,7 @@ def main() -> int:
     return OK
 
 
-def bring_roles_in_line(postgres: Postgres, roles: dict[str, Credentials], changes: Changes) -> None:
+def bring_roles_in_line(postgres: Postgres, roles: dict[str, ServerCredentials], changes: Changes) -> None:
     """Make the roles that are missing, bring their passwords up to date, take from them what no owner needs."""
     found = postgres.roles()
     for name, role in roles.items():
@@ -74,7 +74,7 @@ def _bring_rights_in_line(postgres: Postgres, declared: DeclaredDatabases, chang
             changes.note(f"the role {name} may empty the server's log")
 
 
-def _credentials(file: Path, name: str) -> Credentials:
+def _credentials(file: Path, name: str) -> ServerCredentials:
     found = read_credentials(file, "the role's secret")
     if found.username != name:
         raise SettingsError(f"'{file}' must say username={name}: remove it and run 'make up', which makes it again")

@@ -9,7 +9,7 @@ from psycopg import Connection, OperationalError, connect
 from psycopg import Error as PostgresError
 from psycopg.sql import SQL, Identifier, Literal
 
-from gamelake.model.credentials import Credentials
+from gamelake.model.credentials import ServerCredentials
 from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
 
 SUPERUSER = "postgres"
@@ -43,7 +43,7 @@ class Postgres:
 
     def __init__(self, host: str, password: str) -> None:
         self._host = host
-        self._superuser = Credentials(SUPERUSER, password)
+        self._superuser = ServerCredentials(SUPERUSER, password)
         self._connection: Connection[tuple[Any, ...]] | None = None
 
     def __enter__(self) -> Self:
@@ -73,12 +73,12 @@ class Postgres:
         rows = self._ask(statement)
         return {str(name): {_RIGHTS[c] for c, has in zip(_RIGHTS, rest, strict=True) if has} for name, *rest in rows}
 
-    def create_role(self, role: Credentials) -> None:
+    def create_role(self, role: ServerCredentials) -> None:
         """Make a role that may log in, and nothing else."""
         name, password = Identifier(role.username), Literal(self._as_kept(role))
         self._do(SQL("CREATE ROLE {} LOGIN {} PASSWORD {}").format(name, _ORDINARY, password))
 
-    def set_password(self, role: Credentials) -> None:
+    def set_password(self, role: ServerCredentials) -> None:
         """Give a role another password."""
         name, password = Identifier(role.username), Literal(self._as_kept(role))
         self._do(SQL("ALTER ROLE {} PASSWORD {}").format(name, password))
@@ -87,7 +87,7 @@ class Postgres:
         """Take from a role all that it may do beside owning things."""
         self._do(SQL("ALTER ROLE {} {}").format(Identifier(role), _ORDINARY))
 
-    def knows(self, role: Credentials) -> bool:
+    def knows(self, role: ServerCredentials) -> bool:
         """Whether the server takes this role with this password, wherever it may then go."""
         try:
             self._connect(role, SUPERUSER).close()
@@ -142,7 +142,7 @@ class Postgres:
         """Keep everybody but its owner out of a database."""
         self._do(SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(Identifier(database)))
 
-    def _as_kept(self, role: Credentials) -> str:
+    def _as_kept(self, role: ServerCredentials) -> str:
         """The password as the server keeps it, so that it is in none of its logs and not on the wire."""
         kept = self._server().pgconn.encrypt_password(role.password.encode(), role.username.encode(), b"scram-sha-256")
         return kept.decode()
@@ -160,7 +160,7 @@ class Postgres:
             self._connection = self._connect(self._superuser, SUPERUSER)
         return self._connection
 
-    def _connect(self, who: Credentials, database: str) -> Connection[tuple[Any, ...]]:
+    def _connect(self, who: ServerCredentials, database: str) -> Connection[tuple[Any, ...]]:
         try:
             return connect(
                 host=self._host,

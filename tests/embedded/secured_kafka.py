@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 from gamelake.kafka import KafkaAccess
-from gamelake.model.credentials import Credentials
+from gamelake.model.credentials import ServerCredentials
 from tools.embedded.java import find_java_home
 from tools.embedded.kafka import JARS
 from tools.embedded.ports import HOST, accepts_connections, free_port
@@ -35,7 +35,7 @@ class SecuredKafka(EmbeddedService):
         """How a user of the secrets comes in."""
         password = re.search(r"^password=(\w+)$", (self.secrets / f"kafka-{user}").read_text(), re.MULTILINE)
         assert password
-        return KafkaAccess(self.bootstrap_servers, Credentials(user, password[1]))
+        return KafkaAccess(self.bootstrap_servers, ServerCredentials(user, password[1]))
 
     def program(self) -> Program:
         """Write the secrets once, the settings with the ports and directories of the test, and name the entrypoint."""

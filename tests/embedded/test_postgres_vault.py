@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from gamelake.model.credentials import Credentials
+from gamelake.model.credentials import ServerCredentials
 from gamelake.privacy.vault.access import VaultAccess
 from gamelake.privacy.vault.postgres_vault import PostgresVault
 from gamelake.privacy.vault.secrecy import VaultKeys
@@ -90,7 +90,7 @@ class TestPostgresVault(VaultBehaviour):
 
 def test_a_wrong_password_is_told_and_neither_password_is_in_what_is_told(access: VaultAccess) -> None:
     assert access.credentials is not None
-    wrong = VaultAccess(access.place, Credentials(access.credentials.username, "hidden-as-well"))
+    wrong = VaultAccess(access.place, ServerCredentials(access.credentials.username, "hidden-as-well"))
 
     with pytest.raises(VaultUnavailableError, match="password authentication failed") as refusal:
         PostgresVault(wrong).find([b"t"])

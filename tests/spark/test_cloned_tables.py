@@ -5,8 +5,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from gamelake.recovery.cloning import Cloning
-from gamelake.storage.clones import Clones, Kind
-from gamelake.storage.player_rows import People
+from gamelake.storage.clones import CloneKind, Clones
+from gamelake.storage.player_rows import PlayerFilter
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables
 from tests.player_tables import SILVER, append, players_in
@@ -19,7 +19,9 @@ def test_an_analyst_plays_with_a_clone_and_its_source_stays_as_it_was(spark: Spa
     with DeltaTables(store.location) as tables:
         for batch, player in enumerate((ANNA, BEN, BEN)):
             append(tables, store, SILVER, batch, [player])
-    made = Cloning(store=store, name="toy", sources=[SILVER.name], moment=lambda h: h.at_version(1), kind=Kind.SHALLOW)
+    made = Cloning(
+        store=store, name="toy", sources=[SILVER.name], moment=lambda h: h.at_version(1), kind=CloneKind.SHALLOW
+    )
     toy = f"delta.`{tmp_path}/{made.make().tables[0].table}`"
 
     def players() -> list[str]:
@@ -32,4 +34,4 @@ def test_an_analyst_plays_with_a_clone_and_its_source_stays_as_it_was(spark: Spa
     assert players() == [BEN, "nobody"]
     assert players_in(store, SILVER) == {ANNA: 1, BEN: 2}
     # What the analyst has overwritten is in an older version of the clone still.
-    assert [each.name for each in Clones(store).with_rows_of(People(frozenset([ANNA])))] == ["toy"]
+    assert [each.name for each in Clones(store).with_rows_of(PlayerFilter(frozenset([ANNA])))] == ["toy"]

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from gamelake.privacy.erasure import plan_purge
 from gamelake.privacy.row_eraser import RowEraser
-from gamelake.storage.player_rows import People
+from gamelake.storage.player_rows import PlayerFilter
 from gamelake.storage.tables import DeltaTables
 from tests.player_tables import SILVER, append, players_in, store_in
 
@@ -19,7 +19,7 @@ ANNA, BEN = "a" * 32, "b" * 32
 
 
 def test_spark_reads_and_compacts_what_is_left_and_can_bring_nothing_back(spark: SparkSession, tmp_path: Path) -> None:
-    store, anna = store_in(tmp_path), People(frozenset([ANNA]))
+    store, anna = store_in(tmp_path), PlayerFilter(frozenset([ANNA]))
     table = f"delta.`{tmp_path}/{SILVER.name}`"
     with DeltaTables(store.location) as tables:
         for batch in range(3):

@@ -26,8 +26,8 @@ from gamelake.serving.kpis.generations import SourceChangedError
 from gamelake.serving.kpis.query import KpiMode, KpiStart, batches, driver_lease, prepare, run_until, start
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.storage.comments import Comments
-from gamelake.storage.player_rows import People, player_tables
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.player_rows import PlayerFilter, player_tables
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.tables import describe, open_table
 from jobs.kpis import run_stream
@@ -176,7 +176,7 @@ def test_a_query_counts_anew_by_itself_when_silver_is_set_back_while_it_runs_and
 def restore(kpis: Kpis, version: int) -> None:
     """Set silver back, or forth again, as the job does."""
     history = TableHistory.read(kpis.silver.store, SILVER_EVENTS)
-    with upkeep_of(kpis.silver.store, SILVER_EVENTS) as lease:
+    with maintenance_lease(kpis.silver.store, SILVER_EVENTS) as lease:
         TableRestore(kpis.silver.store, history, version).commit(lease)
 
 
@@ -201,7 +201,7 @@ def test_compactions_and_erasures_of_silver_neither_stop_the_query_nor_count_any
     kpis.take(events[:50], events[50:100])
     DeltaTable(kpis.silver.folder / SILVER_EVENTS).optimize.compact()
     (silver,) = (table for table in player_tables(kpis.silver.store) if table.name == SILVER_EVENTS)
-    RowEraser(kpis.silver.store, silver, People(frozenset({"g1"})), "run", Failpoints()).erase()
+    RowEraser(kpis.silver.store, silver, PlayerFilter(frozenset({"g1"})), "run", Failpoints()).erase()
     rest = [event for event in events[100:] if event.gamer != "g1"]
 
     kpis.take(rest)

@@ -20,7 +20,7 @@ from gamelake.quality.rules import load_rules
 from gamelake.recovery.replay.execution import LocalReader, SparkReader
 from gamelake.recovery.replay.replayer import Replayed, Replayer, ReplayRequest
 from gamelake.recovery.replay.selection import Selection
-from gamelake.storage.player_rows import People, player_tables
+from gamelake.storage.player_rows import PlayerFilter, player_tables
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.decision import Decision
@@ -126,7 +126,7 @@ def test_who_is_forgotten_is_forgotten_in_the_quarantine_too(here: Lake) -> None
     here.take(["bad-1", "bad-2"], here.rules(NOT_BAD))
     store = Store(here.schemas.location)
     table = next(each for each in player_tables(store) if each.name == QUARANTINE)
-    everybody = People(frozenset(here.rows(QUARANTINE)["gamer_id"].to_pylist()))
+    everybody = PlayerFilter(frozenset(here.rows(QUARANTINE)["gamer_id"].to_pylist()))
 
     RowEraser(store, table, everybody, "run").erase()
 

@@ -1,4 +1,4 @@
-"""Several jobs in one process: they start and end together, and the first failure is the process's."""
+"""Several jobs in one process: they start and end run_together, and the first failure is the process's."""
 
 from pathlib import Path
 from threading import Event
@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from gamelake.model.errors import DataLossError, TransientError
-from gamelake.program import again_and_again, together
+from gamelake.program import run_together, run_with_restarts
 from gamelake.serving.settings import ServingSettings
 from gamelake.streaming.files.settings import AllSourcesSettings
 
@@ -33,7 +33,7 @@ def test_the_end_of_one_job_has_the_others_end_and_its_error_is_raised() -> None
         raise TransientError("the store is away")
 
     with pytest.raises(TransientError, match="the store is away"):
-        together({"gold": patient, "kpis": failing}, stop)
+        run_together({"gold": patient, "kpis": failing}, stop)
     assert ended == ["patient"]
 
 
@@ -41,7 +41,7 @@ def test_all_end_when_they_are_asked_to() -> None:
     stop = Event()
     stop.set()
 
-    together({"gold": lambda: None, "kpis": lambda: None}, stop)
+    run_together({"gold": lambda: None, "kpis": lambda: None}, stop)
 
 
 def test_a_job_beside_a_more_important_one_begins_anew_whatever_ended_it_and_the_pauses_grow() -> None:
@@ -53,7 +53,7 @@ def test_a_job_beside_a_more_important_one_begins_anew_whatever_ended_it_and_the
             raise error
         stop.set()
 
-    again_and_again(failing, stop, pauses=[0.001, 0.002])
+    run_with_restarts(failing, stop, pauses=[0.001, 0.002])
 
     assert len(begun) == 4
 
@@ -66,7 +66,7 @@ def test_a_job_beside_a_more_important_one_does_not_begin_again_once_all_are_to_
         stop.set()
         raise TransientError("away")
 
-    again_and_again(failing, stop, pauses=[3600])
+    run_with_restarts(failing, stop, pauses=[3600])
 
     assert len(begun) == 1
 

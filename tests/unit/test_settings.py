@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.model.credentials import Credentials
+from gamelake.model.credentials import ServerCredentials
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Failpoint, Kill
 from gamelake.model.options import TelemetryOptions
@@ -111,7 +111,7 @@ def test_kafkas_password_is_taken_from_its_file_and_never_printed(tmp_path: Path
 
     kafka = _settings(GAMELAKE_KAFKA_CREDENTIALS_FILE=str(file)).kafka
 
-    assert kafka.credentials == Credentials("ingest", 'a=b"c\\d')
+    assert kafka.credentials == ServerCredentials("ingest", 'a=b"c\\d')
     assert kafka.for_clients()["sasl.password"] == 'a=b"c\\d'
     # JAAS has C's escapes inside quotes.
     assert kafka.for_spark()["kafka.sasl.jaas.config"].endswith('password="a=b\\"c\\\\d";')
@@ -184,7 +184,7 @@ def test_the_vaults_password_is_taken_from_its_file_and_never_printed(tmp_path: 
 
     settings = VaultSettings.from_env(_VAULT | {"GAMELAKE_VAULT": uri, "GAMELAKE_VAULT_CREDENTIALS_FILE": str(file)})
 
-    assert settings.access.credentials == Credentials("vault", "hidden")
+    assert settings.access.credentials == ServerCredentials("vault", "hidden")
     assert settings.access.file is None
     assert VaultSettings.from_env(_VAULT).access.file == Path("/srv/vault.db")
     assert "hidden" not in repr(settings)

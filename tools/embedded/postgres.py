@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from gamelake.model.credentials import Credentials
+from gamelake.model.credentials import ServerCredentials
 from tools.embedded.ports import HOST, accepts_connections, free_port
 from tools.embedded.process import Program, ServiceError, ServiceMissingError
 from tools.embedded.service import EmbeddedService
@@ -95,9 +95,9 @@ class EmbeddedPostgres(EmbeddedService):
         children = Path(f"/proc/{server}/task/{server}/children").read_text(encoding="ascii")
         return [server, *map(int, children.split())]
 
-    def make_database(self, name: str) -> Credentials:
+    def make_database(self, name: str) -> ServerCredentials:
         """Create a database and a role of the same name, with the rights that roles have in the stack."""
-        owner = Credentials(name, secrets.token_hex(16))
+        owner = ServerCredentials(name, secrets.token_hex(16))
         role = sql.Identifier(name)
         with self._superuser("postgres") as connection:
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, owner.password))

@@ -7,7 +7,7 @@ from typing import Self
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from gamelake.model.credentials import Credentials, read_credentials
+from gamelake.model.credentials import ServerCredentials, read_credentials
 from gamelake.model.errors import SettingsError
 
 PLACE_SETTING = "GAMELAKE_VAULT"
@@ -20,7 +20,7 @@ class VaultAccess:
     """The path of an SQLite file, or the URI of a PostgreSQL database and as whom to go there. Safe to print."""
 
     place: str
-    credentials: Credentials | None = None
+    credentials: ServerCredentials | None = None
 
     @classmethod
     def of(cls, place: str, credentials_file: Path | str | None) -> Self:

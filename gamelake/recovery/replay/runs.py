@@ -15,7 +15,7 @@ from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.storage.leases import Lease
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
-from gamelake.storage.rewrites import revision_of
+from gamelake.storage.rewrites import revision_lease
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 
@@ -70,7 +70,7 @@ def replay_run(store: Store, tables: DeltaTables, failpoints: Failpoints) -> Ite
         LeaseHeldError: another process changes which rows the tables have.
     """
     manifests = ReplayManifests(store)
-    with revision_of(store) as lease:
+    with revision_lease(store) as lease:
         if lease.took_over:
             manifests.settle(ReplayManifest(number=lease.token - 1))
         run = ReplayRun(manifests, tables, failpoints, lease)

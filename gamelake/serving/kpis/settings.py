@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from gamelake.model.environment import Environment, kill
+from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.failpoints import Kill
 from gamelake.model.options import LineageOptions, TelemetryOptions, lineage_options, telemetry_options
 from gamelake.serving.kpis.definitions import ExactUpTo
@@ -52,5 +52,5 @@ class KpiSettings:
             telemetry=telemetry_options(env),
             lineage=lineage_options(env),
             spark_jars=env.path("GAMELAKE_SPARK_JARS"),
-            kill=kill(env),
+            kill=failpoint_setting(env),
         )

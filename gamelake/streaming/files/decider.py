@@ -20,7 +20,7 @@ from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.quality.judging import merge_judged
 from gamelake.quality.rules_in_force import RulesInForce
-from gamelake.schemas.registry import Registry
+from gamelake.schemas.registry import SchemaRegistry
 from gamelake.storage.delta_log import FileEntry
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, FilesTaken, OffsetRange, TableFiles
 from gamelake.storage.store import Store
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 class NewestSchema:
     """Asks the registry now and then; while it is silent, the last answer counts."""
 
-    registry: Registry
+    registry: SchemaRegistry
     subject: str
     ask_again_after: timedelta = timedelta(seconds=30)
     clock: Callable[[], float] = time.monotonic
@@ -258,7 +258,7 @@ def files_fan_out(settings: FilesSettings, source: OpenStream, store: Store, cor
         plan=FilesPlan(reading=found.plan, landing=settings.landing, schema_id=0, limits=settings.limits),
         columns=TableColumns(found.schemas),
         chooser=Chooser(bucket_of(settings.landing), settings.prefix, settings.overwritten, store),
-        newest=NewestSchema(Registry(reading.registry_url), settings.subject),
+        newest=NewestSchema(SchemaRegistry(reading.registry_url), settings.subject),
         rules=found.rules,
         events=events,
         cores=cores,

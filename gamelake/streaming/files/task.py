@@ -14,7 +14,7 @@ from gamelake.model.errors import StoreError
 from gamelake.schemas.compiler import message_at
 from gamelake.schemas.decoder import Rejects
 from gamelake.schemas.event_schemas import FIRST_MESSAGE
-from gamelake.schemas.registry import Registry
+from gamelake.schemas.registry import SchemaRegistry
 from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
 from gamelake.storage.store import Store
 from gamelake.streaming.duplicates import DuplicateFilter, NoOpDuplicateFilter
@@ -169,7 +169,7 @@ def _reader(plan: FilesPlan) -> FileReader:
     key = (plan.reading.lakehouse.uri, plan.schema_id)
     if key not in _readers:
         cache = SchemaCache(
-            Registry(plan.reading.registry_url), Store(plan.reading.lakehouse), plan.reading.schema_wait
+            SchemaRegistry(plan.reading.registry_url), Store(plan.reading.lakehouse), plan.reading.schema_wait
         )
         schema = cache.get(plan.schema_id)
         if isinstance(schema, MissingSchema):

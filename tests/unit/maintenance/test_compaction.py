@@ -18,9 +18,9 @@ from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import LeaseLostError
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.storage.delta_log import entry_path
-from gamelake.storage.leases import Pace
-from gamelake.storage.player_rows import People
-from gamelake.storage.rewrites import commit_behind, upkeep_of
+from gamelake.storage.leases import LeaseTiming
+from gamelake.storage.player_rows import PlayerFilter
+from gamelake.storage.rewrites import commit_rewrite, maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables, open_table
@@ -109,13 +109,13 @@ def test_what_the_stream_appends_meanwhile_stays(
 ) -> None:
     for batch in range(4):
         append(tables, store, SILVER, batch, [ANNA])
-    commit = commit_behind
+    commit = commit_rewrite
 
     def after_an_append(*arguments: object) -> int | None:
         append(tables, store, SILVER, 4, [BEN])
         return commit(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compaction, "commit_behind", after_an_append)
+    monkeypatch.setattr(compaction, "commit_rewrite", after_an_append)
     done = of(store)()
 
     assert done.versions == (5,)
@@ -125,7 +125,7 @@ def test_what_the_stream_appends_meanwhile_stays(
 def test_rows_that_were_erased_do_not_come_back(store: Store, tables: DeltaTables) -> None:
     for batch in range(4):
         append(tables, store, SILVER, batch, [ANNA, BEN])
-    RowEraser(store, SILVER, People(frozenset([ANNA])), "run-1").erase()
+    RowEraser(store, SILVER, PlayerFilter(frozenset([ANNA])), "run-1").erase()
 
     of(store)()
 
@@ -134,21 +134,21 @@ def test_rows_that_were_erased_do_not_come_back(store: Store, tables: DeltaTable
 
 def test_an_entry_that_would_bring_erased_rows_back_is_not_put(store: Store, tables: DeltaTables) -> None:
     append(tables, store, SILVER, 0, [ANNA, BEN])
-    RowEraser(store, SILVER, People(frozenset([ANNA])), "run-1").erase()
+    RowEraser(store, SILVER, PlayerFilter(frozenset([ANNA])), "run-1").erase()
 
-    with upkeep_of(store, SILVER.name) as lease:
-        assert commit_behind(store, SILVER.name, 0, [{"commitInfo": {}}], lease) is None
+    with maintenance_lease(store, SILVER.name) as lease:
+        assert commit_rewrite(store, SILVER.name, 0, [{"commitInfo": {}}], lease) is None
 
 
 def test_one_that_stalled_commits_nothing_once_another_has_taken_over(store: Store, tables: DeltaTables) -> None:
     append(tables, store, SILVER, 0, [ANNA])
 
-    with upkeep_of(store, SILVER.name, Pace(renew=1_000)) as stalled:
-        with upkeep_of(store, SILVER.name, Pace(renew=0.05, look=0.05, patience=0.3)):
+    with maintenance_lease(store, SILVER.name, LeaseTiming(renew=1_000)) as stalled:
+        with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.05, look=0.05, patience=0.3)):
             pass
 
         with pytest.raises(LeaseLostError, match="has committed nothing"):
-            commit_behind(store, SILVER.name, 0, [{"commitInfo": {}}], stalled)
+            commit_rewrite(store, SILVER.name, 0, [{"commitInfo": {}}], stalled)
 
 
 def test_appends_never_fail_beside_rounds_of_compaction(store: Store, tables: DeltaTables) -> None:

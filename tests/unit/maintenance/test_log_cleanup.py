@@ -19,12 +19,12 @@ from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.delta_log import entry_path
-from gamelake.storage.leases import Lease, Pace
-from gamelake.storage.manifest_checkpoints import TopicOffsets, stream_statement, table_statement
+from gamelake.storage.leases import Lease, LeaseTiming
+from gamelake.storage.manifest_checkpoints import TopicOffsets, read_log_checkpoint, read_manifest_checkpoint
 from gamelake.storage.manifests import Manifests, OffsetRange
-from gamelake.storage.player_rows import People
+from gamelake.storage.player_rows import PlayerFilter
 from gamelake.storage.reconciliation import Reconciliation, reconcile
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables
@@ -83,13 +83,13 @@ def test_it_goes_on_round_after_round(history: StreamHistory) -> None:
         tidy(history, since)
         assert told(reconcile(history.store)) == before
         assert tidy(history, since)[-1].deleted_files == 0
-    statement = stream_statement(history.store, STREAM)
+    statement = read_manifest_checkpoint(history.store, STREAM)
 
     assert statement is not None
     assert statement.through == 3 * FIRST - 2
     assert [(each.taken.first, each.taken.last) for each in statement.offsets] == [(0, 2 * (3 * FIRST - 1) - 1)]
     # Files of folded batches need no line of their own any more.
-    former = table_statement(history.store, SILVER.name)
+    former = read_log_checkpoint(history.store, SILVER.name)
     assert former is not None
     assert len(former.appended) < FIRST + 10
     assert len(history.store.paths("_gamelake/statements")) == 4
@@ -225,7 +225,7 @@ def test_packed_files_and_what_was_replaced_are_known_as_before(history: StreamH
     vacuum = TableVacuum(history.store, SILVER.name, datetime.now(UTC) + timedelta(hours=1))
     assert vacuum.delete(vacuum.unreferenced()).replaced_files == FIRST
     tidy(history, since)
-    statement = table_statement(history.store, SILVER.name)
+    statement = read_log_checkpoint(history.store, SILVER.name)
     assert statement is not None
     assert statement.removed == {}
     assert reconcile(history.store).problems == []
@@ -242,7 +242,7 @@ def test_a_table_is_set_back_within_what_is_kept_and_no_further(history: StreamH
     with pytest.raises(RestoreError, match="is known since"):
         read.at_time(since - timedelta(hours=1))
 
-    with upkeep_of(history.store, SILVER.name) as lease:
+    with maintenance_lease(history.store, SILVER.name) as lease:
         done = TableRestore(history.store, read, read.at_time(since)).commit(lease)
 
     assert (done.rows_out, done.files_back) == (10, 0)
@@ -254,7 +254,7 @@ def test_a_table_is_set_back_within_what_is_kept_and_no_further(history: StreamH
 
 def test_the_proof_of_an_erasure_stays(history: StreamHistory) -> None:
     history.take(FIRST)
-    RowEraser(history.store, SILVER, People(frozenset({ANNA})), "run-1").erase()
+    RowEraser(history.store, SILVER, PlayerFilter(frozenset({ANNA})), "run-1").erase()
     since = history.take(LATER, players=(BEN, BEN))
     before = TableLog.read(history.store, SILVER.name).erasures
     assert [each.run for each in before] == ["run-1"]
@@ -262,7 +262,7 @@ def test_the_proof_of_an_erasure_stays(history: StreamHistory) -> None:
     tidy(history, since)
 
     assert TableLog.read(history.store, SILVER.name).erasures == before
-    assert table_statement(history.store, SILVER.name) is not None
+    assert read_log_checkpoint(history.store, SILVER.name) is not None
 
 
 def test_a_stream_is_rebuilt_from_what_is_left(history: StreamHistory) -> None:
@@ -295,7 +295,7 @@ def test_a_table_that_was_made_again_does_not_stand_on_the_old_ones_statement(hi
     with DeltaTables(history.store.location) as anew:
         anew.append(again.tables[-1], BatchTransaction.of(again))
 
-    assert table_statement(history.store, SILVER.name) is None
+    assert read_log_checkpoint(history.store, SILVER.name) is None
 
 
 def test_checkpoints_of_former_generations_and_claims_of_killed_holders_go(history: StreamHistory) -> None:
@@ -304,7 +304,7 @@ def test_checkpoints_of_former_generations_and_claims_of_killed_holders_go(histo
     last = history.begin_generation()
     folder = "_gamelake/leases/silver/x"
     for _ in range(2):
-        with Lease(history.store, folder, "upkeep of x", Pace(renew=60)):
+        with Lease(history.store, folder, "upkeep of x", LeaseTiming(renew=60)):
             pass
     history.store.put(f"{folder}/{1:012d}.claim", b"{}")
 

@@ -27,12 +27,12 @@ from gamelake.recovery.replay.runs import replay_run
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import BatchTransaction, schema_of
-from gamelake.storage.clones import CloneError, Clones, Kind
+from gamelake.storage.clones import CloneError, CloneKind, Clones
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import entry_path, live_files
-from gamelake.storage.player_rows import People
+from gamelake.storage.player_rows import PlayerFilter
 from gamelake.storage.replay_manifests import ReplayManifest
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
 from tests.player_tables import SILVER, an_entry, append, store_in
@@ -83,7 +83,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(player=PLAYERS)
     def a_player_is_erased(self, player: str) -> None:
-        people = People(frozenset([player]))
+        people = PlayerFilter(frozenset([player]))
         RowEraser(self.store, SILVER, people, f"run-{len(self.versions)}").erase()
         left = Rows({name: count for name, count in self.versions[-1].items() if name != player})
         if self._newest() >= len(self.versions):
@@ -98,14 +98,14 @@ class Histories(RuleBasedStateMachine):
     @rule(number=NUMBER)
     def it_is_set_back(self, number: int) -> None:
         version = number % len(self.versions)
-        with upkeep_of(self.store, NAME) as lease:
+        with maintenance_lease(self.store, NAME) as lease:
             if self._restored(version, lambda plan: plan.commit(lease)):
                 self._becomes(self.versions[version])
 
     @rule(number=NUMBER, players=ROWS)
     def it_is_set_back_while_a_batch_comes(self, number: int, players: list[str]) -> None:
         version, since = number % len(self.versions), self.versions[-1]
-        with upkeep_of(self.store, NAME) as lease:
+        with maintenance_lease(self.store, NAME) as lease:
             planned = TableRestore(self.store, TableHistory.read(self.store, NAME), version)
             self.a_batch_comes(players)
             with suppress(RestoreError):
@@ -140,8 +140,8 @@ class Histories(RuleBasedStateMachine):
         self._vacuum(len(self.versions) - 1, datetime.now(UTC))
 
     @precondition(lambda self: self.cloned is None)
-    @rule(number=NUMBER, kind=st.sampled_from(Kind))
-    def it_is_cloned(self, number: int, kind: Kind) -> None:
+    @rule(number=NUMBER, kind=st.sampled_from(CloneKind))
+    def it_is_cloned(self, number: int, kind: CloneKind) -> None:
         version = number % len(self.versions)
         cloning = Cloning(
             store=self.store, name="toy", sources=[NAME], moment=lambda h: h.at_version(version), kind=kind

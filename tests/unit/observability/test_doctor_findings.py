@@ -23,7 +23,7 @@ from gamelake.observability.health import (
 from gamelake.observability.retention_health import examine_backups, examine_retentions, shortest_log
 from gamelake.recovery.backup_records import BackupRecord, BackupRecords
 from gamelake.storage.generations import Generation, Generations
-from gamelake.storage.leases import Lease, Pace
+from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from tests.player_tables import BRONZE, SILVER, append, store_in
@@ -198,7 +198,7 @@ def test_what_waits_and_what_is_lost_is_counted_by_partition() -> None:
 
 def test_a_killed_holder_of_a_lease_is_named(store: Store) -> None:
     folder = "_gamelake/leases/silver/x"
-    with Lease(store, folder, "upkeep of x", Pace(renew=60)):
+    with Lease(store, folder, "upkeep of x", LeaseTiming(renew=60)):
         now = datetime.now(UTC)
         assert verdicts(examine_leases(store, now)) == [HealthVerdict.PASS]
         late = examine_leases(store, now + timedelta(minutes=2))

@@ -15,14 +15,14 @@ from deltalake.exceptions import DeltaError
 from gamelake.privacy.erasure import plan_purge
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.storage.delta_log import entry_path
-from gamelake.storage.player_rows import People, PlayerTable, count_rows, player_tables
+from gamelake.storage.player_rows import PlayerFilter, PlayerTable, count_rows, player_tables
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables, open_table
 from tests.player_tables import BRONZE, SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
-JUST_ANNA = People(frozenset([ANNA]))
+JUST_ANNA = PlayerFilter(frozenset([ANNA]))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def tables(store: Store) -> Iterator[DeltaTables]:
         yield opened
 
 
-def erase(store: Store, table: PlayerTable = SILVER, people: People = JUST_ANNA, run: str = "run-1") -> None:
+def erase(store: Store, table: PlayerTable = SILVER, people: PlayerFilter = JUST_ANNA, run: str = "run-1") -> None:
     RowEraser(store, table, people, run).erase()
 
 
@@ -201,7 +201,7 @@ def test_only_tables_with_players_are_looked_at(store: Store, tables: DeltaTable
 def test_a_purge_takes_every_file_that_still_has_the_player_and_no_other(store: Store, tables: DeltaTables) -> None:
     append(tables, store, SILVER, 0, [ANNA, BEN])
     append(tables, store, SILVER, 1, [BEN])
-    erase(store, people=People(frozenset([BEN])), run="before")
+    erase(store, people=PlayerFilter(frozenset([BEN])), run="before")
     append(tables, store, SILVER, 2, [ANNA, "carl"])
     erase(store)
 

@@ -18,11 +18,11 @@ from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.cloning import Cloning, tables_of
 from gamelake.storage.appends import schema_of
-from gamelake.storage.clones import Clone, CloneError, Clones, Kind
+from gamelake.storage.clones import Clone, CloneError, CloneKind, Clones
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import live_files
 from gamelake.storage.listing import appended_tables, own_tables, table_names
-from gamelake.storage.player_rows import People, player_tables
+from gamelake.storage.player_rows import PlayerFilter, player_tables
 from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, open_table
@@ -32,7 +32,7 @@ from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
 REPOSITORY = Path(__file__).parents[3]
 NAME, CLONE = SILVER.name, "clones/before_kart_rumble_events"
-KINDS = pytest.mark.parametrize("kind", list(Kind))
+KINDS = pytest.mark.parametrize("kind", list(CloneKind))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def tables(store: Store) -> Iterator[DeltaTables]:
         yield opened
 
 
-def clone(store: Store, kind: Kind, version: int, name: str = "before") -> Clone:
+def clone(store: Store, kind: CloneKind, version: int, name: str = "before") -> Clone:
     cloning = Cloning(store=store, name=name, sources=[NAME], moment=lambda h: h.at_version(version), kind=kind)
     return cloning.make()
 
@@ -73,7 +73,7 @@ def vacuum(store: Store) -> Vacuumed:
 
 
 @KINDS
-def test_a_clone_is_what_its_source_was_and_stays_so(store: Store, tables: DeltaTables, kind: Kind) -> None:
+def test_a_clone_is_what_its_source_was_and_stays_so(store: Store, tables: DeltaTables, kind: CloneKind) -> None:
     made = clone(store, kind, 1)
     append(tables, store, SILVER, 3, [BEN])
 
@@ -85,7 +85,7 @@ def test_a_clone_is_what_its_source_was_and_stays_so(store: Store, tables: Delta
 
 
 @KINDS
-def test_no_byte_is_copied(store: Store, tables: DeltaTables, tmp_path: Path, kind: Kind) -> None:
+def test_no_byte_is_copied(store: Store, tables: DeltaTables, tmp_path: Path, kind: CloneKind) -> None:
     def on_disk() -> int:
         return sum({found.stat().st_ino: found.stat().st_size for found in tmp_path.rglob("*.parquet")}.values())
 
@@ -97,7 +97,7 @@ def test_no_byte_is_copied(store: Store, tables: DeltaTables, tmp_path: Path, ki
 
 @KINDS
 def test_vacuum_leaves_a_clone_whole_and_frees_its_files_once_it_is_dropped(
-    store: Store, tables: DeltaTables, kind: Kind
+    store: Store, tables: DeltaTables, kind: CloneKind
 ) -> None:
     clone(store, kind, 2)
     compact(store)
@@ -106,7 +106,7 @@ def test_vacuum_leaves_a_clone_whole_and_frees_its_files_once_it_is_dropped(
     kept = vacuum(store)
 
     assert players_of_clone(store) == [ANNA, BEN, CARL]
-    is_shallow = kind is Kind.SHALLOW
+    is_shallow = kind is CloneKind.SHALLOW
     assert (kept.kept_for_clones, kept.replaced_files) == ((3, 0) if is_shallow else (0, 3))
     assert held.held_bytes == (held.clone.tables[0].bytes if is_shallow else 0)
     Clones(store).drop(held.clone)
@@ -119,7 +119,7 @@ def test_one_that_is_made_after_vacuum_has_looked_is_left_whole(store: Store, ta
     compact(store)
     looking = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(minutes=1))
     found = looking.unreferenced()
-    clone(store, Kind.SHALLOW, 2)
+    clone(store, CloneKind.SHALLOW, 2)
 
     assert looking.delete(found).kept_for_clones == 3
     assert players_of_clone(store) == [ANNA, BEN, CARL]
@@ -129,7 +129,7 @@ def test_streams_upkeep_and_the_books_do_not_take_a_clone_for_a_table_of_theirs(
     store: Store, tables: DeltaTables
 ) -> None:
     before = reconcile(store)
-    clone(store, Kind.SHALLOW, 2)
+    clone(store, CloneKind.SHALLOW, 2)
 
     assert appended_tables(store) == own_tables(store) == [NAME]
     assert player_tables(store) == [SILVER]
@@ -137,9 +137,11 @@ def test_streams_upkeep_and_the_books_do_not_take_a_clone_for_a_table_of_theirs(
     assert table_names(store) == {"silver.kart_rumble_events", "clones.before_kart_rumble_events"}
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_rows_that_an_erasure_took_out_come_back_in_no_clone(store: Store, tables: DeltaTables, kind: Kind) -> None:
-    RowEraser(store, SILVER, People(frozenset([ANNA])), "run-1").erase()
+@pytest.mark.parametrize("kind", list(CloneKind))
+def test_rows_that_an_erasure_took_out_come_back_in_no_clone(
+    store: Store, tables: DeltaTables, kind: CloneKind
+) -> None:
+    RowEraser(store, SILVER, PlayerFilter(frozenset([ANNA])), "run-1").erase()
 
     with pytest.raises(CloneError, match="still has rows that an erasure took out in version 3"):
         clone(store, kind, 2)
@@ -147,8 +149,8 @@ def test_rows_that_an_erasure_took_out_come_back_in_no_clone(store: Store, table
     assert players_of_clone(store) == [BEN, CARL]
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_who_is_forgotten_is_forgotten_in_clones_too(tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(CloneKind))
+def test_who_is_forgotten_is_forgotten_in_clones_too(tmp_path: Path, kind: CloneKind) -> None:
     jobs = PrivacyJobs.furnish(tmp_path)
     anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
     jobs.fill_tables(anna, ben)
@@ -168,17 +170,17 @@ def test_who_is_forgotten_is_forgotten_in_clones_too(tmp_path: Path, kind: Kind)
 
 
 def test_a_clone_without_their_rows_outlives_an_erasure(store: Store, tables: DeltaTables) -> None:
-    clone(store, Kind.SHALLOW, 0)
+    clone(store, CloneKind.SHALLOW, 0)
 
-    assert Clones(store).with_rows_of(People(frozenset([BEN]))) == []
-    assert [each.name for each in Clones(store).with_rows_of(People(frozenset([ANNA])))] == ["before"]
+    assert Clones(store).with_rows_of(PlayerFilter(frozenset([BEN]))) == []
+    assert [each.name for each in Clones(store).with_rows_of(PlayerFilter(frozenset([ANNA])))] == ["before"]
 
 
 def test_two_clones_of_one_name_are_refused(store: Store, tables: DeltaTables) -> None:
-    clone(store, Kind.SHALLOW, 0)
+    clone(store, CloneKind.SHALLOW, 0)
 
     with pytest.raises(CloneError, match="there is a clone 'before' already"):
-        clone(store, Kind.SHALLOW, 1)
+        clone(store, CloneKind.SHALLOW, 1)
     assert players_of_clone(store) == [ANNA]
 
 
@@ -187,7 +189,7 @@ def test_a_version_whose_files_were_vacuumed_can_not_be_cloned(store: Store, tab
     vacuum(store)
 
     with pytest.raises(CloneError, match="3 of the files of version 2 are gone"):
-        clone(store, Kind.SHALLOW, 2)
+        clone(store, CloneKind.SHALLOW, 2)
     assert Clones(store).all() == []
 
 

@@ -10,7 +10,7 @@ from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore, names_in
 from gamelake.recovery.table_history import TableHistory
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import open_table
 from tests.silver_events import BEGINNING, Event, Silver
@@ -27,7 +27,7 @@ def silver(tmp_path: Path) -> Silver:
 
 
 def restored(silver: Silver, version: int) -> RestoredTable:
-    with upkeep_of(silver.store, SILVER_EVENTS) as lease:
+    with maintenance_lease(silver.store, SILVER_EVENTS) as lease:
         return of_archery(silver, version).commit(lease)
 
 
@@ -77,7 +77,7 @@ def test_what_is_appended_afterwards_stays(silver: Silver) -> None:
     plan = of_archery(silver, 0)
     silver.append([Event(at=BEGINNING, game=BINGO, gamer=f"{BINGO}-3")])
 
-    with upkeep_of(silver.store, SILVER_EVENTS) as lease:
+    with maintenance_lease(silver.store, SILVER_EVENTS) as lease:
         plan.commit(lease)
 
     assert gamers(silver) == expected(archery=1, bingo=4)

@@ -18,8 +18,8 @@ from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.restore import RestoredTable, TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.player_rows import People
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.player_rows import PlayerFilter
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
@@ -44,7 +44,7 @@ def tables(store: Store) -> Iterator[DeltaTables]:
 
 
 def restore(store: Store, version: int) -> RestoredTable:
-    with upkeep_of(store, NAME) as lease:
+    with maintenance_lease(store, NAME) as lease:
         return TableRestore(store, TableHistory.read(store, NAME), version).commit(lease)
 
 
@@ -93,7 +93,7 @@ def test_what_is_appended_while_it_is_set_back_stays(store: Store, tables: Delta
     planned = TableRestore(store, TableHistory.read(store, NAME), 0)
     append(tables, store, SILVER, 3, [BEN])
 
-    with upkeep_of(store, NAME) as lease:
+    with maintenance_lease(store, NAME) as lease:
         done = planned.commit(lease)
 
     assert done.version == 4
@@ -102,9 +102,9 @@ def test_what_is_appended_while_it_is_set_back_stays(store: Store, tables: Delta
 
 def test_an_erasure_that_comes_in_between_is_not_undone(store: Store, tables: DeltaTables) -> None:
     planned = TableRestore(store, TableHistory.read(store, NAME), 1)
-    RowEraser(store, SILVER, People(frozenset([ANNA])), "run-1").erase()
+    RowEraser(store, SILVER, PlayerFilter(frozenset([ANNA])), "run-1").erase()
 
-    with upkeep_of(store, NAME) as lease, pytest.raises(TransientError, match="files were replaced meanwhile"):
+    with maintenance_lease(store, NAME) as lease, pytest.raises(TransientError, match="files were replaced meanwhile"):
         planned.commit(lease)
 
     assert players_in(store, SILVER) == {BEN: 1, CARL: 1}

@@ -25,7 +25,7 @@ from gamelake.storage.delta_log import entry_path
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.rewrites import upkeep_of
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
 from gamelake.streaming.stream import Stream
@@ -101,7 +101,7 @@ def test_it_is_kept_up_and_answers(store: Store) -> None:
     assert rows(store) == 9
     results = [attempt(each) for each in GoldTables(store, contract).now()]
     assert [each for each in results if not isinstance(each, Refreshed)] == []
-    with upkeep_of(store, SILVER_EVENTS) as lease:
+    with maintenance_lease(store, SILVER_EVENTS) as lease:
         TableRestore(store, TableHistory.read(store, SILVER_EVENTS), 0).commit(lease)
     assert rows(store) == 5
     vacuum = TableVacuum(store, SILVER_EVENTS, datetime.now(UTC))

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from gamelake.model.errors import LeaseHeldError, LeaseLostError
-from gamelake.storage.leases import Lease, Pace, has_ended, mark_of
+from gamelake.storage.leases import Lease, LeaseTiming, process_has_ended, process_mark
 from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 
-QUICK = Pace(renew=0.05, patience=0.5, look=0.05)
-PATIENT = Pace(renew=0.05, patience=0.5, look=0.05, wait=30)
+QUICK = LeaseTiming(renew=0.05, patience=0.5, look=0.05)
+PATIENT = LeaseTiming(renew=0.05, patience=0.5, look=0.05, wait=30)
 FOLDER = "_gamelake/leases/silver/chess_events"
 
 
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Store:
     return Store(Location(uri=f"file://{tmp_path}"))
 
 
-def lease(store: Store, pace: Pace = QUICK) -> Lease:
+def lease(store: Store, pace: LeaseTiming = QUICK) -> Lease:
     return Lease(store, FOLDER, "upkeep of chess", pace)
 
 
@@ -54,10 +54,10 @@ def test_one_that_waits_gets_its_turn_when_the_first_has_ended(store: Store) -> 
 
 
 def test_a_lease_that_was_given_back_is_free_at_once(store: Store) -> None:
-    with lease(store, Pace(patience=1_000)) as first:
+    with lease(store, LeaseTiming(patience=1_000)) as first:
         pass
 
-    with lease(store, Pace(patience=1_000)) as second:
+    with lease(store, LeaseTiming(patience=1_000)) as second:
         assert second.token == first.token + 1
         assert not second.took_over
 
@@ -82,22 +82,22 @@ def test_a_holder_of_this_machine_that_was_killed_is_not_waited_for(store: Store
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        mark = mark_of(holder.pid)
-        assert not has_ended(mark)
+        mark = process_mark(holder.pid)
+        assert not process_has_ended(mark)
         holder.kill()
-        eventually(lambda: has_ended(mark), timeout=10)
+        eventually(lambda: process_has_ended(mark), timeout=10)
 
-        with lease(store, Pace(patience=1_000)) as taken:
+        with lease(store, LeaseTiming(patience=1_000)) as taken:
             assert (taken.token, taken.took_over) == (2, True)
 
 
 def test_a_process_of_another_machine_is_never_known_to_have_ended() -> None:
-    boot, namespace, process, started = mark_of(os.getpid()).split()
+    boot, namespace, process, started = process_mark(os.getpid()).split()
 
-    assert has_ended(f"{boot} {namespace} {process} {int(started) - 1}")
-    assert not has_ended(f"another {namespace} {process} {int(started) - 1}")
-    assert not has_ended(f"{boot} pid:[1] {process} {int(started) - 1}")
-    assert not has_ended("")
+    assert process_has_ended(f"{boot} {namespace} {process} {int(started) - 1}")
+    assert not process_has_ended(f"another {namespace} {process} {int(started) - 1}")
+    assert not process_has_ended(f"{boot} pid:[1] {process} {int(started) - 1}")
+    assert not process_has_ended("")
 
 
 def test_of_many_that_would_take_over_at_once_one_does(store: Store) -> None:
