@@ -1,4 +1,4 @@
-"""Answers a question of SQL, written for Trino, over the lakehouse with nothing else running.
+"""Runs a SQL query, written for Trino, over the lakehouse with nothing else running.
 
 The statement, or a file of sql/questions, is said in the words of DuckDB or of Spark and asked there. Settings come
 from GAMELAKE_* variables (docs/settings.md). Without a question it lists those of sql/questions.
@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from gamelake.model.errors import QuestionError
 from gamelake.model.games import load_games
 from gamelake.program import OK, run
-from gamelake.serving.sql import duckdb as duckdb_answers
+from gamelake.serving.sql import duckdb as duckdb_engine
 from gamelake.serving.sql.dialects import QueryEngine, translated
 from gamelake.serving.sql.output import OutputFormat, written
 from gamelake.serving.sql.questions import as_of, load_question, load_questions
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = TableSettings.from_env()
     store = Store(settings.lakehouse.location)
     relations = Relations(table_names(store), load_views(options.sql / "views"), load_games(settings.games_file).games)
-    print(written(_ANSWERS[options.engine](sql, relations.read_by(sql), settings), options.format))
+    print(written(_RUN_BY[options.engine](sql, relations.read_by(sql), settings), options.format))
     return OK
 
 
@@ -54,7 +54,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     asked.add_argument("--file", type=Path, help="a file with a statement, such as sql/questions/retention.sql")
     engines = [QueryEngine.DUCKDB, QueryEngine.SPARK]
     parser.add_argument(
-        "--engine", type=QueryEngine, choices=engines, default=QueryEngine.DUCKDB, help="who answers (duckdb)"
+        "--engine", type=QueryEngine, choices=engines, default=QueryEngine.DUCKDB, help="the engine (duckdb)"
     )
     parser.add_argument(
         "--format",
@@ -90,7 +90,7 @@ def _listing(folder: Path) -> str:
 
 
 def _by_duckdb(sql: str, reads: Reads, settings: TableSettings) -> pa.Table:
-    return duckdb_answers.answer(sql, reads, settings.lakehouse.location)
+    return duckdb_engine.answer(sql, reads, settings.lakehouse.location)
 
 
 def _by_spark(sql: str, reads: Reads, settings: TableSettings) -> pa.Table:
@@ -104,7 +104,7 @@ def _by_spark(sql: str, reads: Reads, settings: TableSettings) -> pa.Table:
 
 
 def answer_of_spark(spark: SparkSession, sql: str, reads: Reads, location: Location) -> pa.Table:
-    """What a session answers to a statement of Trino's."""
+    """The result of a Trino statement, run by a Spark session."""
     for name in reads.tables:
         path = location.child(name.replace(".", "/", 1))
         spark.read.format("delta").load(path).createOrReplaceTempView(_spark_name(name))
@@ -117,7 +117,7 @@ def _spark_name(name: str) -> str:
     return name.replace(".", "__")
 
 
-_ANSWERS: Mapping[QueryEngine, Callable[[str, Reads, TableSettings], pa.Table]] = {
+_RUN_BY: Mapping[QueryEngine, Callable[[str, Reads, TableSettings], pa.Table]] = {
     QueryEngine.DUCKDB: _by_duckdb,
     QueryEngine.SPARK: _by_spark,
 }

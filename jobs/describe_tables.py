@@ -1,7 +1,8 @@
 """Brings the comments of all tables and columns in line with the contract.
 
 Tables get theirs when they are made and when they get a column; this is for those that were there before the contract
-said so. It changes no row, and runs beside every writer. Settings come from GAMELAKE_* variables (docs/settings.md).
+said so. It changes no row, and runs concurrently with every writer. Settings come from
+GAMELAKE_* variables (docs/settings.md).
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Keeps the gold tables up to date: one Spark job a round, whose rows are tables.
+"""Keeps the gold tables up to date: one Spark job per run, whose rows are tables.
 
 Which aggregates there are stands in the games contract. Settings come from GAMELAKE_* variables (docs/settings.md).
-SIGTERM ends it after the round that runs.
+SIGTERM ends it after the current run.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> int:
     settings = GoldSettings.from_env()
     sessions = partial(own_session, "gold", settings.lakehouse.location, settings.spark_jars)
     if not once:
-        keep_up(settings, sessions, stop_event())
+        run_continuously(settings, sessions, stop_event())
         return OK
     with keeping(settings, sessions, RunKind.BATCH) as keeper:
         results = keeper.once()
@@ -65,7 +65,7 @@ def main() -> int:
     return FAILED if any(isinstance(each, FailedRefresh) for each in results) else OK
 
 
-def keep_up(settings: GoldSettings, sessions: Sessions, stop: Event) -> None:
+def run_continuously(settings: GoldSettings, sessions: Sessions, stop: Event) -> None:
     """Refresh what is due until it is stopped.
 
     Raises:
@@ -77,7 +77,7 @@ def keep_up(settings: GoldSettings, sessions: Sessions, stop: Event) -> None:
 
 @contextmanager
 def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterator[GoldRunner]:
-    """Look after the gold tables until the end of the block."""
+    """Open what refreshes the gold tables, until the end of the block."""
     location = settings.lakehouse.location
     # Refuses an aggregate that is none before anything starts.
     tables = GoldTables(Store(location), load_games(settings.games_file))
@@ -98,7 +98,7 @@ def observing(options: TelemetryOptions) -> Iterator[RefreshReporter]:
 
 
 def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Iterator[Result]:
-    """Refresh tables, each in a task of its own; a few for each core at a time, so that a round is seen to move."""
+    """Refresh tables, each in a task of its own; a few for each core at a time, so that a run shows progress."""
     context = spark.sparkContext
     at_once = _TASKS_PER_CORE * context.defaultParallelism
     for first in range(0, len(due), at_once):

@@ -1,6 +1,6 @@
 """Keeps the key figures of all games up: one streaming query over silver/events into the tables gold/kpi_*.
 
-Where silver was set back, or rows were brought back, it counts anew by itself. Settings come from GAMELAKE_* variables
+Where silver was restored, or rows were replayed, it computes anew by itself. Settings come from GAMELAKE_* variables
 (docs/settings.md). SIGTERM ends it after the batch that runs.
 """
 
@@ -103,7 +103,7 @@ def run_stream(settings: KpiSettings, sessions: Sessions, stop: Event, asked: As
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A query that may start: its checkpoint, what it looks at, its batch function."""
+    """A query that may start: its checkpoint, its source, its batch function."""
 
     generation: KpiGeneration
     source: SourceLog

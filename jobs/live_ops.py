@@ -51,7 +51,7 @@ def run_stream(
     """
     reading = settings.reading
     store, detector, registry = Store(reading.lakehouse.location), Detector(), registry_of_process()
-    told = LiveOpsReporter(LiveOpsTelemetry(reading.stream, registry), detector)
+    reporter = LiveOpsReporter(LiveOpsTelemetry(reading.stream, registry), detector)
     comments = EventComments(load_games(reading.games_file), store)
     with DeltaTables(reading.lakehouse.location, comments) as tables:
         source = prepare(reading, store, tables)
@@ -64,7 +64,7 @@ def run_stream(
             lineage.emit(flow(settings, source.generation.query_id, kind))
             if reading.telemetry.are_wanted:
                 spark.streams.addListener(ProgressListener(telemetry))
-            parts = live_ops(settings, source, store, spark, detector, told)
+            parts = live_ops(settings, source, store, spark, detector, reporter)
             parts.body.observer = telemetry
             run_until(stop, start(spark, reading, source, parts.body, mode), parts.body)
             parts.keeper.refresh()

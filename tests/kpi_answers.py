@@ -16,7 +16,7 @@ CREATE VIEW e AS SELECT *, CAST(moment AS DATE) AS day, date_trunc('hour', momen
 CREATE VIEW firsts AS SELECT game_name, gamer_id, min(day) AS first FROM e WHERE gamer_id IS NOT NULL GROUP BY ALL;
 CREATE VIEW days AS SELECT DISTINCT game_name, gamer_id, day FROM e WHERE gamer_id IS NOT NULL;
 """
-ANSWERS = {
+EXPECTED = {
     "kpi_hourly": """
         SELECT day, hour, game_name, platform, app_version, count(*), count(*) FILTER (WHERE event_name = 'purchase'),
           coalesce(sum(CAST(amount AS DECIMAL(18, 6))), 0)
@@ -69,13 +69,13 @@ ANSWERS = {
 }
 
 
-def answers(events: Sequence[Event]) -> dict[str, Rows]:
+def expected_kpis(events: Sequence[Event]) -> dict[str, Rows]:
     """The rows that each table must have after these events, sorted."""
     with duckdb.connect() as connection:
         rows = as_rows(events)
         connection.register("silver", rows.cast(without_zones(rows.schema)))
         connection.execute(_EVENTS)
-        return {name: in_order(connection.execute(sql).fetchall()) for name, sql in ANSWERS.items()}
+        return {name: in_order(connection.execute(sql).fetchall()) for name, sql in EXPECTED.items()}
 
 
 def in_order(rows: Rows) -> Rows:

@@ -109,7 +109,7 @@ class Sitting:
 
 
 class Figures:
-    """The play, sorted by who, when and where."""
+    """The play, sorted by player, time and place."""
 
     @cached_property
     def events(self) -> list[Event]:
@@ -133,13 +133,13 @@ class Figures:
 
     @cached_property
     def player_days(self) -> list[PlayerDay]:
-        """Who played when."""
+        """The players of each day."""
         by_day = grouped(self.played, lambda event: (event.day, event.game_name, event.gamer_id))
         return [PlayerDay(*key, events) for key, events in by_day.items()]
 
     @cached_property
     def players(self) -> list[Player]:
-        """Who ever played."""
+        """All players."""
         by_player = grouped(self.played, lambda event: (event.game_name, event.gamer_id))
         return [Player(*key, events) for key, events in by_player.items()]
 

@@ -17,7 +17,7 @@ _PLAYERS_PER_GAME = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event, as far as questions look at it."""
+    """An event, with the columns that questions read."""
 
     event_time: datetime
     event_name: str
@@ -112,7 +112,7 @@ def _session(player: _Player, session: str, began: datetime, chance: random.Rand
     version = _VERSIONS[min(len(_VERSIONS) - 1, (began.date() - (TODAY - timedelta(days=DAYS))).days // 16)]
     level, moment = chance.randrange(1, 34), began
     for step in range(chance.choice((1, 2, 5, 9, 14))):
-        name = "session_start" if step == 0 else _happening(player, chance)
+        name = "session_start" if step == 0 else _event_name(player, chance)
         stamped = chance.random() < 0.5
         # A whole number of cents, and of milliseconds: what is compared to what must not hang on a rounding.
         price = chance.choice((*_PRODUCTS, None)) if name == "purchase" else None
@@ -138,7 +138,7 @@ def _session(player: _Player, session: str, began: datetime, chance: random.Rand
         level += name == "level_completed"
 
 
-def _happening(player: _Player, chance: random.Random) -> str:
+def _event_name(player: _Player, chance: random.Random) -> str:
     if chance.random() < player.generosity:
         return "purchase"
     return chance.choice(("level_started", "level_started", "level_completed", "level_failed", "error", "ad_viewed"))

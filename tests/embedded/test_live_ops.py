@@ -38,7 +38,7 @@ def topics(lakehouse: Lakehouse, topic: Callable[[int], str]) -> tuple[str, str]
     return players, signals
 
 
-def keep_up(lakehouse: Lakehouse, kill: str = "") -> None:
+def run_continuously(lakehouse: Lakehouse, kill: str = "") -> None:
     """Take what the topic holds, to the end or to where the job is killed."""
     code = lakehouse.start("--available-now", job="live_ops", kill=kill).wait()
     assert code == (-9 if kill else 0), (lakehouse.directory / "job.log").read_text()[-3000:]
@@ -68,12 +68,12 @@ def test_states_are_right_however_often_the_job_is_killed_and_a_forgotten_player
     now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=5)
     plays = some_plays(400, oldest=3 * 3600)
     send_plays(sender, "Archery", plays[:200], now)
-    keep_up(lakehouse, kill=Failpoint.AFTER_MANIFEST)
+    run_continuously(lakehouse, kill=Failpoint.AFTER_MANIFEST)
     send_plays(sender, "Archery", plays[200:], now)
     sender.send_again()
     # After the files of the batch, so that the workers have changed states that no manifest names.
-    keep_up(lakehouse, kill=f"{Failpoint.AFTER_FILES}:2")
-    keep_up(lakehouse)
+    run_continuously(lakehouse, kill=f"{Failpoint.AFTER_FILES}:2")
+    run_continuously(lakehouse)
 
     rows = lakehouse.rows(_STATES).to_pylist()
     published = newest_values(lakehouse.bootstrap_servers, topics[0])
@@ -98,7 +98,7 @@ def test_states_are_right_however_often_the_job_is_killed_and_a_forgotten_player
     request = ErasureRequest.new("test", "archery", ("g3",), Reach.VAULT)
     ErasureRecords(lakehouse.store).begin(request)
     send_plays(sender, "Archery", [Play(gamer="g3"), Play(gamer="g4")], datetime.now(UTC))
-    keep_up(lakehouse)
+    run_continuously(lakehouse)
 
     after = newest_values(lakehouse.bootstrap_servers, topics[0])
     assert after["archery/g3"] is None
@@ -123,8 +123,8 @@ def test_a_patch_that_breaks_purchases_is_told_by_the_topic_and_the_table_once(
     # The clock of the stream goes on: the last minutes are over.
     send_plays(sender, "Bingo", [Play(gamer="g1", ago=-0.5) for _ in range(100)], now)
 
-    keep_up(lakehouse)
-    keep_up(lakehouse)
+    run_continuously(lakehouse)
+    run_continuously(lakehouse)
 
     (told,) = records(lakehouse.bootstrap_servers, topics[1])
     assert told[0] == "archery"

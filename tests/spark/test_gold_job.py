@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from gamelake.storage.store import Location
 from tests.eventually import eventually
 from tests.spark.conftest import JARS
-from tests.unit.gold.histories import DAILY, PLAYERS, append, gold, recomputed, silver
+from tests.unit.serving.gold.histories import DAILY, PLAYERS, append, gold, recomputed, silver
 
 REPOSITORY = Path(__file__).parents[2]
 CONTRACT = {

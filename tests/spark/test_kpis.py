@@ -32,7 +32,7 @@ from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.tables import describe, open_table
 from jobs.kpis import run_stream
 from tests.eventually import eventually
-from tests.kpi_answers import Rows, answers, in_order
+from tests.kpi_answers import Rows, expected_kpis, in_order
 from tests.silver_events import BEGINNING, Event, Silver, some_events
 from tests.spark.conftest import JARS
 
@@ -82,7 +82,7 @@ def kpis(spark: SparkSession, tmp_path: Path) -> Kpis:
 
 
 def check_equal(kpis: Kpis, events: Sequence[Event]) -> None:
-    for table, expected in answers(events).items():
+    for table, expected in expected_kpis(events).items():
         assert kpis.rows(table) == expected, table
 
 
@@ -181,7 +181,7 @@ def restore(kpis: Kpis, version: int) -> None:
 
 
 def equals(kpis: Kpis, events: Sequence[Event]) -> bool:
-    return all(kpis.rows(table) == expected for table, expected in answers(events).items())
+    return all(kpis.rows(table) == expected for table, expected in expected_kpis(events).items())
 
 
 def test_comments_on_silver_leave_the_query_as_it_is(kpis: Kpis) -> None:
@@ -206,7 +206,7 @@ def test_compactions_and_erasures_of_silver_neither_stop_the_query_nor_count_any
 
     kpis.take(rest)
 
-    expected = answers([*events[:100], *rest])
+    expected = expected_kpis([*events[:100], *rest])
     assert kpis.rows("kpi_hourly") == expected["kpi_hourly"]
     assert kpis.rows("kpi_daily") == expected["kpi_daily"]
 

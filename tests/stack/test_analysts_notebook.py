@@ -25,8 +25,8 @@ def test_the_analysts_notebook_runs_over_trino(stack: Stack, tmp_path: Path) -> 
         "PYTHONPATH": str(REPOSITORY),
     }
 
-    book = run(NOTEBOOK, tmp_path / "analyst.ipynb", environment)
+    notebook = run(NOTEBOOK, tmp_path / "analyst.ipynb", environment)
 
-    given = [each for cell in book.cells if cell.cell_type == "code" for each in cell.outputs]
+    given = [each for cell in notebook.cells if cell.cell_type == "code" for each in cell.outputs]
     assert sum("image/png" in each.get("data", {}) for each in given) == 5
     assert f"Trino at 127.0.0.1:{PORT}, as analyst" in given[0].text

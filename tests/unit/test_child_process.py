@@ -31,7 +31,7 @@ def test_the_pid_is_that_of_the_program_and_not_of_its_tether(tmp_path: Path) ->
     child.stop()
 
 
-def test_a_program_that_ends_tells_its_exit_code_and_the_last_of_its_log(tmp_path: Path) -> None:
+def test_a_program_that_ends_gives_its_exit_code_and_the_last_of_its_log(tmp_path: Path) -> None:
     child = ChildProcess(a_program(tmp_path, "import sys; print('no space left'); sys.exit(3)"))
 
     with pytest.raises(ServiceEndedError, match=r"a program ended with exit code 3; the end of .*:\nno space left"):
@@ -48,7 +48,7 @@ def test_a_program_killed_by_a_signal_has_the_exit_code_that_a_shell_would_give(
         child.raise_if_ended()
 
 
-def test_a_program_that_never_answers_is_told_from_one_that_ended(tmp_path: Path) -> None:
+def test_a_program_that_never_responds_is_distinguished_from_one_that_ended(tmp_path: Path) -> None:
     child = ChildProcess(a_program(tmp_path, SLEEPS))
 
     with pytest.raises(ServiceUnhealthyError, match="was not ready after 0 s"):

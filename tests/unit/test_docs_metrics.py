@@ -83,7 +83,7 @@ def test_the_metrics_of_live_operations_are_the_declared_ones_and_the_reverse() 
     assert in_code == declared
 
 
-def test_the_metrics_of_upkeep_are_the_declared_ones_and_the_reverse() -> None:
+def test_the_metrics_of_maintenance_are_the_declared_ones_and_the_reverse() -> None:
     in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in MaintenanceMetric}
 
     declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "maintenance"}

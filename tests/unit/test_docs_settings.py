@@ -53,7 +53,7 @@ def _kpi_settings(**changes: str) -> KpiSettings:
     return KpiSettings.from_env({"GAMELAKE_LAKEHOUSE": REQUIRED["GAMELAKE_LAKEHOUSE"]} | changes)
 
 
-def _upkeep_settings(**changes: str) -> MaintenanceSettings:
+def _maintenance_settings(**changes: str) -> MaintenanceSettings:
     names = ("GAMELAKE_LAKEHOUSE", "GAMELAKE_GAMES_FILE")
     required = {name: REQUIRED[name] for name in names} | {"GAMELAKE_SCHEDULE_FILE": "schedule.yaml"}
     return MaintenanceSettings.from_env(required | changes)
@@ -118,16 +118,16 @@ def test_a_default_and_bounds_of_the_key_figures_are_the_pages(row: list[str]) -
 
 
 @pytest.mark.parametrize("row", [row for row in _section("Maintenance") if row[2]], ids=lambda row: row[0])
-def test_a_default_and_bounds_of_upkeep_are_the_pages(row: list[str]) -> None:
+def test_a_default_and_bounds_of_maintenance_are_the_pages(row: list[str]) -> None:
     name, _, _, default, least, most = row
     name = name.strip("`")
 
-    assert _upkeep_settings(**{name: default}) == _upkeep_settings()
+    assert _maintenance_settings(**{name: default}) == _maintenance_settings()
     for allowed in (least, most):
-        _upkeep_settings(**{name: allowed})
+        _maintenance_settings(**{name: allowed})
     for beyond in (int(least) - 1, int(most) + 1):
         with pytest.raises(SettingsError, match=name):
-            _upkeep_settings(**{name: str(beyond)})
+            _maintenance_settings(**{name: str(beyond)})
 
 
 def test_a_numbers_name_says_its_unit_or_what_it_counts() -> None:

@@ -13,7 +13,7 @@ DECISIONS = DOCS / "decisions"
 NOT_OURS = frozenset({"build", ".venv", "node_modules"})
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:")
+_EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
@@ -45,7 +45,7 @@ def _anchors(path: Path) -> set[str]:
 
 def _broken_links(path: Path) -> Iterator[str]:
     for link in _LINK.findall(_prose(path)):
-        if _ELSEWHERE.match(link):
+        if _EXTERNAL.match(link):
             continue
         name, _, anchor = link.partition("#")
         target = path.parent / name if name else path

@@ -13,12 +13,12 @@ PATH = "/usr/bin:/bin"
 
 
 def a_java_home(home: Path, version: str) -> Path:
-    """A folder that looks like an installed JDK of that version."""
+    """A folder with the files of an installed JDK of that version."""
     (home / "bin").mkdir(parents=True)
     java = home / "bin" / "java"
     java.write_text("#!/bin/sh\n")
     java.chmod(0o755)
-    (home / "release").write_text(f'IMPLEMENTOR="Nobody"\nJAVA_VERSION="{version}"\n')
+    (home / "release").write_text(f'IMPLEMENTOR="Vendor"\nJAVA_VERSION="{version}"\n')
     return home
 
 
@@ -41,7 +41,7 @@ def test_a_new_enough_java_home_is_taken(tmp_path: Path) -> None:
     assert found_by_script(environment) == home
 
 
-def test_an_old_java_home_is_passed_over_for_a_newer_one_elsewhere(tmp_path: Path) -> None:
+def test_an_old_java_home_is_passed_over_for_a_newer_one_in_another_folder(tmp_path: Path) -> None:
     old = a_java_home(tmp_path / "jdk", "17.0.1")
     a_java_home(tmp_path / ".sdkman" / "candidates" / "java" / "25-tem", "25")
     environment = {"JAVA_HOME": str(old), "HOME": str(tmp_path), "PATH": PATH}

@@ -44,7 +44,7 @@ def test_all_end_when_they_are_asked_to() -> None:
     run_together({"gold": lambda: None, "kpis": lambda: None}, stop)
 
 
-def test_a_job_beside_a_more_important_one_begins_anew_whatever_ended_it_and_the_pauses_grow() -> None:
+def test_a_job_with_a_more_important_one_begins_anew_whatever_ended_it_and_the_pauses_grow() -> None:
     stop, begun, errors = Event(), [], iter([TransientError("away"), DataLossError("gone"), ValueError("odd")])
 
     def failing() -> None:
@@ -58,7 +58,7 @@ def test_a_job_beside_a_more_important_one_begins_anew_whatever_ended_it_and_the
     assert len(begun) == 4
 
 
-def test_a_job_beside_a_more_important_one_does_not_begin_again_once_all_are_to_end() -> None:
+def test_a_job_with_a_more_important_one_does_not_begin_again_once_all_are_to_end() -> None:
     stop, begun = Event(), []
 
     def failing() -> None:

@@ -27,12 +27,12 @@ def test_every_notebook_can_be_run_by_name() -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_stored_without_what_running_it_gave(path: Path) -> None:
-    book = read(path)
+    notebook = read(path)
 
-    nbformat.validate(book)
-    assert book.metadata.kernelspec == {"display_name": "Python 3", "language": "python", "name": "python3"}
-    assert book.metadata.keys() <= {"kernelspec", "language_info"}
-    for cell in book.cells:
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec == {"display_name": "Python 3", "language": "python", "name": "python3"}
+    assert notebook.metadata.keys() <= {"kernelspec", "language_info"}
+    for cell in notebook.cells:
         assert cell.metadata == {}
         if cell.cell_type == "code":
             assert (cell.outputs, cell.execution_count) == ([], None)
@@ -66,7 +66,7 @@ def test_a_notebooks_worked_questions_are_there(path: Path) -> None:
     assert bool(asked) == (path.stem == "analyst")
 
 
-def test_a_notebook_is_told_where_the_tables_are_or_who_answers() -> None:
+def test_a_notebook_is_given_the_tables_or_the_address_of_trino() -> None:
     with pytest.raises(SettingsError, match="neither GAMELAKE_LAKEHOUSE nor GAMELAKE_TRINO_URL"):
         NotebookSettings.from_env({})
 

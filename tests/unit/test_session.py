@@ -1,4 +1,4 @@
-"""What Spark is told of an object store: where it is and how to commit to it, and never a key."""
+"""Spark's configuration for an object store: where it is and how to commit to it, and never a key."""
 
 from gamelake.session import object_store
 from gamelake.storage.store import Location

@@ -118,7 +118,7 @@ def test_kafkas_password_is_taken_from_its_file_and_never_printed(tmp_path: Path
     assert "a=b" not in repr(_settings(GAMELAKE_KAFKA_CREDENTIALS_FILE=str(file)))
 
 
-def test_without_a_credentials_file_kafka_is_reached_as_nobody() -> None:
+def test_without_a_credentials_file_kafka_is_reached_anonymously() -> None:
     kafka = _settings().kafka
 
     assert kafka.for_clients() == {"bootstrap.servers": "127.0.0.1:9092"}
@@ -141,7 +141,7 @@ def test_a_credentials_file_that_is_made_otherwise_is_named_and_not_quoted(tmp_p
     assert "secret" not in str(caught.value).removeprefix(f"GAMELAKE_KAFKA_CREDENTIALS_FILE is '{file}'")
 
 
-def test_what_the_telemetry_is_told_is_taken() -> None:
+def test_the_options_of_the_telemetry_are_taken() -> None:
     heartbeat = Path("run/heartbeat")
     settings = _settings(
         GAMELAKE_METRICS_PORT="9108", GAMELAKE_METRICS_HOST="10.0.0.1", GAMELAKE_HEARTBEAT_FILE=str(heartbeat)

@@ -45,7 +45,7 @@ def from_files(notifications: TopicDataset, landing: FilesDataset) -> IngestSour
 
 @dataclass(slots=True)
 class IngestLineage(BatchObserver):
-    """Is told of a query's batches, as `BatchObserver` says, and of the last ones of the run before."""
+    """Observes a query's batches (`BatchObserver`), and the last ones of the run before."""
 
     emitter: Emitter
     job: IngestSource

@@ -19,7 +19,7 @@ def flow_of(done: ErasureDone) -> Flow | None:
         return None
     return Flow(
         job="forget_player",
-        description="Takes the rows of people who are to be forgotten out of all tables.",
+        description="Removes the rows of erased players from all tables.",
         kind=RunKind.BATCH,
         inputs=tables(*changed),
         outputs=tables(*changed),
@@ -57,7 +57,7 @@ def flow(settings: LiveOpsSettings, query: str, kind: RunKind) -> Flow:
     published = (FlowEnd(what=TopicDataset(servers, name)) for name in (settings.player_topic, settings.signal_topic))
     return Flow(
         job="live_ops",
-        description="Keeps each player's state and the signals about games, for those who act on them.",
+        description="Keeps each player's state and the signals about games, for the systems that act on them.",
         kind=kind,
         query=query,
         inputs=(FlowEnd(what=TopicDataset(servers, reading.topic)),),

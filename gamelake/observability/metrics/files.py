@@ -41,7 +41,7 @@ class FilesMetric(Enum):
 
 
 class FilesTelemetry(BatchObserver):
-    """Is told of a query's batches; neither of its methods raises."""
+    """Is notified of a query's batches; neither of its methods raises."""
 
     def __init__(self, query: str, registry: CollectorRegistry) -> None:
         self._query = query

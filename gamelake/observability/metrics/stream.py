@@ -152,7 +152,7 @@ class StreamProgress:
 
 
 class StreamTelemetry(BatchObserver):
-    """Is told of a query's batches and of its life; none of its methods raises."""
+    """Is notified of a query's batches and of its life; none of its methods raises."""
 
     def __init__(self, observed: Observed, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self.lag = Lag(observed.positions, observed.trigger_seconds)

@@ -185,7 +185,7 @@ class ReadTask:
     plan: LiveOpsPlan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode and check the records of a partition; yield a each_share for each share of the players."""
+        """Decode and check the records of a partition; yield a each for each share of the players."""
         reader = _Reader(self.plan)
         for batch in batches:
             reader.take(batch)
@@ -251,7 +251,7 @@ class _Reader:
             )
             for share in range(self._plan.shares)
         ]
-        packed = [msgspec.msgpack.encode(each_share) for each_share in share_events]
+        encoded = [msgspec.msgpack.encode(each) for each in share_events]
         return pa.RecordBatch.from_arrays(
-            [pa.array(range(len(share_events)), pa.int32()), pa.array(packed, pa.binary())], names=["share", "events"]
+            [pa.array(range(len(share_events)), pa.int32()), pa.array(encoded, pa.binary())], names=["share", "events"]
         )

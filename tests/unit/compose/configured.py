@@ -130,7 +130,7 @@ class Service:
     @property
     def drives_spark(self) -> bool:
         """Whether it is a job's driver."""
-        return self.command[-1:] in (["jobs.ingest_all"], ["jobs.answers"])
+        return self.command[-1:] in (["jobs.ingest_all"], ["jobs.serving"])
 
     @property
     def runs_java(self) -> bool:

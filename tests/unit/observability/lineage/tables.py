@@ -1,0 +1,33 @@
+"""Tables with lineage, and the events that were emitted."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from gamelake.model.naming import LINEAGE_EVENTS
+from gamelake.storage.store import Location
+
+
+def lake(folder: Path) -> Location:
+    """An empty lakehouse."""
+    return Location(uri=f"file://{folder / 'lake'}")
+
+
+def make_table(location: Location, path: str, *columns: str) -> None:
+    """A table of texts; a second time it gets another version."""
+    rows = pa.table({column: ["x"] for column in columns or ("a",)})
+    write_deltalake(location.child(path), rows, mode="append")
+
+
+def events(location: Location) -> list[dict[str, Any]]:
+    """The whole events, oldest first."""
+    rows = DeltaTable(location.child(LINEAGE_EVENTS)).to_pyarrow_table().sort_by("event_time")
+    return [json.loads(text) for text in rows["event"].to_pylist()]
+
+
+def types(location: Location) -> list[tuple[str, str]]:
+    """The events by job and type, oldest first."""
+    return [(event["job"]["name"], event["eventType"]) for event in events(location)]

@@ -1,0 +1,33 @@
+"""What batches of notifications came to, as Prometheus would read it."""
+
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gamelake.observability.metrics.files import FilesTelemetry
+from gamelake.storage.manifests import FilesTaken
+from tests.scraping import Scraped, declared_names
+from tests.unit.observability.metrics.batches import batch
+
+NOON = 1_700_000_000.0
+
+
+def test_files_are_counted_by_what_became_of_them_from_the_start() -> None:
+    registry = CollectorRegistry()
+    telemetry = FilesTelemetry("ingest_files", registry)
+    taken = FilesTaken(objects={"taken": 3, "dead_letter": 1}, passed_over={"repeated": 7}, records=31, bytes=500)
+
+    for number in range(2):
+        manifest = msgspec.structs.replace(batch(number, NOON, {"archery": (30, NOON)}), files=taken)
+        telemetry.batch_committed(manifest, decide_seconds=1, commit_seconds=1)
+    telemetry.batch_committed(batch(2, NOON, {}), decide_seconds=1, commit_seconds=1)
+
+    figures = Scraped(tuple(text_string_to_metric_families(generate_latest(registry).decode())))
+    assert figures.our_names() == declared_names("files")
+    found = {
+        outcome: figures.value("gamelake_files_processed_total", outcome=outcome)
+        for outcome in ("taken", "superseded", "dead_letter")
+    }
+    assert found == {"taken": 6, "superseded": 0, "dead_letter": 2}
+    assert figures.value("gamelake_files_notifications_ignored_total", reason="repeated") == 14
+    assert figures.value("gamelake_files_records_total", query="ingest_files") == 62
