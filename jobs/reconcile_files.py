@@ -37,7 +37,7 @@ def main() -> int:
     if not options.dry_run:
         producer = Producer({**reading.kafka.for_clients(), "acks": "all", "enable.idempotence": True})
         publish(producer, reading.topic, found.changes())
-    print(msgspec.json.format(msgspec.json.encode(found.account)).decode())
+    print(msgspec.json.format(msgspec.json.encode(found.summary)).decode())
     return OK
 
 

@@ -33,7 +33,7 @@ MISSING: frozenset[str] = frozenset(
         "gamelake.layers.known_events.Events.take",
         "gamelake.layers.known_events.KnownEvents.have",
         "gamelake.layers.routing.Router.route",
-        "gamelake.observability.kpis.Newest.in_rows",
+        "gamelake.observability.kpis.NewestFigures.in_rows",
         "gamelake.recovery.replay.marks.without",
         "gamelake.recovery.replay.presence.EventNames.events",
         "gamelake.recovery.replay.presence.Presence.events",
@@ -91,12 +91,6 @@ MISSING: frozenset[str] = frozenset(
         "gamelake.storage.columns.as_delta",
         "gamelake.storage.sql_engine.Engine.give",
         "gamelake.storage.sql_engine.Engine.table",
-        "gamelake.streaming.files.chooser.repeated_after",
-        "gamelake.streaming.files.formats.events.Framer.framed",
-        "gamelake.streaming.files.formats.events.Framer.values",
-        "gamelake.streaming.files.ledger.file_rows",
-        "gamelake.streaming.files.silver_ids.SilverDuplicateFilter.duplicates",
-        "gamelake.streaming.files.silver_ids.SilverIds.rows",
     }
 )
 

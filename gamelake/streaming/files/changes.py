@@ -1,4 +1,4 @@
-"""A notification as MinIO sends it to Kafka.
+"""Sends notifications of object changes to Kafka, in the format of MinIO.
 
 Source: Amazon S3 user guide, "Event message structure"; MinIO puts `EventName` and `Key` around it.
 """
@@ -18,7 +18,7 @@ _FLUSH_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectChange:
-    """Something that happened to an object; `size` in bytes, `moment` with its time zone."""
+    """A change of an object; `size` in bytes, `moment` with time zone."""
 
     bucket: str
     key: str
@@ -29,12 +29,12 @@ class ObjectChange:
 
 
 def key_of(change: ObjectChange) -> bytes:
-    """The key of the notification: what happens to one object stays in order."""
+    """The Kafka key of the notification: changes of one object stay in order."""
     return f"{change.bucket}/{change.key}".encode()
 
 
 def value_of(change: ObjectChange) -> bytes:
-    """The notification."""
+    """The Kafka value of the notification (JSON)."""
     moment = change.moment.astimezone(UTC)
     described = {"key": quote_plus(change.key), "size": change.size, "eTag": change.etag}
     record = {
@@ -47,39 +47,39 @@ def value_of(change: ObjectChange) -> bytes:
             "object": described | {"sequencer": f"{int(moment.timestamp() * 1_000_000_000):016X}"},
         },
     }
-    said = {"EventName": change.event, "Key": f"{change.bucket}/{change.key}", "Records": [record]}
-    return json.dumps(said).encode()
+    notification = {"EventName": change.event, "Key": f"{change.bucket}/{change.key}", "Records": [record]}
+    return json.dumps(notification).encode()
 
 
 def publish(producer: Producer, topic: str, changes: Iterable[ObjectChange]) -> int:
-    """Have Kafka take notifications, and return how many they were when it has them.
+    """Send notifications and wait until Kafka has acknowledged all of them; gives how many.
 
     Raises:
-        KafkaUnavailableError: it does not take them.
+        KafkaUnavailableError: Kafka did not acknowledge a notification.
     """
-    refused: list[str] = []
-    told = 0
+    failed: list[str] = []
+    sent = 0
     for change in changes:
-        _produce(producer, topic, change, refused)
-        told += 1
-    if producer.flush(_FLUSH_SECONDS) or refused:
+        _produce(producer, topic, change, failed)
+        sent += 1
+    if producer.flush(_FLUSH_SECONDS) or failed:
         raise KafkaUnavailableError(
-            f"Kafka did not take what was told of files: {refused[0] if refused else 'silence'}"
+            f"Kafka did not acknowledge notifications of files: {failed[0] if failed else 'timeout'}"
         )
-    return told
+    return sent
 
 
-def _produce(producer: Producer, topic: str, change: ObjectChange, refused: list[str]) -> None:
-    def answered(error: object, _: object) -> None:
+def _produce(producer: Producer, topic: str, change: ObjectChange, failed: list[str]) -> None:
+    def delivered(error: object, _: object) -> None:
         if error is not None:
-            refused.append(str(error))
+            failed.append(str(error))
 
     while True:
         try:
-            producer.produce(topic, value_of(change), key_of(change), on_delivery=answered)
+            producer.produce(topic, value_of(change), key_of(change), on_delivery=delivered)
         except BufferError:
             producer.poll(1)
         except KafkaException as error:
-            raise KafkaUnavailableError(f"Kafka takes nothing: {error}") from error
+            raise KafkaUnavailableError(f"Kafka rejected a notification: {error}") from error
         else:
             return

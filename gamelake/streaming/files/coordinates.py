@@ -1,8 +1,8 @@
-"""Where an event of a file stands among all records: coordinates as Kafka's, which no record of a topic can have.
+"""The coordinates of events of files: a partition and an offset that no Kafka record can have.
 
-A file's events have partition -1 - p and offsets from o * 2**28 on, where p and o are the partition and the offset of
-the notification that named the file: 2**4 objects to a notification, 2**24 events to an object. So coordinates are
-unique over both ways in, rise in the order in which files were named, and lead back to the notification.
+The events of a file have the partition -1 - p and offsets from o * 2**28 on, where p and o are the partition and the
+offset of the file's notification: a notification has up to 2**4 objects, an object up to 2**24 events. So coordinates
+are unique over both sources, ascend in the order of notifications, and identify the notification.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ MOST_OBJECTS, MOST_EVENTS = 2**4, 2**24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectPosition:
-    """Which object of which notification; `microseconds` is when Kafka took the notification in."""
+    """An object of a notification by its index in it; `microseconds` is the Kafka timestamp of the notification."""
 
     partition: int
     offset: int
@@ -40,20 +40,20 @@ class ObjectPosition:
 
 
 def notification_of(partition: int, offset: int) -> tuple[int, int]:
-    """The partition and the offset of the notification behind an event's coordinates."""
+    """The partition and the offset of the notification of an event, from the event's coordinates."""
     return -1 - partition, offset // (MOST_EVENTS * MOST_OBJECTS)
 
 
 def headers_of(name: ObjectName) -> str:
-    """An object's name as headers of its events, in the text that `bronze.headers` reads."""
-    said: Mapping[str, str] = {"bucket": name.bucket, "object": name.key, "version": name.version, "etag": name.etag}
-    pairs = [{"key": key, "value": value.encode().hex().upper()} for key, value in said.items() if value]
+    """An object's name as the headers of its events, in the JSON that `layers.bronze` reads."""
+    headers: Mapping[str, str] = {"bucket": name.bucket, "object": name.key, "version": name.version, "etag": name.etag}
+    pairs = [{"key": key, "value": value.encode().hex().upper()} for key, value in headers.items() if value]
     return msgspec.json.encode(pairs).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectCoordinates:
-    """What the events of some objects have in common, by the objects' places in a list."""
+    """The coordinates of some objects, one element per object: partition, first offset, time, headers (JSON)."""
 
     partitions: Ints
     first_offsets: Ints
@@ -61,7 +61,13 @@ class ObjectCoordinates:
     headers: pa.StringArray
 
     def records(self, values: pa.BinaryArray, objects: Ints, numbers: Ints) -> pa.RecordBatch:
-        """Events as records: their values, the objects that they stand in, and their rows there from 0."""
+        """Events as records, in the columns of RECORD_SCHEMA.
+
+        Args:
+            values: the Kafka values (binary).
+            objects: the index of each event's object (int64).
+            numbers: the row of each event in its object, from 0 (int64).
+        """
         columns = {
             "key": pa.nulls(len(values), pa.binary()),
             "value": values,

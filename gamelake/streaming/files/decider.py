@@ -1,4 +1,4 @@
-"""Deciding a batch of notifications: which objects are new, what stands in them, and what becomes of each."""
+"""Decides a batch of notifications: chooses the new objects, runs the tasks that read them, and joins their reports."""
 
 import logging
 import time
@@ -47,11 +47,11 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class NewestSchema:
-    """Asks the registry now and then; while it is silent, the last answer counts."""
+    """The id of the newest schema, cached for `cached_for`; the last known id if the registry does not respond."""
 
     registry: SchemaRegistry
     subject: str
-    ask_again_after: timedelta = timedelta(seconds=30)
+    cached_for: timedelta = timedelta(seconds=30)
     clock: Callable[[], float] = time.monotonic
     _known: int | None = None
     _until: float = field(default=float("-inf"))
@@ -61,21 +61,21 @@ class NewestSchema:
 
         Raises:
             UnknownSchemaError: no version is registered.
-            RegistryUnavailableError: the registry has never answered.
+            RegistryUnavailableError: the registry does not respond, and no id is known.
         """
         if self.clock() >= self._until:
-            self._ask()
-        assert self._known is not None  # noqa: S101 # else asking has raised
+            self._refresh()
+        assert self._known is not None  # noqa: S101 # else _refresh has raised
         return self._known
 
-    def _ask(self) -> None:
+    def _refresh(self) -> None:
         try:
             self._known = self.registry.newest(self.subject)
         except RegistryUnavailableError as error:
             if self._known is None:
                 raise
-            log.warning("files are read by schema %d, as before: %s", self._known, error)
-        self._until = self.clock() + self.ask_again_after.total_seconds()
+            log.warning("registry unavailable, files are still read by schema %d: %s", self._known, error)
+        self._until = self.clock() + self.cached_for.total_seconds()
 
 
 _ATTEMPTS = 5
@@ -84,20 +84,20 @@ _COLUMNS = ("partition", "offset", "timestamp", "value")
 
 @dataclass(frozen=True, slots=True)
 class _Agreed:
-    """What the tasks have found and written."""
+    """The reports of an attempt whose tasks agree on columns and on events."""
 
     reports: Sequence[FilesReport] = ()
     tables: tuple[TableFiles, ...] = ()
 
     @property
-    def accounts(self) -> list[ObjectResult]:
-        """What became of each object."""
-        return [account for report in self.reports for account in report.accounts]
+    def results(self) -> list[ObjectResult]:
+        """The result of each object."""
+        return [result for report in self.reports for result in report.results]
 
 
 @dataclass
 class FilesDecider:
-    """Runs the tasks of batches of files; remembers the tables' columns from batch to batch."""
+    """Runs the tasks of batches of files; keeps the columns of the tables from batch to batch."""
 
     plan: FilesPlan
     columns: TableColumns
@@ -109,22 +109,23 @@ class FilesDecider:
     remembered: int
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
-        """Read and write all files that a batch's notifications name; commit nothing.
+        """Read all files that a batch's notifications name and write their rows; commit nothing.
 
         Raises:
-            IncompatibleSchemaError: the tasks could not agree on a table's columns.
-            OffsetGapError: the notifications are not the ones that the batch planned to read.
-            RegistryUnavailableError: the schema of files can't be had.
+            IncompatibleSchemaError: a table's columns conflicted in every attempt.
+            OffsetGapError: the notifications are not those that the batch planned to read.
+            RegistryUnavailableError: the registry does not respond, and no schema is known.
+            TwiceTakenError: in every attempt two tasks had the same event.
         """
-        assert dedup is not None  # noqa: S101 # this stream always remembers
+        assert dedup is not None  # noqa: S101 # this stream always has a window
         notifications = records.select(*_COLUMNS).toArrow().combine_chunks()
         chosen = self.chooser.choose(notifications, dedup)
-        agreed = self._agreed(records, chosen, dedup) if chosen.objects or chosen.letters else _Agreed()
+        agreed = self._agreed(records, chosen, dedup) if chosen.objects or chosen.rejected else _Agreed()
         reports = [each.report for each in agreed.reports]
         store = self.chooser.store
         return Decision(
             offsets=taken_offsets(planned, _offsets(notifications)),
-            tables=(*agreed.tables, *addition(store, agreed.accounts)),
+            tables=(*agreed.tables, *addition(store, agreed.results)),
             dead_letters=sum_counts(report.dead_letters for report in reports),
             duplicates=sum_counts(report.duplicates for report in reports),
             events=(
@@ -134,11 +135,11 @@ class FilesDecider:
             judged=msgspec.structs.replace(
                 merge_judged(report.judged for report in reports), refused=self.rules.refused
             ),
-            files=_taken(chosen, agreed.accounts),
+            files=_taken(chosen, agreed.results),
         )
 
-    def _twins(self, dedup: DedupPlan) -> FileDedupPlan:
-        """Where silver stands, and what the stream of records has decided and not yet committed to it."""
+    def _dedup_plan(self, dedup: DedupPlan) -> FileDedupPlan:
+        """The current version of silver, and the files that the stream of records has decided but not committed."""
         last = self.events.last
         try:
             handle = open_table(self.plan.reading.lakehouse, SILVER_EVENTS)
@@ -156,13 +157,13 @@ class FilesDecider:
         )
 
     def _agreed(self, records: DataFrame, chosen: ChosenObjects, dedup: DedupPlan) -> _Agreed:
-        plan = replace(self.plan, schema_id=self.newest.id(), twins=self._twins(dedup))
+        plan = replace(self.plan, schema_id=self.newest.id(), dedup=self._dedup_plan(dedup))
         claimed: dict[int, Events] = {}
-        conflict: Exception = TwiceTakenError("the tasks of a batch keep finding events that others of them have too")
+        conflict: Exception = TwiceTakenError(f"in {_ATTEMPTS} attempts two tasks of a batch had the same event")
         for _ in range(_ATTEMPTS):
             reading = replace(plan.reading.for_tables(self.columns.schemas), rules=self.rules.now())
-            shares = task_inputs(chosen.objects, chosen.letters, self.cores, claimed)
-            reports = _run(records, replace(plan, reading=reading), shares)
+            inputs = task_inputs(chosen.objects, chosen.rejected, self.cores, claimed)
+            reports = _run(records, replace(plan, reading=reading), inputs)
             try:
                 tables = self.columns.agree(file for each in reports for file in each.report.files)
             except IncompatibleSchemaError as error:
@@ -172,35 +173,35 @@ class FilesDecider:
             claims = events_of_earlier_tasks(self.chooser.store, reports)
             if not claims:
                 return _Agreed(reports, tables)
-            log.info("running the batch again: %d tasks have events that others have too", len(claims))
+            log.info("running the batch again: %d tasks have events that other tasks have too", len(claims))
             for number, events in claims.items():
                 claimed[number] = Events.joined([claimed[number], events]) if number in claimed else events
         raise conflict
 
 
 def _silver_files(manifest: BatchManifest) -> tuple[FileEntry, ...]:
-    """What a batch adds to silver, whether it is committed or not."""
+    """The files that a batch adds to silver/events, committed or not."""
     files = (file for entry in manifest.tables if entry.table == SILVER_EVENTS for file in entry.files)
     return tuple(FileEntry(quote(file.path), file.size, file.partition) for file in files)
 
 
-def _run(records: DataFrame, plan: FilesPlan, shares: Sequence[TaskInput]) -> list[FilesReport]:
+def _run(records: DataFrame, plan: FilesPlan, inputs: Sequence[TaskInput]) -> list[FilesReport]:
     spark = records.sparkSession
-    rows = spark.sparkContext.parallelize([(bytearray(encode_task_input(share)),) for share in shares], len(shares))
-    found = spark.createDataFrame(rows, "parcel binary").mapInArrow(FilesTask(plan), REPORT_SCHEMA).collect()
+    rows = spark.sparkContext.parallelize([(bytearray(encode_task_input(each)),) for each in inputs], len(inputs))
+    found = spark.createDataFrame(rows, "task binary").mapInArrow(FilesTask(plan), REPORT_SCHEMA).collect()
     return unpack([bytes(row.report) for row in found])
 
 
 def events_of_earlier_tasks(store: Store, reports: Sequence[FilesReport]) -> dict[int, Events]:
-    """Of each task the events that one before it has as well; identities without their times."""
+    """By task number, the events of a task that a task with a lower number has too; times are not compared."""
     taken: dict[int, list[Events]] = {}
     for each in reports:
         if each.report.events is not None:
             content = store.get(each.report.events.path)
-            taken.setdefault(each.parcel, []).append(Events.unpack(content or b""))
-    if len(taken) < 2:  # noqa: PLR2004 # nobody to share with
+            taken.setdefault(each.task, []).append(Events.unpack(content or b""))
+    if len(taken) < 2:  # noqa: PLR2004 # one task alone has no duplicates in others
         return {}
-    numbers = np.concatenate([np.full(sum(map(len, parts)), parcel) for parcel, parts in taken.items()])
+    numbers = np.concatenate([np.full(sum(map(len, parts)), task) for task, parts in taken.items()])
     events = Events.joined([part for parts in taken.values() for part in parts])
     order = np.lexsort((numbers, events.low, events.high))
     high, low, by = events.high[order], events.low[order], numbers[order]
@@ -213,7 +214,7 @@ def _offsets(notifications: pa.Table) -> tuple[OffsetRange, ...]:
 
 
 def write_identities(store: Store, chosen: ChosenObjects, dedup: DedupPlan) -> Iterator[EventsFile]:
-    """The identities of what was taken, written for the batches to come."""
+    """Write the identities of the chosen objects and of their keys, for later batches."""
     if chosen.taken is None or chosen.keys is None or not len(chosen.taken):
         return
     sections, content = [], b""
@@ -226,31 +227,31 @@ def write_identities(store: Store, chosen: ChosenObjects, dedup: DedupPlan) -> I
     yield EventsFile(path=path, sections=tuple(sections))
 
 
-def _taken(chosen: ChosenObjects, accounts: Sequence[ObjectResult]) -> FilesTaken:
+def _taken(chosen: ChosenObjects, results: Sequence[ObjectResult]) -> FilesTaken:
     by_outcome = {outcome.value: 0 for outcome in ObjectOutcome}
-    for account in accounts:
-        by_outcome[account.outcome.value] += 1
+    for result in results:
+        by_outcome[result.outcome.value] += 1
     return FilesTaken(
         objects={name: count for name, count in by_outcome.items() if count},
-        passed_over={name: count for name, count in sorted(chosen.passed_over.items()) if count},
-        records=sum(account.records for account in accounts),
-        bytes=sum(account.bytes for account in accounts),
+        passed_over={name: count for name, count in sorted(chosen.ignored.items()) if count},
+        records=sum(result.records for result in results),
+        bytes=sum(result.bytes for result in results),
     )
 
 
-# Those of events are not read by this stream, which looks into silver.
+# The identities of events are not read by this stream: it searches silver.
 _MOST_IDENTITIES = 10**9
 
 
 def files_fan_out(settings: FilesSettings, source: OpenStream, store: Store, cores: int) -> FanOut[DedupPlan]:
-    """The batch function of an open stream of notifications.
+    """The batch function of a stream of notifications.
 
     Raises:
-        ContractError: the games contract is impossible, or not that of the tables that are there; or a rule is.
+        ContractError: the games contract or a rule is invalid, or does not fit the existing tables.
     """
     reading = settings.reading
     found = stream_context(reading, source, store)
-    # An object is known again by its name and content: objects are the events of this window.
+    # The window of this stream has objects, identified by name and content, in place of events.
     window = DedupWindow(store, reading.stream, DedupLimits(window=settings.remembered, events=_MOST_IDENTITIES))
     window.resume(source.stream.manifests)
     events = ConcurrentStream(store, settings.events_stream)

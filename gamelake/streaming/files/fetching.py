@@ -1,4 +1,4 @@
-"""Objects to files: fetched ahead, each alone costs a trip to the store, and unpacked."""
+"""Fetches objects ahead of their use, in parallel, and decompresses them."""
 
 import gzip
 import io
@@ -18,23 +18,23 @@ from gamelake.streaming.files.plan import FileLimits, NamedObject
 from gamelake.streaming.files.reading import FileContent
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-# A frame may ask its reader for this much memory; zstd's own levels up to 19 stay below.
+# The largest window of a frame, as it is allocated; zstd levels up to 19 need less.
 _ZSTD_WINDOW = 8 * 2**20
 _PIECE = 2**20
-# A block of 4 bytes can unpack to 128 KiB: so many bytes at once go over a limit by 8 MiB at most.
+# 4 bytes can decompress to 128 KiB: a slice of this size exceeds a limit by 8 MiB at most.
 _ZSTD_SLICE = 256
 
 
 class TooLargeFileError(Exception):
-    """A file unpacks to more than may be."""
+    """The decompressed file is larger than the limit."""
 
 
 def decompressed(content: bytes, limit: int) -> bytes:
-    """The content without its compression; empty content stays empty.
+    """Decompress gzip and zstd; other content is returned as it is.
 
     Raises:
-        UnreadableFileError: it is cut off or damaged.
-        TooLargeFileError: it unpacks to more than `limit` bytes.
+        UnreadableFileError: the content is truncated or damaged.
+        TooLargeFileError: the result is larger than `limit` bytes.
     """
     if not content.startswith((_GZIP, _ZSTD)):
         return content
@@ -42,7 +42,7 @@ def decompressed(content: bytes, limit: int) -> bytes:
     for piece in _pieces(content):
         whole += piece
         if len(whole) > limit:
-            raise TooLargeFileError(f"the file unpacks to more than {limit} bytes")
+            raise TooLargeFileError(f"the decompressed file has more than {limit} bytes")
     return bytes(whole)
 
 
@@ -50,7 +50,7 @@ def _pieces(content: bytes) -> Iterator[bytes]:
     try:
         yield from _inflated(content) if content.startswith(_ZSTD) else _gunzipped(content)
     except EOFError:
-        raise UnreadableFileError("the file is cut off: its compression has no end") from None
+        raise UnreadableFileError("the file is truncated: its compressed data has no end") from None
     except (OSError, zlib.error, zstandard.ZstdError) as error:
         raise UnreadableFileError(f"the file's compression is damaged: {error}") from None
 
@@ -62,16 +62,16 @@ def _gunzipped(content: bytes) -> Iterator[bytes]:
 
 
 def _inflated(content: bytes) -> Iterator[bytes]:
-    """The content of all frames, one behind the other."""
-    place = 0
-    while place < len(content):
+    """The content of all zstd frames, in pieces."""
+    index = 0
+    while index < len(content):
         inflater = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
         while not inflater.eof:
-            if place >= len(content):
+            if index >= len(content):
                 raise EOFError
-            yield inflater.decompress(content[place : place + _ZSTD_SLICE])
-            place += _ZSTD_SLICE
-        place = min(place, len(content)) - len(inflater.unused_data)
+            yield inflater.decompress(content[index : index + _ZSTD_SLICE])
+            index += _ZSTD_SLICE
+        index = min(index, len(content)) - len(inflater.unused_data)
 
 
 _AHEAD = 32
@@ -79,50 +79,50 @@ _AHEAD = 32
 
 @dataclass(frozen=True, slots=True)
 class RefusedObject:
-    """An object that is not read, by its place; `reason` is None where a later content is read in its place."""
+    """An object that is not read, by its index in the list; `reason` is None if newer content replaced it."""
 
-    place: int
+    index: int
     reason: DeadLetterReason | None
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fetcher:
-    """Fetches objects, so many at once."""
+    """Fetches objects with `readers` threads."""
 
     landing: LandingBucket
     limits: FileLimits
     readers: int
 
     def files(self, objects: Sequence[NamedObject]) -> Iterator[FileContent | RefusedObject]:
-        """What each object is, in their order."""
+        """The content of each object, in their order, or why it is not read."""
         waiting: deque[tuple[int, Future[bytes]]] = deque()
         with ThreadPoolExecutor(self.readers) as pool:
-            for place, each in enumerate(objects):
-                waiting.append((place, pool.submit(self.landing.read, each.name, self.limits.stored_bytes)))
+            for index, each in enumerate(objects):
+                waiting.append((index, pool.submit(self.landing.read, each.name, self.limits.stored_bytes)))
                 if len(waiting) >= _AHEAD:
                     yield self._file(objects, *waiting.popleft())
             while waiting:
                 yield self._file(objects, *waiting.popleft())
 
-    def _file(self, objects: Sequence[NamedObject], place: int, content: Future[bytes]) -> FileContent | RefusedObject:
+    def _file(self, objects: Sequence[NamedObject], index: int, content: Future[bytes]) -> FileContent | RefusedObject:
         try:
-            return FileContent(place, objects[place].name.key, self._whole(content.result()))
+            return FileContent(index, objects[index].name.key, self._whole(content.result()))
         except OverwrittenObjectError as error:
-            # What it is by now has a notification of its own.
-            return RefusedObject(place, None, str(error))
+            # The newer content has its own notification.
+            return RefusedObject(index, None, str(error))
         except MissingObjectError as error:
-            return RefusedObject(place, DeadLetterReason.MISSING_FILE, str(error))
+            return RefusedObject(index, DeadLetterReason.MISSING_FILE, str(error))
         except TooLargeFileError as error:
-            return RefusedObject(place, DeadLetterReason.FILE_TOO_LARGE, str(error))
+            return RefusedObject(index, DeadLetterReason.FILE_TOO_LARGE, str(error))
         except UnreadableFileError as error:
-            return RefusedObject(place, DeadLetterReason.UNREADABLE_FILE, str(error))
+            return RefusedObject(index, DeadLetterReason.UNREADABLE_FILE, str(error))
 
     def _whole(self, stored: bytes) -> bytes:
         limits = self.limits
         if len(stored) > limits.stored_bytes:
             raise TooLargeFileError(f"the file has more than {limits.stored_bytes} bytes: split it")
-        content = decompressed(stored, limits.unpacked_bytes)
+        content = decompressed(stored, limits.decompressed_bytes)
         if content.count(b"\n") >= MOST_EVENTS:
             raise TooLargeFileError(f"the file has more than {MOST_EVENTS} events: split it")
         return content

@@ -1,4 +1,4 @@
-"""The bucket or the folder that files of events arrive in."""
+"""The bucket or the folder in which files of events arrive."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +15,16 @@ _PARTIAL = (".tmp", ".part", ".partial")
 
 
 class MissingObjectError(Exception):
-    """The object is not there any more."""
+    """The object does not exist any more."""
 
 
 class OverwrittenObjectError(Exception):
-    """The object has another content than the one that was named."""
+    """The object has other content than its notification says."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as a listing has it; `etag` without quotes."""
+    """An object in a listing; `moment_microseconds` is its last change, since 1970."""
 
     name: ObjectName
     size: int
@@ -32,18 +32,18 @@ class StoredObject:
 
 
 class LandingBucket:
-    """Reads objects by the names that notifications give them."""
+    """Reads objects by the names in notifications, and lists the bucket for reconciliation."""
 
     def __init__(self, location: Location) -> None:
         self.bucket = bucket_of(location)
         self._objects: ObjectStore = open_objects(location)
 
     def read(self, name: ObjectName, limit: int) -> bytes:
-        """The content that was named; of one that is larger than `limit` (bytes) the first `limit` + 1.
+        """The content of an object; if it is larger than `limit` bytes, its first `limit` + 1 bytes.
 
         Raises:
-            MissingObjectError: it is gone.
-            OverwrittenObjectError: the object has another content by now.
+            MissingObjectError: the object was deleted.
+            OverwrittenObjectError: the object was overwritten since its notification.
         """
         options: obstore.GetOptions = {}
         if name.version:
@@ -51,18 +51,18 @@ class LandingBucket:
         try:
             found = obstore.get(self._objects, name.key, options=options)
         except FileNotFoundError:
-            raise MissingObjectError(f"{name.bucket}/{name.key} is not there any more") from None
+            raise MissingObjectError(f"{name.bucket}/{name.key} does not exist any more") from None
         except PreconditionError:
-            raise OverwrittenObjectError(f"{name.bucket}/{name.key} was written again") from None
+            raise OverwrittenObjectError(f"{name.bucket}/{name.key} was overwritten") from None
         etag = (found.meta.get("e_tag") or "").strip('"')
         if name.etag and etag and etag != name.etag:
-            raise OverwrittenObjectError(f"{name.bucket}/{name.key} was written again: it is {etag} by now")
+            raise OverwrittenObjectError(f"{name.bucket}/{name.key} was overwritten: its ETag is now {etag}")
         if found.meta["size"] > limit:
             return bytes(obstore.get_range(self._objects, name.key, start=0, length=limit + 1))
         return bytes(found.bytes())
 
     def objects(self, prefix: str) -> "list[StoredObject]":
-        """What a folder of the bucket holds: the only listing, for reconciling alone."""
+        """All objects under a prefix; only reconciliation lists the bucket."""
         found = []
         for batch in obstore.list(self._objects, prefix or None):
             for each in batch:
@@ -75,12 +75,12 @@ class LandingBucket:
 
 
 def is_partial(key: str) -> bool:
-    """Whether a file is not written to its end, by its name: how programs name such files in folders."""
+    """Whether a file is incomplete, by the usual names of such files: hidden, .tmp, .part, .partial."""
     name = key.rsplit("/", 1)[-1]
     return name.startswith(".") or name.endswith(_PARTIAL)
 
 
 def bucket_of(location: Location) -> str:
-    """The name of the bucket; of a folder, its own name."""
+    """The name of the bucket; of a folder, the name of the folder."""
     parts = urlsplit(location.uri)
     return parts.netloc if parts.scheme == "s3" else Path(unquote(parts.path)).name

@@ -1,4 +1,4 @@
-"""The table of files: one row for each object that a notification named, and what became of it."""
+"""The table bronze/files: one row for each object that a notification named, with its outcome."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ _UNIQUE = frozenset({"object", "etag"})
 
 
 class ObjectOutcome(StrEnum):
-    """What became of an object; a dead letter has the reason besides."""
+    """The outcome of an object: read, replaced by newer content, or a dead letter."""
 
     TAKEN = "taken"
     SUPERSEDED = "superseded"
@@ -47,9 +47,9 @@ class ObjectOutcome(StrEnum):
 
 
 class ObjectResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task says of an object: records that stood in it, and how many of them became dead letters."""
+    """A task's result for an object: its number of records, and how many of them became dead letters."""
 
-    place: ObjectPosition
+    position: ObjectPosition
     name: ObjectName
     outcome: ObjectOutcome
     bytes: int = 0
@@ -58,11 +58,11 @@ class ObjectResult(msgspec.Struct, frozen=True, kw_only=True):
     overwrites: bool = False
 
 
-def file_rows(accounts: Sequence[ObjectResult]) -> pa.Table:
-    """Accounts as rows of the table."""
+def file_rows(results: Sequence[ObjectResult]) -> pa.Table:
+    """Results as rows, in the columns of FILES_SCHEMA and in their order."""
     rows = [
         {
-            "notified_at": datetime.fromtimestamp(each.place.microseconds / 1_000_000, UTC),
+            "notified_at": datetime.fromtimestamp(each.position.microseconds / 1_000_000, UTC),
             "bucket": each.name.bucket,
             "object": each.name.key,
             "version": each.name.version or None,
@@ -72,18 +72,18 @@ def file_rows(accounts: Sequence[ObjectResult]) -> pa.Table:
             "records": each.records,
             "dead_letters": each.dead_letters,
             "overwrites": each.overwrites,
-            "kafka_partition": each.place.partition,
-            "kafka_offset": each.place.offset,
-            "first_record": each.place.first_offset,
+            "kafka_partition": each.position.partition,
+            "kafka_offset": each.position.offset,
+            "first_record": each.position.first_offset,
         }
-        for each in accounts
+        for each in results
     ]
     return pa.Table.from_pylist(rows, schema=FILES_SCHEMA)
 
 
-def addition(store: Store, accounts: Sequence[ObjectResult]) -> tuple[TableFiles, ...]:
-    """What a batch adds to the table, written but not committed; nothing if it has no object."""
-    rows = file_rows(accounts)
+def addition(store: Store, results: Sequence[ObjectResult]) -> tuple[TableFiles, ...]:
+    """Write the rows of a batch as data files, not committed; empty if the batch has no object."""
+    rows = file_rows(results)
     if not len(rows):
         return ()
     days = rows["notified_at"].cast(pa.date32())

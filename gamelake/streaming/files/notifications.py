@@ -1,8 +1,8 @@
-"""What an object store says of its objects, as it comes through Kafka.
+"""Parses notifications of object stores, as they come through Kafka.
 
 Sources: Amazon S3 user guide, "Event message structure" (MinIO sends the same, with `EventName` and `Key` around it);
-Amazon EventBridge, "Amazon S3 events"; Amazon SNS, "Raw message delivery": what came through SNS or SQS may stand in an
-envelope as text.
+Amazon EventBridge, "Amazon S3 events"; Amazon SNS, "Raw message delivery": a notification through SNS or SQS may be a
+text inside their message.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _CREATED = "ObjectCreated:"
 
 
 class ObjectEventType(StrEnum):
-    """What became of an object."""
+    """What happened to an object."""
 
     CREATED = "created"
     REMOVED = "removed"
@@ -29,11 +29,11 @@ class ObjectEventType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectName:
-    """One content of one object: what is written under its key later is another one.
+    """One content of one object; later content under the same key has another name.
 
     Attributes:
-        version: of a bucket that keeps versions, else empty.
-        etag: of the content, without quotes; empty where the store gave none.
+        version: empty if the bucket has no versions.
+        etag: without quotes; empty if the store gave none.
     """
 
     bucket: str
@@ -43,39 +43,39 @@ class ObjectName:
 
     @property
     def text(self) -> str:
-        """The name in one text, by which it is known again."""
+        """The name as one text, for its identity."""
         return "\n".join((self.bucket, self.key, self.version or self.etag))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectEvent:
-    """One object that a notification tells of; `size` in bytes, 0 where it was not said."""
+    """What happened to one object, by a notification; `size` in bytes, 0 if unknown."""
 
     name: ObjectName
-    happening: ObjectEventType
+    event_type: ObjectEventType
     size: int
     moment: datetime | None
 
 
 class NotificationError(Exception):
-    """A notification that says nothing that can be understood."""
+    """A value that is no valid notification."""
 
 
 def object_events(value: bytes | None) -> list[ObjectEvent]:
-    """The objects that a notification tells of; none if it tells of something else, as the test events of AWS do.
+    """The object events of a notification; none for other events, such as the test events of AWS.
 
     Raises:
-        NotificationError: it is no notification.
+        NotificationError: the value is no valid notification.
     """
     try:
         return list(_notices(msgspec.json.decode(value or b"")))
     except msgspec.DecodeError as error:
         raise NotificationError(f"the notification is no JSON: {error}") from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise NotificationError(f"the notification lacks what names an object: {error!r}") from None
+        raise NotificationError(f"the notification has no object name: {error!r}") from None
 
 
-def _notices(said: Any) -> Iterator[ObjectEvent]:  # noqa: ANN401 # whatever JSON has
+def _notices(said: Any) -> Iterator[ObjectEvent]:  # noqa: ANN401 # any JSON value
     said = _opened(said)
     if said.get("Event") == "s3:TestEvent":
         return
@@ -83,13 +83,13 @@ def _notices(said: Any) -> Iterator[ObjectEvent]:  # noqa: ANN401 # whatever JSO
         yield _from_event_bridge(said)
         return
     for record in said["Records"]:
-        happening = _happening(record["eventName"])
-        if happening is not None:
-            yield _from_record(record, happening)
+        event_type = _event_type(record["eventName"])
+        if event_type is not None:
+            yield _from_record(record, event_type)
 
 
-def _opened(said: Any) -> Any:  # noqa: ANN401 # whatever JSON has
-    """What stands in an envelope of SNS or SQS; one may stand in the other."""
+def _opened(said: Any) -> Any:  # noqa: ANN401 # any JSON value
+    """The notification inside messages of SNS or SQS, which may be nested."""
     for _ in range(_DEEPEST):
         inner = next((said[name] for name in _ENVELOPES if isinstance(said.get(name), str)), None)
         if inner is None:
@@ -98,25 +98,25 @@ def _opened(said: Any) -> Any:  # noqa: ANN401 # whatever JSON has
     return said
 
 
-def _happening(event: str) -> ObjectEventType | None:
-    """What an event's name says; with or without `s3:` before it."""
+def _event_type(event: str) -> ObjectEventType | None:
+    """The type by an event's name, with or without the prefix `s3:`; None for other events."""
     name = event.removeprefix("s3:")
     if name.startswith(_CREATED):
         return ObjectEventType.CREATED
     return ObjectEventType.REMOVED if name.startswith(_REMOVED) else None
 
 
-def _from_record(record: dict[str, Any], happening: ObjectEventType) -> ObjectEvent:
+def _from_record(record: dict[str, Any], event_type: ObjectEventType) -> ObjectEvent:
     found = record["s3"]["object"]
     name = ObjectName(
         bucket=str(record["s3"]["bucket"]["name"]),
-        # In these messages, and in no others, keys are written as in a form of a web page.
+        # Only in these messages keys are encoded as in HTML forms.
         key=unquote_plus(found["key"]),
         version=_version(found.get("versionId")),
         etag=str(found.get("eTag") or "").strip('"'),
     )
     return ObjectEvent(
-        name=name, happening=happening, size=int(found.get("size") or 0), moment=_moment(record.get("eventTime"))
+        name=name, event_type=event_type, size=int(found.get("size") or 0), moment=_moment(record.get("eventTime"))
     )
 
 
@@ -128,14 +128,14 @@ def _from_event_bridge(said: dict[str, Any]) -> ObjectEvent:
         version=_version(found.get("version-id")),
         etag=str(found.get("etag") or "").strip('"'),
     )
-    happening = ObjectEventType.CREATED if said["detail-type"] == "Object Created" else ObjectEventType.REMOVED
+    event_type = ObjectEventType.CREATED if said["detail-type"] == "Object Created" else ObjectEventType.REMOVED
     return ObjectEvent(
-        name=name, happening=happening, size=int(found.get("size") or 0), moment=_moment(said.get("time"))
+        name=name, event_type=event_type, size=int(found.get("size") or 0), moment=_moment(said.get("time"))
     )
 
 
 def _version(given: object) -> str:
-    # MinIO says "null" of a bucket that keeps no versions any more.
+    # MinIO sends "null" for a bucket whose versioning is suspended.
     return "" if given in (None, "null") else str(given)
 
 

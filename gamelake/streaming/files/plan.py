@@ -1,4 +1,4 @@
-"""What the driver tells the tasks of a batch of files."""
+"""What the driver sends to the tasks of a batch of files: their plan, and a share of the objects for each."""
 
 import heapq
 from collections.abc import Mapping, Sequence
@@ -19,16 +19,16 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLimits:
-    """How large a file may be, as it is stored and as it unpacks; of a larger one no event is taken."""
+    """The largest size of a file, as stored and decompressed; a larger one becomes a dead letter."""
 
     stored_bytes: int = 256 * MIB
-    unpacked_bytes: int = 1024 * MIB
+    decompressed_bytes: int = 1024 * MIB
 
 
 class NamedObject(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that a task is to read; `value` is the notification, for the dead letters."""
+    """An object that a task is to read; `value` is its notification, for the dead letters."""
 
-    place: ObjectPosition
+    position: ObjectPosition
     name: ObjectName
     size: int
     value: bytes
@@ -36,9 +36,9 @@ class NamedObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectedNotification(msgspec.Struct, frozen=True, kw_only=True):
-    """A notification that leads to no file; its object's name is empty where it names none."""
+    """A notification whose object is not read; the name is empty if the notification has no object."""
 
-    place: ObjectPosition
+    position: ObjectPosition
     name: ObjectName
     value: bytes | None
     reason: DeadLetterReason
@@ -46,24 +46,28 @@ class RejectedNotification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What one task does; `claimed` has the identities of events that another task of the batch has, 16 bytes each."""
+    """The work of one task.
+
+    Attributes:
+        claimed: identities of events that another task of the batch ingests, 16 bytes each.
+    """
 
     number: int
     objects: tuple[NamedObject, ...]
-    letters: tuple[RejectedNotification, ...] = ()
+    rejected: tuple[RejectedNotification, ...] = ()
     claimed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDedupPlan:
-    """What a task needs to find events that came before, by another file or another way.
+    """What a task needs to find events that are in silver already, from another file or from Kafka.
 
     Attributes:
-        folder: where the identities of what is taken are written.
+        folder: where the identities of ingested events are written.
         seed: of the identities.
-        silver: the version of silver/events that is looked into; None if there is no such table.
-        uncommitted: data files that will be in silver, and may not be in that version.
-        remembered: so many of silver's events a worker process may keep in memory from batch to batch.
+        silver: the version of silver/events to search; None if the table does not exist.
+        uncommitted: data files of a decided batch that may not be in that version.
+        remembered: how many identities a worker process may keep in memory from batch to batch.
     """
 
     folder: str
@@ -76,41 +80,48 @@ class FileDedupPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesPlan:
-    """Everything that a task needs besides its parcel; pickled into the job."""
+    """Everything that a task needs in addition to its `TaskInput`; pickled into the job."""
 
     reading: TaskPlan
     landing: Location
     schema_id: int
     limits: FileLimits
-    twins: FileDedupPlan | None = None
+    dedup: FileDedupPlan | None = None
     readers: int = 8
 
 
-def encode_task_input(parcel: TaskInput) -> bytes:
-    """A parcel as a row of the job."""
-    return msgspec.msgpack.encode(parcel)
+def encode_task_input(task_input: TaskInput) -> bytes:
+    """A task's input as the value of a row (MessagePack)."""
+    return msgspec.msgpack.encode(task_input)
 
 
 def decode_task_input(row: bytes) -> TaskInput:
-    """A parcel from a row of the job."""
+    """A task's input from the value of a row."""
     return msgspec.msgpack.decode(row, type=TaskInput)
 
 
-_BYTES_PER_PARCEL = 32 * 2**20
-# So little is done by one task: compressed lines of JSON take it about a second.
+_BYTES_PER_TASK = 32 * 2**20
+# Up to this size one task does all: compressed JSON lines of it take about a second.
 _BYTES_ALONE = 4 * 2**20
-# What an object costs besides its bytes, in bytes: a trip to the store.
+# The cost of one request to the store, in bytes.
 _PER_OBJECT = 64 * 2**10
 
 
 def task_inputs(
-    objects: Sequence[NamedObject], letters: Sequence[RejectedNotification], cores: int, claimed: Mapping[int, Events]
+    objects: Sequence[NamedObject], rejected: Sequence[RejectedNotification], cores: int, claimed: Mapping[int, Events]
 ) -> list[TaskInput]:
-    """The parcels of a batch; the same objects are always shared out in the same way."""
+    """Divide the objects of a batch between tasks by size; the same objects always give the same inputs.
+
+    Args:
+        objects: to be read.
+        rejected: notifications that become dead letters; the first task writes them.
+        cores: of the executors.
+        claimed: by task number, events that another task ingests.
+    """
     count = _count(objects, cores)
     heap = [(0, number) for number in range(count)]
     shares: list[list[NamedObject]] = [[] for _ in range(count)]
-    for each in sorted(objects, key=lambda one: (-one.size, one.place.partition, one.place.first_offset)):
+    for each in sorted(objects, key=lambda one: (-one.size, one.position.partition, one.position.first_offset)):
         load, number = heapq.heappop(heap)
         shares[number].append(each)
         heapq.heappush(heap, (load + each.size + _PER_OBJECT, number))
@@ -118,7 +129,7 @@ def task_inputs(
         TaskInput(
             number=number,
             objects=tuple(share),
-            letters=tuple(letters) if number == 0 else (),
+            rejected=tuple(rejected) if number == 0 else (),
             claimed=claimed[number].pack() if number in claimed else b"",
         )
         for number, share in enumerate(shares)
@@ -126,9 +137,9 @@ def task_inputs(
 
 
 def _count(objects: Sequence[NamedObject], cores: int) -> int:
-    """One task for little, all cores for much, and no task that would take long alone."""
+    """The number of tasks: one for a small batch, a multiple of the cores for a large one."""
     load = sum(each.size + _PER_OBJECT for each in objects)
-    wanted = -(-load // _BYTES_PER_PARCEL)
+    wanted = -(-load // _BYTES_PER_TASK)
     if load > _BYTES_ALONE:
         wanted = -(-max(wanted, cores) // cores) * cores
     return max(1, min(wanted, len(objects)))

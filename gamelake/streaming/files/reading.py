@@ -1,4 +1,4 @@
-"""Files to events: each read whole before any of its events counts, small ones together, since each call costs."""
+"""Reads files of events by their format; small files of JSON lines are read together, as each call has a fixed cost."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from gamelake.streaming.files.formats import delimited, parquet
 from gamelake.streaming.files.formats.events import FileEvents, Framer, UnreadableFileError
 from gamelake.streaming.files.formats.json_lines import JsonLines
 
-_PACKED = frozenset({".gz", ".gzip", ".zst", ".zstd"})
+_COMPRESSED = frozenset({".gz", ".gzip", ".zst", ".zstd"})
 _PARQUET = b"PAR1"
 
 
 class FileFormat(StrEnum):
-    """How the events of a file are written."""
+    """The format of a file of events."""
 
     JSON_LINES = "json_lines"
     DELIMITED = "delimited"
@@ -35,10 +35,10 @@ _BY_SUFFIX = {
 
 
 def format_of(key: str, content: bytes) -> FileFormat:
-    """The format of an unpacked file; what says nothing else is lines of JSON, as Firehose writes them."""
+    """The format of a decompressed file, by content and suffix; JSON lines by default, as Firehose writes them."""
     if content.startswith(_PARQUET):
         return FileFormat.PARQUET
-    suffixes = [suffix.lower() for suffix in PurePosixPath(key).suffixes if suffix.lower() not in _PACKED]
+    suffixes = [suffix.lower() for suffix in PurePosixPath(key).suffixes if suffix.lower() not in _COMPRESSED]
     return _BY_SUFFIX.get(suffixes[-1], FileFormat.JSON_LINES) if suffixes else FileFormat.JSON_LINES
 
 
@@ -47,53 +47,53 @@ _ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """A file's unpacked content, by its place in the list of those that a task reads."""
+    """The decompressed content of a file, with its index in the list of a task's objects."""
 
-    place: int
+    index: int
     key: str
     content: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """Events of one or more files: of each the place of its file and its row there, counted from 0."""
+    """Events of one or more files; `indexes` and `numbers` (int64, one per event): the file and its row, from 0."""
 
     events: FileEvents
-    places: Ints
+    indexes: Ints
     numbers: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFile:
-    """A file that can't be read as what it says it is, and why; none of its events counts."""
+    """A file that can't be read in its format; none of its events is ingested."""
 
-    place: int
+    index: int
     detail: str
 
 
 @dataclass(slots=True)
 class _Lines:
-    """Lines that are read together."""
+    """Lines of several files that are read together."""
 
     lines: list[bytes] = field(default_factory=list)
-    places: list[Ints] = field(default_factory=list)
+    indexes: list[Ints] = field(default_factory=list)
     numbers: list[Ints] = field(default_factory=list)
 
-    def add(self, place: int, first: int, lines: list[bytes]) -> None:
+    def add(self, index: int, first: int, lines: list[bytes]) -> None:
         self.lines += lines
-        self.places.append(np.full(len(lines), place, np.int64))
+        self.indexes.append(np.full(len(lines), index, np.int64))
         self.numbers.append(np.arange(first, first + len(lines)))
 
 
 class FileReader:
-    """Reads files of the contract's event."""
+    """Reads files of events of the games contract."""
 
     def __init__(self, message: Descriptor, schema_id: int) -> None:
         self._framer = Framer(message, schema_id)
         self._json = JsonLines(message, schema_id)
 
     def read(self, files: Iterable[FileContent]) -> Iterator[FileRows | UnreadableFile]:
-        """The events of files, some at a time; the rows of a file are in order."""
+        """The events of files in parts; the rows of each file are in order."""
         waiting = _Lines()
         for file in files:
             if format_of(file.key, file.content) is FileFormat.JSON_LINES:
@@ -107,12 +107,12 @@ class FileReader:
         try:
             parts = self._parts(file)
         except UnreadableFileError as error:
-            yield UnreadableFile(file.place, str(error))
+            yield UnreadableFile(file.index, str(error))
             return
         first = 0
         for events in parts:
             count = len(events.values)
-            yield FileRows(events, np.full(count, file.place, np.int64), np.arange(first, first + count))
+            yield FileRows(events, np.full(count, file.index, np.int64), np.arange(first, first + count))
             first += count
 
     def _parts(self, file: FileContent) -> Iterable[FileEvents]:
@@ -126,11 +126,13 @@ class FileReader:
     def _add_lines(self, file: FileContent, waiting: _Lines) -> Iterator[FileRows]:
         lines = [line for line in file.content.split(b"\n") if line.strip()]
         for first in range(0, len(lines), _ROWS):
-            waiting.add(file.place, first, lines[first : first + _ROWS])
+            waiting.add(file.index, first, lines[first : first + _ROWS])
             if len(waiting.lines) >= _ROWS:
                 yield self._flush(waiting)
 
     def _flush(self, waiting: _Lines) -> FileRows:
-        rows = FileRows(self._json.read(waiting.lines), np.concatenate(waiting.places), np.concatenate(waiting.numbers))
-        waiting.lines, waiting.places, waiting.numbers = [], [], []
+        rows = FileRows(
+            self._json.read(waiting.lines), np.concatenate(waiting.indexes), np.concatenate(waiting.numbers)
+        )
+        waiting.lines, waiting.indexes, waiting.numbers = [], [], []
         return rows

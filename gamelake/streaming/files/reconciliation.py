@@ -1,4 +1,4 @@
-"""What a bucket holds against what is known of it: objects that no notification named are named now."""
+"""Reconciles a bucket with the table bronze/files: finds objects without a notification."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from gamelake.streaming.files.landing import LandingBucket, StoredObject, is_par
 
 
 class BucketReconciliation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look at the bucket came to.
+    """The counts of a reconciliation.
 
     Attributes:
-        listed: objects that are there.
-        known: those that the table of files has, with the content that they have.
-        young: those that were written so lately that their notifications may be on their way.
-        named: those that no notification had named, and which are named now, or would be.
-        named_bytes: how large these are together.
+        listed: objects in the bucket.
+        known: those that bronze/files has with the same content.
+        young: unknown ones that are so recent that their notifications may still arrive.
+        named: the other unknown ones, for which notifications are sent.
+        named_bytes: the total size of these.
         examples: some of their keys.
     """
 
@@ -40,13 +40,13 @@ class BucketReconciliation(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class MissingNotifications:
-    """Objects that nobody has named, and the account of the look."""
+    """Objects without a notification, and the counts of the reconciliation."""
 
     objects: tuple[StoredObject, ...]
-    account: BucketReconciliation
+    summary: BucketReconciliation
 
     def changes(self) -> Iterator[ObjectChange]:
-        """The notifications that were missing."""
+        """The missing notifications."""
         for each in self.objects:
             moment = datetime.fromtimestamp(each.moment_microseconds / 1_000_000, UTC)
             yield ObjectChange(
@@ -57,14 +57,14 @@ class MissingNotifications:
 def missing_notifications(
     lakehouse: Location, landing: LandingBucket, prefix: str, patience: timedelta, now: datetime
 ) -> MissingNotifications:
-    """Look through the bucket once; `patience` is how old an object must be to count as not named."""
+    """List the bucket once; an object younger than `patience` does not count as missing."""
     found = landing.objects(prefix)
     objects = [each for each in found if not each.name.key.endswith("/") and not is_partial(each.name.key)]
     known = _known(lakehouse)
     missing = [each for each in objects if (each.name.key, each.name.etag) not in known]
     latest = int((now - patience).timestamp() * 1_000_000)
     old = tuple(each for each in missing if each.moment_microseconds <= latest)
-    account = BucketReconciliation(
+    summary = BucketReconciliation(
         listed=len(objects),
         known=len(objects) - len(missing),
         young=len(missing) - len(old),
@@ -72,11 +72,11 @@ def missing_notifications(
         named_bytes=sum(each.size for each in old),
         examples=tuple(each.name.key for each in old[:5]),
     )
-    return MissingNotifications(old, account)
+    return MissingNotifications(old, summary)
 
 
 def _known(lakehouse: Location) -> set[tuple[str, str]]:
-    """The contents that the table of files has: keys, and their ETags."""
+    """Keys and ETags of the objects in bronze/files."""
     try:
         handle = open_table(lakehouse, BRONZE_FILES)
     except TableNotFoundError:

@@ -19,9 +19,9 @@ NOTIFICATIONS = "files.notifications"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSettings:
-    """What the job needs to know; `reading` is how it reads notifications, by the ingest job's variables.
+    """The settings of the job; `reading` are those of the stream of notifications.
 
-    `subject` is that of the events, whose newest schema files are read by; `events_stream` reads them from Kafka.
+    Files are read by the newest schema of `subject`; `events_stream` is the stream that reads events from Kafka.
     """
 
     reading: IngestSettings
@@ -46,7 +46,7 @@ class FilesSettings:
                 **variables,
                 "GAMELAKE_STREAM": env.optional("GAMELAKE_FILES_STREAM", "ingest_files"),
                 "GAMELAKE_TOPIC": env.optional("GAMELAKE_NOTIFICATIONS_TOPIC", NOTIFICATIONS),
-                # Spark asks Kafka for the topic's ends all the time otherwise, and files are not that many.
+                # With 0 Spark would query the topic's ends continuously, and files are less frequent.
                 "GAMELAKE_TRIGGER_SECONDS": str(env.number("GAMELAKE_FILES_TRIGGER_SECONDS", 1, 0, 86_400)),
                 "GAMELAKE_MAX_OFFSETS_PER_TRIGGER": str(env.whole("GAMELAKE_FILES_PER_BATCH", 5_000, 1, 10**6)),
             }
@@ -58,7 +58,7 @@ class FilesSettings:
             prefix=env.optional("GAMELAKE_LANDING_PREFIX", ""),
             limits=FileLimits(
                 stored_bytes=env.whole("GAMELAKE_FILE_MAX_MIB", 256, 1, 1024) * MIB,
-                unpacked_bytes=env.whole("GAMELAKE_FILE_MAX_DECOMPRESSED_MIB", 1024, 1, 2047) * MIB,
+                decompressed_bytes=env.whole("GAMELAKE_FILE_MAX_DECOMPRESSED_MIB", 1024, 1, 2047) * MIB,
             ),
             overwritten=_overwritten(env.optional("GAMELAKE_FILES_OVERWRITTEN", OverwritePolicy.READ)),
             events_stream=env.optional("GAMELAKE_STREAM", "ingest_events"),
@@ -75,7 +75,7 @@ def _overwritten(text: str) -> OverwritePolicy:
 
 
 def landing(variables: Mapping[str, str]) -> Location:
-    """Where files arrive: a bucket of the same store as the tables, or a folder.
+    """The location of arriving files: a bucket in the same object store as the tables, or a folder.
 
     Raises:
         SettingsError: GAMELAKE_LANDING is missing or malformed.

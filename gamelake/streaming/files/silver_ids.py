@@ -1,7 +1,7 @@
-"""Which events silver has, of the times that files speak of: only data files whose times overlap are read.
+"""Finds events of files that silver has already: only data files with overlapping event times are read.
 
-A data file never changes, so that a worker process keeps what it has read from task to task: as much as it may in its
-memory, the rest in files of its own, 16 bytes an event. However much silver has, it need not fit into memory.
+Data files never change, so a worker process keeps their identities from task to task: up to a limit in memory, the
+rest in local files, 16 bytes per event. So silver may be larger than memory.
 """
 
 import time
@@ -39,13 +39,13 @@ _RUN = 1_000_000
 
 @dataclass(slots=True)
 class _Memory:
-    """The events of data files by their paths, and how many of each are in memory."""
+    """The identities of data files by path, and how many of each file are in memory."""
 
     files: dict[str, KnownEvents] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
 
     def keep(self, path: str, runs: Iterable[Events], most: int) -> KnownEvents:
-        """Keep a file's events, in memory unless there would be more than so many of all files."""
+        """Keep the identities of a file, in memory if all files together have at most `most` there."""
         kept, held = [], 0
         for run in runs:
             fits = sum(self.held.values()) + held + len(run) <= most
@@ -55,25 +55,27 @@ class _Memory:
         return self.files[path]
 
     def keep_only(self, live: Set[str]) -> None:
-        """Forget files that silver no longer has."""
+        """Drop files that silver no longer has."""
         for path in self.files.keys() - live:
             del self.files[path], self.held[path]
 
 
-# One for all tasks that a worker process runs, of one lakehouse and seed.
+# One for all tasks of a worker process, of one lakehouse and seed.
 _memories: dict[tuple[str, str], _Memory] = {}
 
 
 def forget() -> None:
-    """Begin as a worker process that has just started does."""
+    """Drop what this worker process has cached."""
     _memories.clear()
 
 
 @dataclass
 class SilverIds:
-    """The ids of a version of silver/events, None if there is no such table, and of some files besides.
+    """The event ids of silver/events at a version, and of some uncommitted files.
 
-    `remembered` is how many events may be kept in memory from task to task.
+    Attributes:
+        version: None if the table does not exist.
+        remembered: how many identities may be kept in memory from task to task.
     """
 
     store: Store
@@ -84,7 +86,7 @@ class SilverIds:
     remembered: int
 
     def have(self, events: Events, first: int, last: int) -> Flags:
-        """Which events silver has; all of them happened from `first` to `last` (microseconds)."""
+        """Which events silver has (bool, one per event); all have times from `first` to `last` (microseconds)."""
         found = np.zeros(len(events), np.bool_)
         for file in self._overlapping(first, last):
             found |= self._known(file).have(events)
@@ -109,7 +111,7 @@ class SilverIds:
 
     @cached_property
     def _files(self) -> list[tuple[FileEntry, int, int]]:
-        """The files of the version, each with the times that it spans."""
+        """The files of the version, each with its least and greatest event time in microseconds."""
         if self.version is None:
             return []
         handle = open_table(self.store.location, SILVER_EVENTS, self.version)
@@ -129,7 +131,7 @@ class SilverIds:
         return [*found, *self.uncommitted]
 
     def _runs(self, file: FileEntry) -> Iterator[Events]:
-        """A data file's events, so many at a time that they can be sorted in memory."""
+        """The identities of a data file in parts that can be sorted in memory."""
         parts: list[Events] = []
         for rows in self.rows(file):
             parts.append(self._identified(rows))
@@ -140,12 +142,12 @@ class SilverIds:
             yield Events.joined(parts)
 
     def rows(self, file: FileEntry) -> Iterator[pa.RecordBatch]:
-        """The games and ids of a data file's events, some at a time."""
+        """The columns game_name and event_id (string) of a data file, in batches."""
         try:
             with self._folder.open_input_file(object_path(self.store.location, SILVER_EVENTS, file.place)) as content:
                 yield from pq.ParquetFile(content, pre_buffer=True).iter_batches(_ROWS_AT_ONCE, columns=[_GAME, _ID])
         except FileNotFoundError:
-            gone = f"{SILVER_EVENTS}/{file.place} is gone: vacuum kept less than what a batch looks into"
+            gone = f"{SILVER_EVENTS}/{file.place} is missing: vacuum deleted a file that a batch needs"
             raise StoreError(gone) from None
 
     def _identified(self, rows: pa.RecordBatch) -> Events:
@@ -155,12 +157,12 @@ class SilverIds:
         return Events.of(high, rest, np.full(len(known), ANY_TIME, np.int64))
 
 
-# In the files of identities, beside those of events: which contents of objects were taken, and which keys.
+# The partition numbers of objects, by content and by key, in identity files.
 OBJECTS, KEYS = 0, 1
 
 
 class SilverDuplicateFilter:
-    """The duplicates of one task; an event without an id has none."""
+    """Finds events of a task that silver, an earlier file or another task has; events without an id are never found."""
 
     def __init__(self, plan: FileDedupPlan, store: Store, router: Router, claimed: bytes) -> None:
         self._plan = plan
@@ -174,7 +176,7 @@ class SilverDuplicateFilter:
         self._counts: Counter[str] = Counter()
 
     def duplicates(self, seen: CandidateEvents) -> Flags:
-        """Which of the events are duplicates; the others count as taken from now on."""
+        """Which events are duplicates (bool, one per event); the others count as ingested from now on."""
         result = np.zeros(len(seen.codes), np.bool_)
         rows = rows_with_id(seen)
         if not len(rows):
@@ -200,7 +202,7 @@ class SilverDuplicateFilter:
         return known
 
     def write(self) -> tuple[EventsFile | None, dict[str, int]]:
-        """Write what was taken since the last time as one file; gives it, and the duplicates by game."""
+        """Write the identities since the last call as one file; gives it, and the number of duplicates by game."""
         counts, self._counts = dict(self._counts), Counter()
         if not self._unwritten:
             return None, counts

@@ -1,4 +1,4 @@
-"""What happens inside a Spark task: names of objects in, files of rows, accounts and one report out."""
+"""The Spark task of a stream of files: reads objects, writes data files, and reports the result of each object."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,75 +28,75 @@ from gamelake.streaming.files.silver_ids import SilverDuplicateFilter
 from gamelake.streaming.plan import TaskPlan, TaskReport
 from gamelake.streaming.task import Chunk
 
-# One reader for all tasks that a worker process runs: its schema is compiled once.
+# One reader for all tasks of a worker process: its schema is compiled once.
 _readers: dict[tuple[str, int], FileReader] = {}
 
 
 class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One chunk of one task, and what became of the objects that ended in it."""
+    """One chunk of one task; `results` are in the last chunk, one for each object of the task."""
 
-    parcel: int
+    task: int
     report: TaskReport
-    accounts: tuple[ObjectResult, ...]
+    results: tuple[ObjectResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FilesTask:
-    """The function that Spark maps over the parcels of a batch (`mapInArrow`)."""
+    """The function that Spark maps over the task inputs of a batch (`mapInArrow`)."""
 
     plan: FilesPlan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read and write all objects of a partition's parcels; yield one packed report per chunk."""
+        """Read the objects of each task input (first column, binary); yield one row with a report per chunk."""
         for batch in batches:
             for row in batch.column(0).to_pylist():
-                for report in _ParcelRun(self.plan, decode_task_input(row)).reports():
+                for report in _TaskRun(self.plan, decode_task_input(row)).reports():
                     yield _pack(report)
 
 
 @dataclass
-class _ParcelRun:
-    """One parcel on its way through a chunk."""
+class _TaskRun:
+    """The run of one task input."""
 
     plan: FilesPlan
-    parcel: TaskInput
+    task: TaskInput
     _refused: list[RefusedObject] = field(default_factory=list)
     _counts: Counter[int] = field(default_factory=Counter)
     _dead: Counter[int] = field(default_factory=Counter)
 
     def reports(self) -> Iterator[FilesReport]:
-        """Read everything; the accounts stand in the last report."""
+        """Read all objects; the last report has their results."""
         reading = self.plan.reading
         chunk = Chunk(reading, self._filter(reading))
-        objects = self.parcel.objects
-        where = object_coordinates([(each.place, each.name) for each in objects])
-        for letter in self.parcel.letters:
-            _send(chunk, letter)
+        objects = self.task.objects
+        where = object_coordinates([(each.position, each.name) for each in objects])
+        for rejected in self.task.rejected:
+            _dead_letter(chunk, rejected)
         for rows in _reader(self.plan).read(self._files()):
             if isinstance(rows, UnreadableFile):
-                self._refused.append(RefusedObject(rows.place, DeadLetterReason.UNREADABLE_FILE, rows.detail))
+                self._refused.append(RefusedObject(rows.index, DeadLetterReason.UNREADABLE_FILE, rows.detail))
                 continue
-            self._take(chunk, where.records(rows.events.values, rows.places, rows.numbers), rows)
+            self._take(chunk, where.records(rows.events.values, rows.indexes, rows.numbers), rows)
             if chunk.is_full():
-                yield FilesReport(parcel=self.parcel.number, report=chunk.flush(), accounts=())
+                yield FilesReport(task=self.task.number, report=chunk.flush(), results=())
         for refused in self._refused:
             if refused.reason is not None:
-                _send(chunk, _letter(objects[refused.place], refused.reason, refused.detail))
-        yield FilesReport(parcel=self.parcel.number, report=chunk.flush(), accounts=tuple(self._accounts()))
+                _dead_letter(chunk, _rejected(objects[refused.index], refused.reason, refused.detail))
+        yield FilesReport(task=self.task.number, report=chunk.flush(), results=tuple(self._results()))
 
     def _filter(self, reading: TaskPlan) -> DuplicateFilter:
-        if self.plan.twins is None:
+        if self.plan.dedup is None:
             return NoOpDuplicateFilter()
         router = Router(reading.contract, reading.unlisted_tables)
-        return SilverDuplicateFilter(self.plan.twins, Store(reading.lakehouse), router, self.parcel.claimed)
+        return SilverDuplicateFilter(self.plan.dedup, Store(reading.lakehouse), router, self.task.claimed)
 
     def _take(self, chunk: Chunk, records: pa.RecordBatch, rows: FileRows) -> None:
-        self._counts.update(_counted(rows.places))
+        self._counts.update(_counted(rows.indexes))
         bad = np.array(rows.events.rejects.rows, np.int64)
         if not len(bad):
             chunk.take(records)
             return
-        self._dead.update(_counted(rows.places[bad]))
+        self._dead.update(_counted(rows.indexes[bad]))
         rejects = rows.events.rejects
         chunk.add_dead_letters(
             records.take(pa.array(bad)), Rejects(list(range(len(bad))), rejects.reasons, self._where(rows, bad))
@@ -106,63 +106,69 @@ class _ParcelRun:
             chunk.take(records.take(pa.array(good)))
 
     def _where(self, rows: FileRows, bad: np.ndarray) -> list[str]:
-        """The details of rejects, each with the object and the row that it stands in."""
-        objects = self.parcel.objects
+        """The details of rejected rows, each with its object and row number."""
+        objects = self.task.objects
         return [
-            f"row {rows.numbers[row] + 1} of {objects[rows.places[row]].name.key}: {detail}"
+            f"row {rows.numbers[row] + 1} of {objects[rows.indexes[row]].name.key}: {detail}"
             for row, detail in zip(bad, rows.events.rejects.details, strict=True)
         ]
 
     def _files(self) -> Iterator[FileContent]:
-        """The files that can be read; of the others it is noted why not."""
+        """The files that can be read; the others are added to `_refused`."""
         fetcher = Fetcher(LandingBucket(self.plan.landing), self.plan.limits, self.plan.readers)
-        for each in fetcher.files(self.parcel.objects):
+        for each in fetcher.files(self.task.objects):
             if isinstance(each, RefusedObject):
                 self._refused.append(each)
             else:
                 yield each
 
-    def _accounts(self) -> Iterator[ObjectResult]:
-        refused = {each.place: each for each in self._refused}
-        for place, each in enumerate(self.parcel.objects):
-            no = refused.get(place)
+    def _results(self) -> Iterator[ObjectResult]:
+        refused = {each.index: each for each in self._refused}
+        for index, each in enumerate(self.task.objects):
+            refusal = refused.get(index)
             outcome = (
                 ObjectOutcome.TAKEN
-                if no is None
+                if refusal is None
                 else ObjectOutcome.DEAD_LETTER
-                if no.reason
+                if refusal.reason
                 else ObjectOutcome.SUPERSEDED
             )
             lost = int(outcome is ObjectOutcome.DEAD_LETTER)
             yield ObjectResult(
-                place=each.place,
+                position=each.position,
                 name=each.name,
                 outcome=outcome,
                 bytes=each.size,
-                records=self._counts[place] + lost,
-                dead_letters=self._dead[place] + lost,
+                records=self._counts[index] + lost,
+                dead_letters=self._dead[index] + lost,
                 overwrites=each.overwrites,
             )
-        for letter in self.parcel.letters:
+        for rejected in self.task.rejected:
             yield ObjectResult(
-                place=letter.place, name=letter.name, outcome=ObjectOutcome.DEAD_LETTER, records=1, dead_letters=1
+                position=rejected.position,
+                name=rejected.name,
+                outcome=ObjectOutcome.DEAD_LETTER,
+                records=1,
+                dead_letters=1,
             )
 
 
-def _counted(places: np.ndarray) -> dict[int, int]:
-    found, counts = np.unique(places, return_counts=True)
+def _counted(indexes: np.ndarray) -> dict[int, int]:
+    found, counts = np.unique(indexes, return_counts=True)
     return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
-def _letter(named: NamedObject, reason: DeadLetterReason, detail: str) -> RejectedNotification:
-    return RejectedNotification(place=named.place, name=named.name, value=named.value, reason=reason, detail=detail)
+def _rejected(named: NamedObject, reason: DeadLetterReason, detail: str) -> RejectedNotification:
+    return RejectedNotification(
+        position=named.position, name=named.name, value=named.value, reason=reason, detail=detail
+    )
 
 
-def _send(chunk: Chunk, letter: RejectedNotification) -> None:
-    where = object_coordinates([(letter.place, letter.name)])
+def _dead_letter(chunk: Chunk, rejected: RejectedNotification) -> None:
+    where = object_coordinates([(rejected.position, rejected.name)])
     zero = np.zeros(1, np.int64)
-    record = where.records(pa.array([letter.value], pa.binary()), zero, zero)
-    chunk.add_dead_letters(record, Rejects([0], [letter.reason], [letter.detail]))
+    record = where.records(pa.array([rejected.value], pa.binary()), zero, zero)
+    chunk.add_dead_letters(record, Rejects([0], [rejected.reason], [rejected.detail]))
 
 
 def _reader(plan: FilesPlan) -> FileReader:
@@ -173,15 +179,15 @@ def _reader(plan: FilesPlan) -> FileReader:
         )
         schema = cache.get(plan.schema_id)
         if isinstance(schema, MissingSchema):
-            raise StoreError(f"schema {plan.schema_id}, by which files are read, can't be had: {schema.detail}")
+            raise StoreError(f"schema {plan.schema_id}, by which files are read, is not available: {schema.detail}")
         _readers[key] = FileReader(message_at(schema, FIRST_MESSAGE), plan.schema_id)
     return _readers[key]
 
 
 def unpack(rows: Sequence[bytes]) -> list[FilesReport]:
-    """The reports of a job, by parcel."""
+    """The reports of a job, in the order of task numbers."""
     reports = [msgspec.msgpack.decode(row, type=FilesReport) for row in rows]
-    return sorted(reports, key=lambda report: report.parcel)
+    return sorted(reports, key=lambda report: report.task)
 
 
 def _pack(report: FilesReport) -> pa.RecordBatch:

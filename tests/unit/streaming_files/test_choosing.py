@@ -57,14 +57,14 @@ def test_a_content_is_chosen_once_and_a_key_that_was_written_again_is_seen(
     for each in found.objects:
         assert each.overwrites == (each.name.key in first)
         first.add(each.name.key)
-    assert found.passed_over["repeated"] == len(named) - len(contents)
+    assert found.ignored["repeated"] == len(named) - len(contents)
 
 
 def test_what_was_written_again_is_set_aside_if_that_is_wanted(tmp_path: Path) -> None:
     found = chosen(tmp_path, change("a", "x"), change("a", "y"), overwritten=OverwritePolicy.SET_ASIDE)
 
     assert [each.name.etag for each in found.objects] == ["x"]
-    assert [(each.name.etag, each.reason) for each in found.letters] == [("y", DeadLetterReason.OVERWRITTEN_FILE)]
+    assert [(each.name.etag, each.reason) for each in found.rejected] == [("y", DeadLetterReason.OVERWRITTEN_FILE)]
 
 
 def test_other_buckets_are_dead_letters_and_other_folders_are_passed_over(tmp_path: Path) -> None:
@@ -73,21 +73,21 @@ def test_other_buckets_are_dead_letters_and_other_folders_are_passed_over(tmp_pa
     found = chosen(tmp_path, *values, prefix="in/")
 
     assert keys(found) == ["in/a"]
-    assert found.passed_over == Counter({"elsewhere": 2, "repeated": 0})
-    assert [each.reason for each in found.letters] == [DeadLetterReason.FOREIGN_OBJECT]
+    assert found.ignored == Counter({"elsewhere": 2, "repeated": 0})
+    assert [each.reason for each in found.rejected] == [DeadLetterReason.FOREIGN_OBJECT]
 
 
 def test_what_is_removed_and_what_names_no_object_is_passed_over(tmp_path: Path) -> None:
     found = chosen(tmp_path, change("a", event="s3:ObjectRemoved:Delete"), b'{"Event": "s3:TestEvent"}')
 
     assert keys(found) == []
-    assert found.passed_over == Counter({"removed": 1, "no_object": 1})
+    assert found.ignored == Counter({"removed": 1, "no_object": 1})
 
 
 def test_a_record_that_is_no_notification_is_a_dead_letter_with_its_bytes(tmp_path: Path) -> None:
     found = chosen(tmp_path, b"nonsense", None)
 
-    assert [(each.reason, each.value) for each in found.letters] == [
+    assert [(each.reason, each.value) for each in found.rejected] == [
         (DeadLetterReason.BAD_NOTIFICATION, b"nonsense"),
         (DeadLetterReason.BAD_NOTIFICATION, None),
     ]

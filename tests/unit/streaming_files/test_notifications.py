@@ -34,7 +34,7 @@ def test_a_message_of_s3_names_its_object_with_the_key_as_it_is() -> None:
     [notice] = object_events(said())
 
     assert notice.name == ObjectName(bucket="landing", key=KEY, version="v7", etag="d41d8cd9")
-    assert (notice.happening, notice.size) == (ObjectEventType.CREATED, 1024)
+    assert (notice.event_type, notice.size) == (ObjectEventType.CREATED, 1024)
     assert notice.moment == datetime(2026, 11, 22, 10, 0, 0, 123_000, tzinfo=UTC)
 
 
@@ -59,7 +59,7 @@ def test_an_event_of_event_bridge_names_its_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "happening"),
+    ("event", "event_type"),
     [
         ("s3:ObjectCreated:CompleteMultipartUpload", ObjectEventType.CREATED),
         ("ObjectCreated:Copy", ObjectEventType.CREATED),
@@ -67,10 +67,10 @@ def test_an_event_of_event_bridge_names_its_object() -> None:
         ("LifecycleExpiration:Delete", ObjectEventType.REMOVED),
     ],
 )
-def test_what_happened_is_told_by_the_events_name(event: str, happening: ObjectEventType) -> None:
+def test_what_happened_is_told_by_the_events_name(event: str, event_type: ObjectEventType) -> None:
     [notice] = object_events(said(eventName=event))
 
-    assert notice.happening is happening
+    assert notice.event_type is event_type
 
 
 @pytest.mark.parametrize("event", ["s3:ObjectAccessed:Get", "s3:Replication:OperationFailed", "ObjectTagging:Put"])

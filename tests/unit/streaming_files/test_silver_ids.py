@@ -128,10 +128,10 @@ def test_a_file_that_is_too_long_to_sort_at_once_is_known_whole(
     assert len(read) == 1
 
 
-def test_a_file_that_is_gone_is_told(store: Store, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(store: Store, tmp_path: Path) -> None:
     version = land(store, "a")
     for path in (tmp_path / SILVER_EVENTS).glob("*.parquet"):
         path.unlink()
 
-    with pytest.raises(StoreError, match="is gone"):
+    with pytest.raises(StoreError, match="is missing"):
         has(a_task(store, version), "a")

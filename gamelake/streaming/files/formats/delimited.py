@@ -1,4 +1,4 @@
-"""Files of Protobuf messages, each behind its length as a varint.
+"""Files of Protobuf messages, each preceded by its length as a varint.
 
 Source: Protocol Buffers, `util/delimited_message_util.h`, and `writeDelimitedTo` of its Java library.
 """
@@ -14,10 +14,10 @@ _VARINT_BYTES = 5
 
 
 def bodies(content: bytes) -> pa.BinaryArray:
-    """The messages of a file, as they stand in it.
+    """The messages of a file (binary), in order.
 
     Raises:
-        UnreadableFileError: a length leads beyond the end.
+        UnreadableFileError: a length exceeds the file.
     """
     starts, ends = [], []
     for start, end in _spans(content):
@@ -34,7 +34,7 @@ def _spans(content: bytes) -> Iterator[tuple[int, int]]:
         while content[place] & _MORE:
             place += 1
             if place >= whole or shift >= 7 * _VARINT_BYTES:
-                raise UnreadableFileError(f"no length of a message stands before byte {place}")
+                raise UnreadableFileError(f"no message length before byte {place}")
             length |= (content[place] & 0x7F) << shift
             shift += 7
         place += 1
@@ -48,7 +48,7 @@ def read(content: bytes, framer: Framer) -> FileEvents:
     """The events of a file.
 
     Raises:
-        UnreadableFileError: the file is cut off or damaged.
+        UnreadableFileError: the file is truncated or damaged.
     """
     found = bodies(content)
     return FileEvents(framer.framed(found)) if len(found) else FileEvents(pa.array([], pa.binary()))

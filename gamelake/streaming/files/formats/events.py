@@ -1,4 +1,4 @@
-"""Events of a file as Kafka would have brought them, and what of the file is no event."""
+"""Events of a file as Kafka values, and the rows of the file that are no events."""
 
 from dataclasses import dataclass, field
 
@@ -15,15 +15,15 @@ _NOTHING = pa.scalar(b"", pa.binary())
 
 
 class UnreadableFileError(Exception):
-    """A file that can't be read as what it says it is: none of its events is taken."""
+    """A file that can't be read in its format; none of its events is ingested."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileEvents:
-    """Some events of a file, in its order.
+    """Some events of a file, in order.
 
-    `values` (binary) has the framed event of each row, or, of a row that is rejected, what stands in the file; null if
-    that must not be kept.
+    `values` (binary, one per row) is the framed event; for a rejected row the content of the file, null if that must
+    not be kept.
     """
 
     values: pa.BinaryArray
@@ -31,7 +31,7 @@ class FileEvents:
 
 
 class Framer:
-    """Writes columns of the contract's event as Kafka values."""
+    """Encodes columns of the contract's event as framed Protobuf, as in Kafka."""
 
     def __init__(self, message: Descriptor, schema_id: int) -> None:
         self._handler = HandlerPool([message.file], config=_CONFIG).get_for_message(message)
@@ -39,21 +39,21 @@ class Framer:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that a batch must have."""
+        """The columns of the message, as `values` takes them."""
         return self._handler.schema()
 
     def columns(self, bodies: pa.BinaryArray) -> pa.RecordBatch:
-        """Bodies of messages as columns.
+        """Protobuf messages (binary) as columns, one row per message.
 
         Raises:
-            ValueError: one of them is no such message.
+            ValueError: a body is no such message.
         """
         return self._handler.array_to_record_batch(bodies)
 
     def values(self, columns: pa.RecordBatch) -> pa.BinaryArray:
-        """A value for each row of a batch that has the `schema`."""
+        """A Kafka value (binary) for each row of a batch with the columns of `schema`."""
         return self.framed(self._handler.record_batch_to_array(columns))
 
     def framed(self, bodies: pa.BinaryArray) -> pa.BinaryArray:
-        """A value for each body."""
+        """A Kafka value (binary) for each message: header and body, in order."""
         return pc.binary_join_element_wise(self._header, bodies, _NOTHING)

@@ -1,4 +1,4 @@
-"""Files with an event per line, in the JSON that games send to the ingest service."""
+"""Files with one JSON event per line, as games send them to the ingest gateway."""
 
 import json
 import re
@@ -32,7 +32,7 @@ _DEFAULTS = {"VARCHAR": "''", "BOOLEAN": "false"}
 
 
 class JsonLineColumns:
-    """Turns lines that are known to fit a message into its columns."""
+    """Converts valid JSON lines of a message to its columns."""
 
     def __init__(self, message: Descriptor, schema: pa.Schema) -> None:
         self._schema = schema
@@ -45,7 +45,7 @@ class JsonLineColumns:
         """  # noqa: S608 # names of the contract
 
     def read(self, lines: pa.StringArray) -> pa.RecordBatch:
-        """The lines as columns, a row each."""
+        """The lines as columns of the message, one row for each line."""
         self._connection.register("lines", pa.table({"line": lines}))
         found = self._connection.sql(self._query).to_arrow_table()
         self._connection.unregister("lines")
@@ -53,7 +53,7 @@ class JsonLineColumns:
 
 
 def _structure(message: Descriptor) -> dict[str, Any]:
-    """The message in the words of json_transform."""
+    """The message as the structure argument of json_transform."""
     return {field.name: _kind(field) for field in message.fields}
 
 
@@ -69,7 +69,7 @@ def _kind(field: FieldDescriptor) -> Any:  # noqa: ANN401 # a text, an object or
 
 
 def _fields(message: Descriptor, parent: str) -> Iterator[tuple[str, str]]:
-    """An expression for each field; what is not there has the value that Protobuf gives it."""
+    """An SQL expression for each field; a missing field has its Protobuf default."""
     for field in message.fields:
         place = f'{parent}."{field.name}"'
         yield field.name, _filled(field, place)
@@ -101,9 +101,9 @@ _NAME = re.compile(rb'"([^"\\]*)"\s*:')
 
 
 class JsonLines:
-    """Reads lines of JSON; whether a line is an event is msgspec's word, by the contract's types.
+    """Reads JSON lines; msgspec validates them by the contract's types.
 
-    A line with a field that the contract lacks is not kept: nobody knows whether it says who a person is.
+    A line with a field that the contract lacks is not kept, as the field may be personal data.
     """
 
     def __init__(self, message: Descriptor, schema_id: int) -> None:
@@ -113,12 +113,12 @@ class JsonLines:
         self._names = frozenset(_names(message, set()))
 
     def read(self, lines: Sequence[bytes]) -> FileEvents:
-        """The events of some lines, none of which is empty."""
+        """The events of lines, none of which is empty, in their order."""
         if self._all_fit(lines):
             return FileEvents(self._values(lines))
         rejects = Rejects()
         for row, line in enumerate(lines):
-            self._judge(row, line, rejects)
+            self._check(row, line, rejects)
         return self._with_rejects(lines, rejects)
 
     def _all_fit(self, lines: Sequence[bytes]) -> bool:
@@ -127,7 +127,7 @@ class JsonLines:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
 
-    def _judge(self, row: int, line: bytes, rejects: Rejects) -> None:
+    def _check(self, row: int, line: bytes, rejects: Rejects) -> None:
         try:
             self._decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -155,7 +155,7 @@ class JsonLines:
 
 
 def _names(message: Descriptor, seen: set[str]) -> Iterator[bytes]:
-    """The names of a message's fields, and of those inside."""
+    """The names of a message's fields, also nested ones."""
     seen.add(message.full_name)
     for field in message.fields:
         yield field.name.encode()
@@ -164,5 +164,5 @@ def _names(message: Descriptor, seen: set[str]) -> Iterator[bytes]:
 
 
 def _first_words(error: Exception) -> str:
-    # Nothing of the line itself: what msgspec says has names and types alone, Unicode errors quote bytes.
+    # No content of the line: messages of msgspec have only names and types, but Unicode errors quote bytes.
     return "no UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)

@@ -1,4 +1,4 @@
-"""Parquet files whose columns are the contract's fields, nested ones as structs."""
+"""Parquet files with the contract's fields as columns, nested messages as structs."""
 
 import io
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ _ROWS = 65_536
 
 
 def read(content: bytes, framer: Framer) -> Iterator[FileEvents]:
-    """The events of a file, some rows at a time; the first time is after the whole file was read.
+    """The events of a file in parts of up to 65,536 rows, in order; the whole file is read first.
 
     Raises:
-        UnreadableFileError: it is no Parquet, or has columns that the contract lacks or with other types.
+        UnreadableFileError: the file is no Parquet, or has a column with an unknown name or another type.
     """
     try:
         file = pq.ParquetFile(io.BytesIO(content))
@@ -44,7 +44,7 @@ def _column(table: pa.Table, field: pa.Field) -> pa.Array:
 
 
 def _conform(array: pa.Array, field: pa.Field) -> pa.Array:
-    """An array as a field's type says; what Protobuf has a value for is never null."""
+    """Cast an array to a field's type; null becomes the Protobuf default if the field has one."""
     kind = field.type
     if pa.types.is_struct(kind):
         return _struct(array, kind)
@@ -60,7 +60,7 @@ def _struct(array: pa.Array, kind: pa.StructType) -> pa.Array:
     if pa.types.is_null(array.type):
         array = array.cast(_nullable(kind))
     if not pa.types.is_struct(array.type):
-        raise UnreadableFileError(f"a column of {array.type} stands where the contract has a message")
+        raise UnreadableFileError(f"a column has the type {array.type}, but in the contract it is a message")
     have = {field.name: place for place, field in enumerate(array.type)}
     if unknown := have.keys() - {field.name for field in kind}:
         raise UnreadableFileError(f"the contract has no field '{sorted(unknown)[0]}'")

@@ -26,13 +26,13 @@ def names_of(found: Events) -> list[int]:
     return sorted((found.high.astype(np.int64) * 3 + found.rest.astype(np.int64)).tolist())
 
 
-def report(store: Store, parcel: int, number: int, names: set[int]) -> FilesReport:
-    path = f"{parcel}-{number}"
+def report(store: Store, task_number: int, number: int, names: set[int]) -> FilesReport:
+    path = f"{task_number}-{number}"
     store.put(path, events(sorted(names)).pack())
     taken = TaskReport(
-        task=str(parcel), files=(), offsets=(), dead_letters={}, events=EventsFile(path=path, sections=())
+        task=str(task_number), files=(), offsets=(), dead_letters={}, events=EventsFile(path=path, sections=())
     )
-    return FilesReport(parcel=parcel, report=taken, accounts=())
+    return FilesReport(task=task_number, report=taken, results=())
 
 
 @examples(60)
@@ -43,8 +43,8 @@ def test_each_event_is_left_to_the_first_task_that_has_it(
     store = Store(Location(uri=f"file://{tmp_path_factory.getbasetemp()}/claims"))
     # Each task tells of its events in two chunks, which have none in common.
     reports = [
-        report(store, parcel, number, set(names[number::2]))
-        for parcel, names in sorted(tasks.items())
+        report(store, task_number, number, set(names[number::2]))
+        for task_number, names in sorted(tasks.items())
         for number in range(2)
         if names[number::2]
     ]
@@ -52,7 +52,7 @@ def test_each_event_is_left_to_the_first_task_that_has_it(
     claims = events_of_earlier_tasks(store, reports)
 
     before: set[int] = set()
-    for parcel, names in sorted(tasks.items()):
-        claimed = names_of(claims[parcel]) if parcel in claims else []
+    for task_number, names in sorted(tasks.items()):
+        claimed = names_of(claims[task_number]) if task_number in claims else []
         assert claimed == sorted(before & set(names))
         before |= set(names)

@@ -19,7 +19,7 @@ MIB = 2**20
 def named(number: int, size: int, partition: int = 0) -> NamedObject:
     name = ObjectName(bucket="landing", key=f"{number}.json", version="", etag="e")
     place = ObjectPosition(partition=partition, offset=number, index=0, microseconds=0)
-    return NamedObject(place=place, name=name, size=size, value=b"")
+    return NamedObject(position=place, name=name, size=size, value=b"")
 
 
 @examples(60)
@@ -28,7 +28,7 @@ def test_every_object_is_in_one_parcel_and_the_same_one_each_time(sizes: list[in
     objects = [named(number, size) for number, size in enumerate(sizes)]
     shares = task_inputs(objects, (), cores, {})
 
-    assert sorted(each.place.offset for share in shares for each in share.objects) == list(range(len(sizes)))
+    assert sorted(each.position.offset for share in shares for each in share.objects) == list(range(len(sizes)))
     random.shuffle(objects)
     assert task_inputs(objects, (), cores, {}) == shares
 
@@ -56,7 +56,7 @@ def test_an_events_coordinates_lead_back_to_its_notification(
 
 def test_events_stand_behind_their_files_coordinates_and_name_the_file() -> None:
     places = [named(number, 1, partition=number) for number in (3, 4)]
-    records = object_coordinates([(each.place, each.name) for each in places]).records(
+    records = object_coordinates([(each.position, each.name) for each in places]).records(
         pa.array([b"a", b"b", b"c"], pa.binary()), np.array([0, 0, 1]), np.array([0, 1, 0])
     )
 
