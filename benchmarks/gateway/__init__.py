@@ -1,4 +1,4 @@
-"""How fast the gateway is on one core, beside a peer that does the same work.
+"""Benchmark of the ingest gateway on one core, compared with a peer that does the same work.
 
-It starts what it measures with Kafka and the registry next to it; it knows neither Spark nor tables.
+It starts both with Kafka and the registry; it knows neither Spark nor tables.
 """

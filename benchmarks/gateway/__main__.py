@@ -1,4 +1,4 @@
-"""Measures the gateway beside its peer: `python -m benchmarks.gateway`."""
+"""Measures the ingest gateway and its peer: `python -m benchmarks.gateway`."""
 
 import argparse
 import os
@@ -17,12 +17,12 @@ from tools.embedded import ServiceError
 from tools.embedded.service import REPOSITORY
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
-_WHOLE = suite.Lengths(rounds=3, load=8, steady=15, outage=60)
-_QUICK = suite.Lengths(rounds=1, load=3, steady=4, outage=20)
+_WHOLE = suite.Lengths(runs=3, load=8, steady=15, outage=60)
+_QUICK = suite.Lengths(runs=1, load=3, steady=4, outage=20)
 
 
 def main() -> int:
-    """Measure; 1 when something did not start."""
+    """Measure; exits with 1 if a service did not start."""
     arguments = _parser().parse_args()
     started, measured_at = time.monotonic(), datetime.now(UTC)
     leave_a_core()
@@ -43,7 +43,7 @@ def main() -> int:
         cores=os.cpu_count() or 0,
         cpu_model=cpu_model(),
         bytes_per_event={
-            content: sum(len(body.as_made()) for body in found.bodies[content, suite.BATCH])
+            content: sum(len(body.original()) for body in found.bodies[content, suite.BATCH])
             // sum(body.events for body in found.bodies[content, suite.BATCH])
             for content in (JSON, PROTOBUF)
         },
@@ -59,7 +59,9 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one short round, and no report: to see that all goes")
+    parser.add_argument(
+        "--quick", action="store_true", help="one short run without a report, to check the benchmark itself"
+    )
     parser.add_argument("--out", type=Path, default=_RESULTS, help="folder for the results; default: %(default)s")
     return parser
 

@@ -1,4 +1,4 @@
-"""What games send to the gateway: bodies of events, made once, each with a place where somebody new can be put."""
+"""Request bodies with events of a game, made once; each has a place where a new player's name can be inserted."""
 
 import json
 import random
@@ -13,10 +13,10 @@ from google.protobuf.message_factory import GetMessageClass
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 PLAYERS = 20_000
-# Each name of a player is as long as this, so that another can take its place in a body that is made already.
+# All names have this length, so that one can replace another in a finished body.
 _NAME = "player-{:09d}"
-_NEWCOMER = _NAME.format(999_999_999)
-_HAPPENINGS = ("level_completed", "level_failed", "ad_viewed", "item_crafted", "session_end")
+_NEW_PLAYER = _NAME.format(999_999_999)
+_EVENT_NAMES = ("level_completed", "level_failed", "ad_viewed", "item_crafted", "session_end")
 _SESSION_STARTS, _PURCHASES, _SCORES, _EXPERIMENTS = 0.05, 0.03, 0.5, 0.2
 _LEVELS, _SEED = 100, 7
 _MORE, _BITS = 0x80, 0x7F
@@ -26,7 +26,7 @@ Event = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body in two parts; between them stands the name of a player."""
+    """A body in two parts, with a player's name between them."""
 
     content_type: str
     events: int
@@ -34,46 +34,48 @@ class Body:
     name: bytes
     after: bytes
 
-    def as_made(self) -> bytes:
-        """The body with a player who plays often."""
+    def original(self) -> bytes:
+        """The body with a known player."""
         return self.before + self.name + self.after
 
-    def with_newcomer(self, number: int) -> bytes:
-        """The body with one player whom nobody has seen before."""
+    def with_new_player(self, number: int) -> bytes:
+        """The body with one new player."""
         return self.before + _NAME.format(PLAYERS + number).encode() + self.after
 
 
 class Bodies:
-    """Makes bodies for one game; the same seed makes the same events but for their times."""
+    """Makes bodies for one game; the events are the same in each run, except for their times."""
 
     def __init__(self, event: Descriptor, game_name: str) -> None:
         self._message = GetMessageClass(event)
         self._pool = event.file.pool
         self._game_name = game_name
-        self._random = random.Random(_SEED)  # traffic, no secret
+        self._random = random.Random(_SEED)  # not a secret
 
     def make(self, content_type: str, bodies: int, events: int) -> list[Body]:
-        """So many bodies of so many events, each event by any one of the players."""
-        written = {JSON: self._as_json, PROTOBUF: self._as_protobuf}[content_type]
-        return [self._body(content_type, written, events) for _ in range(bodies)]
+        """`bodies` bodies of `events` events, each of a random player."""
+        serialize = {JSON: self._as_json, PROTOBUF: self._as_protobuf}[content_type]
+        return [self._body(content_type, serialize, events) for _ in range(bodies)]
 
-    def everybody(self, content_type: str, events: int) -> list[Body]:
-        """Bodies in which each player stands once with all personal data: who gets them knows everybody."""
-        written = {JSON: self._as_json, PROTOBUF: self._as_protobuf}[content_type]
+    def all_players(self, content_type: str, events: int) -> list[Body]:
+        """Bodies that have each player once, with all personal data, to fill the caches."""
+        serialize = {JSON: self._as_json, PROTOBUF: self._as_protobuf}[content_type]
         content = [[self._event(player, "session_start") for player in range(first, first + events)]
                    for first in range(0, PLAYERS, events)]  # fmt: skip
-        return [Body(content_type, events, written(some), b"", b"") for some in content]
+        return [Body(content_type, events, serialize(some), b"", b"") for some in content]
 
-    def _body(self, content_type: str, written: Callable[[Sequence[Event]], bytes], events: int) -> Body:
+    def _body(self, content_type: str, serialize: Callable[[Sequence[Event]], bytes], events: int) -> Body:
         content = [self._any_event() for _ in range(events)]
-        familiar = str(content[0]["gamer_id"])
-        # The newcomer's device is the one of the player who usually stands there: it is new to the newcomer.
-        before, _, after = written([content[0] | {"gamer_id": _NEWCOMER}, *content[1:]]).partition(_NEWCOMER.encode())
-        return Body(content_type, events, before, familiar.encode(), after)
+        known = str(content[0]["gamer_id"])
+        # The new player has the device of the known one, which is new data for the new player.
+        before, _, after = serialize([content[0] | {"gamer_id": _NEW_PLAYER}, *content[1:]]).partition(
+            _NEW_PLAYER.encode()
+        )
+        return Body(content_type, events, before, known.encode(), after)
 
     def _any_event(self) -> Event:
         start = self._random.random() < _SESSION_STARTS
-        name = "session_start" if start else self._random.choice(_HAPPENINGS)
+        name = "session_start" if start else self._random.choice(_EVENT_NAMES)
         return self._event(self._random.randrange(PLAYERS), name)
 
     def _event(self, player: int, name: str) -> Event:
@@ -117,13 +119,13 @@ class Bodies:
         return b"".join(_delimited(self._message_of(event)) for event in events)
 
     def _message_of(self, event: Event) -> bytes:
-        # ParseDict takes a 64-bit number as it is, and keeps the dictionary as it was.
+        # ParseDict accepts a 64-bit number, and does not change the dictionary.
         message = json_format.ParseDict(event, self._message(), descriptor_pool=self._pool)
         return message.SerializeToString()
 
 
 def _delimited(message: bytes) -> bytes:
-    """A message behind its length, which is a varint."""
+    """A length-delimited message."""
     length, left = bytearray(), len(message)
     while left >= _MORE:
         length.append(left & _BITS | _MORE)

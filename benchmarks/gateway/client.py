@@ -1,4 +1,4 @@
-"""A sender of signed bodies that costs little: raw HTTP over connections that stay open."""
+"""A load client with little overhead: signed requests as raw HTTP on connections that stay open."""
 
 import asyncio
 import hmac
@@ -12,16 +12,16 @@ from typing import cast
 from benchmarks.gateway.bodies import Body
 from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 
-# One body in so many has a player in it whom nobody has seen before.
-_BODIES_PER_NEWCOMER = 10
+# One body in so many has a new player.
+_BODIES_PER_NEW_PLAYER = 10
 _HEAD_END = b"\r\n\r\n"
 _LENGTH = b"content-length: "
-_newcomers = itertools.count()
+_new_players = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Where bodies go, and who signs them."""
+    """The address of a service, and the key that signs requests."""
 
     host: str
     port: int
@@ -29,14 +29,14 @@ class Sender:
     secret: bytes
 
     def requests(self, bodies: list[Body]) -> Iterator[bytes]:
-        """Requests without end; each is signed at the time it is taken."""
+        """An endless sequence of requests; each is signed when it is taken."""
         for number, body in enumerate(itertools.cycle(bodies)):
-            is_new = bool(body.name) and number % _BODIES_PER_NEWCOMER == 0
-            yield self._request(body, body.with_newcomer(next(_newcomers)) if is_new else body.as_made())
+            is_new = bool(body.name) and number % _BODIES_PER_NEW_PLAYER == 0
+            yield self._request(body, body.with_new_player(next(_new_players)) if is_new else body.original())
 
     def each_once(self, bodies: list[Body]) -> Iterator[bytes]:
         """One request for each body."""
-        return (self._request(body, body.as_made()) for body in bodies)
+        return (self._request(body, body.original()) for body in bodies)
 
     def _request(self, body: Body, content: bytes) -> bytes:
         timestamp = str(int(time.time()))
@@ -50,8 +50,8 @@ class Sender:
 
 
 @dataclass(slots=True)
-class Answers:
-    """What came back: statuses, and seconds from when a request was due to its answer."""
+class Responses:
+    """The counts of responses by status, and their latencies: seconds from when a request was due to its response."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
@@ -60,8 +60,8 @@ class Answers:
 class _Connection(asyncio.Protocol):
     """One connection, one request at a time."""
 
-    def __init__(self, answered: Callable[["_Connection", int], None]) -> None:
-        self._answered = answered
+    def __init__(self, on_response: Callable[["_Connection", int], None]) -> None:
+        self._on_response = on_response
         self._transport: asyncio.WriteTransport
         self._received = b""
         self.due = 0.0
@@ -69,13 +69,13 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one, but by no base class
 
-    def ask(self, request: bytes, due: float) -> None:
+    def send(self, request: bytes, due: float) -> None:
         """Send a request that was due at a time of the performance counter."""
         self.due = due
         self._transport.write(request)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -85,25 +85,25 @@ class _Connection(asyncio.Protocol):
             self._received = received
             return
         self._received = b""
-        self._answered(self, int(received[9:12]))
+        self._on_response(self, int(received[9:12]))
 
 
 def _content_length(head: bytes) -> int:
     return int(head.lower().partition(_LENGTH)[2].partition(b"\r")[0])
 
 
-class Crowd:
-    """Connections that send at once; each sends its next request when the last is answered, or when one is due."""
+class LoadClient:
+    """Concurrent connections; each sends its next request after the last response, or when one is due."""
 
     def __init__(self, sender: Sender, connections: int) -> None:
         self._sender = sender
         self._size = connections
         self._all: list[_Connection] = []
         self._free: deque[_Connection] = deque()
-        self._answers = Answers()
+        self._responses = Responses()
         self._next: Callable[[_Connection], None] = self._free.append
 
-    async def __aenter__(self) -> "Crowd":
+    async def __aenter__(self) -> "LoadClient":
         """Open the connections."""
         loop = asyncio.get_running_loop()
         for _ in range(self._size):
@@ -115,38 +115,38 @@ class Crowd:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close them."""
+        """Close the connections."""
         for connection in self._all:
             connection.close()
 
-    async def as_fast_as_it_goes(self, requests: Iterator[bytes], seconds: float) -> Answers:
-        """Send on all connections for a while, or until there are no more requests."""
+    async def send_at_full_speed(self, requests: Iterator[bytes], seconds: float) -> Responses:
+        """Send on all connections for so many seconds, or until there are no more requests."""
         end = time.perf_counter() + seconds
 
-        def go_on(connection: _Connection) -> None:
+        def send_next(connection: _Connection) -> None:
             now = time.perf_counter()
             request = next(requests, None) if now < end else None
             if request is None:
                 self._free.append(connection)
             else:
-                connection.ask(request, now)
+                connection.send(request, now)
 
-        self._begin(go_on)
+        self._begin(send_next)
         for connection in [self._free.popleft() for _ in range(len(self._free))]:
-            go_on(connection)
-        return await self._when_all_are_free()
+            send_next(connection)
+        return await self._wait_until_free()
 
-    async def at_a_rate(self, requests: Iterator[bytes], per_second: float, seconds: float) -> Answers:
-        """Send one request each time one is due; what must wait for a free connection has waited since it was due."""
+    async def send_at_rate(self, requests: Iterator[bytes], per_second: float, seconds: float) -> Responses:
+        """Send each request when it is due; the latency includes the wait for a free connection."""
         overdue: deque[float] = deque()
 
-        def go_on(connection: _Connection) -> None:
+        def send_next(connection: _Connection) -> None:
             if overdue:
-                connection.ask(next(requests), overdue.popleft())
+                connection.send(next(requests), overdue.popleft())
             else:
                 self._free.append(connection)
 
-        self._begin(go_on)
+        self._begin(send_next)
         start = time.perf_counter()
         for number in range(int(per_second * seconds)):
             due = start + number / per_second
@@ -154,19 +154,19 @@ class Crowd:
                 await asyncio.sleep(early)
             overdue.append(due)
             if self._free:
-                go_on(self._free.popleft())
-        return await self._when_all_are_free()
+                send_next(self._free.popleft())
+        return await self._wait_until_free()
 
-    def _begin(self, go_on: Callable[[_Connection], None]) -> None:
-        self._answers = Answers()
-        self._next = go_on
+    def _begin(self, send_next: Callable[[_Connection], None]) -> None:
+        self._responses = Responses()
+        self._next = send_next
 
     def _note(self, connection: _Connection, status: int) -> None:
-        self._answers.seconds.append(time.perf_counter() - connection.due)
-        self._answers.statuses[status] += 1
+        self._responses.seconds.append(time.perf_counter() - connection.due)
+        self._responses.statuses[status] += 1
         self._next(connection)
 
-    async def _when_all_are_free(self) -> Answers:
+    async def _wait_until_free(self) -> Responses:
         while len(self._free) < self._size:
             await asyncio.sleep(0.005)
-        return self._answers
+        return self._responses

@@ -1,7 +1,7 @@
-"""The peer: what most would write, FastAPI with pydantic and aiokafka, doing the work of the gateway.
+"""The peer: a common implementation with FastAPI, pydantic and aiokafka, that does the work of the gateway.
 
-`python -m benchmarks.gateway.peer`, with the variables of the gateway itself. It checks the same signature, reads
-JSON events, seals what is personal into the same vault, and answers when Kafka has them; it has no limits of any kind.
+`python -m benchmarks.gateway.peer`, with the gateway's environment variables. It checks the same signature, reads JSON
+events, encrypts personal data into the same vault, and responds once Kafka has confirmed; it has no limits.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ _OLDEST, _NEWEST = timedelta(days=400), timedelta(days=1)
 
 @dataclass(slots=True)
 class Known:
-    """A player who was seen before, and what the vault has of the player."""
+    """A cached player, and the data that the vault has of the player."""
 
     key: PlayerKey
-    kept: set[bytes] = field(default_factory=set)
+    stored: set[bytes] = field(default_factory=set)
 
 
-class People:
-    """Players and their data, looked up in the vault once."""
+class Players:
+    """Players and their data, read from the vault once."""
 
     def __init__(self, vault: Vault, keys: VaultKeys) -> None:
         self._vault = vault
@@ -50,22 +50,22 @@ class People:
         """The player of each event."""
         names = {event.gamer_id for event in events}
         if unknown := [name for name in names if (game, name) not in self._known]:
-            await asyncio.to_thread(self._introduce, game, unknown)
+            await asyncio.to_thread(self._resolve, game, unknown)
         return [self._known[game, event.gamer_id] for event in events]
 
-    async def keep(self, events: Sequence[Event], players: Sequence[Known]) -> None:
-        """Seal what is personal and not in the vault yet."""
+    async def store(self, events: Sequence[Event], players: Sequence[Known]) -> None:
+        """Encrypt and store personal data that the vault does not have yet."""
         new: list[tuple[Known, bytes]] = []
         for event, player in zip(events, players, strict=True):
             data = event.personal_data()
-            if data and data not in player.kept:
+            if data and data not in player.stored:
                 new.append((player, data))
         if new:
             await asyncio.to_thread(self._seal, new)
             for player, data in new:
-                player.kept.add(data)
+                player.stored.add(data)
 
-    def _introduce(self, game: str, names: Sequence[str]) -> None:
+    def _resolve(self, game: str, names: Sequence[str]) -> None:
         tokens = {name: self._keys.token(game, name) for name in names}
         found = dict(self._vault.find(list(tokens.values())))
         missing = [token for token in tokens.values() if token not in found]
@@ -95,7 +95,7 @@ class People:
 
 
 class Peer:
-    """The application."""
+    """The peer's application."""
 
     def __init__(self, settings: GatewaySettings) -> None:
         contract = load_games(settings.contracts / "games.yaml")
@@ -106,7 +106,7 @@ class Peer:
         self._message = GetMessageClass(schemas[-1].message)
         self._header = frame_header(ids[-1])
         self._keys = read_keys(settings.keys_file, contract)
-        self._people = People(open_vault(settings.vault.access), VaultKeys.read(settings.vault.keys_file))
+        self._players = Players(open_vault(settings.vault.access), VaultKeys.read(settings.vault.keys_file))
         self._producer: AIOKafkaProducer
         self.app = FastAPI(lifespan=self._lifespan)
         self.app.get("/healthz")(self._health)
@@ -130,12 +130,12 @@ class Peer:
         try:
             events = Batch.model_validate_json(body).events
         except ValueError:
-            raise HTTPException(400, "the body is not what it must be") from None
+            raise HTTPException(400, "the body is invalid") from None
         now = datetime.now(UTC)
         if any(not now - _OLDEST < event.event_time < now + _NEWEST for event in events):
-            raise HTTPException(400, "an event is too old or too young")
-        players = await self._people.of(key.game, events)
-        await self._people.keep(events, players)
+            raise HTTPException(400, "an event_time is out of bounds")
+        players = await self._players.of(key.game, events)
+        await self._players.store(events, players)
         await self._send(key, events, players, now)
         return {"accepted": len(events), "rejected": []}
 

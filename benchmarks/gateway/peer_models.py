@@ -1,4 +1,4 @@
-"""The event as pydantic models, as the peer reads it."""
+"""The submitted event as pydantic models, for the peer."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
-# What does not go to the lake as it came.
-_NOT_AS_IT_CAME: Any = {
+# Fields that do not go to the lake unchanged.
+_CHANGED_FIELDS: Any = {
     "event_time": True,
     "gamer_id": True,
     "game_name": True,
@@ -22,7 +22,7 @@ class _Strict(BaseModel):
 
 
 class PersonalData(_Strict):
-    """What is personal in itself."""
+    """Personal data of the event's message of this name."""
 
     email: str = ""
     ip_address: str = ""
@@ -31,7 +31,7 @@ class PersonalData(_Strict):
 
 
 class EventParams(_Strict):
-    """What most events say."""
+    """Common fields of events."""
 
     game_keyword: str = ""
     app_name: str = ""
@@ -46,7 +46,7 @@ class EventParams(_Strict):
 
 
 class Purchase(_Strict):
-    """What was bought."""
+    """A purchase."""
 
     product_id: str = ""
     currency: str = ""
@@ -55,7 +55,7 @@ class Purchase(_Strict):
 
 
 class ErrorReport(_Strict):
-    """What went wrong."""
+    """An error in the game."""
 
     code: str = ""
     fatal: bool = False
@@ -89,15 +89,15 @@ class Event(_Strict):
     personal: PersonalData | None = None
 
     def personal_data(self) -> bytes:
-        """What goes to the vault, as JSON; nothing where there is nothing."""
+        """The data for the vault, as JSON; empty if there is none."""
         device = self.event_params.device_id
         if self.personal is not None:
             return json.dumps({"device_id": device, **self.personal.model_dump()}).encode()
         return json.dumps({"device_id": device}).encode() if device else b""
 
     def for_the_lake(self) -> dict[str, Any]:
-        """The fields that go to Kafka as they came."""
-        fields = self.model_dump(exclude=_NOT_AS_IT_CAME, exclude_none=True)
+        """The fields that go to Kafka unchanged."""
+        fields = self.model_dump(exclude=_CHANGED_FIELDS, exclude_none=True)
         fields["event_id"] = str(self.event_id)
         return fields
 

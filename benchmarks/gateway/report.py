@@ -1,4 +1,4 @@
-"""Writes what a run in front of the gateway found into docs/performance.md."""
+"""Writes the results of a run into docs/performance.md."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ def write_report(results: GatewayResults, document: Path) -> None:
 
 
 def summary(results: GatewayResults) -> str:
-    """What was to be reached and what was found."""
+    """The targets and the measured values."""
     rows = [
         *(_rate_row(results, content) for content in (JSON, PROTOBUF)),
         _times_row(results),
@@ -99,14 +99,14 @@ def _memory_row(results: GatewayResults) -> list[str]:
 
 def _parts(results: GatewayResults) -> list[str]:
     cores = ["cores of the service", "of Kafka", "of the sender", "of others"]
-    head = ["who", "bodies", "round", "events/s", "events per CPU second", "p50 ms", "p99 ms", "refused", *cores]
+    head = ["service", "bodies", "run", "events/s", "events per CPU second", "p50 ms", "p99 ms", "refused", *cores]
     parts = [table(head, [_load_row(each) for each in results.loads])]
     rows = [
         [each.stretch, f"{each.mib[0]:.0f}", f"{max(each.mib):.0f}", f"{each.mib[-1]:.0f}",
          ", ".join(f"{status}: {count:,}" for status, count in each.statuses.items())]
         for each in results.memory
     ]  # fmt: skip
-    return [*parts, table(["the gateway's memory", "MiB at first", "at most", "at the end", "answers"], rows)]
+    return [*parts, table(["the gateway's memory", "MiB at first", "at most", "at the end", "responses"], rows)]
 
 
 def _load_row(load: Load) -> list[str]:
@@ -116,7 +116,7 @@ def _load_row(load: Load) -> list[str]:
     return [
         load.service,
         f"{_NAMES[load.content]} by {load.events_per_request}{steady}",
-        f"{load.round}",
+        f"{load.run}",
         f"{load.events_per_second:,.0f}",
         f"{load.events_per_cpu_second:,.0f}",
         f"{load.p50:.1f}",

@@ -18,7 +18,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     service: str
     content: str
     events_per_request: int
-    round: int
+    run: int
     connections: int
     rate: float
     accepted: int
@@ -45,7 +45,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gateway held, in MiB, each second of a stretch, and how it answered meanwhile, by status."""
+    """The gateway's resident memory in MiB, each second of a phase, and its responses by status."""
 
     stretch: str
     mib: tuple[float, ...]
@@ -64,7 +64,7 @@ class GatewayResults(msgspec.Struct, frozen=True, kw_only=True):
     memory: tuple[Memory, ...] = ()
 
     def of(self, service: str, content: str, events: int, *, steady: bool = False) -> tuple[Load, ...]:
-        """The loads of one kind, by round."""
+        """The loads of one kind, one for each run."""
         return tuple(
             each
             for each in self.loads

@@ -23,7 +23,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def leave_a_core() -> None:
-    """Keep this process and its children to come off the core of the services, where there is more than one."""
+    """Keep this process and its future children off the services' core, if there is more than one core."""
     others = os.sched_getaffinity(0) - {_CORE}
     if others:
         os.sched_setaffinity(0, others)

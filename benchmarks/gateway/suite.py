@@ -1,4 +1,4 @@
-"""One run: services, rounds in which all loads follow one another, a steady load, and the memory meanwhile."""
+"""The benchmark: runs of all loads one after another, a steady load, an outage of Kafka, and the memory meanwhile."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from statistics import median
 import uvloop
 
 from benchmarks.gateway.bodies import JSON, PROTOBUF, Bodies, Body
-from benchmarks.gateway.client import Answers, Crowd
+from benchmarks.gateway.client import LoadClient, Responses
 from benchmarks.gateway.results import OURS, PEER, Load, Memory
 from benchmarks.gateway.services import MeasuredGateway, PeerGateway
 from benchmarks.stopwatch import Stopwatch
@@ -23,7 +23,7 @@ from tools.embedded.gateway import GatewayBackend
 from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 BATCH = 50
 _TOPIC, _PARTITIONS = "gateway", 4
@@ -38,9 +38,9 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long each part lasts, in seconds, and how often a round is."""
+    """The number of runs, and how long each part lasts, in seconds."""
 
-    rounds: int
+    runs: int
     load: float
     steady: float
     outage: float
@@ -48,15 +48,15 @@ class Lengths:
 
 @dataclass(slots=True)
 class Suite:
-    """Both gateways, running, and what was found."""
+    """The gateway and its peer, both running, and the results."""
 
     ours: MeasuredGateway
     peer: PeerGateway
     kafka_pid: int
     lengths: Lengths
-    tell: Tell
+    log: Log
     bodies: dict[tuple[str, int], list[Body]] = field(default_factory=dict)
-    everybody: list[Body] = field(default_factory=list)
+    all_players: list[Body] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     memory: list[Memory] = field(default_factory=list)
 
@@ -66,96 +66,96 @@ class Suite:
         for content, events, count in ((JSON, BATCH, _BODIES), (PROTOBUF, BATCH, _BODIES), (JSON, 1, _SINGLE_BODIES)):
             self.bodies[content, events] = bodies.make(content, count, events)
         self.bodies[JSON, _FULL_EVENTS] = bodies.make(JSON, _FULL_BODIES, _FULL_EVENTS)
-        self.everybody = bodies.everybody(JSON, BATCH)
+        self.all_players = bodies.all_players(JSON, BATCH)
         for gateway in (self.ours, self.peer):
-            await self._introduce(gateway)
-        for number in range(1, self.lengths.rounds + 1):
-            await self._round(number)
+            await self._warm_up(gateway)
+        for number in range(1, self.lengths.runs + 1):
+            await self._run_loads(number)
         for content in (JSON, PROTOBUF):
             await self._steady(content)
         await self._outage()
 
-    async def _introduce(self, gateway: MeasuredGateway) -> None:
-        """Let a gateway meet all players, and each content once."""
+    async def _warm_up(self, gateway: MeasuredGateway) -> None:
+        """Send all players and each kind of body to a service, to fill its caches."""
         sender = gateway.sender()
-        async with Crowd(sender, _CONNECTIONS) as crowd:
-            answers = await crowd.as_fast_as_it_goes(sender.each_once(self.everybody), float("inf"))
+        async with LoadClient(sender, _CONNECTIONS) as client:
+            responses = await client.send_at_full_speed(sender.each_once(self.all_players), float("inf"))
             for (content, _), some in self.bodies.items():
                 if gateway is self.ours or content == JSON:
-                    await crowd.as_fast_as_it_goes(sender.requests(some), self.lengths.load / 4)
-        self.tell(f"{gateway.name}: knows everybody, {dict(answers.statuses)}")
+                    await client.send_at_full_speed(sender.requests(some), self.lengths.load / 4)
+        self.log(f"{gateway.name}: has all players in its cache, {dict(responses.statuses)}")
 
-    async def _round(self, number: int) -> None:
+    async def _run_loads(self, number: int) -> None:
         for gateway, content, events in (
             (self.ours, JSON, BATCH), (self.peer, JSON, BATCH), (self.ours, PROTOBUF, BATCH), (self.ours, JSON, 1),
         ):  # fmt: skip
             await self._load(gateway, content, events, number)
 
     async def _steady(self, content: str) -> None:
-        """The gateway alone, at a share of what it was able to take."""
+        """The gateway alone, at a share of its highest rate."""
         limit = median(each.requests_per_second for each in self.loads if _is(each, OURS, content, BATCH))
         await self._load(self.ours, content, BATCH, 1, rate=_SHARE * limit)
 
     async def _load(self, gateway: MeasuredGateway, content: str, events: int, number: int, rate: float = 0) -> None:
         sender = gateway.sender()
         requests = sender.requests(self.bodies[content, events])
-        async with Crowd(sender, _CONNECTIONS) as crowd:
+        async with LoadClient(sender, _CONNECTIONS) as client:
             watch, cpu = Stopwatch.start(self.kafka_pid, gateway.process.pid), time.process_time()
             watcher = asyncio.ensure_future(_each_second(gateway.resident_mib))
             if rate:
-                answers = await crowd.at_a_rate(requests, rate, self.lengths.steady)
+                responses = await client.send_at_rate(requests, rate, self.lengths.steady)
             else:
-                answers = await crowd.as_fast_as_it_goes(requests, self.lengths.load)
+                responses = await client.send_at_full_speed(requests, self.lengths.load)
             lap, cpu = watch.stop(), time.process_time() - cpu
         load = Load(
-            service=OURS if gateway is self.ours else PEER, content=content, events_per_request=events, round=number,
-            connections=_CONNECTIONS, rate=round(rate, 1), accepted=answers.statuses[_OK],
-            refused=len(answers.seconds) - answers.statuses[_OK], p50=_milliseconds(answers, 0.5),
-            p99=_milliseconds(answers, 0.99), lap=lap, sender_cpu_seconds=round(cpu, 2),
+            service=OURS if gateway is self.ours else PEER, content=content, events_per_request=events, run=number,
+            connections=_CONNECTIONS, rate=round(rate, 1), accepted=responses.statuses[_OK],
+            refused=len(responses.seconds) - responses.statuses[_OK], p50=_milliseconds(responses, 0.5),
+            p99=_milliseconds(responses, 0.99), lap=lap, sender_cpu_seconds=round(cpu, 2),
         )  # fmt: skip
         self.loads.append(load)
         if gateway is self.ours:
-            self._note(f"{content} by {events}{', steady' if rate else ''}", await _stopped(watcher), answers)
+            self._note(f"{content} by {events}{', steady' if rate else ''}", await _stopped(watcher), responses)
         else:
             await _stopped(watcher)
-        self.tell(
+        self.log(
             f"{load.service}, {content} by {events}{f', at {rate:.0f} requests/s' if rate else ''}: "
             f"{load.events_per_second:,.0f} events/s, {load.events_per_cpu_second:,.0f} per CPU second, "
             f"p99 {load.p99} ms, {load.refused} refused"
         )
 
     async def _outage(self) -> None:
-        """Kafka stands still while more comes in than may wait for it, and goes on."""
+        """Kafka is suspended while more events come than may wait for it, and then resumed."""
         sender = self.ours.sender()
         requests = sender.requests(self.bodies[JSON, _FULL_EVENTS])
         for stretch, stop in (("Kafka away", True), ("Kafka back", False)):
-            async with Crowd(sender, _FULL_CONNECTIONS) as crowd:
+            async with LoadClient(sender, _FULL_CONNECTIONS) as client:
                 if stop:
                     os.kill(self.kafka_pid, signal.SIGSTOP)
                 watcher = asyncio.ensure_future(_each_second(self.ours.resident_mib))
                 try:
                     seconds = self.lengths.outage if stop else self.lengths.steady
-                    answers = await crowd.as_fast_as_it_goes(requests, seconds)
+                    responses = await client.send_at_full_speed(requests, seconds)
                 finally:
                     os.kill(self.kafka_pid, signal.SIGCONT)
-                self._note(stretch, await _stopped(watcher), answers)
+                self._note(stretch, await _stopped(watcher), responses)
 
-    def _note(self, stretch: str, mib: tuple[float, ...], answers: Answers) -> None:
-        statuses = {str(status): count for status, count in sorted(answers.statuses.items())}
+    def _note(self, stretch: str, mib: tuple[float, ...], responses: Responses) -> None:
+        statuses = {str(status): count for status, count in sorted(responses.statuses.items())}
         self.memory.append(Memory(stretch=stretch, mib=mib, statuses=statuses))
-        self.tell(f"memory, {stretch}: {max(mib):.0f} MiB at most, {mib[-1]:.0f} at the end, {statuses}")
+        self.log(f"memory, {stretch}: {max(mib):.0f} MiB at most, {mib[-1]:.0f} at the end, {statuses}")
 
 
-def run(directory: Path, lengths: Lengths, tell: Tell) -> Suite:
-    """Start everything, measure, and leave nothing but logs in the directory."""
+def run(directory: Path, lengths: Lengths, log: Log) -> Suite:
+    """Start all services, measure, and remove the directory."""
     with EmbeddedServices(directory / "services") as services:
         create_topic(services.kafka.bootstrap_servers, _TOPIC, _PARTITIONS)
-        backing = GatewayBackend(
+        backend = GatewayBackend(
             bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=_TOPIC
         )
         suite = Suite(
-            MeasuredGateway(directory / "gateway", backing), PeerGateway(directory / "peer", backing),
-            services.kafka.process.pid, lengths, tell,
+            MeasuredGateway(directory / "gateway", backend), PeerGateway(directory / "peer", backend),
+            services.kafka.process.pid, lengths, log,
         )  # fmt: skip
         for gateway in (suite.ours, suite.peer):
             gateway.start()
@@ -172,19 +172,19 @@ def _is(load: Load, service: str, content: str, events: int) -> bool:
     return (load.service, load.content, load.events_per_request) == (service, content, events)
 
 
-def _milliseconds(answers: Answers, share: float) -> float:
-    seconds = sorted(answers.seconds)
+def _milliseconds(responses: Responses, share: float) -> float:
+    seconds = sorted(responses.seconds)
     return round(1000 * seconds[min(int(share * len(seconds)), len(seconds) - 1)], 2) if seconds else float("nan")
 
 
-async def _each_second(look: Callable[[], float]) -> list[float]:
+async def _each_second(sample: Callable[[], float]) -> list[float]:
     found: list[float] = []
     try:
         while True:
-            found.append(round(look(), 1))
+            found.append(round(sample(), 1))
             await asyncio.sleep(1)
     except asyncio.CancelledError:
-        return [*found, round(look(), 1)]
+        return [*found, round(sample(), 1)]
 
 
 async def _stopped(watcher: "asyncio.Future[list[float]]") -> tuple[float, ...]:
