@@ -1,9 +1,9 @@
-"""Removes history that is older than its retention: log entries, manifests, Spark's old checkpoints, claims of leases.
+"""Deletes history that is older than its retention: log entries, manifests, old checkpoints, claims of leases.
 
-What stood in log entries and manifests is kept as statements, checked before anything goes, so that the books, restores
-within the window and the proofs of erasures need nothing older. Entries that gold or the key figures have yet to read
-stay. The retention stands in the games contract. The streams go on meanwhile. Prints one JSON document. Settings come
-from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
+Their content is kept in compacted form, verified before anything is deleted, so that reconciliation, restores within
+the window and the proofs of erasures need nothing older. Log entries that gold or the key figures have yet to read
+stay. The retention is in the games contract. The streams continue. Prints one JSON document. Settings come from
+GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
 """
 
 import argparse
@@ -30,42 +30,42 @@ from gamelake.storage.listing import own_tables
 from gamelake.storage.settings import TableSettings
 from gamelake.storage.store import Store
 
-log = logging.getLogger("tidy")
+log = logging.getLogger("clean_logs")
 
-# More would wait less for the store, and want the memory of as many logs.
+# More would wait less for the store, but hold more logs in memory.
 _TABLES_AT_ONCE = 2
 
 
 def main() -> int:
-    """Tidy up, or say what would be removed."""
+    """Clean up, or print the dry run."""
     arguments = _arguments()
     settings = TableSettings.from_env()
     store, contract = Store(settings.lakehouse.location), load_games(settings.games_file)
     retention = arguments.retain or contract.maintenance.retention
     if retention < contract.maintenance.least_retention:
         raise SettingsError(
-            f"--retain-hours {retention / timedelta(hours=1):g} is less than a restore or a query may ask for "
+            f"--retain-hours {retention / timedelta(hours=1):g} is less than a restore or a query may need "
             f"({contract.maintenance.least_retention / timedelta(hours=1):g}), by maintenance: in the games contract"
         )
     since = datetime.now(UTC) - retention
-    tidying = LogCleanup(store=store, since=since, needed_from=followed_from(store, contract))
+    cleanup = LogCleanup(store=store, since=since, needed_from=needed_versions(store, contract))
     if arguments.dry_run:
-        return _print([plan.account() for plan in _plans(tidying)])
+        return _print([plan.account() for plan in _plans(cleanup)])
     if not (arguments.yes or _confirmed(since)):
         return FAILED
-    return _print([plan.carry_out(store) for plan in _plans(tidying)])
+    return _print([plan.carry_out(store) for plan in _plans(cleanup)])
 
 
-def _plans(tidying: LogCleanup) -> Iterator[CleanupPlan]:
-    yield from tidying.plans(own_tables(tidying.store))
-    yield from old_kpi_checkpoints(tidying)
+def _plans(cleanup: LogCleanup) -> Iterator[CleanupPlan]:
+    yield from cleanup.plans(own_tables(cleanup.store))
+    yield from old_kpi_checkpoints(cleanup)
 
 
-def followed_from(store: Store, contract: GamesContract) -> dict[str, int]:
-    """Of each table that gold or the key figures follow, the version that the slowest has come to."""
+def needed_versions(store: Store, contract: GamesContract) -> dict[str, int]:
+    """By table that gold or the key figures read: the version that the slowest of them has read."""
     slowest: dict[str, int] = {}
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-        for source, version in pool.map(lambda each: _come_to(store, each), GoldTables(store, contract).now()):
+        for source, version in pool.map(lambda each: _read_version(store, each), GoldTables(store, contract).now()):
             if version is not None:
                 slowest[source] = min(version, slowest.get(source, version))
     generations = KpiGenerations(store).all()
@@ -75,43 +75,43 @@ def followed_from(store: Store, contract: GamesContract) -> dict[str, int]:
     return slowest
 
 
-def _come_to(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:
+def _read_version(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:
     gold = GoldTable.open(store, refresh.table, refresh.definition)
     return refresh.source, gold.position.version if gold is not None and gold.position is not None else None
 
 
-def old_kpi_checkpoints(tidying: LogCleanup) -> Iterator[CleanupPlan]:
-    """Checkpoints of the key figures' generations that another has followed, longer ago than history is kept."""
+def old_kpi_checkpoints(cleanup: LogCleanup) -> Iterator[CleanupPlan]:
+    """Spark checkpoints of former generations of the key figures, superseded before the retention."""
     over = [
         former
-        for former, after in pairwise(KpiGenerations(tidying.store).all())
-        if datetime.fromisoformat(after.created_at) < tidying.since
+        for former, after in pairwise(KpiGenerations(cleanup.store).all())
+        if datetime.fromisoformat(after.created_at) < cleanup.since
     ]
-    files = [each for former in over for each in tidying.store.objects(former.checkpoint)]
+    files = [each for former in over for each in cleanup.store.objects(former.checkpoint)]
     if files:
         yield CleanupPlan("old checkpoints of the key figures", files)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--retain-hours", type=float, help="keep history for so long; default: the contract's")
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be removed, and remove nothing")
-    parser.add_argument("--yes", action="store_true", help="don't ask")
+    parser.add_argument("--retain-hours", type=float, help="keep history for this long; default: the contract's")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be deleted, and delete nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     arguments = parser.parse_args()
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
-        parser.error("nobody is there to ask: say --yes or --dry-run")
+        parser.error("no terminal to ask for confirmation: use --yes or --dry-run")
     arguments.retain = None if arguments.retain_hours is None else timedelta(hours=arguments.retain_hours)
     return arguments
 
 
 def _confirmed(since: datetime) -> bool:
-    print(f"History before {since:%Y-%m-%d %H:%M} can't be brought back.", file=sys.stderr)
+    print(f"History before {since:%Y-%m-%d %H:%M} will be deleted. This can't be undone.", file=sys.stderr)
     return input("Type yes to go on: ").strip() == "yes"
 
 
 def _print(results: Sequence[CleanupResult]) -> int:
-    told = [each for each in results if each.deleted_files or each.kept]
-    print(msgspec.json.format(msgspec.json.encode(told)).decode())
+    changed = [each for each in results if each.deleted_files or each.kept]
+    print(msgspec.json.format(msgspec.json.encode(changed)).decode())
     return OK
 
 

@@ -1,10 +1,10 @@
-"""Packs small files into good ones, beside the streams that write them; no row changes.
+"""Compacts small files of tables while the streams append; no row changes.
 
-The daily round packs up to each game's file size, the weekly one up to 1 GiB. A round of few bytes is packed in this
-process. More is packed in the tasks of one Spark job, a table each; where a file would not fit the memory of a task, by
-Spark's OPTIMIZE, one table after the other. With --here no Spark is started: files become as large as
-GAMELAKE_COMPACT_HERE_MIB allows, and the result says what is left and which command packs it. Prints one JSON document.
-Settings come from GAMELAKE_* variables (docs/settings.md). Ends with 1 if a table could not be packed; the others are.
+A daily run compacts up to each game's target file size, a weekly run up to 1 GiB. A small run needs no Spark. A larger
+one is a Spark job with a task for each table; tables whose files exceed the memory of a task take Spark's OPTIMIZE.
+With --no-spark this process compacts what fits into GAMELAKE_COMPACT_HERE_MIB, and the result lists the skipped files
+with the command that compacts them. Prints one JSON document. Settings come from GAMELAKE_* variables
+(docs/settings.md). Exits with 1 if a table could not be compacted; the others are.
 """
 
 import argparse
@@ -46,47 +46,48 @@ _OPTIMIZE = "spark.databricks.delta.optimize"
 
 
 def main() -> int:
-    """Pack, or say what would be packed."""
+    """Compact, or print the dry run."""
     arguments = _arguments()
     settings = TableSettings.from_env()
-    of_all = CompactionRun(
+    compaction_run = CompactionRun(
         store=Store(settings.lakehouse.location),
         contract=load_games(settings.games_file),
-        kind=CompactionScope(arguments.round),
+        scope=CompactionScope(arguments.scope),
         today=datetime.now(UTC).date(),
         kill=settings.kill,
     )
-    most_bytes = settings.local_compaction_bytes
-    if unknown := sorted(set(arguments.tables) - set(of_all.tables())):
-        raise SettingsError(f"'{unknown[0]}' is no table that is packed; these are: {', '.join(of_all.tables())}")
-    if arguments.here and arguments.dry_run:
-        return _print(list(pending_locally(of_all, most_bytes, arguments.tables)))
-    due = (of_all.here(most_bytes) if arguments.here else of_all).due(arguments.tables)
-    is_here = arguments.here or is_small(due, most_bytes)
+    most_bytes = settings.compact_here_bytes
+    if unknown := sorted(set(arguments.tables) - set(compaction_run.tables())):
+        tables = ", ".join(compaction_run.tables())
+        raise SettingsError(f"'{unknown[0]}' is not a table that compaction covers; these are: {tables}")
+    if arguments.no_spark and arguments.dry_run:
+        return _print(list(pending_locally(compaction_run, most_bytes, arguments.tables)))
+    due = (compaction_run.here(most_bytes) if arguments.no_spark else compaction_run).due(arguments.tables)
+    is_local = arguments.no_spark or is_small(due, most_bytes)
     if arguments.dry_run:
-        return _print([planned_compaction(each, CompactionEngine.HERE if is_here else each.place) for each in due])
-    if is_here:
+        return _print([planned_compaction(each, CompactionEngine.LOCAL if is_local else each.engine) for each in due])
+    if is_local:
         done = compact_locally(due, arguments.rest)
-        return _print([*done, *(skipped_by(of_all, arguments.tables) if arguments.here else ())])
+        return _print([*done, *(skipped_by(compaction_run, arguments.tables) if arguments.no_spark else ())])
     sessions = partial(own_session, "compact", settings.lakehouse.location, settings.spark_jars)
     with sessions() as spark:
-        results = packed(spark, due)
+        results = compact_with_spark(spark, due)
     return _print(results)
 
 
-def packed(spark: SparkSession, due: Sequence[DueTable]) -> list[Compacted | NotCompacted]:
-    """Pack all tables, those first that one task can."""
-    small = [each for each in due if each.place is CompactionEngine.TASK]
-    big = [each for each in due if each.place is CompactionEngine.OPTIMIZE]
+def compact_with_spark(spark: SparkSession, due: Sequence[DueTable]) -> list[Compacted | NotCompacted]:
+    """Compact all tables, those that fit into one task first."""
+    small = [each for each in due if each.engine is CompactionEngine.TASK]
+    big = [each for each in due if each.engine is CompactionEngine.OPTIMIZE]
     results = spark.sparkContext.parallelize(small, len(small)).map(compact_table).collect() if small else []
     for each in big:
-        log.info("%s is packed by Spark", each.compaction.table)
-        results.append(optimized(spark, each))
+        log.info("%s: compacting with OPTIMIZE", each.compaction.table)
+        results.append(optimize(spark, each))
     return results
 
 
-def optimized(spark: SparkSession, due: DueTable) -> Compacted:
-    """Have Spark pack one table."""
+def optimize(spark: SparkSession, due: DueTable) -> Compacted:
+    """Compact one table with Spark's OPTIMIZE."""
     compaction, started = due.compaction, time.perf_counter()
     target = compaction.rule.target_bytes
     spark.conf.set(f"{_OPTIMIZE}.maxFileSize", str(target))
@@ -110,17 +111,17 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
     parser.add_argument(
-        "--round", choices=list(CompactionScope), default=CompactionScope.DAILY, help="default: %(default)s"
+        "--scope", choices=list(CompactionScope), default=CompactionScope.DAILY, help="default: %(default)s"
     )
-    parser.add_argument("--here", action="store_true", help="start no Spark: pack what this process has the memory for")
+    parser.add_argument("--no-spark", action="store_true", help="compact what fits into the memory of this process")
     parser.add_argument(
         "--rest",
         type=_times,
         default=0.0,
         metavar="TIMES",
-        help="rest so many times as long as a table took, where no Spark is started; default: %(default)s",
+        help="without Spark: pause after each table, as a multiple of the time that it took; default: %(default)s",
     )
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be packed, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be compacted, and change nothing")
     return parser.parse_args()
 
 

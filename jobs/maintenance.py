@@ -1,9 +1,9 @@
-"""Runs the rounds of upkeep when they are due: compaction, vacuum, and whatever else the schedule names.
+"""Runs the maintenance tasks of a schedule when they are due: compaction, vacuum, log cleanup and others.
 
-Which round runs when stands in contracts/schedule.yaml. One round runs at a time, as a program of its own, over all
-processes that have the same lakehouse; one that was missed is made up for once, one that failed is tried again. What
-ran when is kept in the lakehouse. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark. SIGTERM ends it
-after the round that runs, or with that round after GAMELAKE_MAINTENANCE_GRACE_SECONDS.
+The schedule is contracts/schedule.yaml. One task runs at a time over all processes of a lakehouse, as a program of its
+own; a missed run is made up for once, a failed one is tried again. The lakehouse keeps the record of each task. No
+Spark. Settings come from GAMELAKE_* variables (docs/settings.md). After SIGTERM a running task may go on for
+GAMELAKE_MAINTENANCE_GRACE_SECONDS.
 """
 
 import argparse
@@ -37,18 +37,22 @@ from gamelake.observability.retention_health import topic_retention
 from gamelake.program import FAILED, OK, run, stop_event
 from gamelake.storage.store import Store, require_put_if_absent
 
-log = logging.getLogger("upkeep")
+log = logging.getLogger("maintenance")
 
 _TASKS_EVERY, _RETENTIONS_EVERY = timedelta(seconds=15), timedelta(minutes=5)
 _MEASUREMENT = ScheduledTask(
-    name="look", when="every 1 hours", job="compact", arguments=("--here", "--dry-run"), at_most_hours=0.25
+    name="measure_tables",
+    when="every 1 hours",
+    job="compact",
+    arguments=("--no-spark", "--dry-run"),
+    at_most_hours=0.25,
 )
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A round as `--plan` shows it."""
+    """A task as `--plan` prints it."""
 
-    round: str
+    task: str
     when: str
     next_at: datetime
     last_success: datetime | None
@@ -57,43 +61,43 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> int:
-    """Run what is due until it is stopped, or one round, or say what runs when."""
+    """Run tasks until stopped, run one task, or print the plan."""
     arguments = _arguments()
     settings = MaintenanceSettings.from_env()
-    rounds = load_schedule(settings.schedule_file).tasks
-    _require_jobs(rounds)
-    scheduler = Scheduler(Store(settings.lakehouse.location), rounds, ProgramRunner(settings.grace))
+    tasks = load_schedule(settings.schedule_file).tasks
+    _require_jobs(tasks)
+    scheduler = Scheduler(Store(settings.lakehouse.location), tasks, ProgramRunner(settings.grace))
     if arguments.plan:
         return _print([_as_planned(each) for each in scheduler.plan()])
     if arguments.once is None:
-        run_scheduler(settings, rounds)
+        run_scheduler(settings, tasks)
         return OK
-    told = scheduler.once(_named(rounds, arguments.once), stop_event())
-    _print([told])
-    return OK if told.outcome is RunOutcome.OK else FAILED
+    report = scheduler.once(_task(tasks, arguments.once), stop_event())
+    _print([report])
+    return OK if report.outcome is RunOutcome.OK else FAILED
 
 
-def run_scheduler(settings: MaintenanceSettings, rounds: Sequence[ScheduledTask]) -> None:
-    """Run what is due until it is stopped, and tell Prometheus of it."""
+def run_scheduler(settings: MaintenanceSettings, tasks: Sequence[ScheduledTask]) -> None:
+    """Run due tasks until stopped, and serve the metrics."""
     stop, registry = stop_event(), registry_of_process()
     store = Store(settings.lakehouse.location)
     require_put_if_absent(store)
     telemetry = MaintenanceTelemetry(registry, Heartbeat(settings.telemetry.heartbeat_file))
     programs = ProgramRunner(settings.grace, telemetry.is_well)
-    tables = TableMeasurements(programs, telemetry, settings.measure_interval)
-    scheduler = Scheduler(store, rounds, programs, telemetry.is_well, tables.if_due)
+    measurements = TableMeasurements(programs, telemetry, settings.measure_interval)
+    scheduler = Scheduler(store, tasks, programs, telemetry.is_well, measurements.if_due)
     with (
         served(registry, settings.telemetry),
-        Repeating("a look at the rounds", partial(_publish_tasks, scheduler, telemetry), _TASKS_EVERY),
-        Repeating("a look at retentions", partial(_publish_retentions, settings, telemetry), _RETENTIONS_EVERY),
+        Repeating("the metrics of tasks", partial(_publish_tasks, scheduler, telemetry), _TASKS_EVERY),
+        Repeating("the metrics of retentions", partial(_publish_retentions, settings, telemetry), _RETENTIONS_EVERY),
     ):
         scheduler.until(stop)
 
 
 class TableMeasurements:
-    """Looks at what waits in the tables, by the dry run of compaction.
+    """Measures what is pending in the tables, by a dry run of compaction.
 
-    That is a program too, and between rounds: what reads tables takes more memory than all else here.
+    It runs as a program between tasks, as it reads all logs, which takes more memory than the rest of this process.
     """
 
     def __init__(self, programs: ProgramRunner, telemetry: MaintenanceTelemetry, interval: timedelta) -> None:
@@ -103,15 +107,15 @@ class TableMeasurements:
         self._measured_at = -math.inf
 
     def if_due(self, stop: Event) -> None:
-        """Look, unless that was done a moment ago, or is never to be done."""
+        """Measure, unless the interval has not passed or is 0."""
         if not self._interval or time.monotonic() - self._measured_at < self._interval.total_seconds():
             return
         self._measured_at = time.monotonic()
-        looked = self._programs.run(_MEASUREMENT, stop)
+        measured = self._programs.run(_MEASUREMENT, stop)
         try:
-            found = msgspec.json.decode(looked.printed, type=list[_Pending])
+            found = msgspec.json.decode(measured.printed, type=list[_Pending])
         except msgspec.DecodeError:
-            log.warning("a look at the tables failed: it %s", looked.problem or "said nothing")
+            log.warning("the tables could not be measured: the dry run %s", measured.problem or "printed no JSON")
             return
         tables = sorted({each.table for each in found})
         self._telemetry.tables([_of_table(each, found) for each in tables])
@@ -119,12 +123,12 @@ class TableMeasurements:
 
 
 class _Pending(msgspec.Struct, frozen=True):
-    """What the dry run says of a table, in one part or two."""
+    """What the dry run prints of a table, in one or two objects."""
 
     table: str
     files: int = 0
     bytes: int = 0
-    left_files: int = 0
+    skipped_files: int = 0
 
 
 def _of_table(table: str, found: Sequence[_Pending]) -> TableFigures:
@@ -133,7 +137,7 @@ def _of_table(table: str, found: Sequence[_Pending]) -> TableFigures:
         table,
         sum(each.files for each in parts),
         sum(each.bytes for each in parts),
-        sum(each.left_files for each in parts),
+        sum(each.skipped_files for each in parts),
     )
 
 
@@ -165,17 +169,17 @@ def _figures(planned: PlannedTask) -> TaskFigures:
         failures=record.failures_so_far,
         runs={RunOutcome.OK: record.runs_ok, RunOutcome.FAILED: record.runs_failed},
         totals={
-            MaintenanceMetric.COMPACTED_FILES: done.packed_files,
-            MaintenanceMetric.COMPACTED_BYTES: done.packed_bytes,
-            MaintenanceMetric.FREED_FILES: done.freed_files,
-            MaintenanceMetric.FREED_BYTES: done.freed_bytes,
+            MaintenanceMetric.COMPACTED_FILES: done.compacted_files,
+            MaintenanceMetric.COMPACTED_BYTES: done.compacted_bytes,
+            MaintenanceMetric.DELETED_FILES: done.deleted_files,
+            MaintenanceMetric.DELETED_BYTES: done.deleted_bytes,
         },
     )
 
 
 def _as_planned(planned: PlannedTask) -> PlannedRun:
     return PlannedRun(
-        round=planned.scheduled.name,
+        task=planned.scheduled.name,
         when=planned.scheduled.when,
         next_at=planned.next_at,
         last_success=planned.record.succeeded_at,
@@ -184,24 +188,24 @@ def _as_planned(planned: PlannedTask) -> PlannedRun:
     )
 
 
-def _require_jobs(rounds: Sequence[ScheduledTask]) -> None:
-    for each in rounds:
+def _require_jobs(tasks: Sequence[ScheduledTask]) -> None:
+    for each in tasks:
         if each.job == "maintenance" or find_spec(f"jobs.{each.job}") is None:
-            raise ContractError(f"the round '{each.name}' of the schedule names no job: there is no jobs/{each.job}.py")
+            raise ContractError(f"the scheduled task '{each.name}' has an unknown job: there is no jobs/{each.job}.py")
 
 
-def _named(rounds: Sequence[ScheduledTask], name: str) -> ScheduledTask:
-    for each in rounds:
+def _task(tasks: Sequence[ScheduledTask], name: str) -> ScheduledTask:
+    for each in tasks:
         if each.name == name:
             return each
-    raise SettingsError(f"the schedule has no round '{name}'; these are: {', '.join(each.name for each in rounds)}")
+    raise SettingsError(f"the schedule has no task '{name}'; its tasks are: {', '.join(each.name for each in tasks)}")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--once", metavar="ROUND", help="run this round now, whether it is due or not, and end")
-    instead.add_argument("--plan", "--dry-run", action="store_true", help="say when each round runs next, and end")
+    instead.add_argument("--once", metavar="TASK", help="run this task now, whether it is due or not, and exit")
+    instead.add_argument("--plan", "--dry-run", action="store_true", help="print when each task runs next, and exit")
     return parser.parse_args()
 
 

@@ -1,7 +1,7 @@
-"""Writes damaged entries of a table's log anew, from the manifests of the batches that they were of.
+"""Rebuilds damaged log entries of a table from the manifests of their batches.
 
-The streams go on meanwhile. Prints one JSON document, a line for each entry. Settings come from GAMELAKE_* variables
-(docs/settings.md). No Spark, no Kafka. Ends with 2 where an entry was of no batch, and changes nothing.
+The streams continue. Prints one JSON document with an object for each entry. Settings come from GAMELAKE_* variables
+(docs/settings.md). No Spark, no Kafka. Exits with 2 and changes nothing if an entry belongs to no batch.
 """
 
 import argparse
@@ -16,26 +16,26 @@ from gamelake.storage.store import Store
 
 
 def main() -> int:
-    """Mend, or say what would be written."""
+    """Repair, or print the dry run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", metavar="TABLE", help="such as silver/kart_rumble_events")
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be written, and change nothing")
-    parser.add_argument("--yes", action="store_true", help="don't ask")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written, and change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     arguments = parser.parse_args()
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
-        parser.error("nobody is there to ask: say --yes or --dry-run")
-    mending = LogRepair(Store(LakehouseSettings.from_env().location), arguments.table)
-    planned = mending.dry_run()
+        parser.error("no terminal to ask for confirmation: use --yes or --dry-run")
+    repair = LogRepair(Store(LakehouseSettings.from_env().location), arguments.table)
+    planned = repair.dry_run()
     if arguments.dry_run or not planned:
         return _print(planned)
     if not (arguments.yes or _confirmed(planned)):
         return FAILED
-    return _print(mending.repair())
+    return _print(repair.repair())
 
 
 def _confirmed(planned: list[RepairedEntry]) -> bool:
     print(msgspec.json.format(msgspec.json.encode(planned)).decode(), file=sys.stderr)
-    return input("Type yes to write the entries anew: ").strip() == "yes"
+    return input("Type yes to write these entries: ").strip() == "yes"
 
 
 def _print(results: list[RepairedEntry]) -> int:

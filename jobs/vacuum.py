@@ -1,8 +1,8 @@
-"""Deletes files that no version within the retention needs; what was deleted can't be brought back.
+"""Deletes files that no version within the retention needs; this can't be undone.
 
-Looks at all tables, or at those that are named. The retention stands in the games contract; one that is shorter than
-what a restore, a query or the KPI query may still need is refused, but for a table that --force names. Prints one JSON
-document. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
+Covers all tables, or the named ones. The retention is in the games contract; one that is shorter than a restore, a
+query or the KPI query needs is rejected, except for tables that --force names. Prints one JSON document. Settings come
+from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from gamelake.storage.store import Store
 
 log = logging.getLogger("vacuum")
 
-# More would wait less for the store, and want the memory of as many logs.
+# More would wait less for the store, but hold more logs in memory.
 _TABLES_AT_ONCE = 2
 
 
 def main() -> int:
-    """Delete, or say what would be deleted."""
+    """Delete, or print the dry run."""
     arguments = _arguments()
     settings = TableSettings.from_env()
     store, contract = Store(settings.lakehouse.location), load_games(settings.games_file)
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def readers(store: Store, contract: GamesContract, table: str, now: datetime) -> Iterator[TableReader]:
-    """Who may still need older versions of a table."""
+    """The readers that may need older versions of a table."""
     policy = contract.maintenance
     yield TableReader("a restore (maintenance.restore_window_days)", now - timedelta(days=policy.restore_window_days))
     yield TableReader("a query (maintenance.longest_query_hours)", now - timedelta(hours=policy.longest_query_hours))
@@ -63,7 +63,7 @@ def readers(store: Store, contract: GamesContract, table: str, now: datetime) ->
         generations = KpiGenerations(store).all()
         since = needed_since(store, generations[-1]) if generations else None
         if since is not None:
-            yield TableReader("the KPI query, which has come no further,", since)
+            yield TableReader("the KPI query, which has read no further,", since)
 
 
 def _vacuumed(vacuum: TableVacuum, files: Sequence[UnreferencedFile]) -> Vacuumed:
@@ -78,25 +78,29 @@ def _vacuumed(vacuum: TableVacuum, files: Sequence[UnreferencedFile]) -> Vacuume
 def _names(store: Store, wanted: Sequence[str]) -> list[str]:
     there = table_paths(store)
     if unknown := sorted(set(wanted) - set(there)):
-        raise SettingsError(f"there is no table '{unknown[0]}'; these are: {', '.join(there)}")
+        raise SettingsError(f"there is no table '{unknown[0]}'; the tables are: {', '.join(there)}")
     return sorted(set(wanted)) or there
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
-    parser.add_argument("--retain-hours", type=float, help="keep versions for so long; default: the contract's")
+    parser.add_argument("--retain-hours", type=float, help="keep versions for this long; default: the contract's")
     parser.add_argument(
-        "--force", action="append", default=[], metavar="TABLE", help="take this table although somebody may need it"
+        "--force",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help="vacuum this table even if readers may need it",
     )
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be deleted, and delete nothing")
-    parser.add_argument("--yes", action="store_true", help="don't ask")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be deleted, and delete nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     arguments = parser.parse_args()
     hours = arguments.retain_hours
     if hours is not None and not hours > 0:
-        parser.error("--retain-hours must be more than 0: the file that a query has just opened would go")
+        parser.error("--retain-hours must be more than 0: a file that a query has just opened would be deleted")
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
-        parser.error("nobody is there to ask: say --yes or --dry-run")
+        parser.error("no terminal to ask for confirmation: use --yes or --dry-run")
     arguments.retain = None if hours is None else timedelta(hours=hours)
     return arguments
 
@@ -104,7 +108,10 @@ def _arguments() -> argparse.Namespace:
 def _confirmed(would: Sequence[Vacuumed]) -> bool:
     files = sum(each.replaced_files + each.orphaned_files for each in would)
     size = sum(each.bytes for each in would) / 2**20
-    print(f"{files:,} files of {len(would)} tables, {size:,.1f} MiB, can't be brought back.", file=sys.stderr)
+    print(
+        f"{files:,} files of {len(would)} tables, {size:,.1f} MiB, will be deleted. This can't be undone.",
+        file=sys.stderr,
+    )
     return input("Type yes to go on: ").strip() == "yes"
 
 

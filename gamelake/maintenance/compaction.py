@@ -1,5 +1,7 @@
-"""Packs the small files of a table into good ones while a stream appends to it; no row changes.
+"""Compaction of a table's small files while a stream appends to it; no row changes.
 
+A file that is large enough stays as it is, so that a second run finds nothing to do. Partitions of past days come
+first: they are written once more and never again. A partition of today is left alone until it has many small files.
 Source: Delta Transaction Log Protocol, heading "Add File and Remove File" (`dataChange`).
 """
 
@@ -38,19 +40,23 @@ from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import open_table
 
-# A file of so much of the size aimed at is good; packing it again would write much and gain little.
-_GOOD_SHARE = 0.75
+# A file of this share of the target size stays: to compact it again would write much and gain little.
+_LARGE_ENOUGH = 0.75
+_FETCHES_AT_ONCE = 16
+_ATTEMPTS = 5
+# Each commit keeps what has been done so far, and is soon enough not to lose to others.
+_BINS_PER_COMMIT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRule:
-    """What a round aims at.
+    """Which files a run compacts, and into how large ones.
 
     Attributes:
-        target_bytes: size of a good file.
-        hot_files: so many small files a partition may have while its day lasts.
-        today: days before it are over.
-        most_bytes: what the files of a bin take at most, where memory is short; None for no bound.
+        target_bytes: size of a compacted file.
+        hot_files: how many small files a partition of today may have before it is compacted.
+        today: partitions of days before it are closed.
+        most_bytes: upper bound of the size of a bin's files, where memory is short; None for no bound.
     """
 
     target_bytes: int
@@ -59,61 +65,68 @@ class CompactionRule:
     most_bytes: int | None = None
 
     def within(self, most_bytes: int) -> "CompactionRule":
-        """The same for who has the memory for bins of so much: they aim at files of no more."""
+        """The same rule for a process with memory for bins of this size only; its files are no larger."""
         return replace(self, target_bytes=min(self.target_bytes, most_bytes), most_bytes=most_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Files of one partition that become one file, or a few."""
+    """Files of one partition that become one file, or a few; the unit of compaction."""
 
     partition: Mapping[str, str | None]
     files: tuple[FileEntry, ...]
 
     @property
     def bytes(self) -> int:
-        """What they take now."""
+        """The size of the files now."""
         return sum(file.size for file in self.files)
 
 
 def bins(files: Iterable[FileEntry], rule: CompactionRule) -> list[Bin]:
-    """All bins of a table; those of days that are over first, then those of the partitions with the most files."""
+    """The bins of a table: those of closed partitions first, then those of the partitions with the most files."""
     small: dict[tuple[str | None, ...], list[FileEntry]] = defaultdict(list)
     for file in files:
-        if file.size < _GOOD_SHARE * rule.target_bytes:
+        if file.size < _LARGE_ENOUGH * rule.target_bytes:
             small[tuple(file.partition.values())].append(file)
     closed = [each for each in small.values() if _is_closed(each[0], rule.today)]
     hot = [each for each in small.values() if not _is_closed(each[0], rule.today) and len(each) > rule.hot_files]
     order = [*sorted(closed, key=lambda each: -len(each)), *sorted(hot, key=lambda each: -len(each))]
-    return [found for of_partition in order for found in _packed(of_partition, rule)]
+    return [found for of_partition in order for found in _bins_of(of_partition, rule)]
 
 
 def _is_closed(file: FileEntry, today: date) -> bool:
-    """Whether no event of its day is likely to come any more; a table without days has none that end."""
+    """Whether the day of its partition is over; a table that has no days has no closed partitions."""
     try:
         return date.fromisoformat(next(iter(file.partition.values()), None) or "") < today
     except ValueError:
         return False
 
 
-def _packed(files: Sequence[FileEntry], rule: CompactionRule) -> list[Bin]:
-    """Smallest first, so that the many small ones go into few bins; one file alone is no bin."""
-    packed: list[list[FileEntry]] = [[]]
+def _bins_of(files: Sequence[FileEntry], rule: CompactionRule) -> list[Bin]:
+    """Fill bins with the smallest files first, so that many small files go into few bins; one file alone is no bin."""
+    filled_bins: list[list[FileEntry]] = [[]]
     filled = 0
     for file in sorted(files, key=lambda each: (each.size, each.path)):
         if filled >= rule.target_bytes or (rule.most_bytes is not None and filled + file.size > rule.most_bytes):
-            packed.append([])
+            filled_bins.append([])
             filled = 0
-        packed[-1].append(file)
+        filled_bins[-1].append(file)
         filled += file.size
-    return [Bin(each[0].partition, tuple(each)) for each in packed if len(each) > 1]
-
-
-_FETCHES_AT_ONCE = 16
+    return [Bin(each[0].partition, tuple(each)) for each in filled_bins if len(each) > 1]
 
 
 def rows_of(store: Store, table: str, columns: pa.Schema, files: Sequence[FileEntry]) -> pa.Table:
-    """The rows of files of one partition, in the table's columns but those that it is partitioned by.
+    """Read the rows of files of one partition.
+
+    Args:
+        store: the store of the lakehouse.
+        table: path of the table in it.
+        columns: the schema of the table, partition columns included.
+        files: at least one; all of the same partition.
+
+    Returns:
+        The rows in the order of `files`, with the columns of the table in its order and types, without the partition
+        columns; a column that an older file lacks is null.
 
     Raises:
         FileNotFoundError: a file is gone.
@@ -121,18 +134,18 @@ def rows_of(store: Store, table: str, columns: pa.Schema, files: Sequence[FileEn
     wanted = pa.schema([field for field in columns if field.name not in files[0].partition])
     with _on_disk(store, table, files) as paths, suppress(duckdb.Error, pa.ArrowException):
         return _in(wanted, _read(paths))
-    # A text that is no UTF-8, a moment beyond DuckDB's calendar; or a file that is gone, as Arrow will say.
+    # DuckDB rejects invalid UTF-8 and times beyond its calendar, which Arrow reads. Arrow also reports a missing file.
     return dataset(store.location, table, columns, files).to_table(columns=wanted.names)
 
 
 def _read(paths: Sequence[str]) -> pa.Table:
     with duckdb.connect(":memory:", config={"threads": 1}) as connection:
-        question = "SELECT * FROM read_parquet($paths, union_by_name = true, hive_partitioning = false)"
-        return connection.sql(question, params={"paths": list(paths)}).to_arrow_table()
+        query = "SELECT * FROM read_parquet($paths, union_by_name = true, hive_partitioning = false)"
+        return connection.sql(query, params={"paths": list(paths)}).to_arrow_table()
 
 
 def _in(wanted: pa.Schema, rows: pa.Table) -> pa.Table:
-    """Rows in a table's columns; older files lack the newer ones."""
+    """Cast rows to the columns of a table; older files lack the newer ones, which become null."""
     there = set(rows.column_names)
     found = [
         rows.column(field.name).cast(field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
@@ -143,12 +156,12 @@ def _in(wanted: pa.Schema, rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def _on_disk(store: Store, table: str, files: Sequence[FileEntry]) -> Iterator[list[str]]:
-    """The files as ones of this machine: where they are, or fetched many at a time."""
+    """Paths of the files on the local disk: in place, or fetched in parallel into a temporary directory."""
     parts = urlsplit(store.location.child(table))
     if parts.scheme == "file":
         yield [str(Path(unquote(parts.path)) / file.place) for file in files]
         return
-    with TemporaryDirectory(prefix="gamelake-packing-") as folder, ThreadPoolExecutor(_FETCHES_AT_ONCE) as pool:
+    with TemporaryDirectory(prefix="gamelake-compaction-") as folder, ThreadPoolExecutor(_FETCHES_AT_ONCE) as pool:
         paths = [f"{folder}/{number}.parquet" for number in range(len(files))]
 
         def fetch(path: str, file: FileEntry) -> None:
@@ -158,13 +171,8 @@ def _on_disk(store: Store, table: str, files: Sequence[FileEntry]) -> Iterator[l
         yield paths
 
 
-_ATTEMPTS = 5
-# Each commit keeps what has been done so far, and is soon enough not to lose to others.
-_BINS_PER_COMMIT = 16
-
-
 class Compacted(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a table: its files that were packed, and those that have their rows now; sizes in bytes."""
+    """What a run did to a table: files before and after, sizes in bytes, and the versions that it committed."""
 
     table: str
     partitions: int = 0
@@ -178,9 +186,9 @@ class Compacted(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class TableCompaction:
-    """One table and what a round does with it; safe to send to a task.
+    """The compaction of one table; picklable, so that a Spark task can run it.
 
-    `sort_by` are the columns whose values are to lie close together in a file, so that readers skip most of it.
+    `sort_by` names the columns that the rows of a compacted file are sorted by, so that readers skip most row groups.
     """
 
     location: Location
@@ -190,7 +198,7 @@ class TableCompaction:
     kill: Kill | None = None
 
     def plan(self) -> list[Bin]:
-        """What there is to do now.
+        """The bins that there are now.
 
         Raises:
             TableNotFoundError: there is no table.
@@ -198,12 +206,12 @@ class TableCompaction:
         return bins(live_files(open_table(self.location, self.table)), self.rule)
 
     def __call__(self) -> Compacted:
-        """Pack what the plan says, commit by commit; what was committed stays if a later one fails.
+        """Compact the planned bins, some per commit; what was committed stays if a later commit fails.
 
         Raises:
-            LeaseHeldError: another process does upkeep of the table.
-            TransientError: others replaced the same files at every attempt.
-            StoreError: the table has a feature that is not ours to write.
+            LeaseHeldError: another process holds the maintenance lease of the table.
+            TransientError: other writers replaced the same files at every attempt.
+            StoreError: the table has a Delta feature that is not supported.
         """
         started = time.perf_counter()
         if not self.plan():
@@ -213,35 +221,33 @@ class TableCompaction:
             planned = self.plan()
             failpoints = Failpoints(self.kill)
             for first in range(0, len(planned), _BINS_PER_COMMIT):
-                done = _sum(done, self._pack(store, planned[first : first + _BINS_PER_COMMIT], lease, failpoints))
+                done = _sum(done, self._compact(store, planned[first : first + _BINS_PER_COMMIT], lease, failpoints))
         return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
 
-    def _pack(self, store: Store, planned: Sequence[Bin], lease: Lease, failpoints: Failpoints) -> Compacted:
-        def attempt() -> Compacted:
+    def _compact(self, store: Store, planned: Sequence[Bin], lease: Lease, failpoints: Failpoints) -> Compacted:
+        for _ in range(_ATTEMPTS):
             handle = open_table(self.location, self.table)
             version = TableHead.of(handle, "").version
             live = {file.path for file in live_files(handle)}
-            # An erasure may have replaced some since the plan was made.
+            # An erasure may have replaced files since the plan was made.
             whole = [each for each in planned if all(file.path in live for file in each.files)]
             if not whole:
                 return Compacted(table=self.table)
             columns = schema_of(handle)
             written = [(each, [self._written(store, each, columns)]) for each in whole]
             failpoints.reach(Failpoint.AFTER_COMPACTED_FILES)
-            committed = commit_rewrite(store, self.table, version, _actions(written), lease)
-            if committed is None:
-                discard(store, self.table, (file for _, files in written for file in files))
-                raise CommitConflictError
-            failpoints.reach(Failpoint.AFTER_COMPACTED_TABLE)
-            return _account(self.table, written, committed)
+            committed = commit_behind(store, self.table, version, _actions(written), lease)
+            if committed is not None:
+                failpoints.reach(Failpoint.AFTER_COMPACTED_TABLE)
+                return _result(self.table, written, committed)
+            discard(store, self.table, (file for _, files in written for file in files))
+        raise TransientError(f"{self.table}: other writers replaced the same files {_ATTEMPTS} times; try again")
 
-        return commit_with_retry(self.table, _ATTEMPTS, attempt)
-
-    def _written(self, store: Store, packed: Bin, columns: pa.Schema) -> DataFile:
-        rows = rows_of(store, self.table, columns, packed.files)
+    def _written(self, store: Store, compacted: Bin, columns: pa.Schema) -> DataFile:
+        rows = rows_of(store, self.table, columns, compacted.files)
         order = [(name, "ascending") for name in self.sort_by if name in rows.column_names]
         rows = rows.sort_by(order) if order else rows
-        return write_replacement(store, self.table, packed.files[0], rows.combine_chunks())
+        return write_beside(store, self.table, compacted.files[0], rows.combine_chunks())
 
 
 _Written = Sequence[tuple[Bin, Sequence[DataFile]]]
@@ -256,7 +262,7 @@ def _actions(written: _Written) -> list[Action]:
     return [info, *map(without_data_change, (*removed, *added))]
 
 
-def _account(table: str, written: _Written, version: int) -> Compacted:
+def _result(table: str, written: _Written, version: int) -> Compacted:
     added = [file for _, files in written for file in files]
     return Compacted(
         table=table,

@@ -1,6 +1,6 @@
-"""Runs a round's program to its end, and reads from what it printed what it has done.
+"""Runs a task's program to its end, and reads from its output what it has done.
 
-A process of its own gives its memory back, can be ended, and takes nobody with it when it dies.
+A process of its own gives its memory back, can be killed, and can't crash the scheduler.
 """
 
 import logging
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -22,9 +22,9 @@ from gamelake.model.schedule import ScheduledTask
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.5
-# After SIGTERM; then SIGKILL. Whatever a round was at, the next one finds it whole.
-_LAST_SECONDS = 5.0
+_POLL_SECONDS = 0.5
+# Between SIGTERM and SIGKILL. Jobs are safe to kill at any moment.
+_TERMINATION_SECONDS = 5.0
 
 
 class RunOutcome(StrEnum):
@@ -36,7 +36,7 @@ class RunOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """A run that is over: what it did and printed, and why it failed, empty if it didn't."""
+    """A run that has ended: what it did and printed; `problem` says why it failed, empty if it succeeded."""
 
     done: WorkDone
     seconds: float
@@ -50,7 +50,7 @@ class ProgramRun:
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What a job says of one table: of compaction the first two, of vacuum and clean-ups the others."""
+    """A job's result for one table: compaction prints the first two, vacuum and log cleanup the others."""
 
     files_before: int = 0
     bytes_before: int = 0
@@ -62,64 +62,60 @@ class _Part(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ProgramRunner:
-    """Runs rounds as `python -m jobs.<job>`.
+    """Runs tasks as `python -m jobs.<job>`.
 
     Attributes:
-        grace: how long a run may go on once it is to stop.
-        heartbeat: called again and again while a run goes on.
+        grace: how long a run may go on after the scheduler was asked to stop.
+        heartbeat: called every half second while a run goes on.
     """
 
     grace: timedelta
     heartbeat: Callable[[], None] = lambda: None
 
     def run(self, scheduled: ScheduledTask, stop: Event) -> ProgramRun:
-        """Run a round's program until it ends, takes too long, or is to stop and doesn't within the grace."""
+        """Run a task's program until it ends, exceeds its time limit, or exceeds the grace after `stop` was set."""
         command = [sys.executable, "-m", f"jobs.{scheduled.job}", *scheduled.arguments]
         started = time.monotonic()
         with tempfile.TemporaryFile() as printed:
-            # In a session of its own it does not hear the Ctrl-C that asks us to let it end.
+            # In a session of its own it does not get the SIGINT of Ctrl-C, which only asks the scheduler to let it end.
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, start_new_session=True)  # noqa: S603 # the schedule is a contract of ours
             problem = self._watched(process, scheduled, stop)
             printed.seek(0)
-            said = printed.read()
-            return ProgramRun(done_by(said), time.monotonic() - started, problem, said)
+            output = printed.read()
+            return ProgramRun(work_done(output), time.monotonic() - started, problem, output)
 
     def _watched(self, process: "subprocess.Popen[bytes]", scheduled: ScheduledTask, stop: Event) -> str:
-        """Wait for the end; gives why it is none that was hoped for."""
+        """Wait for the end; returns the problem, empty if the program succeeded."""
         latest = time.monotonic() + scheduled.at_most.total_seconds()
-        asked = False
+        is_asked = False
         while (code := _ended(process)) is None:
             self.heartbeat()
-            if stop.is_set() and not asked:
-                asked, latest = True, min(latest, time.monotonic() + self.grace.total_seconds())
+            if stop.is_set() and not is_asked:
+                is_asked, latest = True, min(latest, time.monotonic() + self.grace.total_seconds())
             if time.monotonic() >= latest:
                 _end(process)
-                return "was ended, as the scheduler stops" if asked else f"took longer than {scheduled.at_most}"
+                return "was ended because the scheduler stops" if is_asked else f"took longer than {scheduled.at_most}"
         return f"ended with {code}" if code else ""
 
 
-def done_by(printed: bytes) -> WorkDone:
-    """What a job says that it did: the sums over its JSON document, a list of objects or one; of other text nothing."""
+def work_done(printed: bytes) -> WorkDone:
+    """Sum up a job's output, a JSON document of one object or a list of them; other text counts as no work."""
     try:
         document: Any = msgspec.json.decode(printed)
         parts = [msgspec.convert(part, _Part) for part in (document if isinstance(document, list) else [document])]
     except msgspec.DecodeError:
         return WorkDone()
     return WorkDone(
-        packed_files=_sum(part.files_before for part in parts),
-        packed_bytes=_sum(part.bytes_before for part in parts),
-        freed_files=_sum(part.replaced_files + part.orphaned_files + part.deleted_files for part in parts),
-        freed_bytes=_sum(part.bytes for part in parts if not part.files_before),
+        compacted_files=sum(part.files_before for part in parts),
+        compacted_bytes=sum(part.bytes_before for part in parts),
+        deleted_files=sum(part.replaced_files + part.orphaned_files + part.deleted_files for part in parts),
+        deleted_bytes=sum(part.bytes for part in parts if not part.files_before),
     )
-
-
-def _sum(numbers: Iterable[int]) -> int:
-    return sum(numbers)
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int | None:
     try:
-        return process.wait(_LOOK_SECONDS)
+        return process.wait(_POLL_SECONDS)
     except subprocess.TimeoutExpired:
         return None
 
@@ -127,7 +123,7 @@ def _ended(process: "subprocess.Popen[bytes]") -> int | None:
 def _end(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
-        process.wait(_LAST_SECONDS)
+        process.wait(_TERMINATION_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -1,6 +1,6 @@
-"""Do the retentions of a lakehouse fit together? What one promises, another must not have deleted before.
+"""Checks that the retentions of a lakehouse fit together: nothing is deleted while something else still needs it.
 
-Nothing is read here: who asks brings the spans that are known, and those that aren't are left out.
+Nothing is read here: callers pass the retentions that they know, and rules about the others are left out.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _IN_HOURS_BELOW = 2
 
 
 class RetentionKind(StrEnum):
-    """Something that is kept, or promised, for a time; also the metric's label."""
+    """A retention, or a promise that needs one; also the metric's label."""
 
     KAFKA = "kafka"
     TABLES = "tables"
@@ -28,7 +28,7 @@ class RetentionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """One span that must be at least as long as another, and what is lost where it isn't."""
+    """A retention that must be at least as long as another one; `otherwise` says what is lost if it is shorter."""
 
     longer: RetentionKind
     shorter: RetentionKind
@@ -48,7 +48,7 @@ RULES = (
     RetentionRule(
         RetentionKind.KAFKA,
         RetentionKind.RESTORE_WINDOW,
-        "records of the restore window can't be taken again from Kafka where bronze itself was lost",
+        "records of the restore window can't be read again from Kafka if bronze itself was lost",
     ),
     RetentionRule(
         RetentionKind.KAFKA,
@@ -58,13 +58,13 @@ RULES = (
     RetentionRule(
         RetentionKind.BACKUPS,
         RetentionKind.RESTORE_WINDOW,
-        "tables can be set back to a time of which no checkpoint, vault, registry or catalog is left",
+        "tables can be restored to a time of which no checkpoint, vault, registry or catalog is left",
     ),
 )
 
 
 def promised(policy: MaintenancePolicy) -> dict[RetentionKind, timedelta]:
-    """The spans that the games contract states."""
+    """The retentions in the games contract."""
     return {
         RetentionKind.TABLES: policy.retention,
         RetentionKind.RESTORE_WINDOW: timedelta(days=policy.restore_window_days),
@@ -75,21 +75,21 @@ def promised(policy: MaintenancePolicy) -> dict[RetentionKind, timedelta]:
 
 
 def applicable(spans: Mapping[RetentionKind, timedelta]) -> list[RetentionRule]:
-    """The rules whose spans are both known."""
+    """The rules whose retentions are both known."""
     return [rule for rule in RULES if {rule.longer, rule.shorter} <= spans.keys()]
 
 
 def fits(rule: RetentionRule, spans: Mapping[RetentionKind, timedelta]) -> bool:
-    """Whether a rule holds for spans that it can be held against."""
+    """Whether a rule holds; both retentions must be known."""
     return spans[rule.longer] >= spans[rule.shorter]
 
 
 def contradictions(spans: Mapping[RetentionKind, timedelta]) -> list[str]:
-    """What doesn't fit, a sentence each; nothing where all is well."""
-    return [_told(rule, spans) for rule in applicable(spans) if not fits(rule, spans)]
+    """A sentence for each rule that does not hold."""
+    return [_described(rule, spans) for rule in applicable(spans) if not fits(rule, spans)]
 
 
-def _told(rule: RetentionRule, spans: Mapping[RetentionKind, timedelta]) -> str:
+def _described(rule: RetentionRule, spans: Mapping[RetentionKind, timedelta]) -> str:
     longer, shorter = spans[rule.longer], spans[rule.shorter]
     return f"{rule.longer} ({_days(longer)}) is shorter than {rule.shorter} ({_days(shorter)}): {rule.otherwise}"
 

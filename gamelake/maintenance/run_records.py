@@ -1,4 +1,4 @@
-"""What is known of the runs of each round, kept in the lakehouse: it outlives the process, and any other can see it."""
+"""The record of each task's runs, an object in the lakehouse that outlives the scheduler."""
 
 import logging
 from collections.abc import Iterable
@@ -12,31 +12,40 @@ from gamelake.storage.store import Store
 log = logging.getLogger(__name__)
 
 
-class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs have done: files that became fewer, and files that were deleted."""
+# The keys of stored records by the names of the fields.
+_STORED_KEYS = {
+    "compacted_files": "packed_files",
+    "compacted_bytes": "packed_bytes",
+    "deleted_files": "freed_files",
+    "deleted_bytes": "freed_bytes",
+}
 
-    packed_files: int = 0
-    packed_bytes: int = 0
-    freed_files: int = 0
-    freed_bytes: int = 0
+
+class WorkDone(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_KEYS):
+    """What runs have done: compacted files and deleted files; sizes in bytes."""
+
+    compacted_files: int = 0
+    compacted_bytes: int = 0
+    deleted_files: int = 0
+    deleted_bytes: int = 0
 
     def plus(self, other: Self) -> "WorkDone":
-        """Both together."""
+        """The sum of both."""
         return WorkDone(
-            packed_files=self.packed_files + other.packed_files,
-            packed_bytes=self.packed_bytes + other.packed_bytes,
-            freed_files=self.freed_files + other.freed_files,
-            freed_bytes=self.freed_bytes + other.freed_bytes,
+            compacted_files=self.compacted_files + other.compacted_files,
+            compacted_bytes=self.compacted_bytes + other.compacted_bytes,
+            deleted_files=self.deleted_files + other.deleted_files,
+            deleted_bytes=self.deleted_bytes + other.deleted_bytes,
         )
 
 
 class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One round's runs.
+    """The runs of one task.
 
     Attributes:
-        known_since: when the schedule was first seen to have it; a round has its first turn after that.
-        failures: runs in a row that did not succeed; one that has begun counts until it has.
-        done: what all runs together have done.
+        known_since: when the schedule first listed it; its first run is due after that.
+        failures: consecutive runs without success; a run that has begun counts until it has succeeded.
+        done: the sum over all runs.
     """
 
     known_since: datetime
@@ -56,27 +65,27 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_moment(self) -> datetime:
-        """The last that is known of it."""
+        """The moment of its last event."""
         return max(filter(None, (self.begun_at, self.ended_at, self.known_since)))
 
     @property
     def failures_so_far(self) -> int:
-        """Runs in a row that failed, without one that may be running."""
+        """Consecutive failed runs, not counting one that may be running."""
         return self.failures - self.is_open
 
     def begun(self, now: datetime) -> "TaskRecord":
-        """A run begins; one that is still open was killed."""
+        """A run begins; an earlier one that is still open was killed."""
         return msgspec.structs.replace(
             self, begun_at=now, failures=self.failures + 1, runs_failed=self.runs_failed + self.is_open
         )
 
     def succeeded(self, now: datetime, done: WorkDone) -> "TaskRecord":
-        """The run that began has ended well."""
+        """The run has succeeded."""
         ended = self._ended(now, done)
         return msgspec.structs.replace(ended, succeeded_at=now, failures=0, runs_ok=self.runs_ok + 1)
 
     def failed(self, now: datetime, done: WorkDone) -> "TaskRecord":
-        """The run that began has failed, whatever it did before."""
+        """The run has failed; what it did before counts."""
         return msgspec.structs.replace(self._ended(now, done), runs_failed=self.runs_failed + 1)
 
     def _ended(self, now: datetime, done: WorkDone) -> "TaskRecord":
@@ -85,27 +94,27 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskRecords:
-    """The records of all rounds of a lakehouse."""
+    """The records of all tasks of a lakehouse."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def of(self, name: str, now: datetime) -> TaskRecord:
-        """A round's record; of one that has none, one that begins now."""
+        """The record of a task; a new one if it has none, or an unreadable one."""
         content, new = self._store.get(_path(name)), TaskRecord(known_since=now)
         try:
             return msgspec.json.decode(content, type=TaskRecord) if content is not None else new
         except msgspec.DecodeError as error:
-            log.warning("%s can't be read (%s): the round %s is taken for new", _path(name), error, name)
+            log.warning("%s can't be decoded (%s); task %s starts with a new record", _path(name), error, name)
             return new
 
     def begin(self, names: Iterable[str], now: datetime) -> None:
-        """See that each round has a record, so that its turns are counted from now on."""
+        """Give each task without a record a new one, so that its runs are due from now on."""
         for name in names:
             self._store.put_new(_path(name), msgspec.json.encode(TaskRecord(known_since=now)))
 
     def keep(self, name: str, record: TaskRecord) -> None:
-        """Write a record in the place of the one before; for who holds the rounds' lease."""
+        """Replace the record of a task; the caller must hold the scheduler's lease."""
         self._store.put(_path(name), msgspec.json.encode(record))
 
 

@@ -1,4 +1,4 @@
-"""The settings of the job that runs the rounds of upkeep."""
+"""The settings of the maintenance scheduler."""
 
 import os
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from gamelake.storage.settings import LakehouseSettings, local_compaction_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicOfRecords:
-    """The topic whose retention is held against that of the tables, and how to reach Kafka."""
+class EventsTopic:
+    """The events topic, whose retention is compared with that of the tables, and how to reach Kafka."""
 
     kafka: KafkaAccess
     name: str
@@ -23,14 +23,14 @@ class TopicOfRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceSettings:
-    """What the job that runs the rounds needs to know; without Kafka's address, Kafka is not asked."""
+    """Settings of the maintenance scheduler; without Kafka's address its retention is not checked."""
 
     lakehouse: LakehouseSettings
     games_file: Path
     schedule_file: Path
     telemetry: TelemetryOptions
-    topic: TopicOfRecords | None
-    local_compaction_bytes: int
+    topic: EventsTopic | None
+    compact_here_bytes: int
     measure_interval: timedelta
     grace: timedelta
 
@@ -54,7 +54,7 @@ class MaintenanceSettings:
         )
 
 
-def _topic(env: Environment) -> TopicOfRecords | None:
+def _topic(env: Environment) -> EventsTopic | None:
     if not env.optional("GAMELAKE_BOOTSTRAP_SERVERS", ""):
         return None
-    return TopicOfRecords(kafka=kafka_access(env), name=env.required("GAMELAKE_TOPIC"))
+    return EventsTopic(kafka=kafka_access(env), name=env.required("GAMELAKE_TOPIC"))

@@ -1,7 +1,7 @@
-"""Deletes files of a table that no version within the retention needs: replaced ones, and what killed batches left.
+"""Deletes files that no version of a table within the retention needs: replaced files, and orphans of killed batches.
 
-A file is kept if the newest version has it, if it was replaced since the retention began, if it is younger than that,
-or if a batch has decided on it that is not committed yet.
+A file is kept if the newest version has it, if it was replaced or written within the retention, or if the manifest of
+a batch names it that may not be committed yet.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" (tombstones) and "Delta Log Entries".
 """
 
@@ -23,35 +23,35 @@ from gamelake.storage.tables import open_table
 
 
 class RetentionError(StartupError):
-    """A retention would take files away that somebody still needs."""
+    """With this retention vacuum would delete files that a reader still needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """Somebody who reads versions of a table that were the newest at some moment since then."""
+    """A reader that may need the versions of a table that were current at some moment since `since`."""
 
     name: str
     since: datetime
 
 
 def require_retention(table: str, since: datetime, readers: Iterable[TableReader]) -> None:
-    """See that a retention leaves everybody what they need.
+    """Check that a retention keeps what all readers need.
 
     Raises:
-        RetentionError: it does not; names who, and what to do.
+        RetentionError: it does not; the message names the reader and the remedy.
     """
     for reader in readers:
         if reader.since < since:
             raise RetentionError(
                 f"{table}: {reader.name} needs its versions since {reader.since:%Y-%m-%d %H:%M}, and the retention "
-                f"keeps those since {since:%Y-%m-%d %H:%M}. Keep more, or say --force {table} if nobody does"
+                f"keeps those since {since:%Y-%m-%d %H:%M}. Keep more, or use --force {table} if it needs them no more"
             )
 
 
 class Vacuumed(msgspec.Struct, frozen=True, kw_only=True):
     """What was deleted of a table, or would be: files that a commit replaced, and files that no commit names.
 
-    `kept_for_clones` are files that would have gone if no clone named them.
+    `kept_for_clones` counts files that stay only because a clone references them.
     """
 
     table: str
@@ -64,7 +64,7 @@ class Vacuumed(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class UnreferencedFile:
-    """A file that its table needs no more, whether a commit ever named it, and whether a clone still does."""
+    """A file that its table no longer needs; whether a commit ever named it, and whether a clone references it."""
 
     file: StoredObject
     was_named: bool
@@ -73,34 +73,34 @@ class UnreferencedFile:
 
 @dataclass(frozen=True, slots=True)
 class TableVacuum:
-    """One table, and since when its versions are kept."""
+    """The vacuum of one table; versions since `since` are kept."""
 
     store: Store
     table: str
     since: datetime
 
     def unreferenced(self) -> list[UnreferencedFile]:
-        """What the table needs no more now."""
-        # First the files, then who needs them: a file that is named meanwhile was there before or is too young.
+        """The files that the table no longer needs."""
+        # List the files first, then read what references them: a file that is committed in between is too young.
         there = list(self._data_files())
         log, undecided = TableLog.read(self.store, self.table), self._undecided()
         needed = self._live() | undecided
-        unneeded = [each for each in there if self._place(each) not in needed]
+        unneeded = [each for each in there if self._path(each) not in needed]
         cloned = Clones(self.store).named_files(self.table)
-        found = [UnreferencedFile(x, self._place(x) in log.removed, self._place(x) in cloned) for x in unneeded]
-        return [each for each in found if self._went(each, log) < self.since.timestamp()]
+        found = [UnreferencedFile(x, self._path(x) in log.removed, self._path(x) in cloned) for x in unneeded]
+        return [each for each in found if self._unneeded_since(each, log) < self.since.timestamp()]
 
     def delete(self, files: Sequence[UnreferencedFile]) -> Vacuumed:
-        """Delete what no clone names, also none that was made meanwhile; wants the table's lease, as cloning does."""
+        """Delete the files that no clone references, new clones included; the caller must hold the table's lease."""
         cloned = Clones(self.store).named_files(self.table)
-        files = [replace(each, is_cloned=self._place(each.file) in cloned) for each in files]
+        files = [replace(each, is_cloned=self._path(each.file) in cloned) for each in files]
         for each in files:
             if not each.is_cloned:
                 self.store.delete(each.file.path)
         return self.account(files)
 
     def account(self, files: Sequence[UnreferencedFile]) -> Vacuumed:
-        """What deleting them is, or would be."""
+        """The result of deleting these files."""
         going = [each for each in files if not each.is_cloned]
         return Vacuumed(
             table=self.table,
@@ -115,20 +115,20 @@ class TableVacuum:
         log = f"{self.table}/{LOG_FOLDER}/"
         return (each for each in self.store.objects(self.table) if not each.path.startswith(log))
 
-    def _went(self, found: UnreferencedFile, log: TableLog) -> float:
-        """When the table no longer needed a file (seconds since 1970): one that it never named, when it was written."""
+    def _unneeded_since(self, found: UnreferencedFile, log: TableLog) -> float:
+        """Since when the table does not need a file (seconds since 1970); an orphan, since it was written."""
         if found.was_named:
-            return log.removed[self._place(found.file)] / 1000
+            return log.removed[self._path(found.file)] / 1000
         return found.file.written_at.timestamp()
 
-    def _place(self, file: StoredObject) -> str:
+    def _path(self, file: StoredObject) -> str:
         return file.path.removeprefix(f"{self.table}/")
 
     def _live(self) -> set[str]:
         return {file.place for file in live_files(open_table(self.store.location, self.table))}
 
     def _undecided(self) -> set[str]:
-        """Files of the newest batches of all streams, and of replays that were cut off: they may be in no log yet."""
+        """Files of the newest batches of all streams, and of unfinished replays: they may be in no log yet."""
         streams = [folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")]
         manifests = [each for stream in streams for each in Manifests(self.store, stream).last(2)]
         decided = [entry for each in manifests for entry in each.tables]

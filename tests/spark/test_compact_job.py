@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from gamelake.maintenance import compaction_run as compaction_round
 from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope
 from gamelake.model.games import load_games
-from jobs.compact import packed
+from jobs.compact import compact_with_spark
 from tests.silver_events import Event, Silver
 from tests.spark.conftest import JARS
 
@@ -77,7 +77,7 @@ def test_a_table_that_is_not_there_is_refused_by_name(silver: Silver) -> None:
     run = job(silver, "silver/no_such_events")
 
     assert run.returncode == 2
-    assert "'silver/no_such_events' is no table that is packed; these are: silver/events" in run.stderr
+    assert "'silver/no_such_events' is not a table that compaction covers; these are: silver/events" in run.stderr
 
 
 def test_one_that_was_killed_before_its_commit_is_done_again(spark: SparkSession, silver: Silver) -> None:
@@ -97,7 +97,7 @@ def test_more_than_a_little_is_packed_in_the_tasks_of_a_spark_job(spark: SparkSe
     contract = load_games(REPOSITORY / "contracts/games.yaml")
     of_all = CompactionRun(silver.store, contract, CompactionScope.DAILY, datetime.now(UTC).date())
 
-    [done] = packed(spark, of_all.due())
+    [done] = compact_with_spark(spark, of_all.due())
 
     assert (done.files_before, done.files_after) == (12, 1)  # type: ignore[union-attr]
     assert (files(silver), players(silver)) == (1, before)
@@ -108,11 +108,11 @@ def test_what_is_too_large_without_spark_is_left_with_the_command_that_packs_it(
     for number in range(2):
         silver.append([Event(at=YESTERDAY, gamer=secrets.token_hex(600_000), session=f"s{number}")])
 
-    done, rest = results(job(silver, "--here", GAMELAKE_COMPACT_HERE_MIB="1"))
+    done, rest = results(job(silver, "--no-spark", GAMELAKE_COMPACT_HERE_MIB="1"))
 
     assert done["files_before"] >= 12
-    assert (rest["table"], rest["left_files"]) == (TABLE, 2)
-    assert rest["command"] == f"python -m jobs.compact --round daily {TABLE}"
+    assert (rest["table"], rest["skipped_files"]) == (TABLE, 2)
+    assert rest["command"] == f"python -m jobs.compact --scope daily {TABLE}"
 
 
 def test_a_table_too_big_for_a_task_is_packed_by_spark(
@@ -123,7 +123,7 @@ def test_a_table_too_big_for_a_task_is_packed_by_spark(
     contract = load_games(REPOSITORY / "contracts/games.yaml")
     of_all = CompactionRun(silver.store, contract, CompactionScope.WEEKLY, datetime.now(UTC).date())
 
-    [done] = packed(spark, of_all.due())
+    [done] = compact_with_spark(spark, of_all.due())
 
     assert (done.files_before, done.files_after) == (12, 1)  # type: ignore[union-attr]
     assert (files(silver), players(silver)) == (1, before)

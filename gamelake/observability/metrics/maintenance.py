@@ -67,13 +67,13 @@ class MaintenanceMetric(Enum):
         ("task",),
         "Size of the files that compaction replaced",
     )
-    FREED_FILES = MetricDefinition(
+    DELETED_FILES = MetricDefinition(
         "gamelake_maintenance_deleted_files_total",
         MetricKind.COUNTER,
         ("task",),
         "Files that were deleted",
     )
-    FREED_BYTES = MetricDefinition(
+    DELETED_BYTES = MetricDefinition(
         "gamelake_maintenance_deleted_bytes_total",
         MetricKind.COUNTER,
         ("task",),
@@ -138,7 +138,7 @@ class TableFigures:
     table: str
     files: int
     bytes: int
-    left_files: int
+    skipped_files: int
 
 
 class MaintenanceTelemetry:
@@ -188,7 +188,7 @@ class MaintenanceTelemetry:
         for gauge in gauges:
             gauge.clear()
         for each in figures:
-            for gauge, value in zip(gauges, (each.files, each.bytes, each.left_files), strict=True):
+            for gauge, value in zip(gauges, (each.files, each.bytes, each.skipped_files), strict=True):
                 gauge.labels(each.table).set(value)
 
     @harmless

@@ -1,6 +1,6 @@
-"""The rows of the tables that say which dead letters, and which quarantined rows, need nothing more.
+"""Marks of settled records: rows of dead_letters/replayed and quarantine/replayed.
 
-Each by its run and the coordinates of its record.
+A mark has the number of the replay run and the Kafka coordinates of the record.
 """
 
 from datetime import UTC, datetime
@@ -11,17 +11,23 @@ import pyarrow.compute as pc
 from gamelake.layers.bronze import TIMESTAMP
 from gamelake.model.naming import DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED
 
-# Of what a replay settles: the table that says so, and the column that says why a record stood there.
+# By source of a replay: the table of its marks, and the column with the reason why a record is in the source.
 MARKED_IN = {DEAD_LETTERS: REPLAYED, QUARANTINE: RELEASED}
 WHY = {DEAD_LETTERS: "reason", QUARANTINE: "rule"}
-# What tells a record from all others; offsets alone begin anew when a topic is made again.
+# What identifies a record; offsets alone repeat after a topic was made again.
 COORDINATES = ("topic", "partition", "offset", "kafka_timestamp")
 
 
 def as_marks(letters: pa.RecordBatch, run: int, why: str) -> pa.RecordBatch:
-    """The marks of records that have become rows, or whose events the tables have had already.
+    """The marks of records that have become rows, or whose events the tables have already.
 
-    `why` is the column that says why they stood where they did.
+    Args:
+        letters: columns `topic`, `partition`, `offset`, `timestamp` (us, UTC) and `why`.
+        run: number of the replay run.
+        why: name of the column with the reason: `reason` of dead letters, `rule` of quarantined rows.
+
+    Returns:
+        A row for each record, in their order, with the columns of the table of marks.
     """
     columns = {
         why: letters.column(why),
@@ -36,5 +42,5 @@ def as_marks(letters: pa.RecordBatch, run: int, why: str) -> pa.RecordBatch:
 
 
 def without(letters: pa.RecordBatch, rows: list[int]) -> pa.RecordBatch:
-    """The letters but for those at some rows."""
+    """The records in their order, without those at the indices `rows`."""
     return letters.filter(pc.invert(pc.is_in(pa.array(range(len(letters)), pa.int64()), pa.array(rows, pa.int64()))))

@@ -1,4 +1,4 @@
-"""Which events a table holds already."""
+"""Which events a table has already, read day by day at a fixed version."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,14 @@ ID, PARTITION, OFFSET = "event_id", "kafka_partition", "kafka_offset"
 
 
 def by_event(rows: pa.RecordBatch) -> pa.StringArray:
-    """Each event by its id, wherever it came from; one without an id by its record."""
+    """Names events by their ids; an event without an id by its Kafka coordinates.
+
+    Args:
+        rows: columns `kafka_partition`, `kafka_offset` and, if the table has it, `event_id` (string).
+
+    Returns:
+        A name for each row, in their order; never null.
+    """
     places = _places(rows)
     if rows.schema.get_field_index(ID) < 0:
         return places
@@ -34,7 +41,14 @@ def by_event(rows: pa.RecordBatch) -> pa.StringArray:
 
 
 def by_record(rows: pa.RecordBatch) -> pa.StringArray:
-    """Each event by its record and its id: offsets alone begin anew when a topic is made again."""
+    """Names events by Kafka coordinates and id: offsets alone repeat after a topic was made again.
+
+    Args:
+        rows: columns `kafka_partition`, `kafka_offset` and, if the table has it, `event_id` (string).
+
+    Returns:
+        A name for each row, in their order; never null.
+    """
     if rows.schema.get_field_index(ID) < 0:
         return _places(rows)
     return pc.binary_join_element_wise(_places(rows), pc.fill_null(rows.column(ID), ""), "/")
@@ -42,13 +56,19 @@ def by_record(rows: pa.RecordBatch) -> pa.StringArray:
 
 @dataclass(frozen=True, slots=True)
 class EventNames:
-    """Gives rows the identities by which they are compared."""
+    """Gives rows the identities by which events are compared."""
 
     identities: Identities
     of: Callable[[pa.RecordBatch], pa.StringArray]
 
     def events(self, tables: list[str], codes: npt.NDArray[np.int64], rows: pa.RecordBatch) -> Events:
-        """Rows of games' tables, a row of `tables[code]`, as events."""
+        """The identities of rows of games' tables.
+
+        Args:
+            tables: names of games' tables.
+            codes: int64, for each row the index of its table in `tables`.
+            rows: the columns that `of` names rows by.
+        """
         high, rest = self.identities.of(tables, codes, self.of(rows))
         return Events.of(high, rest, np.full(len(rows), ANY_TIME, np.int64))
 
@@ -64,7 +84,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class _Day:
-    """What is known of one table and day, and of which Kafka partitions."""
+    """The known events of one table and day; `partitions` are the Kafka partitions that were read."""
 
     events: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
     taken: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
@@ -73,9 +93,9 @@ class _Day:
 
 @dataclass
 class Presence:
-    """The events of tables at versions that stay the same; read day by day, as they are asked for.
+    """The events of tables at fixed versions, read lazily by day and Kafka partition.
 
-    An event that comes again does so in the same Kafka partition, as for the stream: of the others nothing is read.
+    Duplicates of an event are in the same Kafka partition, as the stream assumes too; other partitions are not read.
     """
 
     location: Location
@@ -86,16 +106,26 @@ class Presence:
     _days: defaultdict[tuple[str, str], _Day] = field(default_factory=lambda: defaultdict(_Day))
 
     def events(self, game_table: str, rows: pa.RecordBatch) -> Events:
-        """The rows of a game's table as events."""
+        """The identities of rows of a game's table, in their order."""
         return self.names.events([game_table], np.zeros(len(rows), np.int64), rows)
 
     def missing(self, table: str, day: str, events: Events, partitions: Ints) -> Flags:
-        """Which events a table lacks, each once; from now on they count as taken."""
+        """Flag the events that a table lacks; they count as taken from now on.
+
+        Args:
+            table: the table to look in.
+            day: ISO date of the rows.
+            events: identities, as `events` returns them.
+            partitions: int64, the Kafka partition of each event.
+
+        Returns:
+            A bool for each event; of equal events only the first is flagged.
+        """
         known = self._known(table, day, partitions)
         return _first(known, events, ~known.events.have(events))
 
     def present(self, table: str, day: str, events: Events, partitions: Ints) -> Flags:
-        """Which events a table has, each once."""
+        """Flag the events that a table has; arguments and order as in `missing`, of equal events only the first."""
         known = self._known(table, day, partitions)
         return _first(known, events, known.events.have(events))
 
@@ -135,7 +165,7 @@ class _Table:
         return schema_of(handle), days
 
     def rows(self, day: str, partitions: Sequence[int]) -> pa.RecordBatch:
-        """Of a day's rows what tells them apart."""
+        """The columns of a day's rows that identify events: game name, id, Kafka partition and offset."""
         schema, days = self._opened
         columns = [name for name in (_GAME, ID, PARTITION, OFFSET) if name in schema.names]
         of_day = dataset(self.location, self.table, schema, days.get(day, []))
@@ -148,7 +178,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _first(known: _Day, events: Events, wanted: Flags) -> Flags:
-    """Of the wanted events those that were not wanted before."""
+    """Flag the wanted events that were not taken before, each once."""
     new = np.flatnonzero(wanted & ~known.taken.have(events))
     new = new[~repeated(events.take(new), ANY_TIME)]
     known.taken.add(events.take(new))

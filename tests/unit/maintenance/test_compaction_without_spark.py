@@ -76,8 +76,8 @@ def test_no_bin_is_larger_than_the_memory_allows_and_what_is_left_is_named(store
     assert isinstance(done, Compacted)
     assert 1 < done.files_after < done.files_before
     assert players_in(store, SILVER) == before
-    assert (rest.table, rest.left_files) == (SILVER.name, len(file_bytes(store)))
-    assert rest.command == f"python -m jobs.compact --round daily {SILVER.name}"
+    assert (rest.table, rest.skipped_files) == (SILVER.name, len(file_bytes(store)))
+    assert rest.command == f"python -m jobs.compact --scope daily {SILVER.name}"
 
 
 def test_rounds_here_come_to_an_end(store: Store, of_all: CompactionRun) -> None:
@@ -99,9 +99,9 @@ def test_what_waits_is_what_the_next_round_packs_and_what_it_leaves(store: Store
     # A bin of one file is none.
     none_here, rest = pending_locally(of_all, max(sizes))
     assert (none_here.files, none_here.bytes) == (0, 0)  # type: ignore[union-attr]
-    assert (rest.left_files, rest.left_bytes) == (12, sum(sizes))  # type: ignore[union-attr]
+    assert (rest.skipped_files, rest.skipped_bytes) == (12, sum(sizes))  # type: ignore[union-attr]
     some_here, rest = pending_locally(of_all, 11 * max(sizes))
-    assert (some_here.files, rest.left_files) == (11, 1)  # type: ignore[union-attr]
+    assert (some_here.files, rest.skipped_files) == (11, 1)  # type: ignore[union-attr]
     compact_locally(of_all.here(MANY).due())
     [nothing] = pending_locally(of_all, MANY)
     assert (nothing.table, nothing.files) == (SILVER.name, 0)  # type: ignore[union-attr]
@@ -114,11 +114,11 @@ def test_little_is_packed_here_and_much_or_large_is_not(
 
     assert is_small(due, MANY)
     assert not is_small(due, max(file_bytes(store)))
-    monkeypatch.setattr(compaction_round, "_FEW_BYTES", sum(file_bytes(store)) - 1)
+    monkeypatch.setattr(compaction_round, "_SMALL_RUN_BYTES", sum(file_bytes(store)) - 1)
     assert not is_small(due, MANY)
-    assert [planned_compaction(each, each.place).by for each in due] == [CompactionEngine.TASK]
+    assert [planned_compaction(each, each.engine).by for each in due] == [CompactionEngine.TASK]
     monkeypatch.setattr(compaction_round, "TASK_BYTES", 1)
-    assert [planned_compaction(each, each.place).by for each in due] == [CompactionEngine.OPTIMIZE]
+    assert [planned_compaction(each, each.engine).by for each in due] == [CompactionEngine.OPTIMIZE]
 
 
 def test_a_table_that_can_not_be_packed_holds_up_no_other(store: Store, of_all: CompactionRun) -> None:

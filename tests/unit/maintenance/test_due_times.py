@@ -1,4 +1,4 @@
-"""When a round runs next: in time, once for all turns that were missed, and sooner after a failure."""
+"""When a task runs next: in time, once for all missed runs, and sooner after a failure."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -15,14 +15,14 @@ START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 seconds = st.timedeltas(timedelta(seconds=1), timedelta(days=20))
 whens = st.sampled_from(["daily at 01:15", "weekly on monday at 23:59", "every 6 hours", "every 45 minutes"])
-rounds = st.builds(
+tasks = st.builds(
     lambda when, jitter: ScheduledTask(name="a", job="compact", when=when, jitter_minutes=jitter),
     whens,
     st.integers(0, 44),
 )
 
 
-def a_round(when: str = "daily at 01:15", jitter: int = 0) -> ScheduledTask:
+def a_task(when: str = "daily at 01:15", jitter: int = 0) -> ScheduledTask:
     return ScheduledTask(name="a", job="compact", when=when, jitter_minutes=jitter)
 
 
@@ -31,52 +31,52 @@ def after(record: TaskRecord, at: datetime, *, lasts: timedelta = timedelta(0), 
     return begun.succeeded(at + lasts, WorkDone()) if well else begun.failed(at + lasts, WorkDone())
 
 
-def test_a_round_that_the_schedule_has_newly_waits_for_its_turn() -> None:
-    assert due_at(a_round(), TaskRecord(known_since=START), "lake") == datetime(2026, 11, 23, 1, 15, tzinfo=UTC)
+def test_a_task_that_is_new_in_the_schedule_waits_for_its_time() -> None:
+    assert due_at(a_task(), TaskRecord(known_since=START), "lake") == datetime(2026, 11, 23, 1, 15, tzinfo=UTC)
 
 
 def test_turns_that_were_missed_are_made_up_for_once() -> None:
     record = after(TaskRecord(known_since=START), START)
     awake = START + timedelta(days=10)
 
-    assert due_at(a_round(), record, "lake") < awake
-    assert due_at(a_round(), after(record, awake), "lake") == datetime(2026, 12, 3, 1, 15, tzinfo=UTC)
+    assert due_at(a_task(), record, "lake") < awake
+    assert due_at(a_task(), after(record, awake), "lake") == datetime(2026, 12, 3, 1, 15, tzinfo=UTC)
 
 
-def test_a_round_that_failed_is_tried_again_later_each_time_and_at_its_turn_at_the_latest() -> None:
+def test_a_task_that_failed_is_tried_again_later_each_time_and_at_its_scheduled_time_at_the_latest() -> None:
     record = TaskRecord(known_since=START)
     now, pauses = START, []
     for _ in range(8):
         record = after(record, now, lasts=timedelta(minutes=1), well=False)
-        due = due_at(a_round(), record, "lake")
+        due = due_at(a_task(), record, "lake")
         pauses.append(due - now - timedelta(minutes=1))
         now = due
 
     assert pauses[:4] == [FIRST_RETRY, 2 * FIRST_RETRY, 4 * FIRST_RETRY, 8 * FIRST_RETRY]
     assert max(pauses) <= 6 * HOUR
-    assert due_at(a_round(), after(record, now), "lake") > now + FIRST_RETRY
+    assert due_at(a_task(), after(record, now), "lake") > now + FIRST_RETRY
 
 
 def test_a_run_that_was_killed_counts_as_failed_and_is_tried_again() -> None:
     record = TaskRecord(known_since=START).begun(START)
 
     assert record.is_open
-    assert due_at(a_round(), record, "lake") == START + FIRST_RETRY
+    assert due_at(a_task(), record, "lake") == START + FIRST_RETRY
     assert record.begun(START + HOUR).runs_failed == 1
     assert record.begun(START + HOUR).failures == 2
 
 
 def test_what_runs_did_adds_up_whether_they_ended_well_or_not() -> None:
-    record = TaskRecord(known_since=START).begun(START).failed(START, WorkDone(packed_files=2))
-    record = record.begun(START).succeeded(START + HOUR, WorkDone(packed_files=3, freed_bytes=9))
+    record = TaskRecord(known_since=START).begun(START).failed(START, WorkDone(compacted_files=2))
+    record = record.begun(START).succeeded(START + HOUR, WorkDone(compacted_files=3, deleted_bytes=9))
 
-    assert record.done == WorkDone(packed_files=5, freed_bytes=9)
+    assert record.done == WorkDone(compacted_files=5, deleted_bytes=9)
     assert (record.runs_ok, record.runs_failed, record.failures, record.seconds) == (1, 1, 0, 3600)
     assert record.succeeded_at == START + HOUR
 
 
 @examples(100)
-@given(rounds, seconds)
+@given(tasks, seconds)
 def test_the_next_turn_is_later_and_comes_within_a_period_and_its_jitter(
     scheduled: ScheduledTask, past: timedelta
 ) -> None:
@@ -88,7 +88,7 @@ def test_the_next_turn_is_later_and_comes_within_a_period_and_its_jitter(
 
 
 @examples(100)
-@given(rounds, seconds)
+@given(tasks, seconds)
 def test_no_turn_is_skipped_or_taken_twice_whatever_the_jitter(scheduled: ScheduledTask, past: timedelta) -> None:
     turn, found = START + past, []
     for _ in range(8):
@@ -102,8 +102,8 @@ def test_no_turn_is_skipped_or_taken_twice_whatever_the_jitter(scheduled: Schedu
 
 
 @examples(100)
-@given(rounds, st.text(max_size=5))
-def test_jitter_is_the_same_whoever_asks_and_never_more_than_was_said(scheduled: ScheduledTask, seed: str) -> None:
+@given(tasks, st.text(max_size=5))
+def test_jitter_is_the_same_for_every_process_and_never_more_than_was_said(scheduled: ScheduledTask, seed: str) -> None:
     drawn = jitter_of(scheduled, START, seed)
 
     assert drawn == jitter_of(scheduled, START, seed)
@@ -111,14 +111,14 @@ def test_jitter_is_the_same_whoever_asks_and_never_more_than_was_said(scheduled:
 
 
 def test_lakehouses_of_one_schedule_do_not_begin_at_once() -> None:
-    scheduled = a_round(jitter=60)
+    scheduled = a_task(jitter=60)
 
     assert len({due_at(scheduled, TaskRecord(known_since=START), f"s3://lake-{each}") for each in range(20)}) == 20
 
 
 @examples(100)
-@given(rounds, st.lists(st.tuples(st.timedeltas(timedelta(0), timedelta(days=3)), st.booleans()), max_size=12))
-def test_a_scheduler_that_sleeps_as_it_likes_never_runs_a_round_twice_for_one_turn(
+@given(tasks, st.lists(st.tuples(st.timedeltas(timedelta(0), timedelta(days=3)), st.booleans()), max_size=12))
+def test_a_scheduler_that_sleeps_as_it_likes_never_runs_a_task_twice_for_one_scheduled_time(
     scheduled: ScheduledTask, naps: list[tuple[timedelta, bool]]
 ) -> None:
     record, now, runs = TaskRecord(known_since=START), START, []

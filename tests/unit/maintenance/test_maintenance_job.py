@@ -1,4 +1,4 @@
-"""The job that runs the rounds, as it is run: one round, the plan, and until it is told to stop."""
+"""The maintenance job as a process: one task, the plan, and the schedule until it is stopped."""
 
 import json
 import os
@@ -19,9 +19,9 @@ from tests.silver_events import Event, Silver
 
 ROOT = Path(__file__).parents[3]
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
-ROUNDS = """
+SCHEDULE = """
 tasks:
-  - {name: pack, when: every 600 hours, job: compact, arguments: [--here]}
+  - {name: pack, when: every 600 hours, job: compact, arguments: [--no-spark]}
   - {name: sweep, when: every 600 hours, job: vacuum, arguments: ["--yes"]}
 """
 TABLE = "silver/events"
@@ -46,13 +46,13 @@ class Place:
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
-    def upkeep(self, *arguments: str, **variables: str) -> tuple[int, str, str]:
+    def maintenance(self, *arguments: str, **variables: str) -> tuple[int, str, str]:
         process = self.job("jobs.maintenance", *arguments, **variables)
         printed, logged = process.communicate(timeout=60)
         return process.returncode, printed, logged
 
     def result(self, *arguments: str, **variables: str) -> Any:  # noqa: ANN401 # a job's JSON
-        code, printed, logged = self.upkeep(*arguments, **variables)
+        code, printed, logged = self.maintenance(*arguments, **variables)
         assert code == 0, logged
         return json.loads(printed)
 
@@ -66,52 +66,56 @@ def place(tmp_path: Path) -> Place:
     silver = Silver(tmp_path / "lake")
     for number in range(12):
         silver.append([Event(at=YESTERDAY, gamer=f"g{number}")])
-    (tmp_path / "schedule.yaml").write_text(ROUNDS)
+    (tmp_path / "schedule.yaml").write_text(SCHEDULE)
     return Place(tmp_path, silver)
 
 
-def test_a_round_that_is_asked_for_runs_and_is_remembered(place: Place) -> None:
-    [told] = place.result("--once", "pack")
+def test_a_task_that_is_asked_for_runs_and_is_recorded(place: Place) -> None:
+    [report] = place.result("--once", "pack")
 
-    assert (told["round"], told["outcome"], told["packed_files"]) == ("pack", "ok", 12)
+    assert (report["task"], report["outcome"], report["compacted_files"]) == ("pack", "ok", 12)
     assert place.files == 1
     record = TaskRecords(place.silver.store).of("pack", datetime.now(UTC))
-    assert (record.runs_ok, record.done.packed_files) == (1, 12)
+    assert (record.runs_ok, record.done.compacted_files) == (1, 12)
 
 
-def test_the_plan_says_when_each_round_runs_next_and_changes_nothing(place: Place) -> None:
+def test_the_plan_says_when_each_task_runs_next_and_changes_nothing(place: Place) -> None:
     [pack, sweep] = place.result("--dry-run")
 
-    assert (pack["command"], sweep["command"]) == ("python -m jobs.compact --here", "python -m jobs.vacuum --yes")
+    assert (pack["command"], sweep["command"]) == ("python -m jobs.compact --no-spark", "python -m jobs.vacuum --yes")
     assert pack["next_at"] == sweep["next_at"] > datetime.now(UTC).isoformat()
     assert place.silver.store.paths("_gamelake/upkeep") == []
 
 
-def test_a_round_that_fails_for_one_table_does_the_others_and_ends_the_job_with_its_word(place: Place) -> None:
+def test_a_task_that_fails_for_one_table_does_the_others_and_fails_the_job(place: Place) -> None:
     place.silver.store.put("silver/broken_events/_delta_log/00000000000000000000.json", b"{")
 
-    code, printed, logged = place.upkeep("--once", "pack")
+    code, printed, logged = place.maintenance("--once", "pack")
 
     assert code == 1
     assert json.loads(printed)[0]["outcome"] == "failed"
-    assert json.loads(printed)[0]["packed_files"] == 12
+    assert json.loads(printed)[0]["compacted_files"] == 12
     assert '"outcome":"failed","problem":"ended with' in logged
 
 
 @pytest.mark.parametrize(
     ("schedule", "arguments", "problem"),
     [
-        (ROUNDS, ["--once", "compact"], "the schedule has no round 'compact'; these are: pack, sweep"),
-        (ROUNDS.replace("job: compact", "job: compct"), ["--plan"], "there is no jobs/compct.py"),
-        (ROUNDS.replace("every 600 hours", "always"), ["--plan"], "schedule.yaml:3: 'always' is no time of a schedule"),
+        (SCHEDULE, ["--once", "compact"], "the schedule has no task 'compact'; its tasks are: pack, sweep"),
+        (SCHEDULE.replace("job: compact", "job: compct"), ["--plan"], "there is no jobs/compct.py"),
+        (
+            SCHEDULE.replace("every 600 hours", "always"),
+            ["--plan"],
+            "schedule.yaml:3: 'always' is no time",
+        ),
     ],
 )
-def test_a_mistake_is_told_before_anything_runs(
+def test_a_mistake_is_reported_before_anything_runs(
     place: Place, schedule: str, arguments: list[str], problem: str
 ) -> None:
     (place.folder / "schedule.yaml").write_text(schedule)
 
-    code, _, logged = place.upkeep(*arguments)
+    code, _, logged = place.maintenance(*arguments)
 
     assert code == 2
     assert problem in logged

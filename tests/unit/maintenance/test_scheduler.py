@@ -9,8 +9,8 @@ from threading import Event
 
 import pytest
 
-from gamelake.maintenance import program_runs as round_runs
-from gamelake.maintenance.program_runs import ProgramRun, ProgramRunner, RunOutcome, done_by
+from gamelake.maintenance import program_runs
+from gamelake.maintenance.program_runs import ProgramRun, ProgramRunner, RunOutcome, work_done
 from gamelake.maintenance.run_records import TaskRecords, WorkDone
 from gamelake.maintenance.scheduler import Scheduler
 from gamelake.model.schedule import ScheduledTask
@@ -33,7 +33,7 @@ class Clock:
 
 
 class Runs:
-    """Runs nothing, and says what it was told to say."""
+    """Runs nothing, and returns the given results."""
 
     def __init__(self, during: Callable[[ScheduledTask], None] = lambda _: None) -> None:
         self.names: list[str] = []
@@ -43,7 +43,7 @@ class Runs:
     def run(self, scheduled: ScheduledTask, stop: Event) -> ProgramRun:
         self.names.append(scheduled.name)
         self._during(scheduled)
-        return ProgramRun(WorkDone(packed_files=7), 1.5, "ended with 1" if scheduled.name in self.failing else "")
+        return ProgramRun(WorkDone(compacted_files=7), 1.5, "ended with 1" if scheduled.name in self.failing else "")
 
 
 @pytest.fixture
@@ -66,16 +66,16 @@ def test_nothing_runs_before_its_turn_and_all_that_is_due_runs_in_order(store: S
     runs = Runs()
     ours = scheduler(store, runs, clock)
 
-    assert ours.turn(Event()) == []
+    assert ours.run_due(Event()) == []
     clock.time += timedelta(minutes=61)
-    told = ours.turn(Event())
+    told = ours.run_due(Event())
 
     assert runs.names == ["pack", "sweep"]
-    assert [(each.round, each.outcome, each.packed_files) for each in told] == [
+    assert [(each.task, each.outcome, each.compacted_files) for each in told] == [
         ("pack", RunOutcome.OK, 7),
         ("sweep", RunOutcome.OK, 7),
     ]
-    assert ours.turn(Event()) == []
+    assert ours.run_due(Event()) == []
 
 
 def test_what_ran_is_known_after_a_restart_and_what_was_missed_is_made_up_for_once(store: Store, clock: Clock) -> None:
@@ -83,13 +83,13 @@ def test_what_ran_is_known_after_a_restart_and_what_was_missed_is_made_up_for_on
     clock.time += timedelta(days=3)
     after_restart = Runs()
 
-    scheduler(store, after_restart, clock).turn(Event())
-    scheduler(store, after_restart, clock).turn(Event())
+    scheduler(store, after_restart, clock).run_due(Event())
+    scheduler(store, after_restart, clock).run_due(Event())
 
     assert after_restart.names == ["pack", "sweep"]
 
 
-def test_a_round_that_fails_is_told_and_stops_no_other(
+def test_a_task_that_fails_is_reported_and_stops_no_other(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -98,28 +98,28 @@ def test_a_round_that_fails_is_told_and_stops_no_other(
     ours = scheduler(store, runs, clock)
     clock.time += timedelta(hours=1)
 
-    pack, sweep = ours.turn(Event())
+    pack, sweep = ours.run_due(Event())
 
     assert (pack.outcome, pack.problem, sweep.outcome) == (RunOutcome.FAILED, "ended with 1", RunOutcome.OK)
     assert pack.next_at == clock.time + timedelta(minutes=15)
-    lines = [json.loads(line.removeprefix("round ")) for line in caplog.messages if line.startswith("round ")]
-    assert [(line["round"], line["outcome"]) for line in lines] == [("pack", "failed"), ("sweep", "ok")]
+    lines = [json.loads(line.removeprefix("task run ")) for line in caplog.messages if line.startswith("task run ")]
+    assert [(line["task"], line["outcome"]) for line in lines] == [("pack", "failed"), ("sweep", "ok")]
     record = TaskRecords(store).of("pack", clock.time)
-    assert (record.failures, record.runs_failed, record.done.packed_files) == (1, 1, 7)
+    assert (record.failures, record.runs_failed, record.done.compacted_files) == (1, 1, 7)
 
 
-def test_two_processes_never_run_rounds_at_once(store: Store, clock: Clock) -> None:
+def test_two_processes_never_run_tasks_at_once(store: Store, clock: Clock) -> None:
     other_runs = Runs()
 
     def as_another_looks(_: ScheduledTask) -> None:
         # Which takes a while: it looks whether the holder is alive.
-        assert scheduler(store, other_runs, clock).turn(Event()) == []
+        assert scheduler(store, other_runs, clock).run_due(Event()) == []
 
     ours = scheduler(store, Runs(as_another_looks), clock)
     clock.time += timedelta(hours=1)
-    told = [ours._if_due(PACK, Event())]  # noqa: SLF001 # one round is enough: each look costs two seconds
+    told = [ours._if_due(PACK, Event())]  # noqa: SLF001 # one run is enough: each attempt costs two seconds
 
-    assert [each.round for each in told if each] == ["pack"]
+    assert [each.task for each in told if each] == ["pack"]
     assert other_runs.names == []
 
 
@@ -129,20 +129,20 @@ def test_one_that_another_process_has_run_meanwhile_is_not_run_again(store: Stor
     clock.time += timedelta(hours=1)
     due = [each.scheduled for each in ours.plan()]
 
-    scheduler(store, others, clock).turn(Event())
+    scheduler(store, others, clock).run_due(Event())
 
     assert [ours._if_due(each, Event()) for each in due] == [None, None]  # noqa: SLF001 # between looking and running
     assert runs.names == []
 
 
-def test_whoever_asks_for_a_round_gets_it_due_or_not(store: Store, clock: Clock) -> None:
-    told = scheduler(store, Runs(), clock).once(SWEEP, Event())
+def test_a_requested_task_runs_due_or_not(store: Store, clock: Clock) -> None:
+    report = scheduler(store, Runs(), clock).once(SWEEP, Event())
 
-    assert (told.round, told.outcome) == ("sweep", RunOutcome.OK)
+    assert (report.task, report.outcome) == ("sweep", RunOutcome.OK)
     assert TaskRecords(store).of("sweep", NOON).succeeded_at == NOON
 
 
-def test_it_ends_after_the_round_that_runs(store: Store, clock: Clock) -> None:
+def test_it_ends_after_the_task_that_runs(store: Store, clock: Clock) -> None:
     stop = Event()
     runs = Runs(lambda _: stop.set())
     ours = scheduler(store, runs, clock)
@@ -191,7 +191,7 @@ class Program:
         (folder / "jobs/compact.py").write_text(text)
         monkeypatch.setenv("PYTHONPATH", str(folder))
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(round_runs, "_LOOK_SECONDS", 0.02)
+        monkeypatch.setattr(program_runs, "_POLL_SECONDS", 0.02)
 
     def run(self, stop: Event, *, at_most_hours: float = 1, grace: timedelta = timedelta(0)) -> ProgramRun:
         scheduled = ScheduledTask(name="pack", when="every 1 hours", job="compact", at_most_hours=at_most_hours)
@@ -203,7 +203,7 @@ def test_a_program_that_ends_well_says_what_it_did(monkeypatch: pytest.MonkeyPat
         Event()
     )
 
-    assert (run.outcome, run.done) == (RunOutcome.OK, WorkDone(packed_files=3, packed_bytes=40))
+    assert (run.outcome, run.done) == (RunOutcome.OK, WorkDone(compacted_files=3, compacted_bytes=40))
 
 
 def test_a_program_that_fails_has_failed_with_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -224,15 +224,13 @@ def test_a_program_may_end_within_the_grace_and_is_ended_after_it(
     stop.set()
 
     assert program.run(stop, grace=timedelta(seconds=30)).problem == ""
-    assert program.run(stop, grace=timedelta(seconds=0.05)).problem == "was ended, as the scheduler stops"
+    assert program.run(stop, grace=timedelta(seconds=0.05)).problem == "was ended because the scheduler stops"
 
 
 def test_what_jobs_print_is_summed_up_and_what_is_left_is_not() -> None:
-    compacted = (
-        b'[{"table": "a", "files_before": 3, "bytes_before": 4}, {"table": "b", "left_files": 9, "left_bytes": 9}]'
-    )
+    compacted = b'[{"table": "a", "files_before": 3, "bytes_before": 4}, {"table": "b", "skipped_files": 9}]'
     vacuumed = b'[{"table": "a", "replaced_files": 2, "orphaned_files": 1, "bytes": 50}]'
 
-    assert done_by(compacted) == WorkDone(packed_files=3, packed_bytes=4)
-    assert done_by(vacuumed) == WorkDone(freed_files=3, freed_bytes=50)
-    assert done_by(b'{"books": "balance"}') == done_by(b"all is well") == done_by(b"") == WorkDone()
+    assert work_done(compacted) == WorkDone(compacted_files=3, compacted_bytes=4)
+    assert work_done(vacuumed) == WorkDone(deleted_files=3, deleted_bytes=50)
+    assert work_done(b'{"rows": "balance"}') == work_done(b"all is well") == work_done(b"") == WorkDone()

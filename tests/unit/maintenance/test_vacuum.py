@@ -182,7 +182,7 @@ class TestTheJob:
         refused = self.start(silver, "--retain-hours", "0.000001", "--yes", **nobody)
 
         assert refused.returncode == 2
-        assert "silver/events: the KPI query, which has come no further, needs its versions since" in refused.stderr
+        assert "silver/events: the KPI query, which has read no further, needs its versions since" in refused.stderr
 
     def test_a_table_that_is_named_is_taken_by_force(self, silver: Silver) -> None:
         orphan = self.orphan(silver, days=0.5)

@@ -38,7 +38,7 @@ def test_the_platforms_own_schedule_compacts_before_it_vacuums() -> None:
     midnight = datetime(2026, 11, 22, tzinfo=UTC)
     turns = {name: each.cadence.after(midnight) for name, each in tasks.items()}
     assert turns["compact_daily"] + tasks["compact_daily"].jitter < turns["vacuum"]
-    assert tasks["compact_weekly"].command == "python -m jobs.compact --round weekly --here --rest 3"
+    assert tasks["compact_weekly"].command == "python -m jobs.compact --scope weekly --no-spark --rest 3"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_next_moment_is_later_and_no_further_than_one_period(text: str, mome
         ("name: a, when: every 10 minutes, jitter_minutes: 10, job: compact", "would skip a run; keep it below"),
         ("name: a, when: daily at 01:00, job: ../rm", "Expected `str` matching regex"),
         ("name: a, when: daily at 01:00", "missing required field `job`"),
-        ("name: a, when: daily at 01:00, job: compact, arguments: --here", "Expected `array`"),
+        ("name: a, when: daily at 01:00, job: compact, arguments: --no-spark", "Expected `array`"),
         ("name: a, when: daily at 01:00, job: compact, minute: 3", "unknown key 'minute'"),
         ("name: a, when: daily at 01:00, job: compact, at_most_hours: 0", "> 0.0"),
     ],
