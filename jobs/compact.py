@@ -56,7 +56,7 @@ def main() -> int:
         today=datetime.now(UTC).date(),
         kill=settings.kill,
     )
-    most_bytes = settings.compact_here_bytes
+    most_bytes = settings.local_compaction_bytes
     if unknown := sorted(set(arguments.tables) - set(compaction_run.tables())):
         tables = ", ".join(compaction_run.tables())
         raise SettingsError(f"'{unknown[0]}' is not a table that compaction covers; these are: {tables}")

@@ -225,29 +225,31 @@ class TableCompaction:
         return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
 
     def _compact(self, store: Store, planned: Sequence[Bin], lease: Lease, failpoints: Failpoints) -> Compacted:
-        for _ in range(_ATTEMPTS):
+        def attempt() -> Compacted:
             handle = open_table(self.location, self.table)
             version = TableHead.of(handle, "").version
             live = {file.path for file in live_files(handle)}
-            # An erasure may have replaced files since the plan was made.
+            # An erasure may have replaced some since the plan was made.
             whole = [each for each in planned if all(file.path in live for file in each.files)]
             if not whole:
                 return Compacted(table=self.table)
             columns = schema_of(handle)
             written = [(each, [self._written(store, each, columns)]) for each in whole]
             failpoints.reach(Failpoint.AFTER_COMPACTED_FILES)
-            committed = commit_behind(store, self.table, version, _actions(written), lease)
-            if committed is not None:
-                failpoints.reach(Failpoint.AFTER_COMPACTED_TABLE)
-                return _result(self.table, written, committed)
-            discard(store, self.table, (file for _, files in written for file in files))
-        raise TransientError(f"{self.table}: other writers replaced the same files {_ATTEMPTS} times; try again")
+            committed = commit_rewrite(store, self.table, version, _actions(written), lease)
+            if committed is None:
+                discard(store, self.table, (file for _, files in written for file in files))
+                raise CommitConflictError
+            failpoints.reach(Failpoint.AFTER_COMPACTED_TABLE)
+            return _result(self.table, written, committed)
+
+        return commit_with_retry(self.table, _ATTEMPTS, attempt)
 
     def _written(self, store: Store, compacted: Bin, columns: pa.Schema) -> DataFile:
         rows = rows_of(store, self.table, columns, compacted.files)
         order = [(name, "ascending") for name in self.sort_by if name in rows.column_names]
         rows = rows.sort_by(order) if order else rows
-        return write_beside(store, self.table, compacted.files[0], rows.combine_chunks())
+        return write_replacement(store, self.table, compacted.files[0], rows.combine_chunks())
 
 
 _Written = Sequence[tuple[Bin, Sequence[DataFile]]]

@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS = 5.0
 _LEASE = "_gamelake/upkeep/lease"
 # An operator's run waits for the one that is running.
-PATIENT = Pace(wait=600)
-AT_ONCE = Pace()
+PATIENT = LeaseTiming(wait=600)
+AT_ONCE = LeaseTiming()
 FIRST_RETRY = timedelta(minutes=15)
 _LONGEST_RETRY = timedelta(hours=6)
 _DOUBLINGS = 5
@@ -172,7 +172,7 @@ class Scheduler:
         record = TaskRecords(self.store).of(scheduled.name, self.now())
         return PlannedTask(scheduled, record, due_at(scheduled, record, self.store.location.uri))
 
-    def _lease(self, pace: Pace) -> Lease:
+    def _lease(self, pace: LeaseTiming) -> Lease:
         return Lease(self.store, _LEASE, "maintenance of the lakehouse", pace)
 
 

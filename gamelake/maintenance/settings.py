@@ -30,7 +30,7 @@ class MaintenanceSettings:
     schedule_file: Path
     telemetry: TelemetryOptions
     topic: EventsTopic | None
-    compact_here_bytes: int
+    local_compaction_bytes: int
     measure_interval: timedelta
     grace: timedelta
 

@@ -69,9 +69,9 @@ def test_a_task_that_is_run_on_demand_compacts_on_the_object_store_and_prometheu
         "exec", "--no-TTY", "maintenance-scheduler", "python", "-m", "jobs.maintenance", "--once", TASK
     )
 
-    [told] = json.loads(printed)
-    assert (told["task"], told["outcome"]) == (ROUND, "ok")
-    assert told["compacted_files"] >= FILES
+    [reported] = json.loads(printed)
+    assert (reported["task"], reported["outcome"]) == (TASK, "ok")
+    assert reported["compacted_files"] >= FILES
     assert len(open_table(stack.lakehouse, crumbs).file_uris()) == 1
     assert ids_in(stack, crumbs) == before
     prometheus = Prometheus.of_the_stack()

@@ -37,7 +37,7 @@ def test_a_day_is_validated_by_the_clock_and_its_data_docs_are_shown(quality: St
     )
 
     yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-    assert [(each["task"], each["outcome"]) for each in told] == [(ROUND, "ok")]
+    assert [(each["task"], each["outcome"]) for each in reported] == [(TASK, "ok")]
     assert yesterday in page("index.html")
     succeeded = f'gamelake_maintenance_runs_total{{job="quality", task="{TASK}", outcome="ok"}}'
     eventually(lambda: Prometheus.of_the_stack().values(succeeded) == [1], timeout=SHOWN_SECONDS)
