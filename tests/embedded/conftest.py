@@ -79,7 +79,7 @@ def topic(kafka: EmbeddedKafka) -> Iterator[Callable[[int], str]]:
 def open_gateway(
     tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry
 ) -> Iterator[Callable[..., Gateway]]:
-    """Starts gateways with the settings that a test gives, each before a topic of its own."""
+    """Starts gateways with given settings, each with its own topic."""
     gateways: list[Gateway] = []
 
     def open_one(**settings: str) -> Gateway:

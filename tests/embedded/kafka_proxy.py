@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a Kafka broker that loses the answers to produce requests.
+"""A TCP proxy in front of a Kafka broker that drops the responses to produce requests.
 
 Source: https://kafka.apache.org/protocol (a message is its size, then for a request its API key, 2 bytes, the API
 version, 2 bytes, and a correlation id, 4 bytes, which begins the response).
@@ -33,15 +33,15 @@ class _Connection:
 
 @dataclass(slots=True)
 class KafkaProxy:
-    """Passes everything on to a broker, but for the answers that a test wants lost; both ends then see a cut line."""
+    """Forwards everything to a broker, except responses that a test has dropped: then both connections are closed."""
 
     port: int
     broker_port: int
     lost: int = 0
     _to_lose: int = 0
 
-    def lose_answers(self, count: int) -> None:
-        """Cut the line when the broker answers the next produce requests: it has taken the records by then."""
+    def lose_responses(self, count: int) -> None:
+        """Close the connection instead of the next `count` produce responses: the broker has the records by then."""
         self._to_lose += count
 
     @contextmanager

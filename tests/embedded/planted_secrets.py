@@ -1,4 +1,4 @@
-"""Unique personal data of made-up players, and all ways in which games send it."""
+"""Unique personal data of made-up players, and all the kinds of requests with which games send it."""
 
 import uuid
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Kafka's disk is full: the gateway answers 503, and recovers once there is space; no file has to be deleted."""
+"""Kafka's disk is full: the gateway responds with 503, and recovers once there is space; no file has to be deleted."""
 
 import secrets
 from collections.abc import Callable, Iterator

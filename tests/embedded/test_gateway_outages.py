@@ -30,7 +30,7 @@ NOISE_MIB = 16
 SENDERS = 24
 LARGE_BATCH = 400
 MANY_SENDERS, MOST_EVENTS = 80, 5000
-LOST_ANSWERS = 10
+LOST_RESPONSES = 10
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +88,14 @@ def assert_complete(traffic: Traffic, broker: EmbeddedKafka) -> None:
 def test_lost_responses_of_kafka_cause_no_duplicates(
     gateway: Gateway, broker: EmbeddedKafka, proxy: KafkaProxy
 ) -> None:
-    batches = [events(20) for _ in range(LOST_ANSWERS)]
+    batches = [events(20) for _ in range(LOST_RESPONSES)]
 
     for batch in batches:
-        proxy.lose_answers(1)
+        proxy.lose_responses(1)
         assert gateway.send(body_of(batch)).result.accepted == len(batch)
 
     found = ids_in(broker, TOPIC)
-    assert proxy.lost == LOST_ANSWERS
+    assert proxy.lost == LOST_RESPONSES
     assert {found[str(event["event_id"])] for batch in batches for event in batch} == {1}
 
 

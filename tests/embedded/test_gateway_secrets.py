@@ -83,12 +83,12 @@ class Platform:
             check=False,
         )
 
-    def findings(self, needles: Sequence[str], *more: Path) -> list[str]:
+    def findings(self, texts: Sequence[str], *more: Path) -> list[str]:
         """The places in which one of the texts is found."""
         places = [str(place) for place in (*self.places, *more)]
-        proof = self.run("prove_erasure", "--kafka", "--topic", self.lake.topic, *places, typed=needles)
+        proof = self.run("prove_erasure", "--kafka", "--topic", self.lake.topic, *places, typed=texts)
         result = json.loads(proof.stdout)
-        assert result["needles"] == len(needles)
+        assert result["needles"] == len(texts)
         assert result["records"] > 0
         assert result["unscanned"] == []
         assert proof.returncode == (1 if result["found"] else 0)
@@ -148,7 +148,7 @@ def test_the_scan_finds_a_text_in_each_place(platform: Platform, tmp_path: Path)
     event_id, *_ = ids_in(platform.kafka, TOPIC)
     pseudonym = str(platform.lake.rows("silver/events", "gamer_id")["gamer_id"][0].as_py())
     secret = platform.people[0].email
-    (tmp_path / "careless.log").write_text(f"a traceback of somebody with {secret} in it")
+    (tmp_path / "careless.log").write_text(f"a traceback with {secret} in it")
 
     found = "\n".join(platform.findings([event_id, pseudonym, secret], tmp_path))
 
@@ -174,8 +174,8 @@ def test_a_forgotten_player_does_not_return_with_an_old_version_or_a_replay(
 ) -> None:
     forgotten, before = platform.people[:FORGOTTEN], platform.sealed()
     for person in forgotten:
-        told = platform.run("forget_player", *ASKED, "--also-rows", "--yes", typed=[person.gamer_id])
-        assert told.returncode == 0, told.stderr
+        done = platform.run("forget_player", *ASKED, "--also-rows", "--yes", typed=[person.gamer_id])
+        assert done.returncode == 0, done.stderr
 
     DeltaTable(platform.lake.directory / "lake/silver/events").restore(BEFORE)
     replayed = lake_of(tmp_path / "replayed", platform.kafka, registry)
