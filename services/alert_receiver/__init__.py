@@ -1,4 +1,4 @@
-"""Writes what Alertmanager tells into a file, so that there is a receiver where nobody has a pager.
+"""Writes Alertmanager's notifications into a file: a receiver for a stack without a paging service.
 
-It knows Alertmanager's webhook and one file; nothing of which alerts there are, nor of the platform that raises them.
+It knows Alertmanager's webhook and one file, not which alerts there are.
 """

@@ -9,7 +9,7 @@ from services.alert_receiver.settings import ReceiverSettings
 
 
 def main() -> int:
-    """Serve; 0 when asked to end, 2 when it can't start."""
+    """Serve until stopped; 0 after SIGTERM or Ctrl-C, 2 if it can't start."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Receiver(ReceiverSettings.from_env()) as receiver:

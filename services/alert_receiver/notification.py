@@ -1,4 +1,4 @@
-"""What Alertmanager's webhook says, as one line per alert."""
+"""Parses the notifications of Alertmanager's webhook into one line per alert."""
 
 import json
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from typing import Self
 
 
 class MalformedNotificationError(Exception):
-    """The body is no notification of Alertmanager's; it will be none when it is sent again."""
+    """The body is not a notification of Alertmanager; sending it again does not help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertLine:
     """One alert of a notification.
 
-    Args:
-        ends_at: when it ended; a time in year 1 while it goes on.
+    Attributes:
+        ends_at: the end of the alert; a time in year 1 while it is firing.
     """
 
     received_at: str
@@ -29,10 +29,10 @@ class AlertLine:
 
     @classmethod
     def of(cls, alert: object, received_at: str) -> Self:
-        """Take what a reader of the file needs of one alert.
+        """Parse one alert.
 
         Raises:
-            MalformedNotificationError: it is no alert.
+            MalformedNotificationError: it is malformed.
         """
         try:
             labels = _texts(_member(alert, "labels"))
@@ -49,15 +49,15 @@ class AlertLine:
             raise MalformedNotificationError(f"an alert is malformed: {error}") from error
 
     def to_json(self) -> str:
-        """The line, without its end."""
+        """The line, without a line break."""
         return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
 
 
 def alert_lines(body: bytes, received_at: datetime) -> tuple[AlertLine, ...]:
-    """The alerts of a notification, in its order.
+    """Parse the alerts of a notification, in their order.
 
     Raises:
-        MalformedNotificationError: the body is no notification.
+        MalformedNotificationError: the body is not a notification.
     """
     try:
         notification = json.loads(body)

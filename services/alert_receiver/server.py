@@ -1,4 +1,4 @@
-"""The receiver's two addresses: POST /alerts takes a notification, GET /healthz says that it would."""
+"""The HTTP server of the receiver: POST /alerts writes a notification to the file, GET /healthz checks health."""
 
 import os
 import sys
@@ -14,8 +14,8 @@ from services.alert_receiver.notification import MalformedNotificationError, ale
 from services.alert_receiver.settings import ReceiverSettings
 
 
-class Journal:
-    """A file that lines are appended to, by any number of threads of this one process."""
+class AlertLog:
+    """A file that lines are appended to, by any number of threads of one process."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -23,54 +23,54 @@ class Journal:
         file.parent.mkdir(parents=True, exist_ok=True)
 
     def append(self, lines: Iterable[str]) -> None:
-        """Add the lines; when it returns they outlive a power cut, and when it raises none of them is there.
+        """Append lines and flush them to the disk; if it raises, none of them is in the file.
 
         Raises:
             OSError: the disk is full or broken.
         """
         text = "".join(f"{line}\n" for line in lines).encode("utf-8")
-        with self._lock, self._file.open("ab") as journal:
-            size = journal.tell()
+        with self._lock, self._file.open("ab") as alert_log:
+            size = alert_log.tell()
             try:
-                journal.write(self._line_break(size) + text)
-                journal.flush()
-                os.fsync(journal.fileno())
+                alert_log.write(self._line_break(size) + text)
+                alert_log.flush()
+                os.fsync(alert_log.fileno())
             except OSError:
-                journal.truncate(size)
+                alert_log.truncate(size)
                 raise
 
     def _line_break(self, size: int) -> bytes:
-        """What ends the half line that a killed process may have left."""
+        """A line break, if a killed process has left an incomplete line at the end."""
         if not size:
             return b""
-        with self._file.open("rb") as journal:
-            journal.seek(size - 1)
-            return b"" if journal.read(1) == b"\n" else b"\n"
+        with self._file.open("rb") as alert_log:
+            alert_log.seek(size - 1)
+            return b"" if alert_log.read(1) == b"\n" else b"\n"
 
 
-# Alertmanager sends what it knows of one group; a thousand alerts are about a megabyte.
+# A notification has the alerts of one group; a thousand alerts are about a megabyte.
 MOST_BYTES = 4 * 1024 * 1024
 
 
 class Receiver(ThreadingHTTPServer):
-    """The server; when it is closed, a notification that is being written is finished first."""
+    """The server; when it is closed, it first finishes notifications that are being written."""
 
     daemon_threads = False
 
     def __init__(self, settings: ReceiverSettings) -> None:
-        super().__init__((settings.host, settings.port), partial(_Handler, Journal(settings.file)))
+        super().__init__((settings.host, settings.port), partial(_Handler, AlertLog(settings.file)))
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away in the middle is worth a line, not a traceback."""
+        """Log a line, not a traceback, for a client that closes the connection."""
         print(f"alert-receiver: {client_address}: {sys.exc_info()[1]!r}", file=sys.stderr)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    # A client that sends nothing must not keep its thread, nor the end of the process.
+    # A client that sends nothing must not block a thread, nor the end of the process.
     timeout = 10
 
-    def __init__(self, journal: Journal, *connection: object) -> None:
-        self._journal = journal
+    def __init__(self, alert_log: AlertLog, *connection: object) -> None:
+        self._alert_log = alert_log
         super().__init__(*connection)  # type: ignore[arg-type]  # the server's own words, handed on
 
     def do_GET(self) -> None:
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self._received() if self.path == "/alerts" else HTTPStatus.NOT_FOUND)
 
     def _received(self) -> HTTPStatus:
-        """Alertmanager sends again what was answered with a 5xx, and only that."""
+        """Append the notification; Alertmanager retries after a 5xx response only."""
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             return HTTPStatus.LENGTH_REQUIRED
@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         try:
             lines = alert_lines(self.rfile.read(int(length)), datetime.now(UTC))
-            self._journal.append(line.to_json() for line in lines)
+            self._alert_log.append(line.to_json() for line in lines)
         except MalformedNotificationError as error:
             self.log_error("%s", error)
             return HTTPStatus.BAD_REQUEST
@@ -103,10 +103,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
-        # What was refused unread would be taken for the next request.
+        # An unread body would be parsed as the next request.
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Health checks are no news; errors are written by `log_error`."""
+        """Do not log requests; errors are logged by `log_error`."""

@@ -1,4 +1,4 @@
-"""The settings of the alert receiver: the one place of its that reads the environment."""
+"""The settings of the alert receiver, from the environment."""
 
 import os
 from collections.abc import Mapping
@@ -14,10 +14,11 @@ _HIGHEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverSettings:
-    """Where it listens, and the file that it writes.
+    """The address to listen on, and the file to write.
 
-    Args:
-        host: empty for every interface, which is what a container wants; 0 as the port takes any that is free.
+    Attributes:
+        host: empty for all interfaces, as in a container.
+        port: 0 for any free port.
     """
 
     file: Path

@@ -1,4 +1,4 @@
-"""Follows the lakehouse's commits: names new tables to Trino, keeps its views, and measures all tables for Prometheus.
+"""Catalog service: registers new tables in Trino, maintains Trino's views, and exports table statistics to Prometheus.
 
-It writes no table, reads no row, and knows neither Spark nor what the columns mean.
+It writes no table and reads no row; it does not know Spark or the meaning of columns.
 """

@@ -1,4 +1,4 @@
-"""Runs the catalog service until SIGTERM, or one round of it: `python -m services.catalog [--once]`."""
+"""Runs the catalog service until SIGTERM, or once: `python -m services.catalog [--once]`."""
 
 import argparse
 import sys
@@ -13,48 +13,48 @@ from gamelake.program import FAILED, OK, run, stop_event
 from gamelake.storage.store import Store
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations
-from services.catalog.runs import Pace, Rounds, Steps
+from services.catalog.runs import CatalogLoop, CatalogSteps, RunIntervals
 from services.catalog.settings import CatalogSettings
-from services.catalog.table_statistics import LogReader, Measuring
+from services.catalog.table_statistics import LogReader, StatisticsTracker
 from services.catalog.tables import TableFinder
 from services.catalog.trino import TrinoCatalog, TrinoViews
-from services.catalog.views import ViewFiles, ViewKeeper
+from services.catalog.views import ViewFiles, ViewSync
 
-_SECONDS_BETWEEN_LOOKS = 1.0
+_POLL_SECONDS = 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Follow the lakehouse; with `--once`, 0 if every table is served."""
+    """Run until stopped; with `--once` do one run, 0 if it had no errors."""
     parser = argparse.ArgumentParser(prog="python -m services.catalog", description=__doc__)
-    parser.add_argument("--once", action="store_true", help="do one round and end")
+    parser.add_argument("--once", action="store_true", help="do one run and exit")
     is_once = parser.parse_args(arguments).once
     settings = CatalogSettings.from_env()
     registry = CollectorRegistry()
-    rounds = _rounds(settings, registry)
+    runs = _runs(settings, registry)
     if is_once:
-        return FAILED if rounds.once() else OK
+        return FAILED if runs.once() else OK
     stop = stop_event()
     _serve(settings, registry)
-    return _follow(rounds, stop)
+    return _run_until_stopped(runs, stop)
 
 
-def _rounds(settings: CatalogSettings, registry: CollectorRegistry) -> Rounds:
+def _runs(settings: CatalogSettings, registry: CollectorRegistry) -> CatalogLoop:
     store = Store(settings.lakehouse)
     registrations = Registrations(store, Store(settings.metastore) if settings.metastore else None)
     registrar = Registrar(settings.lakehouse, TrinoCatalog(settings.trino), registrations)
-    measuring = Measuring(LogReader(settings.lakehouse), on_replaced=registrar.read_anew)
-    return Rounds(
-        Steps(TableFinder(store), registrar, measuring, _views(settings, store)),
+    statistics = StatisticsTracker(LogReader(settings.lakehouse), on_replaced=registrar.reload_log)
+    return CatalogLoop(
+        CatalogSteps(TableFinder(store), registrar, statistics, _views(settings, store)),
         CatalogMetrics(registry),
-        Pace(settings.interval, settings.measure_interval),
+        RunIntervals(settings.interval, settings.measure_interval),
     )
 
 
-def _views(settings: CatalogSettings, store: Store) -> ViewKeeper | None:
+def _views(settings: CatalogSettings, store: Store) -> ViewSync | None:
     if settings.views is None:
         return None
     files = ViewFiles(settings.views.folder, settings.views.games_file)
-    return ViewKeeper(files, TrinoViews(replace(settings.trino, user=settings.views.user)), store)
+    return ViewSync(files, TrinoViews(replace(settings.trino, user=settings.views.user)), store)
 
 
 def _serve(settings: CatalogSettings, registry: CollectorRegistry) -> None:
@@ -65,11 +65,11 @@ def _serve(settings: CatalogSettings, registry: CollectorRegistry) -> None:
         raise SettingsError(f"the metrics can't be served at {address}: {error}") from error
 
 
-def _follow(rounds: Rounds, stop: Event) -> int:
-    # Beside the main thread: a client that waits minutes for a store that is away must not hold up SIGTERM.
-    worker = Thread(target=rounds.run, args=(stop,), name="rounds", daemon=True)
+def _run_until_stopped(runs: CatalogLoop, stop: Event) -> int:
+    # Not in the main thread: a client that waits minutes for an unavailable store must not delay SIGTERM.
+    worker = Thread(target=runs.run, args=(stop,), name="runs", daemon=True)
     worker.start()
-    while not stop.wait(_SECONDS_BETWEEN_LOOKS):
+    while not stop.wait(_POLL_SECONDS):
         if not worker.is_alive():
             return FAILED
     return OK

@@ -1,7 +1,7 @@
-"""What can go wrong between the lakehouse and Trino, grouped by who is affected.
+"""Errors between the lakehouse and Trino, grouped by what they affect.
 
 GamelakeError
-├── TransientError           this round fails         StoreSilentError · TrinoSilentError
+├── TransientError           this run fails           StoreUnavailableError · TrinoUnavailableError
 └── TableError               this table waits         RegistrationRefusedError · ViewRefusedError ·
                                                      UnreadableLogError
 """
@@ -9,24 +9,24 @@ GamelakeError
 from gamelake.model.errors import GamelakeError, TransientError
 
 
-class StoreSilentError(TransientError):
-    """The object store gave no answer, or not one that can be used."""
+class StoreUnavailableError(TransientError):
+    """The object store is not available, or its response cannot be used."""
 
 
-class TrinoSilentError(TransientError):
-    """Trino gave no answer, or none that has to do with one table."""
+class TrinoUnavailableError(TransientError):
+    """Trino is not available, or has an error that does not concern a single table."""
 
 
 class TableError(GamelakeError):
-    """One table can't be served; the others can."""
+    """An error of one table; the other tables are not affected."""
 
 
 class RegistrationRefusedError(TableError):
-    """Trino does not take a table, or does not let it go."""
+    """Trino refuses to register or unregister a table."""
 
 
 class ViewRefusedError(TableError):
-    """A view is not as it should be: its file is malformed, or Trino does not take it."""
+    """A view's file is malformed, or Trino refuses the view."""
 
 
 class UnreadableLogError(TableError):

@@ -1,7 +1,7 @@
-"""The proof of who named a table to Trino: the id of the query that did it, in the lakehouse and in Trino's metastore.
+"""Registration of the lakehouse's tables in Trino, and the proof of which entries this service has made.
 
-Trino's file metastore writes the id of the query that made an entry into the entry itself. The service writes the same
-id beside the tables. Only where both agree has this lakehouse's service made the entry, and nobody replaced it since.
+Trino's file metastore stores the id of the query that made an entry in the entry itself. The service stores the same
+id in the lakehouse. Only if both agree was the entry made by this lakehouse's service and not replaced since.
 """
 
 import logging
@@ -13,12 +13,12 @@ import msgspec
 
 from gamelake.storage.store import Location, Store
 from services.catalog.errors import RegistrationRefusedError, TableError
-from services.catalog.tables import Table
+from services.catalog.tables import CatalogTable
 from services.catalog.trino import TrinoCatalog
 
 
 class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table was named to Trino: under which location, by which query."""
+    """A registered table: its location, and the id of the query that registered it."""
 
     location: str
     query_id: str
@@ -29,25 +29,25 @@ class _Parameters(msgspec.Struct, frozen=True):
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="camel"):
-    """What matters of an entry of Trino's file metastore."""
+    """The needed fields of an entry of Trino's file metastore."""
 
     external_location: str = ""
     parameters: _Parameters = _Parameters()
 
 
 class Registrations:
-    """What this lakehouse's service has registered, in the lakehouse itself."""
+    """The registrations of this service, stored in the lakehouse."""
 
     def __init__(self, lakehouse: Store, metastore: Store | None) -> None:
         self._lakehouse = lakehouse
         self._metastore = metastore
 
-    def note(self, table: Table, registration: Registration) -> None:
-        """Keep a registration; it takes the place of an older one of the same name."""
+    def record(self, table: CatalogTable, registration: Registration) -> None:
+        """Store a registration; it replaces an older one of the same name."""
         self._lakehouse.put(_note_path(table), msgspec.json.encode(registration))
 
-    def is_ours(self, table: Table) -> bool:
-        """Whether the entry that Trino has was made by this service; False if that can't be shown."""
+    def is_ours(self, table: CatalogTable) -> bool:
+        """Whether Trino's entry was made by this service; False if that can't be proved."""
         if self._metastore is None:
             return False
         noted = self._lakehouse.get(_note_path(table))
@@ -62,19 +62,19 @@ class Registrations:
         return (found.parameters.trino_query_id, found.external_location) == (ours.query_id, ours.location)
 
 
-def _note_path(table: Table) -> str:
+def _note_path(table: CatalogTable) -> str:
     return f"_gamelake/catalog/registrations/{table.layer}/{table.name}.json"
 
 
-# Somebody may have taken a name away; what was refused may be in order by now.
-_ASK_AGAIN = timedelta(seconds=60)
-_ROUNDS_UNTIL_GONE = 3
+# Entries may have been removed from Trino by others, and refused tables may be valid by now.
+_REFRESH_INTERVAL = timedelta(seconds=60)
+_RUNS_UNTIL_GONE = 3
 
 log = logging.getLogger(__name__)
 
 
 class Registrar:
-    """Registers tables that Trino does not know, and unregisters those that it registered and that are gone."""
+    """Registers new tables in Trino, and unregisters deleted tables that it has registered."""
 
     def __init__(
         self,
@@ -87,39 +87,39 @@ class Registrar:
         self._trino = trino
         self._registrations = registrations
         self._clock = clock
-        self._asked_at = float("-inf")
-        self._in_trino: set[Table] = set()
-        self._refused: dict[Table, TableError] = {}
-        self._rounds_missing: dict[Table, int] = {}
+        self._refreshed_at = float("-inf")
+        self._in_trino: set[CatalogTable] = set()
+        self._refused: dict[CatalogTable, TableError] = {}
+        self._runs_missing: dict[CatalogTable, int] = {}
 
-    def bring_in_line(self, found: frozenset[Table]) -> tuple[int, list[TableError]]:
-        """Make Trino know the tables that were found; a round in which nothing is new asks Trino nothing.
+    def synchronize(self, found: frozenset[CatalogTable]) -> tuple[int, list[TableError]]:
+        """Register the found tables in Trino; a run without new tables sends no query.
 
         Returns:
-            How many of them Trino knows, and what it refuses.
+            The number of registered tables, and the errors of refused ones.
 
         Raises:
-            TrinoSilentError: Trino gave no answer; what is missing is tried in the next round.
+            TrinoUnavailableError: Trino is not available; the next run retries.
         """
-        if self._clock() - self._asked_at >= _ASK_AGAIN.total_seconds():
+        if self._clock() - self._refreshed_at >= _REFRESH_INTERVAL.total_seconds():
             self._in_trino = set(self._trino.tables())
             self._refused.clear()
-            self._asked_at = self._clock()
+            self._refreshed_at = self._clock()
         self._register(sorted(found - self._in_trino - self._refused.keys()))
         self._unregister_gone(found)
         return len(found & self._in_trino), [error for table, error in self._refused.items() if table in found]
 
-    def read_anew(self, table: Table) -> None:
-        """Another table stands at a table's place: Trino must not mix their logs.
+    def reload_log(self, table: CatalogTable) -> None:
+        """Make Trino reload the log of a table that was replaced by another one, so that it does not mix their logs.
 
         Raises:
             RegistrationRefusedError: Trino refuses.
-            TrinoSilentError: Trino gave no answer.
+            TrinoUnavailableError: Trino is not available.
         """
         if table in self._in_trino:
-            self._trino.forget_log(table)
+            self._trino.flush_log(table)
 
-    def _register(self, tables: list[Table]) -> None:
+    def _register(self, tables: list[CatalogTable]) -> None:
         for layer in sorted({table.layer for table in tables}):
             self._trino.create_schema(layer)
         for table in tables:
@@ -132,19 +132,17 @@ class Registrar:
                 continue
             self._in_trino.add(table)
             if query_id is not None:
-                # Ending between the two lines leaves an entry that nobody claims, which is then never taken away.
-                self._registrations.note(table, Registration(location, query_id))
+                # A crash between the two lines leaves an entry without a record, which is never unregistered.
+                self._registrations.record(table, Registration(location, query_id))
                 log.info("registered %s", table)
 
-    def _unregister_gone(self, found: frozenset[Table]) -> None:
+    def _unregister_gone(self, found: frozenset[CatalogTable]) -> None:
         missing = self._in_trino - found
-        self._rounds_missing = {table: self._rounds_missing.get(table, 0) + 1 for table in missing}
-        # Asked once, in the round in which a table counts as gone: others' entries stay in Trino for ever.
-        for table in sorted(table for table, rounds in self._rounds_missing.items() if rounds == _ROUNDS_UNTIL_GONE):
+        self._runs_missing = {table: self._runs_missing.get(table, 0) + 1 for table in missing}
+        # Checked once, in the run in which a table counts as deleted: entries of others stay in Trino.
+        for table in sorted(table for table, runs in self._runs_missing.items() if runs == _RUNS_UNTIL_GONE):
             if not self._registrations.is_ours(table):
-                log.info(
-                    "%s is in Trino and not in the lakehouse; it stays, for this service did not register it", table
-                )
+                log.info("%s is in Trino and not in the lakehouse; it stays: this service did not register it", table)
                 continue
             try:
                 self._trino.unregister(table)
@@ -152,4 +150,4 @@ class Registrar:
                 log.warning("%s", error)
                 continue
             self._in_trino.discard(table)
-            log.info("unregistered %s, which is gone", table)
+            log.info("unregistered %s, which was deleted", table)

@@ -1,4 +1,4 @@
-"""One round after the other: find tables, register what is new, measure."""
+"""Runs of the service, one after the other: find tables, register new ones, synchronize views, update statistics."""
 
 import logging
 import time
@@ -10,12 +10,12 @@ from threading import Event
 from obstore.exceptions import BaseError
 
 from gamelake.model.errors import TransientError
-from services.catalog.errors import StoreSilentError, TableError
-from services.catalog.metrics import CatalogMetrics, RoundOutcome
+from services.catalog.errors import StoreUnavailableError, TableError
+from services.catalog.metrics import CatalogMetrics, RunOutcome
 from services.catalog.registration import Registrar
-from services.catalog.table_statistics import Measuring
-from services.catalog.tables import Table, TableFinder
-from services.catalog.views import ViewKeeper
+from services.catalog.table_statistics import StatisticsTracker
+from services.catalog.tables import CatalogTable, TableFinder
+from services.catalog.views import ViewSync
 
 LONGEST_WAIT = timedelta(seconds=30)
 
@@ -23,85 +23,89 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How long to wait after a round, and how often one of them measures."""
+class RunIntervals:
+    """The wait after a run, and the least time between two measurements."""
 
     interval: timedelta
     measure_interval: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """What a round consists of."""
+class CatalogSteps:
+    """The steps of a run."""
 
     finder: TableFinder
     registrar: Registrar
-    measuring: Measuring
-    views: ViewKeeper | None = None
+    statistics: StatisticsTracker
+    views: ViewSync | None = None
 
 
-class Rounds:
-    """The service's work, once or until it is told to stop."""
+class CatalogLoop:
+    """Does runs, once or until stopped."""
 
     def __init__(
-        self, steps: Steps, metrics: CatalogMetrics, pace: Pace, clock: Callable[[], float] = time.monotonic
+        self,
+        steps: CatalogSteps,
+        metrics: CatalogMetrics,
+        intervals: RunIntervals,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._steps = steps
         self._metrics = metrics
-        self._pace = pace
+        self._intervals = intervals
         self._clock = clock
         self._measured_at = float("-inf")
 
     def run(self, stop: Event) -> None:
-        """Do rounds until stopped; while something gives no answer, wait twice as long after each."""
-        silent_rounds = 0
+        """Do runs until stopped; the wait doubles after each run that fails because a service is not available."""
+        failed_runs = 0
         while not stop.is_set():
             try:
                 self.once()
-                silent_rounds = 0
+                failed_runs = 0
             except TransientError as error:
-                silent_rounds += 1
+                failed_runs += 1
                 log.warning("%s", error)
-            stop.wait(self._wait(silent_rounds).total_seconds())
+            stop.wait(self._wait(failed_runs).total_seconds())
 
     def once(self) -> list[TableError]:
-        """One round; gives what was wrong with single tables, which fails it too.
+        """Do one run; returns errors of single tables, with which the run counts as failed.
 
         Raises:
-            TransientError: the object store or Trino gave no answer.
+            TransientError: the object store or Trino is not available.
         """
         try:
-            errors = self._round()
+            errors = self._run()
         except TransientError:
-            self._metrics.round_ended(RoundOutcome.FAILED)
+            self._metrics.run_ended(RunOutcome.FAILED)
             raise
-        self._metrics.round_ended(RoundOutcome.FAILED if errors else RoundOutcome.OK)
+        self._metrics.run_ended(RunOutcome.FAILED if errors else RunOutcome.OK)
         return errors
 
-    def _round(self) -> list[TableError]:
+    def _run(self) -> list[TableError]:
         try:
             found = self._steps.finder.find()
             try:
-                known, refused = self._steps.registrar.bring_in_line(found)
+                known, refused = self._steps.registrar.synchronize(found)
                 self._metrics.registered(known)
                 if self._steps.views is not None:
-                    refused += self._steps.views.bring_in_line(found)
+                    refused += self._steps.views.synchronize(found)
             finally:
-                # The figures come from the logs alone: a Trino that is away does not stop them.
+                # Statistics come from the logs alone: they are updated without Trino, too.
                 unreadable = self._measure_if_due(found)
         except (BaseError, OSError) as error:
-            raise StoreSilentError(f"the object store does not answer: {error}") from error
+            raise StoreUnavailableError(f"the object store is not available: {error}") from error
         return refused + unreadable
 
-    def _measure_if_due(self, found: frozenset[Table]) -> list[TableError]:
-        if self._clock() - self._measured_at < self._pace.measure_interval.total_seconds():
+    def _measure_if_due(self, found: frozenset[CatalogTable]) -> list[TableError]:
+        if self._clock() - self._measured_at < self._intervals.measure_interval.total_seconds():
             return []
         self._measured_at = self._clock()
         try:
-            return self._steps.measuring.measure(found)
+            return self._steps.statistics.measure(found)
         finally:
-            self._metrics.tables(self._steps.measuring.figures.items())
+            self._metrics.tables(self._steps.statistics.figures.items())
 
-    def _wait(self, silent_rounds: int) -> timedelta:
-        # A power that can't overflow, whatever the outage's length.
-        return min(self._pace.interval * 2.0 ** min(silent_rounds, 10), max(LONGEST_WAIT, self._pace.interval))
+    def _wait(self, failed_runs: int) -> timedelta:
+        # The exponent is limited, so that the power can't overflow.
+        return min(self._intervals.interval * 2.0 ** min(failed_runs, 10), max(LONGEST_WAIT, self._intervals.interval))

@@ -1,4 +1,4 @@
-"""The settings of the catalog service: the one place of its own that reads the environment."""
+"""The settings of the catalog service, from the environment."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from gamelake.storage.store import Location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrinoSettings:
-    """Where Trino is, and as whom tables are registered."""
+    """Address of Trino, and the user that registers tables."""
 
     host: str
     port: int
@@ -27,7 +27,7 @@ class TrinoSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSettings:
-    """Which views are kept, and as whom."""
+    """The files of the views, and the user that owns the views."""
 
     folder: Path
     games_file: Path
@@ -36,7 +36,7 @@ class ViewSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSettings:
-    """What the catalog service needs to know; docs/settings.md explains each variable."""
+    """Settings of the catalog service; docs/settings.md describes each variable."""
 
     lakehouse: Location
     metastore: Location | None

@@ -1,7 +1,7 @@
-"""What a table's log says of its newest version, followed commit by commit.
+"""Statistics of the newest version of each table, from its log, followed commit by commit.
 
-A table is opened once, at the price of its log; after that a look takes two small reads, and one more for each commit
-since the last look, whatever the number of commits before.
+A table is opened once, at the cost of its whole log; after that a refresh takes two small reads, and one more for each
+commit since the last refresh.
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Actions".
 """
 
@@ -17,22 +17,22 @@ from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, ent
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import open_table
 from services.catalog.errors import TableError, UnreadableLogError
-from services.catalog.tables import Table
+from services.catalog.tables import CatalogTable
 
 SMALL_FILE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class FileFigures:
-    """A live file: its rows by the log, its size in bytes."""
+class LiveFile:
+    """A live file: its rows according to the log, its size in bytes."""
 
     rows: int
     size: int
 
 
 @dataclass(slots=True)
-class TableFigures:
-    """A table's newest version in figures; `committed_at` in seconds since 1970."""
+class TableStatistics:
+    """Statistics of a table's newest version; `committed_at` in seconds since 1970."""
 
     table_id: str
     version: int
@@ -41,47 +41,47 @@ class TableFigures:
     rows: int = 0
     size: int = 0
     small_files: int = 0
-    _files: dict[bytes, FileFigures] = field(default_factory=dict, repr=False)
+    _files: dict[bytes, LiveFile] = field(default_factory=dict, repr=False)
 
     @property
     def files(self) -> int:
-        """How many files the version has."""
+        """Number of files of the version."""
         return len(self._files)
 
-    def add(self, path: str, file: FileFigures) -> None:
-        """A file is live; one of the same path is replaced."""
+    def add(self, path: str, file: LiveFile) -> None:
+        """Add a live file; it replaces one of the same path."""
         self.remove(path)
         self._files[_key(path)] = file
         self._count(file, 1)
 
     def remove(self, path: str) -> None:
-        """A file is no longer live."""
+        """Remove a file."""
         if (file := self._files.pop(_key(path), None)) is not None:
             self._count(file, -1)
 
-    def _count(self, file: FileFigures, sign: int) -> None:
+    def _count(self, file: LiveFile, sign: int) -> None:
         self.rows += sign * file.rows
         self.size += sign * file.size
         self.small_files += sign * (file.size < SMALL_FILE_BYTES)
 
 
 def _key(path: str) -> bytes:
-    """A file's path in 16 bytes, whatever way its writer escapes it: a table may have a million files."""
+    """A 16-byte hash of a file's unescaped path, to save memory: a table may have a million files."""
     return sha256(unquote(path).encode()).digest()[:16]
 
 
 class LogReader:
-    """Opens tables, and brings their figures up to date."""
+    """Opens tables, and updates their statistics."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
         self._store = Store(location)
 
-    def open(self, table: Table) -> TableFigures:
-        """A table's figures from its checkpoint and the commits after it.
+    def open(self, table: CatalogTable) -> TableStatistics:
+        """The statistics of a table, from its checkpoint and the commits after it.
 
         Raises:
-            UnreadableLogError: the log is damaged, or there is none.
+            UnreadableLogError: the log is damaged or missing.
         """
         try:
             handle = open_table(self._location, str(table))
@@ -93,21 +93,21 @@ class LogReader:
         except DeltaError as error:
             raise UnreadableLogError(f"{table} has a log that can't be read: {error}") from error
         entry = self._store.get(entry_path(str(table), version)) or b""
-        figures = TableFigures(table_id, version, last_modified / 1000, sha256(entry).digest())
+        figures = TableStatistics(table_id, version, last_modified / 1000, sha256(entry).digest())
         for path, rows, size in zip(*columns, strict=True):
-            figures.add(path, FileFigures(rows or 0, size))
-        figures.committed_at = _committed_at(decode_entry(entry), figures.committed_at)
+            figures.add(path, LiveFile(rows or 0, size))
+        figures.committed_at = _committed_at(_actions(entry), figures.committed_at)
         return figures
 
-    def follow(self, table: Table, figures: TableFigures) -> bool:
-        """Take in the commits made since; False if the log is not the one that the figures are of.
+    def follow(self, table: CatalogTable, figures: TableStatistics) -> bool:
+        """Apply the commits made since; False if the log is not the one that the statistics are of.
 
         Raises:
-            UnreadableLogError: an entry is no JSON.
+            UnreadableLogError: an entry is damaged.
         """
         head = self._store.get(entry_path(str(table), figures.version))
         if head is None or sha256(head).digest() != figures.entry_digest:
-            # Tidied away, or another table's.
+            # Deleted by log cleanup, or of another table.
             return False
         while (entry := self._store.get(entry_path(str(table), figures.version + 1))) is not None:
             try:
@@ -119,47 +119,51 @@ class LogReader:
         return True
 
 
-def _take(figures: TableFigures, actions: list[Action]) -> None:
+def _actions(entry: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in entry.splitlines() if line.strip()]
+
+
+def _take(figures: TableStatistics, actions: list[dict[str, Any]]) -> None:
     # A commit that replaces a file by one of the same path lists both in any order.
     for action in actions:
         if "remove" in action:
             figures.remove(action["remove"]["path"])
     for action in actions:
         if "add" in action:
-            rows = row_count(action["add"])
-            figures.add(action["add"]["path"], FileFigures(rows, int(action["add"]["size"])))
+            rows = json.loads(action["add"].get("stats") or "{}").get("numRecords", 0)
+            figures.add(action["add"]["path"], LiveFile(int(rows), int(action["add"]["size"])))
         if "metaData" in action:
             figures.table_id = action["metaData"]["id"]
     figures.committed_at = _committed_at(actions, figures.committed_at)
 
 
-def _committed_at(actions: list[Action], otherwise: float) -> float:
-    """When an entry says that it was committed; `commitInfo` is optional."""
-    stated = commit_info_of(actions).get("timestamp")
+def _committed_at(actions: list[dict[str, Any]], otherwise: float) -> float:
+    """The timestamp in an entry's `commitInfo`, which is optional."""
+    stated = next((action["commitInfo"].get("timestamp") for action in actions if "commitInfo" in action), None)
     return otherwise if stated is None else stated / 1000
 
 
 log = logging.getLogger(__name__)
 
 
-class Measuring:
-    """The tables' figures from look to look."""
+class StatisticsTracker:
+    """Keeps the statistics of all tables up to date."""
 
-    def __init__(self, reader: LogReader, on_replaced: Callable[[Table], None]) -> None:
+    def __init__(self, reader: LogReader, on_replaced: Callable[[CatalogTable], None]) -> None:
         self._reader = reader
         self._on_replaced = on_replaced
-        self._figures: dict[Table, TableFigures] = {}
+        self._figures: dict[CatalogTable, TableStatistics] = {}
 
     @property
-    def figures(self) -> Mapping[Table, TableFigures]:
-        """What was measured last."""
+    def figures(self) -> Mapping[CatalogTable, TableStatistics]:
+        """The last statistics of each table."""
         return self._figures
 
-    def measure(self, tables: frozenset[Table]) -> list[TableError]:
-        """Bring the figures of these tables up to date, and drop those of others.
+    def measure(self, tables: frozenset[CatalogTable]) -> list[TableError]:
+        """Update the statistics of these tables, and drop those of others.
 
         Returns:
-            What was wrong with single tables; they keep their last figures.
+            Errors of single tables; these keep their last statistics.
         """
         for gone in self._figures.keys() - tables:
             del self._figures[gone]
@@ -172,12 +176,12 @@ class Measuring:
                 errors.append(error)
         return errors
 
-    def _measure(self, table: Table) -> None:
+    def _measure(self, table: CatalogTable) -> None:
         figures = self._figures.get(table)
         if figures is not None and self._reader.follow(table, figures):
             return
         opened = self._reader.open(table)
         if figures is not None and opened.table_id != figures.table_id:
-            log.info("%s was dropped and made again", table)
+            log.info("%s was dropped and created again", table)
             self._on_replaced(table)
         self._figures[table] = opened

@@ -1,4 +1,4 @@
-"""Which tables a lakehouse has, by cheap listings."""
+"""Finds the tables of a lakehouse, by cheap listings."""
 
 import logging
 import re
@@ -9,15 +9,15 @@ from gamelake.model.naming import Layer
 from gamelake.storage.listing import has_log
 from gamelake.storage.store import Store
 
-# Trino folds names to lower case, and a name reaches its SQL.
+# Trino converts names to lower case, and names are used in SQL.
 _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Table:
-    """A table by its layer and its name there; as text its path in the lakehouse."""
+class CatalogTable:
+    """A table by its layer and name; its text is the path in the lakehouse."""
 
     layer: Layer
     name: str
@@ -28,24 +28,24 @@ class Table:
 
 
 class TableFinder:
-    """Finds the folders that are tables; a folder once found to be one is not looked into again."""
+    """Finds the folders that are tables; a folder that is known to be one is not checked again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: set[Table] = set()
+        self._known: set[CatalogTable] = set()
         self._passed_over: set[str] = set()
 
-    def find(self) -> frozenset[Table]:
-        """All tables that are there now: one listing for each layer and one for each folder that is no table yet."""
+    def find(self) -> frozenset[CatalogTable]:
+        """All present tables, with one listing for each layer and one for each folder that is no table yet."""
         tables = (table for layer in Layer for table in self._folders(layer))
         self._known = {table for table in tables if table in self._known or has_log(self._store, str(table))}
         return frozenset(self._known)
 
-    def _folders(self, layer: Layer) -> Iterator[Table]:
+    def _folders(self, layer: Layer) -> Iterator[CatalogTable]:
         for path in self._store.folders(layer):
             name = path.rstrip("/").rsplit("/", 1)[-1]
             if _PLAIN_NAME.fullmatch(name):
-                yield Table(layer, name)
+                yield CatalogTable(layer, name)
             elif path not in self._passed_over:
                 self._passed_over.add(path)
-                log.warning("%s is passed over: a table's name is made of a-z, 0-9 and _", path)
+                log.warning("%s is ignored: a table's name consists of a-z, 0-9 and _", path)

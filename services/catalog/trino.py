@@ -1,4 +1,4 @@
-"""Trino's catalog as the service changes it: schemas made, tables registered and unregistered."""
+"""Trino's catalog: creates schemas, registers tables, creates and drops views; one statement per connection."""
 
 from collections.abc import Mapping
 
@@ -8,19 +8,19 @@ from trino.exceptions import Error, HttpError, TrinoQueryError, TrinoUserError
 
 from gamelake.model.naming import Layer
 from gamelake.serving.sql.views import View
-from services.catalog.errors import RegistrationRefusedError, TrinoSilentError, ViewRefusedError
+from services.catalog.errors import RegistrationRefusedError, TrinoUnavailableError, ViewRefusedError
 from services.catalog.settings import TrinoSettings
-from services.catalog.tables import Table
+from services.catalog.tables import CatalogTable
 
 _ANSWER_SECONDS = 30.0
 
 
-def asked(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
-    """Rows and the query's id; what Trino says against the query itself is the caller's to judge.
+def execute(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
+    """Run a statement; returns the rows and the query's id.
 
     Raises:
-        TrinoQueryError: Trino says no.
-        TrinoSilentError: Trino gave no answer, or is not well.
+        TrinoQueryError: Trino rejects the statement.
+        TrinoUnavailableError: Trino is not available, or has an internal error.
     """
     connection = connect(  # type: ignore[no-untyped-call] # it takes whatever Connection takes
         host=settings.host,
@@ -30,7 +30,7 @@ def asked(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
         catalog=settings.catalog,
         source="gamelake-catalog",
         request_timeout=_ANSWER_SECONDS,
-        # The rounds are the retries.
+        # The next run retries.
         max_attempts=1,
     )
     try:
@@ -39,151 +39,151 @@ def asked(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
         return cursor.fetchall(), str(cursor.query_id)
     except TrinoQueryError as error:
         if error.error_type in {"INTERNAL_ERROR", "INSUFFICIENT_RESOURCES"}:
-            raise TrinoSilentError(f"Trino is not well: {error.message}") from error
+            raise TrinoUnavailableError(f"Trino has an internal error: {error.message}") from error
         raise
     except (Error, HttpError, RequestException) as error:
-        raise TrinoSilentError(f"Trino does not answer: {error}") from error
+        raise TrinoUnavailableError(f"Trino is not available: {error}") from error
     finally:
         connection.close()
 
 
-def quoted(text: str) -> str:
-    """A text as SQL has it."""
+def sql_literal(text: str) -> str:
+    """A text as a literal in SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
-# What Trino says of a name that another service has made in the meantime.
+# Trino's errors for a name that another service has registered in the meantime.
 _THERE_ALREADY = frozenset({"ALREADY_EXISTS", "TABLE_ALREADY_EXISTS", "SCHEMA_ALREADY_EXISTS"})
 
 
 class TrinoCatalog:
-    """The Delta catalog of a Trino."""
+    """The Delta catalog in Trino."""
 
     def __init__(self, settings: TrinoSettings) -> None:
         self._settings = settings
 
-    def tables(self) -> frozenset[Table]:
-        """The tables that Trino knows in the lakehouse's layers.
+    def tables(self) -> frozenset[CatalogTable]:
+        """The tables registered in Trino in the lakehouse's layers.
 
         Raises:
-            TrinoSilentError: Trino gave no answer, or not this one.
+            TrinoUnavailableError: Trino is not available, or refuses the query.
         """
         layers = ", ".join(f"'{layer}'" for layer in Layer)
-        rows, _ = self._asked(
+        rows, _ = self._select(
             "SELECT table_schema, table_name FROM information_schema.tables "  # noqa: S608 # names of our own
             f"WHERE table_type = 'BASE TABLE' AND table_schema IN ({layers})"
         )
-        return frozenset(Table(Layer(schema), name) for schema, name in rows)
+        return frozenset(CatalogTable(Layer(schema), name) for schema, name in rows)
 
     def create_schema(self, layer: Layer) -> None:
-        """Make a layer's schema unless it is there.
+        """Create the schema of a layer if it does not exist.
 
         Raises:
-            TrinoSilentError: Trino gave no answer, or refuses.
+            TrinoUnavailableError: Trino is not available, or refuses.
         """
         try:
             self._run(f"CREATE SCHEMA IF NOT EXISTS {layer}")
         except TrinoUserError as error:
             if error.error_name not in _THERE_ALREADY:
-                raise TrinoSilentError(f"Trino does not make the schema {layer}: {error.message}") from error
+                raise TrinoUnavailableError(f"Trino refuses to create the schema {layer}: {error.message}") from error
 
-    def register(self, table: Table, location: str) -> str | None:
-        """Give a table its name; gives the id of the query that did it, None if the name was taken.
+    def register(self, table: CatalogTable, location: str) -> str | None:
+        """Register a table; returns the id of the query, None if the name is registered already.
 
         Raises:
-            RegistrationRefusedError: Trino does not take the table.
-            TrinoSilentError: Trino gave no answer.
+            RegistrationRefusedError: Trino refuses the table.
+            TrinoUnavailableError: Trino is not available.
         """
         try:
-            return self._run(f"CALL system.register_table('{table.layer}', '{table.name}', {quoted(location)})")
+            return self._run(f"CALL system.register_table('{table.layer}', '{table.name}', {sql_literal(location)})")
         except TrinoQueryError as error:
             if error.error_name in _THERE_ALREADY:
                 return None
-            raise RegistrationRefusedError(f"Trino does not take {table}: {error.message}") from error
+            raise RegistrationRefusedError(f"Trino refuses to register {table}: {error.message}") from error
 
-    def unregister(self, table: Table) -> None:
-        """Take a table's name away; its files stay.
+    def unregister(self, table: CatalogTable) -> None:
+        """Unregister a table; its files stay.
 
         Raises:
-            RegistrationRefusedError: Trino does not let it go.
-            TrinoSilentError: Trino gave no answer.
+            RegistrationRefusedError: Trino refuses.
+            TrinoUnavailableError: Trino is not available.
         """
         try:
             self._run(f"CALL system.unregister_table('{table.layer}', '{table.name}')")
         except TrinoQueryError as error:
-            raise RegistrationRefusedError(f"Trino does not let {table} go: {error.message}") from error
+            raise RegistrationRefusedError(f"Trino refuses to unregister {table}: {error.message}") from error
 
-    def forget_log(self, table: Table) -> None:
-        """Make Trino read a table's log anew.
+    def flush_log(self, table: CatalogTable) -> None:
+        """Make Trino reload a table's log.
 
         Raises:
             RegistrationRefusedError: Trino refuses.
-            TrinoSilentError: Trino gave no answer.
+            TrinoUnavailableError: Trino is not available.
         """
         try:
             self._run(f"CALL system.flush_metadata_cache(schema_name => '{table.layer}', table_name => '{table.name}')")
         except TrinoQueryError as error:
-            raise RegistrationRefusedError(f"Trino does not read {table} anew: {error.message}") from error
+            raise RegistrationRefusedError(f"Trino refuses to reload {table}: {error.message}") from error
 
-    def _asked(self, sql: str) -> tuple[list[list[str]], str]:
+    def _select(self, sql: str) -> tuple[list[list[str]], str]:
         try:
-            return asked(self._settings, sql)
+            return execute(self._settings, sql)
         except TrinoQueryError as error:
-            raise TrinoSilentError(f"Trino does not say which tables it knows: {error.message}") from error
+            raise TrinoUnavailableError(f"Trino refuses to list its tables: {error.message}") from error
 
     def _run(self, sql: str) -> str:
-        return asked(self._settings, sql)[1]
+        return execute(self._settings, sql)[1]
 
 
 class TrinoViews:
-    """The views of the lakehouse's layers, by their names `schema.view`."""
+    """The views in the lakehouse's layers, by their names `schema.view`."""
 
     def __init__(self, settings: TrinoSettings) -> None:
         self._settings = settings
 
     def definitions(self) -> Mapping[str, str]:
-        """What each view is, in Trino's own words.
+        """The definition of each view, as Trino stores it.
 
         Raises:
-            TrinoSilentError: Trino gave no answer, or not this one.
+            TrinoUnavailableError: Trino is not available, or refuses the query.
         """
-        layers = ", ".join(quoted(layer) for layer in Layer)
+        layers = ", ".join(sql_literal(layer) for layer in Layer)
         sql = (
             "SELECT table_schema || '.' || table_name, view_definition "  # noqa: S608 # names of our own
             f"FROM information_schema.views WHERE table_schema IN ({layers})"
         )
         try:
-            rows, _ = asked(self._settings, sql)
+            rows, _ = execute(self._settings, sql)
         except TrinoQueryError as error:
-            raise TrinoSilentError(f"Trino does not say which views it has: {error.message}") from error
+            raise TrinoUnavailableError(f"Trino refuses to list its views: {error.message}") from error
         return {str(name): str(definition) for name, definition in rows}
 
     def make(self, view: View, statement: str) -> None:
-        """Make a view, or put it in the place of the one that has its name.
+        """Create or replace a view.
 
         Raises:
-            ViewRefusedError: Trino does not take it.
-            TrinoSilentError: Trino gave no answer.
+            ViewRefusedError: Trino refuses it.
+            TrinoUnavailableError: Trino is not available.
         """
-        # Whoever asks needs the rights on what the view reads: it opens nothing.
+        # SECURITY INVOKER: users need rights on the tables that the view reads.
         self._run(
             view.name,
-            f"CREATE OR REPLACE VIEW {view.name} COMMENT {quoted(view.comment)} SECURITY INVOKER AS {statement}",
+            f"CREATE OR REPLACE VIEW {view.name} COMMENT {sql_literal(view.comment)} SECURITY INVOKER AS {statement}",
         )
         for column, meaning in view.columns:
-            self._run(view.name, f"COMMENT ON COLUMN {view.name}.{column} IS {quoted(meaning)}")
+            self._run(view.name, f"COMMENT ON COLUMN {view.name}.{column} IS {sql_literal(meaning)}")
 
     def drop(self, name: str) -> None:
-        """Drop a view; one that is gone already is as good.
+        """Drop a view, if it exists.
 
         Raises:
-            ViewRefusedError: Trino does not let it go.
-            TrinoSilentError: Trino gave no answer.
+            ViewRefusedError: Trino refuses.
+            TrinoUnavailableError: Trino is not available.
         """
         self._run(name, f"DROP VIEW IF EXISTS {name}")
 
     def _run(self, view: str, sql: str) -> None:
         try:
-            asked(self._settings, sql)
+            execute(self._settings, sql)
         except TrinoQueryError as error:
             raise ViewRefusedError(f"Trino refuses the view {view}: {error.message}") from error

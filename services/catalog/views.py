@@ -1,4 +1,4 @@
-"""Brings Trino's views in line with the files of sql/views and the tables that are there."""
+"""Synchronizes Trino's views with the files of sql/views and the tables that exist."""
 
 import hashlib
 import logging
@@ -15,17 +15,17 @@ from gamelake.model.games import load_games
 from gamelake.serving.sql.views import View, load_views
 from gamelake.storage.store import Store
 from services.catalog.errors import TableError, ViewRefusedError
-from services.catalog.tables import Table
+from services.catalog.tables import CatalogTable
 from services.catalog.trino import TrinoViews
 
-# Files may have changed, and views may have been changed by a person.
-_LOOK_AGAIN = timedelta(seconds=60)
+# Files may have changed, and views may have been changed by a user.
+_REFRESH_INTERVAL = timedelta(seconds=60)
 
 log = logging.getLogger(__name__)
 
 
 class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A view that the service made: the digests of what it wanted and of what Trino made of it."""
+    """A view that the service made: digests of the wanted definition and of the one that Trino stores."""
 
     wanted: str
     definition: str
@@ -33,21 +33,21 @@ class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class ViewFiles:
-    """Where views and games are written down."""
+    """The files that declare views and games."""
 
     folder: Path
     games_file: Path
 
     def wanted(self, tables: frozenset[str]) -> Mapping[str, tuple[View, str]]:
-        """The views that there should be over these tables, each after those that it reads.
+        """The wanted views over these tables, each after those that it reads.
 
         Raises:
-            ViewRefusedError: a file is not as it must be.
+            ViewRefusedError: a file is malformed.
         """
         try:
             views, games = load_views(self.folder), load_games(self.games_file).games
         except StartupError as error:
-            raise ViewRefusedError(f"the views stay as they are: {error}") from error
+            raise ViewRefusedError(f"the views are not changed: {error}") from error
         found: dict[str, tuple[View, str]] = {}
         for view in views:
             statement = view.over(games, tables | found.keys())
@@ -56,8 +56,8 @@ class ViewFiles:
         return found
 
 
-class ViewKeeper:
-    """Makes, replaces and drops views; what it has made it notes in the lakehouse, and it drops nothing else."""
+class ViewSync:
+    """Creates, replaces and drops views; it records its views in the lakehouse, and drops no others."""
 
     def __init__(
         self, files: ViewFiles, trino: TrinoViews, store: Store, clock: Callable[[], float] = time.monotonic
@@ -66,35 +66,35 @@ class ViewKeeper:
         self._trino = trino
         self._store = store
         self._clock = clock
-        self._looked_at = float("-inf")
-        self._tables: frozenset[Table] = frozenset()
+        self._refreshed_at = float("-inf")
+        self._tables: frozenset[CatalogTable] = frozenset()
         self._errors: list[TableError] = []
 
-    def bring_in_line(self, tables: frozenset[Table]) -> list[TableError]:
-        """Make the views what they should be; a round in which nothing is new asks Trino nothing.
+    def synchronize(self, tables: frozenset[CatalogTable]) -> list[TableError]:
+        """Create, replace and drop views as declared; a run without new tables sends no query for a minute.
 
         Returns:
-            What was wrong with single views when they were last looked at.
+            Errors of single views in the last synchronization.
 
         Raises:
-            TrinoSilentError: Trino gave no answer; what is missing is done in the next round.
+            TrinoUnavailableError: Trino is not available; the next run retries.
         """
-        if tables == self._tables and self._clock() - self._looked_at < _LOOK_AGAIN.total_seconds():
+        if tables == self._tables and self._clock() - self._refreshed_at < _REFRESH_INTERVAL.total_seconds():
             return self._errors
         try:
-            self._errors = self._look(frozenset(f"{table.layer}.{table.name}" for table in tables))
+            self._errors = self._synchronize(frozenset(f"{table.layer}.{table.name}" for table in tables))
         except ViewRefusedError as error:
             self._errors = [error]
             log.warning("%s", error)
-        self._tables, self._looked_at = tables, self._clock()
+        self._tables, self._refreshed_at = tables, self._clock()
         return self._errors
 
-    def _look(self, tables: frozenset[str]) -> list[TableError]:
+    def _synchronize(self, tables: frozenset[str]) -> list[TableError]:
         wanted, standing = self._files.wanted(tables), self._trino.definitions()
         errors: list[TableError] = []
         for name, (view, statement) in wanted.items():
             try:
-                self._keep(view, statement, standing.get(name))
+                self._update(view, statement, standing.get(name))
             except ViewRefusedError as error:
                 errors.append(error)
                 log.warning("%s", error)
@@ -102,14 +102,14 @@ class ViewKeeper:
             self._drop_if_ours(name, standing[name])
         return errors
 
-    def _keep(self, view: View, statement: str, standing: str | None) -> None:
+    def _update(self, view: View, statement: str, standing: str | None) -> None:
         digest, note = _digest(view.comment, *map(str, view.columns), statement), self._note(view.name)
         if note is not None and standing is not None and note == _Note(digest, _digest(standing)):
             return
         self._trino.make(view, statement)
         made = _Note(digest, _digest(self._trino.definitions()[view.name]))
         self._store.put(_note_path(view.name), msgspec.json.encode(made))
-        log.info("made the view %s", view.name)
+        log.info("created the view %s", view.name)
 
     def _drop_if_ours(self, name: str, standing: str) -> None:
         note = self._note(name)
@@ -118,7 +118,7 @@ class ViewKeeper:
         try:
             self._trino.drop(name)
         except ViewRefusedError as error:
-            # Its name may be out of the access rules already, which say who owns it.
+            # Its name may be missing in the access rules already, which define its owner.
             log.warning("%s", error)
             return
         self._store.delete(_note_path(name))

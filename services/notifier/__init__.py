@@ -1,1 +1,1 @@
-"""Says which files are new in a folder, in the words of an object store: for a platform on one machine without one."""
+"""Emits notifications of new files in a folder, in the object store's format: for a machine without an object store."""

@@ -1,6 +1,6 @@
-"""Watches a folder and tells Kafka of each file that is written there, until it is told to stop.
+"""Watches a folder and sends a notification to Kafka for each file that is written there, until it is stopped.
 
-What was there before it started, and what came while it was away, is not told: `jobs.reconcile_files` finds that.
+It sends none for files that were written while it was not running: `jobs.reconcile_files` finds those.
 """
 
 import argparse
@@ -19,9 +19,9 @@ log = logging.getLogger("services.notifier")
 def main() -> int:
     """Watch until SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="the folder to watch; it is made if it is not there")
-    parser.add_argument("--bootstrap-servers", required=True, help="where Kafka is")
-    parser.add_argument("--topic", default="files.notifications", help="where to tell of files (%(default)s)")
+    parser.add_argument("folder", type=Path, help="the folder to watch; it is created if it is missing")
+    parser.add_argument("--bootstrap-servers", required=True, help="addresses of Kafka")
+    parser.add_argument("--topic", default="files.notifications", help="topic of the notifications (%(default)s)")
     options = parser.parse_args()
     producer = Producer({"bootstrap.servers": options.bootstrap_servers, "acks": "all", "enable.idempotence": True})
     folder, stop = Folder(options.folder), stop_event()

@@ -1,4 +1,4 @@
-"""A folder whose files are objects: what is written there, as the operating system tells it."""
+"""A folder whose files are treated as objects; changes are detected by the operating system's file events."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from gamelake.streaming.files.landing import is_partial
 
 
 class Folder:
-    """One folder, whose name is the bucket's."""
+    """A folder; its name is the name of the bucket."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
@@ -23,13 +23,13 @@ class Folder:
         self._objects = LocalStore(self._path)
 
     def changes(self, stop: Event) -> Iterator[list[ObjectChange]]:
-        """What happens from now on, until it is told to stop; several changes of a moment together."""
+        """Changes from now on until stopped, in groups that were detected together."""
         for happened in watch(self._path, stop_event=stop, recursive=True, raise_interrupt=False):
             found = (self._change(kind, Path(name)) for kind, name in sorted(happened, key=lambda each: each[1]))
             yield [change for change in found if change is not None]
 
     def change(self, key: str) -> ObjectChange | None:
-        """An object as it is now; None if it is none, or not yet."""
+        """The present state of an object; None if it does not exist or is not complete."""
         if is_partial(key) or not (self._path / key).is_file():
             return None
         try:

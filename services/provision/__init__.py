@@ -1,4 +1,4 @@
-"""Makes the stack's services ready before anything moves: topics, buckets and users, compatibility of schemas.
+"""Provisioning of the stack's services: topics and access rules, buckets and users, databases, schema compatibility.
 
-Each program brings one service in line with one file of `compose/`; none knows what the records and the tables hold.
+Each program synchronizes one service with one file of `compose/`. It does not know the content of records and tables.
 """

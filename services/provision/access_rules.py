@@ -1,4 +1,4 @@
-"""Kafka's access rules (ACLs) as values that can be compared: what a declaration asks for, and what Kafka has."""
+"""Kafka's access rules (ACLs) as comparable values: the declared ones, and those that Kafka has."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _USER = "User:"
 
 @dataclass(frozen=True, slots=True, order=True)
 class AccessRule:
-    """One operation on one resource (or on all whose names begin so) that one principal may do."""
+    """Permission of a principal for one operation on a resource, or on all resources with a prefix."""
 
     principal: str
     operation: AclOperation
@@ -32,7 +32,7 @@ class AccessRule:
     permission: AclPermissionType = AclPermissionType.ALLOW
 
     def __str__(self) -> str:
-        """The rule as a sentence's end."""
+        """The rule as text."""
         verb = "may" if self.permission is AclPermissionType.ALLOW else "must not"
         resource = (
             "the cluster" if self.resource is ResourceType.BROKER else f"{self.resource.name.lower()} {self.name}"
@@ -43,7 +43,7 @@ class AccessRule:
 
     @classmethod
     def of(cls, binding: AclBinding) -> "AccessRule":
-        """A rule that Kafka has."""
+        """The rule of a binding that Kafka has."""
         return cls(
             principal=binding.principal,
             operation=AclOperation(binding.operation),
@@ -55,13 +55,13 @@ class AccessRule:
         )
 
     def as_binding(self) -> AclBinding:
-        """The rule as Kafka is asked to make it."""
+        """The binding to create the rule with."""
         return AclBinding(
             self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission
         )
 
     def as_filter(self) -> AclBindingFilter:
-        """What finds this rule and no other."""
+        """The filter that matches this rule and no other."""
         return AclBindingFilter(
             self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission
         )
@@ -79,7 +79,7 @@ ANY_RULE = AclBindingFilter(
 
 
 def declared_rules(declared: DeclaredTopics) -> frozenset[AccessRule]:
-    """All rules that the topics' writers, readers and observers need, and none beside them."""
+    """Exactly the rules that the topics' writers, readers and observers need."""
     kinds = (_writing, _reading, _observing)
     return frozenset(rule for topic in declared.topics for rules_of in kinds for rule in rules_of(topic))
 

@@ -1,4 +1,7 @@
-"""Reads a declared state from YAML into its frozen type, with errors that point at file and line."""
+"""Declarations in `compose/`: topics, buckets and users, databases, compatibility of subjects; errors name the line.
+
+Files: kafka/topics.yaml, object-store/buckets.yaml, postgres/databases.yaml, registry/subjects.yaml.
+"""
 
 import json
 from dataclasses import dataclass
@@ -12,12 +15,12 @@ from gamelake.model.errors import ContractError
 from gamelake.model.located_yaml import LocatedDocument, load_located
 
 Declared = TypeVar("Declared", bound=msgspec.Struct)
-# The place of a value in its document, and what is wrong with it.
+# The path of a value in its document, and what is wrong with it.
 Problem = tuple[str, str]
 
 
 def load_declaration(path: Path, kind: type[Declared]) -> tuple[Declared, LocatedDocument]:
-    """Read a file as `kind`; the document tells the lines of what is found wrong later.
+    """Read a file as `kind`; the document has the line numbers, for errors that are found later.
 
     Raises:
         ContractError: the file can't be read, a key is unknown or a value is impossible; names file and line.
@@ -29,8 +32,8 @@ def load_declaration(path: Path, kind: type[Declared]) -> tuple[Declared, Locate
         raise ContractError(document.describe(error)) from error
 
 
-def refuse_first(problems: list[Problem], document: LocatedDocument) -> None:
-    """Do nothing when there is no problem.
+def raise_first(problems: list[Problem], document: LocatedDocument) -> None:
+    """Raise the first problem, if there is one.
 
     Raises:
         ContractError: there is one; names file and line of the first.
@@ -39,7 +42,7 @@ def refuse_first(problems: list[Problem], document: LocatedDocument) -> None:
         raise ContractError(f"{document.path}:{document.line_of(place)}: {problem}")
 
 
-def repeated(names: list[str], place: str) -> list[Problem]:
+def duplicates(names: list[str], place: str) -> list[Problem]:
     """A problem for each name that stands twice; `place` has `{index}` for the number of the entry."""
     return [
         (place.format(index=index), f"'{name}' is listed twice; remove one entry")
@@ -56,15 +59,15 @@ UserName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,47}$")]
 GroupPrefix = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 
 
-class Reader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A user that may read, and how the names of its consumer groups begin."""
+class TopicReader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A user that may read, and the prefix of its consumer groups."""
 
     user: UserName
     groups: GroupPrefix
 
 
 class TopicSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One topic; `config` has further settings of Kafka's, what is in neither is the broker's default."""
+    """One topic; `config` has further topic settings of Kafka; other settings are the broker's defaults."""
 
     name: TopicName
     partitions: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -72,12 +75,12 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     replicas: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     config: dict[str, str | int | bool] = {}
     writers: tuple[UserName, ...] = ()
-    readers: tuple[Reader, ...] = ()
+    readers: tuple[TopicReader, ...] = ()
     observers: tuple[UserName, ...] = ()
 
     @property
     def settings(self) -> dict[str, str]:
-        """All of Kafka's settings that are not the broker's default, as Kafka writes them."""
+        """All declared topic settings, in Kafka's format."""
         texts = {
             key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self.config.items()
         }
@@ -85,7 +88,7 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole of the file."""
+    """The content of the file."""
 
     topics: Annotated[tuple[TopicSpec, ...], msgspec.Meta(min_length=1)]
 
@@ -97,14 +100,14 @@ def load_topics(path: Path) -> DeclaredTopics:
         ContractError: a key is unknown or a value is impossible; names file and line.
     """
     declared, document = load_declaration(path, DeclaredTopics)
-    refuse_first(repeated([topic.name for topic in declared.topics], "$.topics[{index}].name"), document)
-    refuse_first(_retention_said_twice(declared), document)
+    raise_first(duplicates([topic.name for topic in declared.topics], "$.topics[{index}].name"), document)
+    raise_first(_retention_said_twice(declared), document)
     return declared
 
 
 def _retention_said_twice(declared: DeclaredTopics) -> list[Problem]:
     return [
-        (f"$.topics[{index}].config.{RETENTION}", f"{RETENTION} is what retention_hours says; remove it from config")
+        (f"$.topics[{index}].config.{RETENTION}", f"{RETENTION} is set by retention_hours; remove it from config")
         for index, topic in enumerate(declared.topics)
         if RETENTION in topic.config
     ]
@@ -116,26 +119,26 @@ BucketName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,47}$")]
 
 
-class TellsOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whom a bucket tells of new objects: a target that the store was started with, and of which objects."""
+class BucketNotification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Notifications of new objects: the target, which the store was started with, and the prefix of the objects."""
 
     target: Annotated[str, msgspec.Meta(pattern=r"^[A-Z][A-Z0-9]{0,31}$")]
     prefix: str = ""
 
 
 class BucketSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One bucket, which keeps no old versions: Delta has its own, and what VACUUM deletes must be gone.
+    """One bucket without object versions: Delta has its own, and what VACUUM deletes must be gone.
 
-    Its objects go by themselves after `expires_days`, if that is said.
+    Objects expire after `expires_days`, if it is set.
     """
 
     name: BucketName
     expires_days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
-    tells: TellsOf | None = None
+    notification: BucketNotification | None = None
 
 
 class UserSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One user: its key is the secret `object-store-<name>`, its rights are `policies/<policy>.json` and no others."""
+    """One user: its key is the secret `object-store-<name>`, its rights are exactly `policies/<policy>.json`."""
 
     name: Name
     policy: Name
@@ -148,19 +151,19 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a user may do, as the store's own policy language says it."""
+    """The rights of a user, in the store's policy language."""
 
     name: str
     text: str
 
-    def says_the_same_as(self, text: str) -> bool:
-        """Whether two policies differ in order and spelling only."""
+    def is_equivalent_to(self, text: str) -> bool:
+        """Whether two policies differ only in order and notation."""
         return _without_order(json.loads(self.text)) == _without_order(json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredBuckets:
-    """The whole of the file and of the policies that it names."""
+    """The content of the file and of the policies that it names."""
 
     buckets: tuple[BucketSpec, ...]
     users: tuple[UserSpec, ...]
@@ -171,11 +174,11 @@ def load_buckets(path: Path) -> DeclaredBuckets:
     """Read and check the file and its policies.
 
     Raises:
-        ContractError: a key is unknown, a value is impossible or a policy is not there; names file and line.
+        ContractError: a key is unknown, a value is impossible or a policy is missing; names file and line.
     """
     declared, document = load_declaration(path, _File)
-    refuse_first(repeated([bucket.name for bucket in declared.buckets], "$.buckets[{index}].name"), document)
-    refuse_first(repeated([user.name for user in declared.users], "$.users[{index}].name"), document)
+    raise_first(duplicates([bucket.name for bucket in declared.buckets], "$.buckets[{index}].name"), document)
+    raise_first(duplicates([user.name for user in declared.users], "$.users[{index}].name"), document)
     policies = {user.policy: _policy(document, index, user) for index, user in enumerate(declared.users)}
     return DeclaredBuckets(declared.buckets, declared.users, tuple(policies.values()))
 
@@ -196,7 +199,7 @@ def _policy(document: LocatedDocument, index: int, user: UserSpec) -> Policy:
 
 
 def _without_order(value: object) -> object:
-    """One action is as good as a list of one, and lists are sets."""
+    """A normal form: a single action is a list of one, and lists are sorted."""
     if isinstance(value, dict):
         as_lists = {"Action", "Resource"}
         return {
@@ -208,14 +211,14 @@ def _without_order(value: object) -> object:
     return value
 
 
-# Lower case and no dash: the name needs no quotes in SQL. PostgreSQL cuts off what is longer.
+# Lower case and no dash: the name needs no quotes in SQL. PostgreSQL truncates longer names.
 DatabaseName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
-# The server's own, which no role but the superuser may own.
+# The server's own databases, which only the superuser may own.
 _TAKEN = frozenset({"postgres", "template0", "template1"})
 
 
 class Right(StrEnum):
-    """What an owner may do to the server, beside what is in its database."""
+    """A right on the server that an owner may have."""
 
     EMPTY_LOG = "empty_log"
 
@@ -228,7 +231,7 @@ class DatabaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class DeclaredDatabases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole of the file."""
+    """The content of the file."""
 
     databases: Annotated[tuple[DatabaseSpec, ...], msgspec.Meta(min_length=1)]
 
@@ -241,13 +244,13 @@ def load_databases(path: Path) -> DeclaredDatabases:
     """
     declared, document = load_declaration(path, DeclaredDatabases)
     names = [database.name for database in declared.databases]
-    refuse_first(repeated(names, "$.databases[{index}].name"), document)
+    raise_first(duplicates(names, "$.databases[{index}].name"), document)
     taken = [
-        (f"$.databases[{index}].name", f"'{name}' is PostgreSQL's own; take another name")
+        (f"$.databases[{index}].name", f"'{name}' is reserved by PostgreSQL; use another name")
         for index, name in enumerate(names)
         if name in _TAKEN
     ]
-    refuse_first(taken, document)
+    raise_first(taken, document)
     return declared
 
 
@@ -255,7 +258,7 @@ SubjectName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
 
 class Compatibility(StrEnum):
-    """What a new version of a schema is held against; the registry's own words.
+    """The versions that a new version of a schema must be compatible with; the registry's own values.
 
     Source: Confluent, "Schema Evolution and Compatibility".
     """
@@ -270,14 +273,14 @@ class Compatibility(StrEnum):
 
 
 class SubjectSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One subject; it may be there or not yet."""
+    """One subject, which need not exist yet."""
 
     name: SubjectName
     compatibility: Compatibility
 
 
 class DeclaredSubjects(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole of the file; `others` is for subjects that it does not name."""
+    """The content of the file; `others` is for subjects that it does not name."""
 
     others: Compatibility
     subjects: tuple[SubjectSpec, ...] = ()
@@ -290,5 +293,5 @@ def load_subjects(path: Path) -> DeclaredSubjects:
         ContractError: a key is unknown or a value is impossible; names file and line.
     """
     declared, document = load_declaration(path, DeclaredSubjects)
-    refuse_first(repeated([subject.name for subject in declared.subjects], "$.subjects[{index}].name"), document)
+    raise_first(duplicates([subject.name for subject in declared.subjects], "$.subjects[{index}].name"), document)
     return declared

@@ -1,4 +1,4 @@
-"""Kafka's admin API: topics, their settings and the access rules, one question or change at a time."""
+"""Kafka's admin API: topics, their settings and access rules."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic  # the stubs of `admin` do not export
 from gamelake.kafka import KafkaAccess
 from services.provision.access_rules import ANY_RULE, AccessRule
 from services.provision.declarations import TopicSpec
-from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
+from services.provision.provisioning import ServiceRefusedError, ServiceUnavailableError
 
 ANSWER = timedelta(seconds=30)
 FIRST_ANSWER = timedelta(seconds=5)
@@ -31,43 +31,43 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FoundTopic:
-    """A topic as Kafka has it; `settings` are those that are not the broker's default."""
+    """A topic as Kafka has it; `settings` are those that differ from the broker's defaults."""
 
     partitions: int
     settings: Mapping[str, str]
 
 
-class Kafka:
-    """A Kafka whose topics and rules can be seen and changed."""
+class KafkaAdmin:
+    """Reads and changes the topics and access rules of a Kafka."""
 
     def __init__(self, access: KafkaAccess) -> None:
         self._refused: KafkaError | None = None
-        # librdkafka prints a line for every attempt; what matters of it comes to the callback.
+        # librdkafka prints a line for every attempt; authentication errors come to the callback.
         settings: dict[str, Any] = {**access.for_clients(), "error_cb": self._on_error, "log_level": 0}
         self._address = access.bootstrap_servers
         self._admin = AdminClient(settings)
 
     def partitions(self) -> dict[str, int]:
-        """All topics that are not Kafka's own, with the number of their partitions.
+        """All topics except Kafka's internal ones, with their number of partitions.
 
         Raises:
-            ServiceSilentError: Kafka gave no answer.
-            ServiceRefusedError: it does not know the user, or another password.
+            ServiceUnavailableError: Kafka is not available.
+            ServiceRefusedError: wrong user or password.
         """
         try:
             topics = self._admin.list_topics(timeout=FIRST_ANSWER.total_seconds()).topics
         except KafkaException as error:
-            self._admin.poll(0)  # only this serves the callback
+            self._admin.poll(0)  # calls the callback
             if self._refused is not None:
                 raise ServiceRefusedError(
-                    "Kafka refuses the admin's credentials: if compose/secrets/kafka-admin was made anew, 'make down'"
-                    f" and 'make up' start Kafka with it; it said: {self._refused.str()}"
+                    "Kafka refuses the admin's credentials: if compose/secrets/kafka-admin is new, 'make down' and"
+                    f" 'make up' start Kafka with it; its error: {self._refused.str()}"
                 ) from error
-            raise ServiceSilentError(f"Kafka at {self._address} gave no answer") from error
+            raise ServiceUnavailableError(f"Kafka at {self._address} does not respond") from error
         return {name: len(topic.partitions) for name, topic in topics.items() if not name.startswith(_INTERNAL)}
 
     def settings(self, topic: str) -> dict[str, str]:
-        """The settings of a topic that are not the broker's default."""
+        """The settings of a topic that differ from the broker's defaults."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         (answer,) = self._admin.describe_configs([resource]).values()
         entries: Mapping[str, ConfigEntry] = _result(answer, f"show the settings of {topic}")
@@ -75,7 +75,7 @@ class Kafka:
         return {name: str(entry.value) for name, entry in entries.items() if ConfigSource(entry.source) is own}
 
     def create_topic(self, topic: TopicSpec) -> None:
-        """Make a topic; one that has appeared meanwhile stays as it is."""
+        """Create a topic; one that exists meanwhile is not changed."""
         new = NewTopic(
             topic.name,
             num_partitions=topic.partitions,
@@ -83,15 +83,15 @@ class Kafka:
             config=topic.settings,
         )
         (answer,) = self._admin.create_topics([new], operation_timeout=ANSWER.total_seconds()).values()
-        _result(answer, f"make the topic {topic.name}")
+        _result(answer, f"create the topic {topic.name}")
 
     def add_partitions(self, topic: TopicSpec) -> None:
-        """Bring a topic to its declared number of partitions."""
+        """Add partitions up to the declared number."""
         (answer,) = self._admin.create_partitions([NewPartitions(topic.name, topic.partitions)]).values()
         _result(answer, f"add partitions to {topic.name}")
 
     def alter_settings(self, topic: str, changed: Mapping[str, str], reset: Iterable[str]) -> None:
-        """Set some of a topic's settings, and give others back to the broker's default."""
+        """Set some of a topic's settings, and reset others to the broker's defaults."""
         entries = [_entry(name, value, AlterConfigOpType.SET) for name, value in changed.items()]
         entries += [_entry(name, None, AlterConfigOpType.DELETE) for name in reset]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
@@ -104,12 +104,12 @@ class Kafka:
         return frozenset(AccessRule.of(binding) for binding in bindings)
 
     def add_rule(self, rule: AccessRule) -> None:
-        """Make a rule; twice is as good as once."""
+        """Create a rule; idempotent."""
         (answer,) = self._admin.create_acls([rule.as_binding()]).values()
-        _result(answer, f"make a rule that {rule}")
+        _result(answer, f"create the rule that {rule}")
 
     def remove_rule(self, rule: AccessRule) -> None:
-        """Remove a rule; twice is as good as once."""
+        """Remove a rule; idempotent."""
         (answer,) = self._admin.delete_acls([rule.as_filter()]).values()
         _result(answer, f"remove the rule that {rule}")
 
@@ -122,7 +122,7 @@ def _entry(name: str, value: str | None, operation: AlterConfigOpType) -> Config
     return ConfigEntry(name, value, incremental_operation=operation)
 
 
-def _result(answer: "Future[Any]", what: str) -> Any:  # noqa: ANN401 - each question has its own kind of answer
+def _result(answer: "Future[Any]", what: str) -> Any:  # noqa: ANN401 - each call has its own type of result
     try:
         return answer.result(ANSWER.total_seconds())
     except KafkaException as failure:
@@ -130,5 +130,5 @@ def _result(answer: "Future[Any]", what: str) -> Any:  # noqa: ANN401 - each que
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return None
         if error.retriable() or error.code() in {KafkaError._TIMED_OUT, KafkaError._TRANSPORT}:  # noqa: SLF001 - as above
-            raise ServiceSilentError(f"Kafka did not {what}: {error.str()}; run this again") from failure
+            raise ServiceUnavailableError(f"Kafka did not {what}: {error.str()}; run this again") from failure
         raise ServiceRefusedError(f"Kafka refuses to {what}: {error.str()}") from failure

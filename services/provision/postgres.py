@@ -1,4 +1,4 @@
-"""PostgreSQL as its superuser sees it: roles, databases, and who owns what is in them."""
+"""Administration of PostgreSQL as its superuser: roles, databases, and owners of the objects in them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,25 +9,25 @@ from psycopg import Connection, OperationalError, connect
 from psycopg import Error as PostgresError
 from psycopg.sql import SQL, Identifier, Literal
 
-from gamelake.model.credentials import ServerCredentials
-from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
+from gamelake.model.credentials import Credentials
+from services.provision.provisioning import ServiceRefusedError, ServiceUnavailableError
 
 SUPERUSER = "postgres"
 _ANSWER_SECONDS = 10
 _REFUSED = ("password authentication failed", "no password supplied")
-# What a role may do beside owning things, by its column in pg_roles.
+# Attributes of a role, by its column in pg_roles.
 _RIGHTS: Mapping[str, str] = MappingProxyType(
     {
         "rolsuper": "everything",
-        "rolcreatedb": "make databases",
-        "rolcreaterole": "make roles",
+        "rolcreatedb": "create databases",
+        "rolcreaterole": "create roles",
         "rolreplication": "replicate",
-        "rolbypassrls": "pass by row security",
+        "rolbypassrls": "bypass row security",
     }
 )
 _ORDINARY = SQL("NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS")
 # Tables, views, sequences and the like; a sequence that belongs to a column, and an index, follow their table.
-_STRANGERS = SQL(
+_OTHERS_OBJECTS = SQL(
     """
     SELECT n.nspname, c.relname
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_roles r ON r.oid = c.relowner
@@ -38,8 +38,8 @@ _STRANGERS = SQL(
 )
 
 
-class Postgres:
-    """A server whose roles and databases can be seen and changed; open for the length of a `with`."""
+class PostgresAdmin:
+    """Reads and changes roles and databases of a server; use it as a context manager."""
 
     def __init__(self, host: str, password: str) -> None:
         self._host = host
@@ -47,60 +47,60 @@ class Postgres:
         self._connection: Connection[tuple[Any, ...]] | None = None
 
     def __enter__(self) -> Self:
-        """Connects at the first question."""
+        """Connect at the first statement."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the server go."""
+        """Close the connections."""
         if self._connection is not None:
             self._connection.close()
 
     def databases(self) -> dict[str, str]:
-        """All databases but the templates, with their owners.
+        """All databases except the templates, with their owners.
 
         Raises:
-            ServiceSilentError: the server gave no answer, or is not ready yet.
+            ServiceUnavailableError: the server gave no answer, or is not ready yet.
             ServiceRefusedError: it does not take the superuser's password.
         """
         statement = "SELECT datname, pg_get_userbyid(datdba) FROM pg_database WHERE NOT datistemplate"
         return {str(name): str(owner) for name, owner in self._ask(SQL(statement))}
 
     def roles(self) -> dict[str, set[str]]:
-        """All roles that may log in, each with what it may do beside owning things."""
+        """All roles that may log in, each with its attributes."""
         statement = SQL("SELECT rolname, {} FROM pg_roles WHERE rolcanlogin").format(
             SQL(", ").join(Identifier(column) for column in _RIGHTS)
         )
         rows = self._ask(statement)
         return {str(name): {_RIGHTS[c] for c, has in zip(_RIGHTS, rest, strict=True) if has} for name, *rest in rows}
 
-    def create_role(self, role: ServerCredentials) -> None:
-        """Make a role that may log in, and nothing else."""
+    def create_role(self, role: Credentials) -> None:
+        """Create a role that may log in, with no other attribute."""
         name, password = Identifier(role.username), Literal(self._as_kept(role))
         self._do(SQL("CREATE ROLE {} LOGIN {} PASSWORD {}").format(name, _ORDINARY, password))
 
-    def set_password(self, role: ServerCredentials) -> None:
-        """Give a role another password."""
+    def set_password(self, role: Credentials) -> None:
+        """Change the password of a role."""
         name, password = Identifier(role.username), Literal(self._as_kept(role))
         self._do(SQL("ALTER ROLE {} PASSWORD {}").format(name, password))
 
     def make_ordinary(self, role: str) -> None:
-        """Take from a role all that it may do beside owning things."""
+        """Revoke all attributes of a role except that it may log in."""
         self._do(SQL("ALTER ROLE {} {}").format(Identifier(role), _ORDINARY))
 
-    def knows(self, role: ServerCredentials) -> bool:
-        """Whether the server takes this role with this password, wherever it may then go."""
+    def knows(self, role: Credentials) -> bool:
+        """Whether the server accepts this role with this password, whatever its rights are."""
         try:
             self._connect(role, SUPERUSER).close()
         except ServiceRefusedError:
             return False
-        except ServiceSilentError as error:
-            # It looks at the password before it looks at who may come.
+        except ServiceUnavailableError as error:
+            # The server checks the password before the right to connect.
             if "permission denied for database" not in str(error):
                 raise
         return True
 
     def create_database(self, name: str) -> None:
-        """Make a database that the role of its name owns."""
+        """Create a database that is owned by the role of its name."""
         self._do(SQL("CREATE DATABASE {} OWNER {}").format(Identifier(name), Identifier(name)))
 
     def give_database(self, name: str) -> None:
@@ -108,30 +108,30 @@ class Postgres:
         self._do(SQL("ALTER DATABASE {} OWNER TO {}").format(Identifier(name), Identifier(name)))
 
     def give_what_is_in(self, database: str) -> int:
-        """Make the role of its name the owner of what others have made in a database; gives how much that was."""
-        with self._connect(self._superuser, database) as connection, _answers():
-            found = connection.execute(_STRANGERS, (database,)).fetchall()
+        """Make the role of its name the owner of all objects in a database; returns how many had another owner."""
+        with self._connect(self._superuser, database) as connection, _classified_errors():
+            found = connection.execute(_OTHERS_OBJECTS, (database,)).fetchall()
             for schema, name in found:
                 statement = SQL("ALTER TABLE {} OWNER TO {}")
                 connection.execute(statement.format(Identifier(schema, name), Identifier(database)))
         return len(found)
 
     def may_empty_log(self, owner: str) -> bool:
-        """Whether a database's owner may begin a new file of the server's log, and have the old ones left behind."""
+        """Whether a database's owner may switch the write-ahead log to a new file and make a checkpoint."""
         statement = "SELECT pg_has_role(%s, 'pg_checkpoint', 'USAGE') AND has_function_privilege(%s, %s, 'EXECUTE')"
-        with self._connect(self._superuser, owner) as connection, _answers():
+        with self._connect(self._superuser, owner) as connection, _classified_errors():
             (may,) = connection.execute(statement, (owner, owner, "pg_switch_wal()")).fetchone() or (False,)
         return bool(may)
 
     def let_empty_log(self, owner: str) -> None:
         """Give a database's owner that right."""
-        # Functions belong to a database: the right holds in the owner's own alone.
-        with self._connect(self._superuser, owner) as connection, _answers():
+        # Functions belong to a database: the right holds only in the owner's own.
+        with self._connect(self._superuser, owner) as connection, _classified_errors():
             connection.execute(SQL("GRANT pg_checkpoint TO {}").format(Identifier(owner)))
             connection.execute(SQL("GRANT EXECUTE ON FUNCTION pg_switch_wal() TO {}").format(Identifier(owner)))
 
     def open_to_everybody(self) -> list[str]:
-        """Databases that any role may connect to, the server's own too."""
+        """Databases that any role may connect to, the server's own included."""
         statement = SQL(
             "SELECT datname FROM pg_database WHERE NOT datistemplate AND"
             " (has_database_privilege('public', oid, 'CONNECT') OR has_database_privilege('public', oid, 'TEMP'))"
@@ -139,20 +139,20 @@ class Postgres:
         return sorted(str(name) for (name,) in self._ask(statement))
 
     def close_to_others(self, database: str) -> None:
-        """Keep everybody but its owner out of a database."""
+        """Revoke access to a database from all roles except its owner."""
         self._do(SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(Identifier(database)))
 
-    def _as_kept(self, role: ServerCredentials) -> str:
-        """The password as the server keeps it, so that it is in none of its logs and not on the wire."""
+    def _as_kept(self, role: Credentials) -> str:
+        """The password's verifier as the server stores it, so that the password is in no log and not on the wire."""
         kept = self._server().pgconn.encrypt_password(role.password.encode(), role.username.encode(), b"scram-sha-256")
         return kept.decode()
 
     def _ask(self, statement: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 # psycopg's composed statements
-        with _answers():
+        with _classified_errors():
             return self._server().execute(statement).fetchall()
 
     def _do(self, statement: Any) -> None:  # noqa: ANN401 # see above
-        with _answers():
+        with _classified_errors():
             self._server().execute(statement)
 
     def _server(self) -> Connection[tuple[Any, ...]]:
@@ -160,29 +160,29 @@ class Postgres:
             self._connection = self._connect(self._superuser, SUPERUSER)
         return self._connection
 
-    def _connect(self, who: ServerCredentials, database: str) -> Connection[tuple[Any, ...]]:
+    def _connect(self, user: Credentials, database: str) -> Connection[tuple[Any, ...]]:
         try:
             return connect(
                 host=self._host,
                 dbname=database,
-                user=who.username,
-                password=who.password,
+                user=user.username,
+                password=user.password,
                 connect_timeout=_ANSWER_SECONDS,
                 autocommit=True,
             )
         except OperationalError as error:
             if any(word in str(error) for word in _REFUSED):
-                problem = f"PostgreSQL refuses the password of {who.username}"
+                problem = f"PostgreSQL refuses the password of {user.username}"
                 remedy = "it keeps the one of its first start; put that back into compose/secrets/postgres-password"
                 raise ServiceRefusedError(f"{problem}: {remedy}") from error
-            raise ServiceSilentError(f"PostgreSQL does not answer: {error}") from error
+            raise ServiceUnavailableError(f"PostgreSQL is not available: {error}") from error
 
 
 @contextmanager
-def _answers() -> Iterator[None]:
+def _classified_errors() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        raise ServiceSilentError(f"PostgreSQL does not answer: {error}") from error
+        raise ServiceUnavailableError(f"PostgreSQL is not available: {error}") from error
     except PostgresError as error:
         raise ServiceRefusedError(f"PostgreSQL refuses: {error}") from error

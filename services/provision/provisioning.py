@@ -1,4 +1,4 @@
-"""What keeps a service from being made ready, grouped by what must happen next."""
+"""What the provisioning programs share: errors, waiting for a service, and the log of changes."""
 
 import time
 from collections.abc import Callable
@@ -8,42 +8,42 @@ from typing import TypeVar
 from gamelake.model.errors import StartupError, TransientError
 
 
-class ServiceSilentError(TransientError):
-    """A service gave no usable answer while the patience lasted."""
+class ServiceUnavailableError(TransientError):
+    """A service is not available, or not ready yet."""
 
 
 class ServiceRefusedError(StartupError):
-    """A service answered that it won't: the credentials or the declaration are wrong."""
+    """A service refused a request: the credentials or the declaration are wrong."""
 
 
-SECONDS_BETWEEN_LOOKS = 0.5
+POLL_SECONDS = 0.5
 T = TypeVar("T")
 
 
 def wait_for(service: str, answer: Callable[[], T], patience: timedelta) -> T:
-    """Ask a service, by its name in the stack, until it answers; `answer` raises ServiceSilentError while it does not.
+    """Call `answer` until it returns; it raises ServiceUnavailableError while the service is not ready.
 
     Raises:
-        ServiceSilentError: the patience is over; names the service and what was wrong the last time.
+        ServiceUnavailableError: the time limit `patience` is over; the message has the service and its last error.
     """
     latest = time.monotonic() + patience.total_seconds()
     while True:
         try:
             return answer()
-        except ServiceSilentError as error:
+        except ServiceUnavailableError as error:
             if time.monotonic() >= latest:
-                raise ServiceSilentError(
+                raise ServiceUnavailableError(
                     f"{service} was not ready within {patience.total_seconds():g} s: {error}; "
                     f"'make logs S={service}' may say why, then run this again"
                 ) from error
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
 
 
 NOTHING = "nothing to change"
 
 
-class Changes:
-    """Prints a line for each change and each thing that was left alone on purpose."""
+class ChangeLog:
+    """Prints a line for each change, and for each difference that is left on purpose."""
 
     def __init__(self, subject: str, say: Callable[[str], None] = print) -> None:
         self._subject = subject
@@ -51,15 +51,15 @@ class Changes:
         self._made = 0
 
     def note(self, change: str) -> None:
-        """Something is different now."""
+        """Print a change."""
         self._made += 1
         self._say(f"{self._subject}: {change}")
 
-    def left_alone(self, what: str) -> None:
-        """Something differs from the declaration and stays so, because putting it right could destroy something."""
+    def skipped(self, what: str) -> None:
+        """Print a difference that is not corrected, because the correction could destroy something."""
         self._say(f"{self._subject}: left alone: {what}")
 
     def close(self) -> None:
-        """Say so when there was nothing to do."""
+        """Print a line if there were no changes."""
         if not self._made:
             self._say(f"{self._subject}: {NOTHING}")

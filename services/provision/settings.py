@@ -1,4 +1,4 @@
-"""The settings of the provisioning programs: the one place of theirs that reads the environment."""
+"""The settings of the provisioning programs, from the environment."""
 
 import os
 from collections.abc import Mapping
@@ -93,7 +93,7 @@ class DatabasesSettings:
         try:
             superuser = password.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{password} can't be read: run 'make up', which makes it") from error
+            raise SettingsError(f"{password} can't be read: run 'make up', which creates it") from error
         return cls(
             host=env.optional("PROVISION_POSTGRES_HOST", "postgres"),
             superuser=superuser,

@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from gamelake.model.errors import KafkaUnavailableError
 from gamelake.observability.retention_health import topic_retention
 from services.provision.declarations import load_topics
-from services.provision.kafka import Kafka
-from services.provision.provisioning import Changes, wait_for
-from services.provision.topics import bring_rules_in_line, bring_topics_in_line
+from services.provision.kafka import KafkaAdmin
+from services.provision.provisioning import ChangeLog, wait_for
+from services.provision.topics import synchronize_rules, synchronize_topics
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.secured_kafka import COMPOSE, SecuredKafka
 from tests.embedded.sending import Sender
@@ -53,17 +53,17 @@ def secured(
         kafka.start()
     except ServiceMissingError as error:
         missing_service(str(error))
-    as_declared(Kafka(kafka.access("admin")))
+    as_declared(KafkaAdmin(kafka.access("admin")))
     yield kafka
     kafka.stop()
 
 
-def as_declared(kafka: Kafka) -> None:
+def as_declared(kafka: KafkaAdmin) -> None:
     declared = load_topics(COMPOSE / "topics.yaml")
     found = wait_for("kafka", kafka.partitions, timedelta(seconds=60))
-    changes = Changes("topics")
-    bring_topics_in_line(kafka, declared, found, changes)
-    bring_rules_in_line(kafka, declared, changes)
+    changes = ChangeLog("topics")
+    synchronize_topics(kafka, declared, found, changes)
+    synchronize_rules(kafka, declared, changes)
 
 
 @pytest.fixture

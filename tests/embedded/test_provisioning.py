@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from services.provision.kafka import Kafka
+from services.provision.kafka import KafkaAdmin
 from tests.embedded.secured_kafka import SecuredKafka
 from tests.embedded.sending import contract_text
 from tools.embedded import EmbeddedRegistry
@@ -85,9 +85,9 @@ class Topic:
         return [line for line in outcome.lines if self.name in line]
 
     @property
-    def admin(self) -> Kafka:
+    def admin(self) -> KafkaAdmin:
         """A look at Kafka that needs no rule."""
-        return Kafka(self.kafka.access("admin"))
+        return KafkaAdmin(self.kafka.access("admin"))
 
     def write(self, user: str, acks: Mapping[str, Any] = AS_THE_SIMULATOR) -> KafkaError | None:
         """Why a record of a user's was not taken; None if it was."""
@@ -147,7 +147,7 @@ def test_a_setting_that_the_file_says_no_more_is_the_brokers_own_again(declared:
 
     outcome = declared.declare(A_TOPIC)
 
-    assert declared.about_itself(outcome) == [f"topics: {declared.name} has the broker's own retention.bytes"]
+    assert declared.about_itself(outcome) == [f"topics: {declared.name} has the broker's default retention.bytes"]
     assert "retention.bytes" not in declared.admin.settings(declared.name)
 
 
@@ -160,8 +160,8 @@ def test_partitions_are_added_and_never_removed(declared: Topic) -> None:
     assert declared.about_itself(more) == [f"topics: {declared.name} has 4 partitions instead of 1"]
     assert declared.admin.partitions()[declared.name] == 4
     assert fewer.exit_code == 0
-    (left_alone,) = declared.about_itself(fewer)
-    assert left_alone.startswith(f"topics: left alone: {declared.name} has 4 partitions, more than the 2 of the file")
+    (skipped,) = declared.about_itself(fewer)
+    assert skipped.startswith(f"topics: left alone: {declared.name} has 4 partitions, more than the 2 of the file")
     assert fewer.lines[-1] == "topics: nothing to change"
 
 
@@ -191,7 +191,7 @@ def test_who_is_not_listed_any_more_is_denied(declared: Topic) -> None:
 
     outcome = declared.declare(A_TOPIC)
 
-    assert f"topics: no more: User:simulator may write on topic {declared.name}" in outcome.lines
+    assert f"topics: removed: User:simulator may write on topic {declared.name}" in outcome.lines
     assert code_of(declared.write("simulator", AS_ANYBODY)) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert code_of(declared.read("ingest-events")) in REFUSALS
 

@@ -96,12 +96,12 @@ def test_roles_and_databases_are_made_as_declared_and_a_second_run_changes_nothi
     assert declared.provision() == 0, declared.errors
     first, second = declared.first, declared.second
     assert declared.lines[:4] == [
-        f"databases: made the role {first}",
-        f"databases: made the role {second}",
-        f"databases: made the database {first}",
-        f"databases: made the database {second}",
+        f"databases: created the role {first}",
+        f"databases: created the role {second}",
+        f"databases: created the database {first}",
+        f"databases: created the database {second}",
     ]
-    assert f"databases: the role {second} may empty the server's log" in declared.lines
+    assert f"databases: the role {second} may switch the write-ahead log" in declared.lines
 
     assert declared.provision() == 0
     assert declared.lines == ["databases: nothing to change"]
@@ -138,7 +138,10 @@ def test_what_the_superuser_had_made_becomes_the_roles(declared: Declared) -> No
 
     assert declared.provision() == 0, declared.errors
 
-    assert f"databases: 3 things in the database {declared.first} are the role's of its name now" in declared.lines
+    assert (
+        f"databases: 3 objects in the database {declared.first} are owned by the role {declared.first} now"
+        in declared.lines
+    )
     with declared.as_role(declared.first, declared.first) as owner:
         owner.execute("INSERT INTO schemas (text) VALUES ('a'); ALTER TABLE schemas ADD COLUMN more INT")
         owner.execute("DROP VIEW texts; DROP SEQUENCE numbers")
@@ -149,7 +152,7 @@ def test_a_new_password_replaces_the_old_one(declared: Declared) -> None:
     declared.password(declared.first, "another-password-of-a-test")
 
     assert declared.provision() == 0
-    assert declared.lines == [f"databases: the role {declared.first} has the password of its secret now"]
+    assert declared.lines == [f"databases: the role {declared.first} has a new password, from its secret"]
     declared.as_role(declared.first, declared.first, "another-password-of-a-test").close()
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         declared.as_role(declared.first, declared.first)
@@ -163,8 +166,8 @@ def test_rights_that_were_given_by_hand_are_taken_away(declared: Declared) -> No
 
     assert declared.provision() == 0
     assert declared.lines == [
-        f"databases: the role {declared.first} may no more everything, make databases",
-        f"databases: the database {declared.second} is closed to all but its owner",
+        f"databases: the role {declared.first} may no longer create databases, everything",
+        f"databases: only the owner has access to the database {declared.second} now",
     ]
 
 

@@ -127,9 +127,9 @@ def refusal(store: ObjectStore, bucket: str) -> str:
 def test_buckets_and_users_are_made_as_declared_and_a_second_run_changes_nothing(declared: Declared) -> None:
     assert declared.provision() == 0, declared.errors
     assert declared.lines == [
-        f"buckets: made the bucket {declared.name}",
+        f"buckets: created the bucket {declared.name}",
         f"buckets: the policy {declared.name} is new",
-        f"buckets: made the user {declared.name}",
+        f"buckets: created the user {declared.name}",
         f"buckets: {declared.name} has the rights of policies/{declared.name}.json",
     ]
     assert declared.provision() == 0
@@ -151,7 +151,7 @@ def test_another_policy_in_the_file_is_applied_by_the_next_run(declared: Declare
     declared.policy(may("PutObject", bucket=declared.name))
 
     assert declared.provision() == 0
-    assert declared.lines == [f"buckets: the policy {declared.name} is another one"]
+    assert declared.lines == [f"buckets: the policy {declared.name} is changed"]
     put(declared.as_user(), declared.name)
 
 
@@ -161,7 +161,7 @@ def test_a_new_secret_replaces_the_old_one(declared: Declared) -> None:
     declared.key(f"other-{uuid.uuid4().hex}")
 
     assert declared.provision() == 0
-    assert declared.lines == [f"buckets: the user {declared.name} has the key of its secret now"]
+    assert declared.lines == [f"buckets: the user {declared.name} has a new key, from its secret"]
     assert list(declared.as_user().client.list_objects(declared.name)) == []
     with pytest.raises(S3Error, match="SignatureDoesNotMatch"):
         list(before.client.list_objects(declared.name))
@@ -173,7 +173,7 @@ def test_rights_that_were_given_by_hand_are_taken_away(declared: Declared, admin
     put(declared.as_user(), declared.name)
 
     assert declared.provision() == 0
-    assert declared.lines == [f"buckets: {declared.name} no more has the rights of readwrite"]
+    assert declared.lines == [f"buckets: {declared.name} no longer has the rights of readwrite"]
     assert refusal(declared.as_user(), declared.name) == "AccessDenied"
 
 
@@ -191,12 +191,12 @@ def test_a_bucket_expires_objects_and_notifies_of_new_ones_as_declared_and_a_cha
     declared: Declared,
 ) -> None:
     (declared.folder / "buckets.yaml").write_text(
-        f"buckets: [{{name: {declared.name}, expires_days: 3, tells: {{target: FILES, prefix: in/}}}}]\n"
+        f"buckets: [{{name: {declared.name}, expires_days: 3, notification: {{target: FILES, prefix: in/}}}}]\n"
         f"users: [{{name: {declared.name}, policy: {declared.name}}}]\n"
     )
     made = [
         f"buckets: objects of {declared.name} expire after 3 days",
-        f"buckets: {declared.name} tells FILES of new objects",
+        f"buckets: {declared.name} notifies FILES of new objects",
     ]
 
     assert declared.provision() == 0, declared.errors

@@ -15,8 +15,8 @@ import msgspec
 from gamelake.kafka import KafkaAccess
 from gamelake.model.errors import BackupError
 from services.provision.declarations import TopicSpec
-from services.provision.kafka import Kafka
-from services.provision.provisioning import ServiceRefusedError, ServiceSilentError
+from services.provision.kafka import KafkaAdmin
+from services.provision.provisioning import ServiceRefusedError, ServiceUnavailableError
 from tools.embedded.service import REPOSITORY
 from tools.stack import COMPOSE
 
@@ -96,7 +96,7 @@ class TopicsPart:
     file = "topics.json"
 
     def __init__(self, access: KafkaAccess) -> None:
-        self._kafka = Kafka(access)
+        self._kafka = KafkaAdmin(access)
 
     def save(self, folder: Path) -> None:
         """Write the topics with their settings.
@@ -109,7 +109,7 @@ class TopicsPart:
                 SavedTopic(name=name, partitions=count, settings=self._kafka.settings(name))
                 for name, count in sorted(self._kafka.partitions().items())
             ]
-        except (ServiceSilentError, ServiceRefusedError) as error:
+        except (ServiceUnavailableError, ServiceRefusedError) as error:
             raise BackupError(str(error)) from error
         (folder / self.file).write_bytes(msgspec.json.format(msgspec.json.encode(topics)))
 
@@ -129,7 +129,7 @@ class TopicsPart:
             missing = [topic for topic in saved if topic.name not in there]
             for topic in missing:
                 self._kafka.create_topic(_as_declared(topic))
-        except (ServiceSilentError, ServiceRefusedError) as error:
+        except (ServiceUnavailableError, ServiceRefusedError) as error:
             raise BackupError(str(error)) from error
         return f"{len(missing)} topics created, {len(saved) - len(missing)} existed"
 

@@ -1,4 +1,4 @@
-"""Figures that follow a table commit by commit are those of a table that is opened anew."""
+"""Statistics that follow a table commit by commit equal those of a table that is opened again."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from deltalake import DeltaTable, write_deltalake
 from gamelake.model.naming import Layer
 from gamelake.storage.store import Location
 from services.catalog.errors import TableError, UnreadableLogError
-from services.catalog.table_statistics import LogReader, Measuring
-from services.catalog.tables import Table
+from services.catalog.table_statistics import LogReader, StatisticsTracker
+from services.catalog.tables import CatalogTable
 
-TABLE = Table(Layer.SILVER, "events")
+TABLE = CatalogTable(Layer.SILVER, "events")
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_following_gives_what_opening_gives(location: Location) -> None:
     assert (followed.rows, followed.files) == (12, 2)
 
 
-def test_a_log_that_was_made_anew_is_not_followed(location: Location) -> None:
+def test_a_replaced_log_is_not_followed(location: Location) -> None:
     reader = LogReader(location)
     figures = reader.open(TABLE)
     for file in (folder(location) / "_delta_log").iterdir():
@@ -65,39 +65,39 @@ def test_a_log_that_was_made_anew_is_not_followed(location: Location) -> None:
     assert not reader.follow(TABLE, figures)
 
 
-def test_another_table_at_a_tables_place_is_told_and_measured(location: Location) -> None:
-    replaced: list[Table] = []
-    measuring = Measuring(LogReader(location), on_replaced=replaced.append)
-    measuring.measure(frozenset({TABLE}))
+def test_a_replaced_table_is_reported_and_measured(location: Location) -> None:
+    replaced: list[CatalogTable] = []
+    statistics = StatisticsTracker(LogReader(location), on_replaced=replaced.append)
+    statistics.measure(frozenset({TABLE}))
     for file in (folder(location) / "_delta_log").iterdir():
         file.unlink()
     append(location, 9)
 
-    assert measuring.measure(frozenset({TABLE})) == []
+    assert statistics.measure(frozenset({TABLE})) == []
     assert replaced == [TABLE]
-    assert measuring.figures[TABLE].rows == 9
+    assert statistics.figures[TABLE].rows == 9
 
 
-def test_a_damaged_entry_is_that_tables_trouble_and_its_last_figures_stay(location: Location) -> None:
-    measuring = Measuring(LogReader(location), on_replaced=lambda _: None)
-    measuring.measure(frozenset({TABLE}))
+def test_a_damaged_entry_is_an_error_of_its_table_and_the_last_statistics_stay(location: Location) -> None:
+    statistics = StatisticsTracker(LogReader(location), on_replaced=lambda _: None)
+    statistics.measure(frozenset({TABLE}))
     (folder(location) / f"_delta_log/{1:020}.json").write_bytes(b"{ no JSON\n")
 
-    errors: list[TableError] = measuring.measure(frozenset({TABLE}))
+    errors: list[TableError] = statistics.measure(frozenset({TABLE}))
 
     assert [str(error).startswith("silver/events has a damaged entry 1") for error in errors] == [True]
-    assert measuring.figures[TABLE].rows == 3
+    assert statistics.figures[TABLE].rows == 3
 
 
 def test_a_table_without_a_log_can_not_be_opened(location: Location) -> None:
     with pytest.raises(UnreadableLogError):
-        LogReader(location).open(Table(Layer.GOLD, "nothing"))
+        LogReader(location).open(CatalogTable(Layer.GOLD, "nothing"))
 
 
-def test_figures_of_a_table_that_is_gone_are_dropped(location: Location) -> None:
-    measuring = Measuring(LogReader(location), on_replaced=lambda _: None)
-    measuring.measure(frozenset({TABLE}))
+def test_statistics_of_a_deleted_table_are_dropped(location: Location) -> None:
+    statistics = StatisticsTracker(LogReader(location), on_replaced=lambda _: None)
+    statistics.measure(frozenset({TABLE}))
 
-    measuring.measure(frozenset())
+    statistics.measure(frozenset())
 
-    assert measuring.figures == {}
+    assert statistics.figures == {}

@@ -1,4 +1,4 @@
-"""Trino's views follow the files and the tables; what somebody else has made stays."""
+"""Trino's views are synchronized with the files and the tables; views of others are not changed."""
 
 import json
 import re
@@ -10,24 +10,24 @@ import pytest
 from gamelake.model.naming import Layer
 from gamelake.serving.sql.views import View, load_views
 from gamelake.storage.store import Location, Store
-from services.catalog.errors import TrinoSilentError, ViewRefusedError
+from services.catalog.errors import TrinoUnavailableError, ViewRefusedError
 from services.catalog.settings import TrinoSettings
-from services.catalog.tables import Table
+from services.catalog.tables import CatalogTable
 from services.catalog.trino import TrinoViews
-from services.catalog.views import ViewFiles, ViewKeeper
+from services.catalog.views import ViewFiles, ViewSync
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = TrinoSettings(host="nowhere", port=1, scheme="http", user="views", catalog="delta")
 EVENTS, CHESS, POOL = (
-    Table(Layer.SILVER, "events"),
-    Table(Layer.GOLD, "chess_player_agg"),
-    Table(Layer.GOLD, "pool_player_agg"),
+    CatalogTable(Layer.SILVER, "events"),
+    CatalogTable(Layer.GOLD, "chess_player_agg"),
+    CatalogTable(Layer.GOLD, "pool_player_agg"),
 )
 SESSIONS, PLAYERS = "silver.sessions", "gold.players"
 
 
 class RememberingTrino(TrinoViews):
-    """Keeps views as Trino does, written in words of its own, and counts what it is asked."""
+    """Keeps views as Trino does, with its own definitions, and counts statements."""
 
     def __init__(self) -> None:
         super().__init__(SETTINGS)
@@ -39,7 +39,7 @@ class RememberingTrino(TrinoViews):
     def definitions(self) -> Mapping[str, str]:
         """All views."""
         if self.is_silent:
-            raise TrinoSilentError("Trino does not answer")
+            raise TrinoUnavailableError("Trino is not available")
         self.calls.append("definitions")
         return dict(self.views)
 
@@ -56,7 +56,7 @@ class RememberingTrino(TrinoViews):
         del self.views[name]
 
 
-class Scene:
+class ViewsFixture:
     """Files of views, a lakehouse, a Trino, and the service between them."""
 
     def __init__(self, folder: Path) -> None:
@@ -70,9 +70,9 @@ class Scene:
         self.write(PLAYERS, "SELECT '{game_name}' AS a FROM gold.{game}_player_agg")
         self.keeper = self.service()
 
-    def service(self) -> ViewKeeper:
+    def service(self) -> ViewSync:
         """The service as it starts."""
-        return ViewKeeper(ViewFiles(self.folder, self.games), self.trino, self.store, clock=lambda: self.now)
+        return ViewSync(ViewFiles(self.folder, self.games), self.trino, self.store, clock=lambda: self.now)
 
     def write(self, name: str, sql: str) -> None:
         """Write a view's file."""
@@ -84,108 +84,108 @@ class Scene:
         """A view's file."""
         return self.folder / (name.replace(".", "/") + ".sql")
 
-    def look(self, *tables: Table) -> list[str]:
-        """A round a minute later; gives what Trino was told."""
+    def run_service(self, *tables: CatalogTable) -> list[str]:
+        """A run a minute later; returns the statements sent to Trino."""
         self.now += 61
         self.trino.calls.clear()
-        self.keeper.bring_in_line(frozenset(tables))
+        self.keeper.synchronize(frozenset(tables))
         return [call for call in self.trino.calls if call != "definitions"]
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
+def scene(tmp_path: Path) -> ViewsFixture:
     """Two views and no tables."""
-    return Scene(tmp_path)
+    return ViewsFixture(tmp_path)
 
 
-def test_a_view_is_made_when_what_it_reads_is_there(scene: Scene) -> None:
-    assert scene.look() == []
-    assert scene.look(EVENTS) == [f"make {SESSIONS}"]
-    assert scene.look(EVENTS, CHESS) == [f"make {PLAYERS}"]
+def test_a_view_is_created_when_its_tables_exist(scene: ViewsFixture) -> None:
+    assert scene.run_service() == []
+    assert scene.run_service(EVENTS) == [f"make {SESSIONS}"]
+    assert scene.run_service(EVENTS, CHESS) == [f"make {PLAYERS}"]
     assert "pool" not in scene.trino.views[PLAYERS]
 
 
-def test_a_game_comes_into_the_view_of_all_games_with_its_first_table(scene: Scene) -> None:
-    scene.look(EVENTS, CHESS)
+def test_a_game_is_added_to_the_view_of_all_games_with_its_first_table(scene: ViewsFixture) -> None:
+    scene.run_service(EVENTS, CHESS)
 
-    assert scene.look(EVENTS, CHESS, POOL) == [f"make {PLAYERS}"]
+    assert scene.run_service(EVENTS, CHESS, POOL) == [f"make {PLAYERS}"]
     assert "gold.pool_player_agg" in scene.trino.views[PLAYERS]
 
 
-def test_a_service_that_starts_again_finds_nothing_to_do(scene: Scene) -> None:
-    scene.look(EVENTS, CHESS)
+def test_a_restarted_service_has_nothing_to_do(scene: ViewsFixture) -> None:
+    scene.run_service(EVENTS, CHESS)
     scene.keeper = scene.service()
 
-    assert scene.look(EVENTS, CHESS) == []
+    assert scene.run_service(EVENTS, CHESS) == []
 
 
-def test_a_round_in_which_nothing_is_new_asks_trino_nothing(scene: Scene) -> None:
+def test_a_run_without_changes_sends_no_query(scene: ViewsFixture) -> None:
     tables = frozenset({EVENTS})
-    scene.keeper.bring_in_line(tables)
+    scene.keeper.synchronize(tables)
     scene.trino.calls.clear()
 
-    scene.keeper.bring_in_line(tables)
+    scene.keeper.synchronize(tables)
 
     assert scene.trino.calls == []
 
 
-def test_a_view_whose_file_has_changed_is_replaced(scene: Scene) -> None:
-    scene.look(EVENTS)
+def test_a_view_whose_file_has_changed_is_replaced(scene: ViewsFixture) -> None:
+    scene.run_service(EVENTS)
     scene.write(SESSIONS, "SELECT a FROM silver.events WHERE a > 0")
 
-    assert scene.look(EVENTS) == [f"make {SESSIONS}"]
+    assert scene.run_service(EVENTS) == [f"make {SESSIONS}"]
     assert "where a > 0" in scene.trino.views[SESSIONS]
 
 
-def test_a_view_that_somebody_has_changed_is_put_right(scene: Scene) -> None:
-    scene.look(EVENTS)
+def test_a_view_that_was_changed_in_trino_is_replaced(scene: ViewsFixture) -> None:
+    scene.run_service(EVENTS)
     scene.trino.views[SESSIONS] = "select 1 as a"
 
-    assert scene.look(EVENTS) == [f"make {SESSIONS}"]
+    assert scene.run_service(EVENTS) == [f"make {SESSIONS}"]
 
 
-def test_a_view_whose_file_is_gone_is_dropped(scene: Scene) -> None:
-    scene.look(EVENTS)
+def test_a_view_whose_file_was_deleted_is_dropped(scene: ViewsFixture) -> None:
+    scene.run_service(EVENTS)
     scene.file(SESSIONS).unlink()
 
-    assert scene.look(EVENTS) == [f"drop {SESSIONS}"]
+    assert scene.run_service(EVENTS) == [f"drop {SESSIONS}"]
     assert scene.trino.views == {}
 
 
-def test_a_view_that_somebody_else_made_or_changed_is_not_dropped(scene: Scene) -> None:
-    scene.look(EVENTS)
+def test_a_view_of_another_owner_or_a_changed_one_is_not_dropped(scene: ViewsFixture) -> None:
+    scene.run_service(EVENTS)
     scene.trino.views |= {SESSIONS: "select 1 as a", "silver.mine": "select 1"}
     scene.file(SESSIONS).unlink()
 
-    assert scene.look(EVENTS) == []
+    assert scene.run_service(EVENTS) == []
 
 
-def test_a_refused_view_stops_no_other(scene: Scene) -> None:
+def test_a_refused_view_does_not_affect_others(scene: ViewsFixture) -> None:
     scene.trino.refused = {SESSIONS}
 
-    errors = scene.keeper.bring_in_line(frozenset({EVENTS, CHESS}))
+    errors = scene.keeper.synchronize(frozenset({EVENTS, CHESS}))
 
     assert [str(error) for error in errors] == [f"Trino refuses the view {SESSIONS}"]
     assert PLAYERS in scene.trino.views
 
 
-def test_a_file_that_is_malformed_leaves_the_views_as_they_are(scene: Scene) -> None:
-    scene.look(EVENTS)
+def test_a_malformed_file_leaves_the_views_unchanged(scene: ViewsFixture) -> None:
+    scene.run_service(EVENTS)
     scene.file(SESSIONS).write_text("SELECT 1")
 
-    assert scene.look(EVENTS) == []
-    [error] = scene.keeper.bring_in_line(frozenset({EVENTS}))
+    assert scene.run_service(EVENTS) == []
+    [error] = scene.keeper.synchronize(frozenset({EVENTS}))
     assert "sessions.sql" in str(error)
     assert SESSIONS in scene.trino.views
 
 
-def test_what_a_silent_trino_was_not_told_it_is_told_in_the_next_round(scene: Scene) -> None:
+def test_what_failed_while_trino_was_unavailable_is_done_in_the_next_run(scene: ViewsFixture) -> None:
     scene.trino.is_silent = True
-    with pytest.raises(TrinoSilentError):
-        scene.keeper.bring_in_line(frozenset({EVENTS}))
+    with pytest.raises(TrinoUnavailableError):
+        scene.keeper.synchronize(frozenset({EVENTS}))
     scene.trino.is_silent = False
 
-    scene.keeper.bring_in_line(frozenset({EVENTS}))
+    scene.keeper.synchronize(frozenset({EVENTS}))
 
     assert SESSIONS in scene.trino.views
 

@@ -1,4 +1,4 @@
-"""What the catalog service tells Trino, and what it never does: a Trino that remembers, and a lakehouse of folders."""
+"""What the catalog service registers in Trino and what it leaves, with a fake Trino and a lakehouse in a folder."""
 
 import json
 import logging
@@ -10,13 +10,13 @@ from prometheus_client import CollectorRegistry
 
 from gamelake.model.naming import Layer
 from gamelake.storage.store import Location, Store
-from services.catalog.errors import RegistrationRefusedError, StoreSilentError, TrinoSilentError
+from services.catalog.errors import RegistrationRefusedError, StoreUnavailableError, TrinoUnavailableError
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations
-from services.catalog.runs import Pace, Rounds, Steps
+from services.catalog.runs import CatalogLoop, CatalogSteps, RunIntervals
 from services.catalog.settings import TrinoSettings
-from services.catalog.table_statistics import LogReader, Measuring
-from services.catalog.tables import Table, TableFinder
+from services.catalog.table_statistics import LogReader, StatisticsTracker
+from services.catalog.tables import CatalogTable, TableFinder
 from services.catalog.trino import TrinoCatalog
 
 SETTINGS = TrinoSettings(host="nowhere", port=1, scheme="http", user="catalog", catalog="delta")
@@ -24,26 +24,26 @@ GONE = 4
 
 
 class RememberingTrino(TrinoCatalog):
-    """Keeps entries as Trino's file metastore does, and counts what it is asked."""
+    """Keeps entries as Trino's file metastore does, and counts statements."""
 
     def __init__(self, metastore: Store) -> None:
         super().__init__(SETTINGS)
         self._metastore = metastore
-        self.names: dict[Table, str] = {}
+        self.names: dict[CatalogTable, str] = {}
         self.calls: list[str] = []
-        self.refused: set[Table] = set()
+        self.refused: set[CatalogTable] = set()
         self.is_silent = False
 
-    def tables(self) -> frozenset[Table]:
-        """What it knows."""
+    def tables(self) -> frozenset[CatalogTable]:
+        """The registered tables."""
         self._called("tables")
         return frozenset(self.names)
 
     def create_schema(self, layer: Layer) -> None:
-        """Schemas are not the tests' business."""
+        """Schemas are ignored."""
         self._called(f"schema {layer}")
 
-    def register(self, table: Table, location: str) -> str | None:
+    def register(self, table: CatalogTable, location: str) -> str | None:
         """As Trino: the id of the query, or None for a name that is taken."""
         self._called(f"register {table}")
         if table in self.refused:
@@ -52,17 +52,17 @@ class RememberingTrino(TrinoCatalog):
             return None
         return self.name(table, location)
 
-    def unregister(self, table: Table) -> None:
+    def unregister(self, table: CatalogTable) -> None:
         """Forget a name."""
         self._called(f"unregister {table}")
         del self.names[table]
 
-    def forget_log(self, table: Table) -> None:
+    def flush_log(self, table: CatalogTable) -> None:
         """Only counted."""
         self._called(f"forget {table}")
 
-    def name(self, table: Table, location: str) -> str:
-        """Name a table, as anybody may; gives the id of the query."""
+    def name(self, table: CatalogTable, location: str) -> str:
+        """Register a table, as any client can; returns the id of the query."""
         self.names[table] = f"query_{len(self.calls)}"
         entry = {"externalLocation": location, "parameters": {"trino_query_id": self.names[table]}}
         self._metastore.put(f"{table.layer}/{table.name}/.trinoSchema", json.dumps(entry).encode())
@@ -70,11 +70,11 @@ class RememberingTrino(TrinoCatalog):
 
     def _called(self, what: str) -> None:
         if self.is_silent:
-            raise TrinoSilentError("Trino does not answer")
+            raise TrinoUnavailableError("Trino is not available")
         self.calls.append(what)
 
 
-class Scene:
+class RegistrarFixture:
     """A lakehouse in a folder, a Trino, and the service between them."""
 
     def __init__(self, folder: Path) -> None:
@@ -90,18 +90,18 @@ class Scene:
         """The service as it starts."""
         return Registrar(self.location, self.trino, Registrations(self.store, metastore), clock=lambda: self.now)
 
-    def rounds(self, count: int = 1) -> int:
-        """Do rounds; gives how many tables Trino knows."""
+    def runs(self, count: int = 1) -> int:
+        """Do runs; gives how many tables Trino knows."""
         known = 0
         for _ in range(count):
-            known, _ = self.registrar.bring_in_line(self.finder.find())
+            known, _ = self.registrar.synchronize(self.finder.find())
         return known
 
-    def make(self, table: Table) -> None:
+    def make(self, table: CatalogTable) -> None:
         """A table's first commit."""
         self.store.put(f"{table}/_delta_log/{0:020}.json", b'{"commitInfo": {}}\n')
 
-    def remove(self, table: Table) -> None:
+    def remove(self, table: CatalogTable) -> None:
         """Take a table away."""
         folder = Path(self.location.uri.removeprefix("file://")) / str(table)
         (folder / "_delta_log" / f"{0:020}.json").unlink()
@@ -110,144 +110,144 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
+def scene(tmp_path: Path) -> RegistrarFixture:
     """A lakehouse with one table."""
-    scene = Scene(tmp_path)
+    scene = RegistrarFixture(tmp_path)
     scene.make(EVENTS)
     return scene
 
 
-EVENTS, CHESS = Table(Layer.SILVER, "events"), Table(Layer.SILVER, "chess_events")
+EVENTS, CHESS = CatalogTable(Layer.SILVER, "events"), CatalogTable(Layer.SILVER, "chess_events")
 
 
-def test_a_table_is_registered_once_and_then_nothing_is_asked(scene: Scene) -> None:
-    assert scene.rounds(3) == 1
+def test_a_table_is_registered_once_and_then_no_query_is_sent(scene: RegistrarFixture) -> None:
+    assert scene.runs(3) == 1
     assert scene.trino.calls == ["tables", "schema silver", "register silver/events"]
 
 
-def test_a_folder_becomes_a_table_with_its_first_commit(scene: Scene) -> None:
+def test_a_folder_becomes_a_table_with_its_first_commit(scene: RegistrarFixture) -> None:
     scene.store.put(f"{CHESS}/part.parquet", b"written and not committed")
-    assert scene.rounds() == 1
+    assert scene.runs() == 1
 
     scene.make(CHESS)
 
-    assert scene.rounds() == 2
+    assert scene.runs() == 2
 
 
-def test_a_name_that_sql_would_read_otherwise_is_passed_over_and_told_once(
-    scene: Scene, caplog: pytest.LogCaptureFixture
+def test_a_name_that_is_no_plain_sql_name_is_ignored_and_logged_once(
+    scene: RegistrarFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene.store.put("silver/Chess'); DROP/_delta_log/00000000000000000000.json", b"{}")
     with caplog.at_level(logging.WARNING):
-        assert scene.rounds(3) == 1
+        assert scene.runs(3) == 1
 
-    assert len([line for line in caplog.messages if "passed over" in line]) == 1
+    assert len([line for line in caplog.messages if "is ignored" in line]) == 1
 
 
-def test_a_service_that_starts_again_takes_the_names_as_they_are(scene: Scene) -> None:
-    scene.rounds()
+def test_a_restarted_service_keeps_the_registrations(scene: RegistrarFixture) -> None:
+    scene.runs()
     scene.registrar = scene.service(scene.metastore)
 
-    assert scene.rounds(2) == 1
+    assert scene.runs(2) == 1
     assert scene.trino.calls[3:] == ["tables"]
 
 
-def test_a_table_that_is_gone_for_some_rounds_is_unregistered(scene: Scene) -> None:
-    scene.rounds()
+def test_a_table_that_is_missing_for_some_runs_is_unregistered(scene: RegistrarFixture) -> None:
+    scene.runs()
     scene.remove(EVENTS)
-    scene.rounds()
+    scene.runs()
     assert EVENTS in scene.trino.names
 
-    scene.rounds(GONE)
+    scene.runs(GONE)
 
     assert EVENTS not in scene.trino.names
 
 
-def test_a_listing_that_misses_a_table_for_once_costs_nothing(scene: Scene) -> None:
-    scene.rounds()
+def test_a_single_listing_without_a_table_has_no_effect(scene: RegistrarFixture) -> None:
+    scene.runs()
     scene.remove(EVENTS)
-    scene.rounds()
+    scene.runs()
     scene.make(EVENTS)
 
-    assert scene.rounds(GONE) == 1
+    assert scene.runs(GONE) == 1
     assert "unregister silver/events" not in scene.trino.calls
 
 
-def test_what_the_service_did_not_name_stays(scene: Scene) -> None:
+def test_entries_of_others_stay(scene: RegistrarFixture) -> None:
     scene.trino.name(CHESS, "s3://elsewhere/chess")
-    scene.rounds(GONE)
+    scene.runs(GONE)
 
     assert CHESS in scene.trino.names
 
 
-def test_a_name_that_somebody_gave_anew_stays(scene: Scene) -> None:
-    scene.rounds()
-    scene.trino.calls.append("somebody comes")
+def test_an_entry_that_was_registered_again_by_another_client_stays(scene: RegistrarFixture) -> None:
+    scene.runs()
+    scene.trino.calls.append("another client")
     scene.trino.name(EVENTS, scene.location.child(str(EVENTS)))
     scene.remove(EVENTS)
-    scene.rounds(GONE)
+    scene.runs(GONE)
 
     assert EVENTS in scene.trino.names
 
 
-def test_without_a_look_at_the_metastore_nothing_is_taken_away(scene: Scene) -> None:
+def test_without_access_to_the_metastore_nothing_is_unregistered(scene: RegistrarFixture) -> None:
     scene.registrar = scene.service(None)
-    scene.rounds()
+    scene.runs()
     scene.remove(EVENTS)
-    scene.rounds(GONE)
+    scene.runs(GONE)
 
     assert EVENTS in scene.trino.names
 
 
-def test_a_refused_table_stops_no_other_and_is_tried_again_after_a_minute(scene: Scene) -> None:
+def test_a_refused_table_does_not_affect_others_and_is_retried_after_a_minute(scene: RegistrarFixture) -> None:
     scene.make(CHESS)
     scene.trino.refused = {CHESS}
-    assert scene.rounds(3) == 1
+    assert scene.runs(3) == 1
     assert scene.trino.calls.count(f"register {CHESS}") == 1
 
     scene.trino.refused = set()
     scene.now += 61
 
-    assert scene.rounds() == 2
+    assert scene.runs() == 2
 
 
-def test_a_name_that_somebody_took_away_is_given_again_after_a_minute(scene: Scene) -> None:
-    scene.rounds()
+def test_an_entry_that_was_removed_is_registered_again_after_a_minute(scene: RegistrarFixture) -> None:
+    scene.runs()
     scene.trino.names.clear()
-    scene.rounds()
+    scene.runs()
     assert EVENTS not in scene.trino.names
 
     scene.now += 61
-    scene.rounds()
+    scene.runs()
 
     assert EVENTS in scene.trino.names
 
 
-def rounds_of(scene: Scene, registry: CollectorRegistry) -> Rounds:
-    measuring = Measuring(LogReader(scene.location), on_replaced=scene.registrar.read_anew)
-    pace = Pace(interval=timedelta(seconds=2), measure_interval=timedelta(0))
-    return Rounds(Steps(scene.finder, scene.registrar, measuring), CatalogMetrics(registry), pace)
+def loop_of(scene: RegistrarFixture, registry: CollectorRegistry) -> CatalogLoop:
+    statistics = StatisticsTracker(LogReader(scene.location), on_replaced=scene.registrar.reload_log)
+    pace = RunIntervals(interval=timedelta(seconds=2), measure_interval=timedelta(0))
+    return CatalogLoop(CatalogSteps(scene.finder, scene.registrar, statistics), CatalogMetrics(registry), pace)
 
 
-def test_a_trino_that_is_silent_fails_the_round_and_the_next_one_makes_up_for_it(scene: Scene) -> None:
+def test_an_unavailable_trino_fails_the_run_and_the_next_run_catches_up(scene: RegistrarFixture) -> None:
     registry = CollectorRegistry()
-    rounds = rounds_of(scene, registry)
+    runs = loop_of(scene, registry)
     scene.trino.is_silent = True
-    with pytest.raises(TrinoSilentError):
-        rounds.once()
+    with pytest.raises(TrinoUnavailableError):
+        runs.once()
     assert registry.get_sample_value("gamelake_catalog_runs_total", {"outcome": "failed"}) == 1
 
     scene.trino.is_silent = False
-    rounds.once()
+    runs.once()
 
     assert EVENTS in scene.trino.names
     assert registry.get_sample_value("gamelake_catalog_registered_tables") == 1
 
 
-def test_a_store_that_is_silent_is_told_as_such(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_store_is_reported_as_such(scene: RegistrarFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_answer(_: str) -> list[str]:
         raise OSError("connection refused")
 
     monkeypatch.setattr(scene.store, "folders", no_answer)
-    with pytest.raises(StoreSilentError, match="connection refused"):
-        rounds_of(scene, CollectorRegistry()).once()
+    with pytest.raises(StoreUnavailableError, match="connection refused"):
+        loop_of(scene, CollectorRegistry()).once()

@@ -9,7 +9,7 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
-from services.alert_receiver.server import Journal
+from services.alert_receiver.server import AlertLog
 from services.alert_receiver.settings import ReceiverSettings
 
 NOON = datetime(2026, 9, 1, 12, tzinfo=UTC)
@@ -83,9 +83,9 @@ def test_what_is_no_notification_is_refused_as_a_whole(body: bytes) -> None:
 def test_lines_are_added_to_those_that_are_there(tmp_path: Path) -> None:
     file = tmp_path / "new" / "alerts.jsonl"
 
-    Journal(file).append(["one", "two"])
-    Journal(file).append(["three"])
-    Journal(file).append([])
+    AlertLog(file).append(["one", "two"])
+    AlertLog(file).append(["three"])
+    AlertLog(file).append([])
 
     assert file.read_text() == "one\ntwo\nthree\n"
 
@@ -94,7 +94,7 @@ def test_half_a_line_of_a_killed_receiver_does_not_swallow_the_next(tmp_path: Pa
     file = tmp_path / "alerts.jsonl"
     file.write_text('whole\n{"half')
 
-    Journal(file).append(["next"])
+    AlertLog(file).append(["next"])
 
     assert file.read_text() == 'whole\n{"half\nnext\n'
 
@@ -104,14 +104,14 @@ def test_a_full_disk_leaves_no_part_of_the_lines(tmp_path: Path, monkeypatch: py
         raise OSError("No space left on device")
 
     file = tmp_path / "alerts.jsonl"
-    journal = Journal(file)
-    journal.append(["one"])
+    alert_log = AlertLog(file)
+    alert_log.append(["one"])
     with monkeypatch.context() as disk:
         disk.setattr("os.fsync", full)
         with pytest.raises(OSError, match="No space"):
-            journal.append(["two"])
+            alert_log.append(["two"])
 
-    journal.append(["three"])
+    alert_log.append(["three"])
 
     assert file.read_text() == "one\nthree\n"
 

@@ -1,4 +1,4 @@
-"""What the stack's declarations may say, and how a mistake in one is told."""
+"""The stack's declarations, and errors in them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +13,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do
 from gamelake.model.errors import ContractError
 from services.provision.access_rules import AccessRule, declared_rules
 from services.provision.declarations import (
+    BucketNotification,
     Compatibility,
     Policy,
     Right,
-    TellsOf,
     load_buckets,
     load_databases,
     load_subjects,
@@ -49,7 +49,7 @@ A_TOPIC = "topics:\n  - name: events\n    partitions: 6\n    retention_hours: 1\
         (load_topics, "topics: []\n", 1, "length >= 1"),
         (load_buckets, "buckets: [{name: lakehouse, versioning: on}]\n", 1, "unknown key 'versioning'"),
         (load_buckets, "buckets: [{name: abc, expires_days: 0}]\n", 1, ">= 1"),
-        (load_buckets, "buckets: [{name: abc, tells: {target: files}}]\n", 1, "matching regex"),
+        (load_buckets, "buckets: [{name: abc, notification: {target: files}}]\n", 1, "matching regex"),
         (load_buckets, "buckets: [{name: Lakehouse}]\n", 1, "matching regex"),
         (load_buckets, "buckets:\n  - name: abc\nusers:\n  - {name: abc, policy: none}\n", 4, "no policies/none.json"),
         (load_buckets, "buckets:\n  - name: a-b-c\n  - name: a-b-c\n", 3, "'a-b-c' is listed twice"),
@@ -57,22 +57,22 @@ A_TOPIC = "topics:\n  - name: events\n    partitions: 6\n    retention_hours: 1\
         (load_databases, "databases: [{name: vault, owner: me}]\n", 1, "unknown key 'owner'"),
         (load_databases, "databases: [{name: the-vault}]\n", 1, "matching regex"),
         (load_databases, "databases:\n  - name: vault\n  - name: vault\n", 3, "'vault' is listed twice"),
-        (load_databases, "databases:\n  - name: postgres\n", 2, "'postgres' is PostgreSQL's own"),
+        (load_databases, "databases:\n  - name: postgres\n", 2, "'postgres' is reserved by PostgreSQL"),
         (load_subjects, "others: BACKWARD\nsubject: []\n", 2, "unknown key 'subject'"),
         (load_subjects, "others: backward\n", 1, "Invalid enum value 'backward'"),
         (load_subjects, "others: NONE\nsubjects:\n  - name: a\n", 3, "missing required field `compatibility`"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_file_and_line(
+def test_an_error_has_its_file_and_line(
     tmp_path: Path, load: Callable[[Path], object], text: str, line: int, problem: str
 ) -> None:
     file = written(tmp_path, text)
 
-    with pytest.raises(ContractError) as told:
+    with pytest.raises(ContractError) as raised:
         load(file)
 
-    assert str(told.value).startswith(f"{file}:{line}: ")
-    assert problem in str(told.value)
+    assert str(raised.value).startswith(f"{file}:{line}: ")
+    assert problem in str(raised.value)
 
 
 def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
@@ -92,14 +92,14 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
             AccessRule(writer, AclOperation.DESCRIBE, ResourceType.TOPIC, "events"),
             AccessRule(writer, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
         }
-    ways_in = ("events", "files.notifications")
-    assert by_user["User:ingest-events"] == reading("User:ingest-events", "spark-kafka-", *ways_in)
+    input_topics = ("events", "files.notifications")
+    assert by_user["User:ingest-events"] == reading("User:ingest-events", "spark-kafka-", *input_topics)
     assert by_user["User:delivery"] == reading("User:delivery", "delivery", "events")
-    for teller, seen in (("User:object-store", set()), ("User:upkeep", observing("User:upkeep", *ways_in))):
-        assert by_user[teller] == seen | {
-            AccessRule(teller, AclOperation.WRITE, ResourceType.TOPIC, "files.notifications"),
-            AccessRule(teller, AclOperation.DESCRIBE, ResourceType.TOPIC, "files.notifications"),
-            AccessRule(teller, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
+    for notifier, seen in (("User:object-store", set()), ("User:upkeep", observing("User:upkeep", *input_topics))):
+        assert by_user[notifier] == seen | {
+            AccessRule(notifier, AclOperation.WRITE, ResourceType.TOPIC, "files.notifications"),
+            AccessRule(notifier, AclOperation.DESCRIBE, ResourceType.TOPIC, "files.notifications"),
+            AccessRule(notifier, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
         }
     feeds = ("live-ops.player-state", "live-ops.signals")
     assert by_user["User:live-ops"] == reading("User:live-ops", "spark-kafka-", "events") | {
@@ -175,7 +175,7 @@ def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
 
     assert [bucket.name for bucket in declared.buckets] == ["lakehouse", "catalog", "landing"]
     (landing,) = (bucket for bucket in declared.buckets if bucket.name == "landing")
-    assert landing.tells == TellsOf(target="FILES", prefix="incoming/")
+    assert landing.notification == BucketNotification(target="FILES", prefix="incoming/")
     assert landing.expires_days is not None
     assert {user.name: user.policy for user in declared.users} == {
         "ingest-events": "ingest-events",
@@ -194,7 +194,7 @@ def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
     ("text", "problem"),
     [("{", ":1: Expecting property name"), ('{"Version": "2012-10-17"}', ":1: a policy is an object with at least")],
 )
-def test_a_policy_that_is_none_is_told_with_its_file(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_malformed_policy_is_reported_with_its_file(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "trino.json").write_text(text)
     file = written(tmp_path, "buckets: [{name: lakehouse}]\nusers: [{name: trino, policy: trino}]\n")
@@ -213,14 +213,14 @@ def test_a_policy_that_is_none_is_told_with_its_file(tmp_path: Path, text: str, 
     ],
 )
 def test_policies_are_compared_by_what_they_say(other: str, is_the_same: object) -> None:
-    assert Policy("trino", A_POLICY).says_the_same_as(other) is is_the_same
+    assert Policy("trino", A_POLICY).is_equivalent_to(other) is is_the_same
 
 
 def test_the_order_of_actions_and_statements_says_nothing() -> None:
     one = '{"Statement": [{"Action": ["a", "b"], "Resource": ["x", "y"]}, {"Action": ["c"], "Resource": ["z"]}]}'
     other = '{"Statement": [{"Resource": "z", "Action": "c"}, {"Action": ["b", "a"], "Resource": ["y", "x"]}]}'
 
-    assert Policy("trino", one).says_the_same_as(other)
+    assert Policy("trino", one).is_equivalent_to(other)
 
 
 def test_the_stacks_subjects_may_only_grow() -> None:

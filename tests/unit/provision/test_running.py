@@ -1,4 +1,4 @@
-"""What the provisioning programs share: settings, patience, and what they say."""
+"""What the provisioning programs share: settings, waiting, and the log of changes."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -7,12 +7,12 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from services.provision.object_store import read_key
-from services.provision.provisioning import Changes, ServiceRefusedError, ServiceSilentError, wait_for
+from services.provision.provisioning import ChangeLog, ServiceRefusedError, ServiceUnavailableError, wait_for
 from services.provision.settings import BucketsSettings, SubjectsSettings, TopicsSettings
 
 
 class Starting:
-    """A service that answers from so many questions on."""
+    """A service that is ready after some requests."""
 
     def __init__(self, silent: int) -> None:
         self.silent = silent
@@ -22,21 +22,23 @@ class Starting:
         """Ready, once it is."""
         self.asked += 1
         if self.asked <= self.silent:
-            raise ServiceSilentError("it is starting")
+            raise ServiceUnavailableError("it is starting")
         return "ready"
 
 
-def test_a_service_is_asked_until_it_answers() -> None:
+def test_a_service_is_polled_until_it_is_ready() -> None:
     service = Starting(silent=1)
 
     assert wait_for("kafka", service.answer, timedelta(seconds=30)) == "ready"
     assert service.asked == 2
 
 
-def test_the_end_of_the_patience_names_the_service_and_the_next_look() -> None:
+def test_a_timeout_names_the_service_and_the_next_command() -> None:
     service = Starting(silent=1000)
 
-    with pytest.raises(ServiceSilentError, match="kafka was not ready within 0 s: it is starting; 'make logs S=kafka'"):
+    with pytest.raises(
+        ServiceUnavailableError, match="kafka was not ready within 0 s: it is starting; 'make logs S=kafka'"
+    ):
         wait_for("kafka", service.answer, timedelta(0))
 
 
@@ -48,21 +50,21 @@ def test_a_refusal_is_not_waited_for() -> None:
         wait_for("kafka", refuse, timedelta(days=1))
 
 
-def test_a_run_that_changed_something_says_what_and_nothing_more() -> None:
+def test_a_run_prints_its_changes() -> None:
     said: list[str] = []
-    changes = Changes("topics", said.append)
+    changes = ChangeLog("topics", said.append)
 
-    changes.note("made events")
+    changes.note("created events")
     changes.close()
 
-    assert said == ["topics: made events"]
+    assert said == ["topics: created events"]
 
 
-def test_what_is_left_alone_is_no_change() -> None:
+def test_a_skipped_difference_is_no_change() -> None:
     said: list[str] = []
-    changes = Changes("topics", said.append)
+    changes = ChangeLog("topics", said.append)
 
-    changes.left_alone("the topic other")
+    changes.skipped("the topic other")
     changes.close()
 
     assert said == ["topics: left alone: the topic other", "topics: nothing to change"]
@@ -108,7 +110,7 @@ def test_a_key_file_that_holds_no_key_is_named_with_the_remedy(tmp_path: Path) -
     file = tmp_path / "object-store-trino"
     file.write_text("[other]\naws_access_key_id = hunter22\n")
 
-    with pytest.raises(SettingsError, match=r"object-store-trino holds no key .* run 'make up'") as told:
+    with pytest.raises(SettingsError, match=r"object-store-trino has no key .* run 'make up'") as raised:
         read_key(file)
 
-    assert "hunter22" not in str(told.value)
+    assert "hunter22" not in str(raised.value)
