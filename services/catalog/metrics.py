@@ -14,7 +14,7 @@ _TABLE_GAUGES: dict[str, tuple[str, Callable[[TableStatistics], float]]] = {
     "gamelake_table_rows": ("Rows in the newest version", lambda statistics: statistics.rows),
     "gamelake_table_bytes": ("Size of the newest version's files", lambda statistics: statistics.size),
     "gamelake_table_files": ("Files of the newest version", lambda statistics: statistics.files),
-    "gamelake_table_small_files": ("Those of them under 16 MiB", lambda statistics: statistics.small_files),
+    "gamelake_table_small_files": ("Files smaller than 16 MiB", lambda statistics: statistics.small_files),
     "gamelake_table_version": ("The newest version", lambda statistics: statistics.version),
     "gamelake_table_last_commit_timestamp_seconds": (
         "When the newest version was committed",
@@ -40,11 +40,11 @@ class CatalogMetrics(Collector):
             "Tables of the lakehouse that are registered in Trino",
             registry=registry,
         )
-        self._runs = Counter("gamelake_catalog_runs", "Runs done", ["outcome"], registry=registry)
+        self._runs = Counter("gamelake_catalog_runs", "Runs by outcome", ["outcome"], registry=registry)
         for outcome in RunOutcome:
             self._runs.labels(outcome)
         self._last_run = Gauge(
-            "gamelake_catalog_last_run_timestamp_seconds", "When the last run ended well", registry=registry
+            "gamelake_catalog_last_run_timestamp_seconds", "When the last successful run ended", registry=registry
         )
         registry.register(self)
 

@@ -96,7 +96,7 @@ class LogReader:
         figures = TableStatistics(table_id, version, last_modified / 1000, sha256(entry).digest())
         for path, rows, size in zip(*columns, strict=True):
             figures.add(path, LiveFile(rows or 0, size))
-        figures.committed_at = _committed_at(_actions(entry), figures.committed_at)
+        figures.committed_at = _committed_at(decode_entry(entry), figures.committed_at)
         return figures
 
     def follow(self, table: CatalogTable, figures: TableStatistics) -> bool:
@@ -119,27 +119,23 @@ class LogReader:
         return True
 
 
-def _actions(entry: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in entry.splitlines() if line.strip()]
-
-
-def _take(figures: TableStatistics, actions: list[dict[str, Any]]) -> None:
+def _take(figures: TableStatistics, actions: list[Action]) -> None:
     # A commit that replaces a file by one of the same path lists both in any order.
     for action in actions:
         if "remove" in action:
             figures.remove(action["remove"]["path"])
     for action in actions:
         if "add" in action:
-            rows = json.loads(action["add"].get("stats") or "{}").get("numRecords", 0)
-            figures.add(action["add"]["path"], LiveFile(int(rows), int(action["add"]["size"])))
+            rows = row_count(action["add"])
+            figures.add(action["add"]["path"], LiveFile(rows, int(action["add"]["size"])))
         if "metaData" in action:
             figures.table_id = action["metaData"]["id"]
     figures.committed_at = _committed_at(actions, figures.committed_at)
 
 
-def _committed_at(actions: list[dict[str, Any]], otherwise: float) -> float:
+def _committed_at(actions: list[Action], otherwise: float) -> float:
     """The timestamp in an entry's `commitInfo`, which is optional."""
-    stated = next((action["commitInfo"].get("timestamp") for action in actions if "commitInfo" in action), None)
+    stated = commit_info_of(actions).get("timestamp")
     return otherwise if stated is None else stated / 1000
 
 

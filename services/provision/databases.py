@@ -31,7 +31,7 @@ def main() -> int:
     return OK
 
 
-def synchronize_roles(postgres: PostgresAdmin, roles: dict[str, Credentials], changes: ChangeLog) -> None:
+def synchronize_roles(postgres: PostgresAdmin, roles: dict[str, ServerCredentials], changes: ChangeLog) -> None:
     """Create missing roles, update their passwords, and revoke attributes that an owner does not need."""
     found = postgres.roles()
     for name, role in roles.items():

@@ -9,7 +9,7 @@ from psycopg import Connection, OperationalError, connect
 from psycopg import Error as PostgresError
 from psycopg.sql import SQL, Identifier, Literal
 
-from gamelake.model.credentials import Credentials
+from gamelake.model.credentials import ServerCredentials
 from services.provision.provisioning import ServiceRefusedError, ServiceUnavailableError
 
 SUPERUSER = "postgres"
@@ -73,12 +73,12 @@ class PostgresAdmin:
         rows = self._ask(statement)
         return {str(name): {_RIGHTS[c] for c, has in zip(_RIGHTS, rest, strict=True) if has} for name, *rest in rows}
 
-    def create_role(self, role: Credentials) -> None:
+    def create_role(self, role: ServerCredentials) -> None:
         """Create a role that may log in, with no other attribute."""
         name, password = Identifier(role.username), Literal(self._as_kept(role))
         self._do(SQL("CREATE ROLE {} LOGIN {} PASSWORD {}").format(name, _ORDINARY, password))
 
-    def set_password(self, role: Credentials) -> None:
+    def set_password(self, role: ServerCredentials) -> None:
         """Change the password of a role."""
         name, password = Identifier(role.username), Literal(self._as_kept(role))
         self._do(SQL("ALTER ROLE {} PASSWORD {}").format(name, password))
@@ -87,7 +87,7 @@ class PostgresAdmin:
         """Revoke all attributes of a role except that it may log in."""
         self._do(SQL("ALTER ROLE {} {}").format(Identifier(role), _ORDINARY))
 
-    def knows(self, role: Credentials) -> bool:
+    def knows(self, role: ServerCredentials) -> bool:
         """Whether the server accepts this role with this password, whatever its rights are."""
         try:
             self._connect(role, SUPERUSER).close()
@@ -142,7 +142,7 @@ class PostgresAdmin:
         """Revoke access to a database from all roles except its owner."""
         self._do(SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(Identifier(database)))
 
-    def _as_kept(self, role: Credentials) -> str:
+    def _as_kept(self, role: ServerCredentials) -> str:
         """The password's verifier as the server stores it, so that the password is in no log and not on the wire."""
         kept = self._server().pgconn.encrypt_password(role.password.encode(), role.username.encode(), b"scram-sha-256")
         return kept.decode()
@@ -160,7 +160,7 @@ class PostgresAdmin:
             self._connection = self._connect(self._superuser, SUPERUSER)
         return self._connection
 
-    def _connect(self, user: Credentials, database: str) -> Connection[tuple[Any, ...]]:
+    def _connect(self, user: ServerCredentials, database: str) -> Connection[tuple[Any, ...]]:
         try:
             return connect(
                 host=self._host,

@@ -52,7 +52,7 @@ class Service:
         self.refused: list[TableError] = []
 
     def runs(self, count: int = 1) -> int:
-        """Do runs; gives how many of the lakehouse's tables Trino knows after the last."""
+        """Run the catalog; gives how many of the lakehouse's tables Trino knows after the last run."""
         known = 0
         for _ in range(count):
             known, self.refused = self._registrar.synchronize(self._finder.find())
@@ -126,7 +126,7 @@ def test_another_table_at_the_same_place_takes_the_place_of_the_first(place: Loc
         table.append(number=[1])
         service.runs()
         table.remove()
-        service.runs(ROUNDS_UNTIL_GONE)
+        service.runs(RUNS_UNTIL_GONE)
         table.append(colour=["red"])
         service.runs()
 
@@ -157,7 +157,7 @@ def test_a_table_that_is_gone_goes_from_trino_if_the_service_named_it(place: Loc
         table.remove()
         service.runs()
         assert is_known(table)
-        service.runs(ROUNDS_UNTIL_GONE)
+        service.runs(RUNS_UNTIL_GONE)
 
         assert not is_known(table)
 
@@ -167,11 +167,11 @@ def test_what_a_person_named_stays_whatever_becomes_of_it(place: Location, stack
     with new_lakehouse(stack) as another, new_table(another, "by_hand_") as table:
         table.append(number=[1])
         table.register()
-        service.runs(ROUNDS_UNTIL_GONE)
+        service.runs(RUNS_UNTIL_GONE)
         assert ANALYST.ask(rows_of(table.sql)) == [[1]]
 
         table.remove()
-        service.a_minute_later().runs(ROUNDS_UNTIL_GONE)
+        service.a_minute_later().runs(RUNS_UNTIL_GONE)
 
         assert is_known(table)
 
@@ -182,7 +182,7 @@ def test_a_service_with_no_tables_takes_no_table_from_another(place: Location, s
         await_answer(ANALYST, rows_of(table.sql), timeout=SECONDS_UNTIL_NAMED)
         known = TrinoCatalog(TRINO).tables()
 
-        Service(place).runs(ROUNDS_UNTIL_GONE)
+        Service(place).runs(RUNS_UNTIL_GONE)
 
         assert TrinoCatalog(TRINO).tables() >= {each for each in known if not each.name.startswith("test_")}
         assert is_known(table)
@@ -197,7 +197,7 @@ def test_a_name_that_a_person_took_over_stays_too(place: Location) -> None:
         table.register()
 
         table.remove()
-        service.a_minute_later().runs(ROUNDS_UNTIL_GONE)
+        service.a_minute_later().runs(RUNS_UNTIL_GONE)
 
         assert is_known(table)
 

@@ -43,7 +43,7 @@ A_TOPIC = "topics:\n  - name: events\n    partitions: 6\n    retention_hours: 1\
         (load_topics, A_TOPIC + "others: 1\n", 5, "unknown key 'others'"),
         (load_topics, A_TOPIC + "    readers: [{user: ingest, group: a}]\n", 5, "unknown key 'group'"),
         (load_topics, A_TOPIC + "    readers: [{user: ingest}]\n", 5, "missing required field `groups`"),
-        (load_topics, A_TOPIC + "    config: {retention.ms: 5}\n", 5, "retention.ms is what retention_hours says"),
+        (load_topics, A_TOPIC + "    config: {retention.ms: 5}\n", 5, "retention.ms is set by retention_hours"),
         (load_topics, A_TOPIC.replace("6", "0"), 3, ">= 1"),
         (load_topics, A_TOPIC + A_TOPIC.replace("topics:\n", ""), 5, "'events' is listed twice"),
         (load_topics, "topics: []\n", 1, "length >= 1"),
