@@ -159,13 +159,13 @@ def _on_disk(store: Store, table: str, files: Sequence[FileEntry]) -> Iterator[l
     """Paths of the files on the local disk: in place, or fetched in parallel into a temporary directory."""
     parts = urlsplit(store.location.child(table))
     if parts.scheme == "file":
-        yield [str(Path(unquote(parts.path)) / file.place) for file in files]
+        yield [str(Path(unquote(parts.path)) / file.relative_path) for file in files]
         return
     with TemporaryDirectory(prefix="gamelake-compaction-") as folder, ThreadPoolExecutor(_FETCHES_AT_ONCE) as pool:
         paths = [f"{folder}/{number}.parquet" for number in range(len(files))]
 
         def fetch(path: str, file: FileEntry) -> None:
-            Path(path).write_bytes(store.get(f"{table}/{file.place}") or b"")
+            Path(path).write_bytes(store.get(f"{table}/{file.relative_path}") or b"")
 
         list(pool.map(fetch, paths, files))
         yield paths

@@ -61,7 +61,7 @@ def compact_log(
             live_at[version] = frozenset(log.live)
     if former is None and version < 0:
         return None
-    log.folded = version
+    log.compacted_through = version
     digest = digest_of(content) if content else former.entry if former else ""
     statement = LogCheckpoint(
         table=table,

@@ -125,7 +125,7 @@ class TableVacuum:
         return file.path.removeprefix(f"{self.table}/")
 
     def _live(self) -> set[str]:
-        return {file.place for file in live_files(open_table(self.store.location, self.table))}
+        return {file.relative_path for file in live_files(open_table(self.store.location, self.table))}
 
     def _undecided(self) -> set[str]:
         """Files of the newest batches of all streams, and of unfinished replays: they may be in no log yet."""

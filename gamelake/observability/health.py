@@ -203,7 +203,7 @@ def read_table_health(store: Store, table: str) -> TableReadings:
         return TableReadings(table, trouble=f"it can't be opened ({str(error).splitlines()[0]})", remedy=_CORRUPTED)
     there = set(objects)
     # A clone names files of other tables, by their whole addresses.
-    own = [file.place for file in live if ":" not in file.place.split("/", 1)[0]]
+    own = [file.relative_path for file in live if ":" not in file.relative_path.split("/", 1)[0]]
     gone = sorted(place for place in own if f"{table}/{place}" not in there)
     if gone and _is_replaced(store, table, gone):
         gone = []
@@ -214,7 +214,7 @@ def read_table_health(store: Store, table: str) -> TableReadings:
 def _is_replaced(store: Store, table: str, gone: Sequence[str]) -> bool:
     """Whether a file was there all the time: listed before it came, or deleted after it was no longer needed."""
     there = set(store.paths(table))
-    live = {file.place for file in live_files(open_table(store.location, table))}
+    live = {file.relative_path for file in live_files(open_table(store.location, table))}
     return all(f"{table}/{place}" in there or place not in live for place in gone)
 
 

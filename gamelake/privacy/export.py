@@ -21,7 +21,7 @@ def rows_of(store: Store, table: PlayerTable, pseudonym: str) -> Iterator[pa.Tab
     """A person's rows of a table, file by file; partition columns with them."""
     people = PlayerFilter(frozenset([pseudonym]))
     for file in live_files(open_table(store.location, table.name)):
-        content = store.get(f"{table.name}/{file.place}")
+        content = store.get(f"{table.name}/{file.relative_path}")
         rows = pq.ParquetFile(pa.BufferReader(content or b"")).read()
         rows = rows.filter(people.rows_in(rows[table.column]))
         if rows.num_rows:

@@ -101,7 +101,7 @@ class RowEraser:
         for file in files:
             if file.path in self._clean:
                 continue
-            erased = rows_in_file(self.store, self.table, file.place, self.people)
+            erased = rows_in_file(self.store, self.table, file.relative_path, self.people)
             if erased:
                 yield RewrittenFile(
                     file,
@@ -113,7 +113,7 @@ class RowEraser:
 
     def _kept_rows(self, file: FileEntry) -> Iterator[pa.Table]:
         """The rows of a file that stay, in parts that fit into memory."""
-        content = self.store.get(f"{self.table.name}/{file.place}")
+        content = self.store.get(f"{self.table.name}/{file.relative_path}")
         parquet = pq.ParquetFile(pa.BufferReader(content or b""))
         groups: list[int] = []
         rows = 0

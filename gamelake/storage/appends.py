@@ -1,4 +1,4 @@
-"""One append as one entry of a table's log, put there only if no other writer has taken the version.
+"""Appends: one log entry per batch and table, put only if no other writer has committed the version.
 
 delta-rs replays its whole snapshot for each append, which takes longer with every file and every commit (measured:
 10 ms for a new table, 90 ms after 200 batches); an append that only adds files needs none, and takes 1 ms.
@@ -43,10 +43,11 @@ _PROPERTIES = {"delta.dataSkippingNumIndexedCols": "32", "delta.checkpointInterv
 
 @dataclass(frozen=True, slots=True)
 class BatchTransaction:
-    """The transaction id under which a table takes a batch: application and a version that only grows.
+    """The Delta transaction of a batch: application id, and a version that only grows.
 
-    `balance` is what became of the batch's records, `broken` by table how many rows broke which rule, for whoever reads
-    the table's history.
+    Attributes:
+        balance: what became of the batch's records, as metrics of the commit.
+        broken: rows that broke rules, as metrics of the commit, by table.
     """
 
     app_id: str
@@ -62,9 +63,11 @@ class BatchTransaction:
 
 @dataclass(slots=True)
 class TableHead:
-    """What an append must know of a table: its newest version, its columns, and the batches it has taken.
+    """What an append must know of a table: its newest version, its columns, its last transactions.
 
-    `seen_at` is when this was last known to be the head of the log (monotonic seconds).
+    Attributes:
+        taken: the last transaction version by application id; None if the table has none of it.
+        seen_at: when this was last known to be the head of the log (monotonic seconds).
     """
 
     version: int
@@ -78,7 +81,7 @@ class TableHead:
         """The head of an open table.
 
         Raises:
-            StoreError: the table has a protocol that an append of ours would violate.
+            StoreError: the table asks for a newer protocol than the platform writes.
         """
         protocol = handle.protocol()
         _check_protocol(handle.table_uri, protocol.min_reader_version, protocol.min_writer_version)
@@ -89,14 +92,14 @@ class TableHead:
     def create(
         cls, store: Store, entry: TableFiles, transaction: BatchTransaction, comments: Comments
     ) -> "TableHead | None":
-        """Make the table with its first files; None if another writer has made it."""
+        """Create the table with its first files; None if another writer has created it."""
         if not store.put_new(entry_path(entry.table, 0), creation_entry(entry, transaction, comments)):
             return None
         taken: dict[str, int | None] = {transaction.app_id: transaction.version}
         return cls(0, _columns(Schema.from_json(entry.schema)), entry.partition_by, taken)
 
     def follow(self, store: Store, table: str) -> None:
-        """Take in the commits that others have made since."""
+        """Read the commits that other writers have made since."""
         for version, content in following_entries(store, table, self.version):
             self._take(decode_entry(content), table)
             self.version = version
@@ -114,7 +117,7 @@ class TableHead:
                 _check_protocol(table, protocol["minReaderVersion"], protocol["minWriterVersion"])
 
     def put(self, store: Store, entry: TableFiles, transaction: BatchTransaction) -> bool:
-        """Try to make an append the next version; gives whether it is."""
+        """Commit an append as the next version; gives False if another writer has committed that version."""
         if not store.put_new(entry_path(entry.table, self.version + 1), append_entry(entry, transaction)):
             return False
         self.version += 1
@@ -124,7 +127,7 @@ class TableHead:
 
 
 def schema_of(handle: DeltaTable) -> pa.Schema:
-    """A table's columns in the types that `gamelake.storage.columns` gives."""
+    """A table's columns in the types of `gamelake.storage.columns`."""
     return _columns(handle.schema())
 
 
@@ -134,9 +137,10 @@ def append_entry(entry: TableFiles, transaction: BatchTransaction) -> bytes:
 
 
 def creation_entry(entry: TableFiles, transaction: BatchTransaction, comments: Comments) -> bytes:
-    """The log entry that makes a table of a batch's files.
+    """The log entry that creates a table with a batch's files.
 
-    Not by delta-rs: when the reply to its put is lost it takes its own entry for another writer's, and adds another.
+    delta-rs is not used: when the reply to its put is lost, it takes its own entry for another writer's and adds a
+    second one.
     """
     now = now_milliseconds()
     info, *rest = _append_actions(entry, transaction, now)
@@ -146,7 +150,7 @@ def creation_entry(entry: TableFiles, transaction: BatchTransaction, comments: C
 def table_actions(
     entry: TableFiles, properties: Mapping[str, str], now: int, table_id: str = "", comments: Comments = NO_COMMENTS
 ) -> list[Action]:
-    """The actions that make a table: what it takes to read and write it, its columns, its properties."""
+    """The protocol and metaData actions of a new table, or of one whose columns and properties are set again."""
     metadata = TableMetadata(
         table_id=table_id or str(uuid.uuid4()),
         name=entry.table.replace("/", "_"),
@@ -179,6 +183,6 @@ def _columns(schema: Schema) -> pa.Schema:
 def _check_protocol(table: str, reader: int, writer: int) -> None:
     if reader > _NEWEST_READER or writer > _NEWEST_WRITER:
         raise StoreError(
-            f"{table} asks for reader version {reader} and writer version {writer}; the stream writes tables of "
-            f"{_NEWEST_READER} and {_NEWEST_WRITER} only. Drop the table feature that was added to it"
+            f"{table} asks for reader version {reader} and writer version {writer}; the platform writes versions "
+            f"{_NEWEST_READER} and {_NEWEST_WRITER} only. Drop the table feature that was added to the table"
         )

@@ -1,7 +1,7 @@
-"""Which clones a lakehouse has, which files of other tables they name, and how one goes again.
+"""Clones of tables: their records, the files of other tables that they name, and how a clone is dropped.
 
-A clone is written down before its tables are made and until the last of them is gone, so that whatever died on the way
-is known by its name. Vacuum keeps the files that a clone names for as long as there is the clone.
+A clone's record is written before its tables are made and deleted after the last of them, so that a crash leaves
+nothing without a name. Vacuum keeps the files that a clone names until the clone is dropped.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ _FOLDER = "_gamelake/clones"
 
 
 class CloneError(StartupError):
-    """A clone can't be made, or there is none of that name."""
+    """A clone can't be made, or no clone has that name."""
 
 
 class CloneKind(StrEnum):
@@ -35,7 +35,7 @@ class CloneKind(StrEnum):
 
 
 class ClonedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of a clone, and the version of which table it is; `bytes` is what a query may read, not what it costs."""
+    """A table of a clone, and its source at a version; `bytes` is what a query may read, not what the clone costs."""
 
     table: str
     source: str
@@ -47,7 +47,7 @@ class ClonedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clone(msgspec.Struct, frozen=True, kw_only=True):
-    """Tables to play with, under one name."""
+    """Copies of tables for experiments, under one name."""
 
     name: str
     made_at: datetime
@@ -55,7 +55,7 @@ class Clone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeldClone(msgspec.Struct, frozen=True, kw_only=True):
-    """A clone, and the bytes of files that its sources have replaced since and vacuum keeps for it."""
+    """A clone, and the bytes of files that its sources have replaced since, and that vacuum keeps for the clone."""
 
     clone: Clone
     held_bytes: int
@@ -76,25 +76,25 @@ class Clones:
         """One of them.
 
         Raises:
-            CloneError: there is none of that name.
+            CloneError: no clone has that name.
         """
         note = self.store.get(_note(name))
         if note is None:
             there = ", ".join(each.name for each in self.all())
-            raise CloneError(f"there is no clone '{name}'; these are: {there or 'none'}")
+            raise CloneError(f"there is no clone '{name}'; the clones are: {there or 'none'}")
         return msgspec.json.decode(note, type=Clone)
 
     def begin(self, clone: Clone) -> None:
-        """Write a clone down whose tables are made next.
+        """Write the record of a clone whose tables are made next.
 
         Raises:
-            CloneError: there is another of that name.
+            CloneError: another clone has that name.
         """
         if not self.store.put_new(_note(clone.name), msgspec.json.encode(clone)):
             raise CloneError(f"there is a clone '{clone.name}' already: drop it (--drop {clone.name}) or name another")
 
     def drop(self, clone: Clone) -> None:
-        """Take a clone away: its tables first stop being tables, and the files that are its own go."""
+        """Delete a clone: first the logs of its tables, then the files that are its own."""
         for table in clone.tables:
             for folder in (f"{table.table}/{LOG_FOLDER}", table.table):
                 for path in self.store.paths(folder):
@@ -102,7 +102,7 @@ class Clones:
         self.store.delete(_note(clone.name))
 
     def named_files(self, source: str) -> Mapping[str, frozenset[str]]:
-        """The files of a table that clones name, by their places there, and which clones do."""
+        """The files of a table that clones name, by path under the table's folder, with the names of the clones."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for clone in self.all():
             for table in clone.tables:
@@ -113,18 +113,18 @@ class Clones:
         return {place: frozenset(names) for place, names in found.items()}
 
     def held(self) -> list[HeldClone]:
-        """All clones, and what they keep vacuum from deleting."""
+        """All clones, with the bytes that vacuum keeps for each."""
         sizes: Counter[str] = Counter()
         clones = self.all()
         for source in {table.source for clone in clones for table in clone.tables if table.kind is CloneKind.SHALLOW}:
-            live = {file.place for file in live_files(open_table(self.store.location, source))}
+            live = {file.relative_path for file in live_files(open_table(self.store.location, source))}
             there = {each.path.removeprefix(f"{source}/"): each.size for each in self.store.objects(source)}
             for place, names in self.named_files(source).items():
                 sizes.update(dict.fromkeys(names, 0 if place in live else there.get(place, 0)))
         return [HeldClone(clone=each, held_bytes=sizes[each.name]) for each in clones]
 
     def with_rows_of(self, people: PlayerFilter) -> list[Clone]:
-        """The clones that have rows of people, in any version that somebody has made of them."""
+        """The clones that have rows of these players in any of their versions."""
         return [clone for clone in self.all() if any(self._has_rows(table.table, people) for table in clone.tables)]
 
     def _has_rows(self, table: str, people: PlayerFilter) -> bool:
@@ -132,7 +132,7 @@ class Clones:
             players = player_table(self.store, table)
         except TableNotFoundError:
             return False
-        except Exception:  # whatever somebody has made of it: what can't be looked into may have them
+        except Exception:  # a clone may hold anything: one that can't be read may have such rows
             return True
         if players is None:
             return False
@@ -142,9 +142,9 @@ class Clones:
         return (object_path(self.store.location, table, place) for place in self._places(table))
 
     def _places(self, table: str) -> set[str]:
-        """All files that a clone's versions name; an analyst may have put some in the place of others."""
+        """All files that a clone's versions name; an analyst may have rewritten some of them."""
         try:
-            live = {file.place for file in live_files(open_table(self.store.location, table))}
+            live = {file.relative_path for file in live_files(open_table(self.store.location, table))}
         except TableNotFoundError:
             return set()
         log = TableLog.read(self.store, table)

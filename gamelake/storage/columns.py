@@ -1,8 +1,8 @@
-"""Arrow columns as Delta tables keep them.
+"""Arrow types to Delta types, and the merging of schemas.
 
-Integers become 64-bit and floats double: a field that a later schema version widens then needs no change of the table,
-and no table feature that one of the four engines lacks. uint64 becomes decimal(20, 0), durations and times of day
-become microseconds.
+Integers become int64 and floats float64: a field that a later schema version widens then needs no change of the table,
+and no table feature that one of the four engines lacks. uint64 becomes decimal(20, 0); durations and times of day
+become int64 microseconds; timestamps become microseconds in UTC.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ MICROSECONDS_UTC = pa.timestamp("us", "UTC")
 
 
 def delta_type(arrow: pa.DataType) -> pa.DataType:
-    """The type that a Delta table keeps values of an Arrow type in; every part of it may be null."""
+    """The Delta table's type for an Arrow type; every part of it is nullable."""
     if pa.types.is_struct(arrow):
         return pa.struct([delta_field(arrow.field(i)) for i in range(arrow.num_fields) if _has_columns(arrow.field(i))])
     if pa.types.is_map(arrow):
@@ -41,7 +41,7 @@ def _delta_scalar(arrow: pa.DataType) -> pa.DataType:
 
 
 def delta_field(field: pa.Field) -> pa.Field:
-    """A field of a Delta table: nullable, whatever the sender promises."""
+    """A field of a Delta table: always nullable, also where the sender's is not."""
     return pa.field(field.name, delta_type(field.type))
 
 
@@ -56,7 +56,7 @@ def _has_columns(field: pa.Field) -> bool:
 
 
 def without_views(arrow: pa.DataType) -> pa.DataType:
-    """The same type with texts and bytes as such: delta-rs has files read as views, which Arrow hardly works with."""
+    """The same type without string views and binary views, which delta-rs reads files as and few Arrow kernels take."""
     if pa.types.is_string_view(arrow):
         return pa.string()
     if pa.types.is_binary_view(arrow):
@@ -71,7 +71,10 @@ def without_views(arrow: pa.DataType) -> pa.DataType:
 
 
 def as_delta(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows in the types that Delta tables keep."""
+    """The same rows in the same order, each column cast to its `delta_type`.
+
+    Columns that Parquet can't keep (structs without fields, and lists or maps of them) are left out.
+    """
     kept = [field for field in batch.schema if _has_columns(field)]
     fields = [delta_field(field) for field in kept]
     arrays = [_cast(batch.column(new.name), new.type) for new in fields]
@@ -105,7 +108,7 @@ def _nulls(array: pa.Array) -> pa.BooleanArray | None:
 
 
 def merged(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
-    """The table's schema with what `incoming` adds at the end of each struct; the same object if it adds nothing.
+    """The table's schema with the fields that `incoming` adds, at the end of each struct; the same object if none.
 
     Raises:
         IncompatibleSchemaError: a column would have to change its type; names the column and both types.
@@ -114,7 +117,7 @@ def merged(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
     return table if grown is None else grown
 
 
-# Thirty tables of one schema ask the same question in every batch.
+# In every batch, thirty tables of one schema have the same arguments.
 @lru_cache(maxsize=4096)
 def _grown(table: pa.Schema, incoming: pa.Schema) -> pa.Schema | None:
     fields = _merged_fields(list(table), list(incoming), "")
@@ -122,9 +125,9 @@ def _grown(table: pa.Schema, incoming: pa.Schema) -> pa.Schema | None:
 
 
 def _merged_fields(have: list[pa.Field], new: Iterable[pa.Field], path: str) -> list[pa.Field] | None:
-    """The union of two lists of fields, None if it is what the first one has already."""
+    """The union of two lists of fields, None if it is the first list."""
     result = list(have)
-    # Spark and Trino take userId and userid for one column.
+    # To Spark and Trino, userId and userid are one column.
     places = {field.name.lower(): place for place, field in enumerate(have)}
     changed = False
     for field in new:

@@ -1,4 +1,4 @@
-"""What a table and its columns mean, in the table's own log, where every engine shows it.
+"""Comments of tables and columns: written to the table's log, shown by every engine.
 
 Source: Delta Transaction Log Protocol, headings "Change Metadata", "Schema Serialization Format" and "Column Metadata".
 """
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Comments:
-    """A table's description, and what its columns mean, by dotted path."""
+    """A table's description, and comments of its columns by dotted path."""
 
     description: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -22,12 +22,12 @@ CommentsOf: TypeAlias = Callable[[str], Comments]
 
 
 def no_comments(_table: str) -> Comments:
-    """For tables of which nothing is known."""
+    """No comments, for any table."""
     return NO_COMMENTS
 
 
 def commented(schema: str, comments: Comments) -> str:
-    """A Delta schema with its columns' comments; a column of which nothing is known keeps what it has."""
+    """A Delta schema (JSON) with comments of its columns; a column without a new comment keeps its own."""
     if not comments.columns:
         return schema
     tree = json.loads(schema)
@@ -43,7 +43,7 @@ def _comment(kind: Any, path: str, meanings: Mapping[str, str]) -> None:  # noqa
         if meaning := meanings.get(place):
             column["metadata"] = {**(column.get("metadata") or {}), "comment": meaning}
         _comment(column["type"], f"{place}.", meanings)
-    # What a list or a map holds is found by the path of the list or map itself.
+    # The elements of a list or map have the path of the list or map itself.
     for part in ("elementType", "valueType"):
         _comment(kind.get(part), path, meanings)
 

@@ -1,4 +1,4 @@
-"""Data files of a Delta table: writing one, and what a commit must know of it."""
+"""Data files of Delta tables: Parquet encoding, and the statistics that a commit needs."""
 
 import json
 import uuid
@@ -20,7 +20,14 @@ _ROW_GROUP_ROWS = 131_072
 
 
 class DataFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One Parquet file of a table: its path under the table's folder, its size in bytes, its rows, its statistics."""
+    """One Parquet file of a table.
+
+    Attributes:
+        path: under the table's folder.
+        size: in bytes.
+        partition: partition values as strings, by column.
+        statistics: Delta's JSON; see `statistics`.
+    """
 
     path: str
     size: int
@@ -30,7 +37,7 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_file_name(folder: str) -> str:
-    """A path that no other attempt at the same batch can have."""
+    """A path in a folder, unique also among attempts at the same batch."""
     name = f"part-{uuid.uuid4()}.zstd.parquet"
     return f"{folder}/{name}" if folder else name
 
@@ -38,9 +45,17 @@ def new_file_name(folder: str) -> str:
 def write_rows(
     store: Store, table: str, rows: pa.Table, partition: dict[str, str | None], unique: Collection[str] = frozenset()
 ) -> DataFile:
-    """Write rows, without their partition columns, as one file of a table; nothing is committed."""
+    """Write rows as one file of a table; nothing is committed.
+
+    Args:
+        store: the lakehouse.
+        table: its path.
+        rows: the table's columns without its partition columns, in Delta types (`gamelake.storage.columns`).
+        partition: the partition values as strings, by column, in the table's order.
+        unique: see `encode_parquet`.
+    """
     content, statistics = encode_parquet(rows.combine_chunks(), unique)
-    # Partition values stand in the commit; in the path the first does, for people who look.
+    # Readers take partition values from the commit; the path has the first one for people.
     path = new_file_name(next((f"{name}={value}" for name, value in partition.items()), ""))
     store.put(f"{table}/{path}", content.to_pybytes())
     return DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
@@ -50,8 +65,8 @@ def encode_parquet(rows: pa.Table, unique: Collection[str]) -> tuple[pa.Buffer, 
     """Encode rows as Parquet and collect their statistics in one go.
 
     Args:
-        rows: what the file holds, without its partition columns.
-        unique: top-level columns whose values hardly repeat; a dictionary of them would cost and save nothing.
+        rows: the file's columns, without partition columns, in Delta types (`gamelake.storage.columns`).
+        unique: top-level columns whose values hardly repeat; they get no dictionary, which would save nothing.
 
     Returns:
         The file's bytes, and its statistics as Delta's JSON.
@@ -73,7 +88,7 @@ def encode_parquet(rows: pa.Table, unique: Collection[str]) -> tuple[pa.Buffer, 
 
 
 def _is_dense(leaf: pa.DataType) -> bool:
-    """Whether neighbouring values are close to each other, so that their differences say it all."""
+    """Whether neighbouring values are close to each other, so that their differences are short."""
     return bool(pa.types.is_timestamp(leaf) or pa.types.is_int64(leaf))
 
 
@@ -101,6 +116,10 @@ def statistics(rows: pa.Table, metadata: pq.FileMetaData) -> str:
     """Row count, and null count, least and greatest value of each column, as Delta's JSON.
 
     Source: Delta Transaction Log Protocol, heading "Per-file Statistics". Lists and maps have a null count only.
+
+    Args:
+        rows: the file's columns.
+        metadata: the footer of the file that was written from them.
     """
     result: dict[str, Any] = {"numRecords": rows.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
     leaves = _leaves(rows.schema)
@@ -119,7 +138,7 @@ def _add_bounds(result: dict[str, Any], rows: pa.Table, path: list[str], leaf: p
     if any(chunk is None for chunk in chunks):
         return
     _put(result["nullCount"], path, sum(chunk.null_count for chunk in chunks))
-    # Parquet has no bounds for values of more than 4 KiB: those of the other row groups must not speak for them.
+    # Parquet has no bounds for values of more than 4 KiB: bounds of the other row groups would not hold for them.
     bounded = [chunk for chunk in chunks if chunk.num_values]
     if not bounded or not all(chunk.has_min_max for chunk in bounded) or _has_nan(rows, path, leaf):
         return
@@ -130,7 +149,7 @@ def _add_bounds(result: dict[str, Any], rows: pa.Table, path: list[str], leaf: p
 
 
 def _has_nan(rows: pa.Table, path: list[str], leaf: pa.DataType) -> bool:
-    """Parquet's bounds leave NaN out, which Spark takes for the greatest of all numbers."""
+    """Parquet's bounds leave NaN out, which to Spark is the greatest number."""
     if not pa.types.is_floating(leaf):
         return False
     values = rows.column(path[0])
@@ -146,7 +165,7 @@ def _put(tree: dict[str, Any], path: list[str], value: object) -> None:
 
 
 def _bound_of(chunks: list[Any], leaf: pa.DataType) -> tuple[object, object]:
-    """Least and greatest value over row groups as JSON values, (None, None) where JSON has no fit one."""
+    """Least and greatest value over row groups as JSON values, (None, None) where JSON can't express them."""
     if pa.types.is_timestamp(leaf):
         return _timestamp(min(chunk.min_raw for chunk in chunks)), _timestamp(max(chunk.max_raw for chunk in chunks))
     if pa.types.is_binary(leaf) or pa.types.is_decimal(leaf):
@@ -162,7 +181,7 @@ def _bound_of(chunks: list[Any], leaf: pa.DataType) -> tuple[object, object]:
 
 
 def _upper_bound(greatest: str) -> str | None:
-    """A short text that sorts after the given one, None if there is none."""
+    """A short string that sorts after the given one, None if there is none."""
     if len(greatest) <= _STRING_PREFIX:
         return greatest
     return None if greatest[_STRING_PREFIX] == _HIGHEST_CHARACTER else greatest[:_STRING_PREFIX] + _HIGHEST_CHARACTER

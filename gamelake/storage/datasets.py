@@ -1,4 +1,4 @@
-"""A table's data files as one relation, of which only the columns and rows that a question needs are read."""
+"""A table's data files as an Arrow dataset: queries read only the columns and rows that they need."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,13 +22,14 @@ def dataset(location: Location, table: str, schema: pa.Schema, files: Iterable[F
     """
     system, form = file_system(location), ds.ParquetFileFormat()
     fragments = [
-        form.make_fragment(object_path(location, table, file.place), system, _partition(file, schema)) for file in files
+        form.make_fragment(object_path(location, table, file.relative_path), system, _partition(file, schema))
+        for file in files
     ]
     return ds.FileSystemDataset(fragments, schema, form, system)
 
 
 def file_system(location: Location) -> fs.FileSystem:
-    """A lakehouse's folder: a clone's files stand in those of other tables."""
+    """The whole lakehouse as an Arrow file system: a clone names files in the folders of other tables."""
     parts = urlsplit(location.uri)
     if parts.scheme == "file":
         return fs.SubTreeFileSystem(str(Path(unquote(parts.path))), fs.LocalFileSystem())

@@ -248,13 +248,13 @@ class FileEntry:
     partition: Mapping[str, str | None] = field(hash=False)
 
     @property
-    def place(self) -> str:
+    def relative_path(self) -> str:
         """The file's path under the table's folder; the absolute path of a file that a shallow clone names."""
         return unquote(self.path)
 
 
 def object_path(location: Location, table: str, place: str) -> str:
-    """The path of a file in the lakehouse; see `FileEntry.place`.
+    """The path of a file in the lakehouse; see `FileEntry.relative_path`.
 
     Raises:
         StoreError: the file is in no folder of this lakehouse.

@@ -1,4 +1,4 @@
-"""The checkpoint generations of a stream, as the lakehouse records them."""
+"""Records of the checkpoint generations of a stream."""
 
 import msgspec
 
@@ -11,7 +11,9 @@ from gamelake.storage.store import Store
 class Generation(msgspec.Struct, frozen=True, kw_only=True):
     """One checkpoint generation of a stream.
 
-    `first_batch` is the id of its first batch; `lost` are offsets that a person gave up when it was made.
+    Attributes:
+        first_batch: the id of its first batch.
+        lost: offsets that an operator gave up when it was made.
     """
 
     stream: str
@@ -36,7 +38,7 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Generations:
-    """Every generation that a stream has gone through; records are only ever added."""
+    """All generations of a stream; records are never changed or deleted."""
 
     def __init__(self, store: Store, stream: str) -> None:
         self._store = store
@@ -52,7 +54,7 @@ class Generations:
         """Record a generation.
 
         Raises:
-            CheckpointError: another process was faster.
+            CheckpointError: another process has recorded a generation of this number.
         """
         content = msgspec.json.format(msgspec.json.encode(generation))
         if not self._store.put_new(generation_path(self._stream, generation.number), content):

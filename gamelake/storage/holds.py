@@ -1,4 +1,4 @@
-"""Holds: a game whose gold tables are to stay as they are, as what they would be made of has failed a validation."""
+"""Holds: while a game has one, its gold tables are not refreshed, because their source has failed a validation."""
 
 import logging
 from collections.abc import Mapping
@@ -14,11 +14,13 @@ log = logging.getLogger(__name__)
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds a game's gold back, since when, and why.
+    """The hold on a game's gold tables.
 
     Attributes:
+        by: the person or program that set it.
         day: the day of events that failed.
-        until: when it ends by itself; None: with a validation that passes, or by a person.
+        why: the reason, for people.
+        until: when it expires; None: it ends with a validation that passes, or when an operator releases it.
     """
 
     game: str
@@ -29,24 +31,24 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
 
     def is_over(self, now: datetime) -> bool:
-        """Whether it has ended by itself."""
+        """Whether it has expired."""
         return self.until is not None and now >= self.until
 
 
 def hold_back(store: Store, hold: Hold) -> None:
-    """Hold a game's gold back from now on; a hold that is there already is replaced."""
+    """Set the hold on a game's gold tables; replaces the game's hold if it has one."""
     store.put(hold_path(hold.game), msgspec.json.encode(hold))
 
 
 def release(store: Store, game: str) -> bool:
-    """Let a game's gold go on; gives whether it was held."""
+    """Release a game's gold tables; gives whether they were held."""
     was_held = store.get(hold_path(game)) is not None
     store.delete(hold_path(game))
     return was_held
 
 
 def holds(store: Store, now: datetime) -> Mapping[str, Hold]:
-    """The holds that are in force, by game; one that can't be read is said, and holds."""
+    """The holds in force, by game; one that can't be read is logged, and holds."""
     found = {}
     for path in store.paths(HOLDS_FOLDER):
         hold = _read(store, path, now)
@@ -56,11 +58,11 @@ def holds(store: Store, now: datetime) -> Mapping[str, Hold]:
 
 
 def _read(store: Store, path: str, now: datetime) -> Hold | None:
-    """A hold; None if it was released meanwhile."""
+    """A hold; None if it has been released meanwhile."""
     try:
         content = store.get(path)
         return None if content is None else msgspec.json.decode(content, type=Hold)
     except (msgspec.DecodeError, PermissionDeniedError) as error:
         log.warning("%s can't be read: %s", path, error)
         game = path.rpartition("/")[2].removesuffix(".json")
-        return Hold(game=game, by="nobody knows", since=now, day=now.date(), why="the hold can't be read")
+        return Hold(game=game, by="unknown", since=now, day=now.date(), why="the hold can't be read")

@@ -1,9 +1,8 @@
-"""The right to do alone what two at once would spoil: taken by one process at a time, renewed for as long as it works.
+"""Leases with fencing tokens: one process at a time holds a lease and renews it for as long as it works.
 
-Claims are numbered objects that are only ever created: of two who want the next number, the store gives it to one. The
-number is the lease's fencing token. No clocks are compared: what counts is whether the holder's sign of life changes
-while one looks. A holder that was killed leaves one that no longer changes, and the next one takes over; at once where
-both are processes of one machine.
+Claims are numbered objects that are only ever created: of two processes that want the next number, the store gives it
+to one. The number is the fencing token. No clocks are compared: a waiting process polls the holder's heartbeat, and
+takes over when it has not changed for some time; at once if the holder was a process of the same machine and has ended.
 """
 
 import logging
@@ -26,18 +25,18 @@ _PROC = Path("/proc")
 
 
 def process_mark(process: int) -> str:
-    """What tells a process from all others there ever were; empty if it doesn't run, or the system does not say."""
+    """A process's identity, which no other process ever has; empty if it doesn't run, or the system does not say."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         state, *fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    # A zombie has ended; its parent has only not been told yet.
+    # A zombie has ended; its parent has not read its exit code yet.
     return "" if state in "ZX" else f"{boot} {_namespace()} {process} {fields[18]}"
 
 
 def process_has_ended(mark: str) -> bool:
-    """Whether the process with a mark is known to have ended: one of another machine or container never is."""
+    """Whether the process with a mark is known to have ended: never known of another machine's or container's."""
     parts, ours = mark.split(), process_mark(os.getpid()).split()
     is_near = bool(parts) and parts[:2] == ours[:2]
     return is_near and process_mark(int(parts[2])) != mark
@@ -52,15 +51,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTiming:
-    """How often a sign of life is given and looked for, in seconds.
+    """Times of a lease, in seconds.
 
-    `patience` is how long a holder may be kept from giving one, by a full machine or a slow store, before another takes
-    over; `wait` is how long to wait for a holder that is alive.
+    Attributes:
+        renew: between two heartbeats of the holder.
+        patience: after so long without a heartbeat another process takes over; a full machine or a slow store may
+            delay one.
+        poll: between two reads of the holder's heartbeat.
+        wait: how long to wait for a holder that is alive.
     """
 
     renew: float = 2.0
     patience: float = 12.0
-    look: float = 0.5
+    poll: float = 0.5
     wait: float = 0.0
 
 
@@ -71,24 +74,25 @@ class _Claim(msgspec.Struct, frozen=True):
 
 
 class Lease:
-    """The right to do something alone; held until the end of the block.
+    """The exclusive right to do something, held until the end of the block.
 
-    `token` is greater than that of every holder before. `took_over` says whether the one before has not given it back:
-    what it had begun may still reach the store.
+    Attributes:
+        token: greater than that of every holder before.
+        took_over: whether the holder before has not released it: what it had begun may still reach the store.
 
     Args:
-        folder: where the lease stands.
+        folder: of the lease's objects.
         name: what is done, for messages.
 
     Raises:
         LeaseHeldError: another process holds it, and is alive.
     """
 
-    def __init__(self, store: Store, folder: str, name: str, pace: LeaseTiming | None = None) -> None:
+    def __init__(self, store: Store, folder: str, name: str, timing: LeaseTiming | None = None) -> None:
         self._store = store
         self._folder = folder
         self._name = name
-        self._pace = pace or LeaseTiming()
+        self._timing = timing or LeaseTiming()
         self._ended = Event()
         self._lost = False
         self._beats = 0
@@ -97,7 +101,7 @@ class Lease:
         self.took_over = False
 
     def __enter__(self) -> Self:
-        """Take the lease, from a holder that is gone if need be."""
+        """Take the lease, also from a holder that has died."""
         former = self._wait_for_former()
         self.token = former + 1
         process = os.getpid()
@@ -110,7 +114,7 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let others have it at once."""
+        """Release the lease."""
         self._ended.set()
         self._thread.join()
         if not self._lost:
@@ -118,48 +122,48 @@ class Lease:
             self._clean_up()
 
     def require(self) -> None:
-        """See that it is still ours.
+        """Check that this process still holds the lease.
 
         Raises:
-            LeaseLostError: another process has taken it over, as this one gave no sign of life in time.
+            LeaseLostError: another process has taken it over, as this one's heartbeat was late.
         """
         if self._lost:
             raise LeaseLostError(
-                f"another process has taken over {self._name}, as this one gave no sign of life; it goes on there"
+                f"another process has taken over {self._name}, as this one's heartbeat was late; it continues there"
             )
 
     def _wait_for_former(self) -> int:
-        """The number of the last claim, once its holder has ended or is gone."""
+        """The number of the last claim, once its holder has released it or has died."""
         number = self._newest()
         if not number or self._is_over(number):
             return number
         if self._has_died(number):
             self.took_over = True
             return number
-        log.info("%s was last done by %s; looking whether it still is", self._name, self._where(number))
+        log.info("%s was last claimed by %s; checking whether it is alive", self._name, self._where(number))
         sign, alive_at = self._sign(number), time.monotonic()
         started = alive_at
         while not self._is_over(number):
-            time.sleep(self._pace.look)
+            time.sleep(self._timing.poll)
             newest, standing, now = self._newest(), self._sign(number), time.monotonic()
             if (newest, standing) != (number, sign):
-                if now - started >= self._pace.wait:
+                if now - started >= self._timing.wait:
                     raise LeaseHeldError(self._refusal(newest))
                 number, sign, alive_at = newest, self._sign(newest), now
-            elif now - alive_at >= self._pace.patience:
+            elif now - alive_at >= self._timing.patience:
                 self.took_over = True
                 return number
         return number
 
     def _renew(self) -> None:
-        while not self._ended.wait(self._pace.renew):
+        while not self._ended.wait(self._timing.renew):
             try:
                 if self._store.get(self._path(self.token + 1, "claim")) is not None:
                     self._lost = True
                     return
                 self._beats += 1
                 self._store.put(self._path(self.token, "sign"), str(self._beats).encode())
-            except Exception as error:  # a store that gives no answer once may do so the next time
+            except Exception as error:  # a store that fails once may answer the next time
                 log.warning("the lease of %s could not be renewed: %s", self._name, error)
 
     def _clean_up(self) -> None:
@@ -186,12 +190,13 @@ class Lease:
 
     def _claim(self, number: int) -> _Claim | None:
         content = self._store.get(self._path(number, "claim"))
-        # A local store is not written at one stroke by every file system.
+        # Not every local file system writes a file atomically.
         return msgspec.json.decode(content, type=_Claim) if content else None
 
     def _refusal(self, number: int) -> str:
         return (
-            f"{self._name} is done by {self._where(number)}, which is alive: one at a time. Nothing was read or written"
+            f"{self._name} is held by {self._where(number)}, which is alive; nothing was read or written. "
+            "Try again when it has ended"
         )
 
     def _path(self, number: int, kind: str) -> str:

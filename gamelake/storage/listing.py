@@ -1,4 +1,4 @@
-"""Which tables a lakehouse has, by its folders."""
+"""The tables of a lakehouse, found by listing its folders."""
 
 from gamelake.model.naming import Layer, game_of
 from gamelake.storage.delta_log import LOG_FOLDER
@@ -6,27 +6,27 @@ from gamelake.storage.store import Store
 
 
 def table_paths(store: Store) -> list[str]:
-    """All tables by their paths: the folders of the layers that have a log, in their order."""
+    """The paths of all tables, sorted: the folders of the layers that have a log."""
     return sorted(path for layer in Layer for path in _folders(store, layer) if has_log(store, path))
 
 
 def own_tables(store: Store) -> list[str]:
-    """The tables that the platform itself writes, by their paths: all but clones."""
+    """The paths of the tables that the platform itself writes: all but clones."""
     return [path for path in table_paths(store) if not path.startswith(f"{Layer.CLONES}/")]
 
 
 def appended_tables(store: Store) -> list[str]:
-    """The tables that are only appended to, by their paths: a gold table is rewritten by the one job that makes it."""
+    """The paths of the tables that streams append to: gold tables are rewritten by their job."""
     return [path for path in own_tables(store) if not path.startswith(f"{Layer.GOLD}/")]
 
 
 def table_names(store: Store) -> frozenset[str]:
-    """All tables as SQL knows them: `layer.table`."""
+    """The SQL names of all tables: `layer.table`."""
     return frozenset(path.replace("/", ".", 1) for path in table_paths(store))
 
 
 def has_log(store: Store, table: str) -> bool:
-    """Whether a folder is a table."""
+    """Whether a folder is a table: has a log."""
     return f"{table}/{LOG_FOLDER}" in _folders(store, table)
 
 

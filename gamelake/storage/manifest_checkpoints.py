@@ -1,7 +1,7 @@
-"""What a table's oldest log entries, and a stream's oldest manifests, came to: what stands for them once they are gone.
+"""Checkpoints that replace a table's oldest log entries and a stream's oldest manifests once these are deleted.
 
-A statement is written whole before anything goes that it stands for; the newest one counts. A table's names each live
-file as the log did, so that a restore and the books need nothing older.
+A checkpoint is written before anything is deleted that it replaces; the newest one counts. That of a table has each
+live file as the log had it, so that a restore and the reconciliation need nothing older.
 """
 
 import hashlib
@@ -15,13 +15,22 @@ from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
 
+# The folder keeps its first name: older lakehouses have it.
 _FOLDER = "_gamelake/statements"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedFile:
-    """A file that a commit added: by which transaction (`app id/version`, empty if it had none), with how many rows."""
+    """A file that a commit added.
+
+    Attributes:
+        version: of the commit.
+        path: under the table's folder.
+        transaction: `application/version`, empty if the commit had none.
+        rows: by the file's statistics.
+        size: in bytes.
+    """
 
     version: int
     path: str
@@ -32,7 +41,7 @@ class LoggedFile:
 
 @dataclass(frozen=True, slots=True)
 class LoggedErasure:
-    """A commit that took rows of people out of a table: for which run, and what it took."""
+    """A commit of an erasure: its run, and the rows and files that it removed."""
 
     version: int
     run: str
@@ -41,14 +50,14 @@ class LoggedErasure:
 
 
 class LogCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A table at a version, and what became of it up to there.
+    """A table at a version, and the history up to it that a restore and the reconciliation need.
 
     Attributes:
         at: when the version was committed, in milliseconds since 1970.
-        entry: the digest of the version's own entry, by which a table that was made again is told from this one.
+        entry: the digest of the version's log entry: a table that was dropped and made again has another one.
         adds: the add actions of its files, as the log had them; `live` are the same files.
-        appended: files with new data whose batches' manifests are still there, or never were.
-        removed: files that a commit took out, and when.
+        appended: files with new data whose batches have no manifest checkpoint.
+        removed: by path, when a file was removed, in milliseconds since 1970.
     """
 
     table: str
@@ -63,7 +72,7 @@ class LogCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicOffsets(msgspec.Struct, frozen=True, kw_only=True):
-    """Offsets of one partition of a topic that were taken, without a gap."""
+    """Offsets of one partition of a topic that batches read, without a gap."""
 
     topic: str
     topic_id: str
@@ -71,11 +80,15 @@ class TopicOffsets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManifestCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The batches of a stream up to one of them, each of which stood in all of its tables when it was folded.
+    """The sums of a stream's batches up to one of them; all of their commits were found in the tables' logs.
 
     Attributes:
-        through: the last of them.
-        applications: by application id, its last batch among them.
+        through: the last batch.
+        dead_letters: by reason.
+        duplicates: by game.
+        applications: the last batch of each application id.
+        quarantined: by rule.
+        dropped: by rule.
     """
 
     stream: str
@@ -97,9 +110,9 @@ class ManifestCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_log_checkpoint(store: Store, table: str) -> LogCheckpoint | None:
-    """The newest statement of a table, None if its log is all there, or the table was made again since."""
-    statement = _newest(store, f"{_FOLDER}/tables/{table}", LogCheckpoint)
-    return statement if statement is not None and _is_of(store, statement) else None
+    """The newest checkpoint of a table's log, None if there is none, or the table was made again since."""
+    checkpoint = _newest(store, f"{_FOLDER}/tables/{table}", LogCheckpoint)
+    return checkpoint if checkpoint is not None and _is_of(store, checkpoint) else None
 
 
 def digest_of(entry: bytes) -> str:
@@ -107,41 +120,41 @@ def digest_of(entry: bytes) -> str:
     return hashlib.sha256(entry).hexdigest()
 
 
-def _is_of(store: Store, statement: LogCheckpoint) -> bool:
-    folder = f"{statement.table}/{LOG_FOLDER}"
-    entry = store.get(f"{folder}/{statement.version:020d}.json")
+def _is_of(store: Store, checkpoint: LogCheckpoint) -> bool:
+    folder = f"{checkpoint.table}/{LOG_FOLDER}"
+    entry = store.get(f"{folder}/{checkpoint.version:020d}.json")
     if entry is not None:
-        return digest_of(entry) == statement.entry
-    # Whoever else cleans up logs, as Spark does, may have gone further than the statement.
+        return digest_of(entry) == checkpoint.entry
+    # Another log cleanup, such as Spark's, may have deleted entries beyond the checkpoint.
     return store.get(f"{folder}/{0:020d}.json") is None
 
 
 def read_manifest_checkpoint(store: Store, stream: str) -> ManifestCheckpoint | None:
-    """The newest statement of a stream, None if its manifests are all there."""
+    """The newest checkpoint of a stream's manifests, None if there is none."""
     return _newest(store, f"{_FOLDER}/streams/{stream}", ManifestCheckpoint)
 
 
-def write_log_checkpoint(store: Store, statement: LogCheckpoint) -> None:
-    """Have a statement stand for a table from now on; the ones before it go."""
-    _keep(store, f"{_FOLDER}/tables/{statement.table}", statement.version, statement)
+def write_log_checkpoint(store: Store, checkpoint: LogCheckpoint) -> None:
+    """Write the checkpoint of a table's log, and delete those before it."""
+    _keep(store, f"{_FOLDER}/tables/{checkpoint.table}", checkpoint.version, checkpoint)
 
 
-def write_manifest_checkpoint(store: Store, statement: ManifestCheckpoint) -> None:
-    """Have a statement stand for a stream from now on; the ones before it go."""
-    _keep(store, f"{_FOLDER}/streams/{statement.stream}", statement.through, statement)
+def write_manifest_checkpoint(store: Store, checkpoint: ManifestCheckpoint) -> None:
+    """Write the checkpoint of a stream's manifests, and delete those before it."""
+    _keep(store, f"{_FOLDER}/streams/{checkpoint.stream}", checkpoint.through, checkpoint)
 
 
 def _newest(store: Store, folder: str, kind: type[T]) -> T | None:
     for path in reversed(store.paths(folder)):
-        packed = store.get(path)
-        if packed is not None:
-            return msgspec.json.decode(pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read(), type=kind)
+        content = store.get(path)
+        if content is not None:
+            return msgspec.json.decode(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(), type=kind)
     return None
 
 
-def _keep(store: Store, folder: str, number: int, statement: msgspec.Struct) -> None:
+def _keep(store: Store, folder: str, number: int, checkpoint: msgspec.Struct) -> None:
     former, path = store.paths(folder), f"{folder}/{number:020d}.json.zst"
-    store.put(path, bytes(pa.compress(msgspec.json.encode(statement), "zstd", asbytes=True)))
+    store.put(path, bytes(pa.compress(msgspec.json.encode(checkpoint), "zstd", asbytes=True)))
     for each in former:
         if each != path:
             store.delete(each)

@@ -1,4 +1,4 @@
-"""The manifest of a batch: what happened to each of its records, settled once, before any table is committed."""
+"""Batch manifests: what a batch does with each of its records, decided once, before any table is committed."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from gamelake.storage.store import Store
 
 
 class OffsetRange(msgspec.Struct, frozen=True, kw_only=True):
-    """The offsets of one Kafka partition that a batch took: first and last, and how many records between them."""
+    """The offsets of one Kafka partition that a batch read: the first, the last, and the number of records."""
 
     partition: int
     first: int
@@ -20,9 +20,11 @@ class OffsetRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch adds to one table; `schema` is the table's Delta schema as JSON once they are in.
+    """The files that a batch adds to one table.
 
-    `schema_ids` are those of the Protobuf schemas that the rows came in, as far as they were decoded.
+    Attributes:
+        schema: the table's Delta schema as JSON, with the columns that the files add.
+        schema_ids: of the Protobuf schemas that the rows were decoded by.
     """
 
     table: str
@@ -38,7 +40,13 @@ class TableFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventsSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Events of one Kafka partition in a file: from which byte on, how many, and when Kafka took the newest one in."""
+    """Events of one Kafka partition in a file.
+
+    Attributes:
+        start: the first byte.
+        events: their number; see `gamelake.layers.known_events.Events` for their format.
+        newest: the newest record timestamp, in seconds since 1970.
+    """
 
     partition: int
     start: int
@@ -47,17 +55,19 @@ class EventsSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventsFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that tells which events a batch took into silver, for as long as the dedup window remembers them."""
+    """A file with the identities of the events that a batch wrote to silver, kept as long as the dedup window."""
 
     path: str
     sections: tuple[EventsSection, ...]
 
 
 class StateFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch has changed of the state that its stream keeps.
+    """What a batch has changed of its stream's state.
 
-    `moment` is how far the stream's own time has come (microseconds since 1970), `shares` are the files of what has
-    changed, `carried` is the file of what the next batch goes on from.
+    Attributes:
+        moment: the stream's event time after the batch (microseconds since 1970).
+        shares: files of the changes, one for each task.
+        carried: the file that the next batch starts from.
     """
 
     moment: int
@@ -65,12 +75,12 @@ class StateFiles(msgspec.Struct, frozen=True, kw_only=True):
     carried: str
 
 
-# How a commit's metadata names the rows that broke a rule.
+# Prefix of a rule's name among a commit's operationMetrics: rows that broke the rule.
 RULE_METRIC = "rule."
 
 
 class RuleCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one game the rows that broke a rule, and those that the rule could not judge by the columns that they had."""
+    """The rows of one game that broke a rule, and those that the rule could not be evaluated for, as columns lacked."""
 
     game: str
     rule: str
@@ -81,15 +91,15 @@ class RuleCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rules came to.
+    """The results of a batch's quality rules.
 
     Attributes:
-        rules: the fingerprint of the set that was in force; empty if there was none.
+        rules: the fingerprint of the rule set in force; empty if there was none.
         rows: the rows that were judged, by game.
-        counts: the rules that rows broke, or that could not judge them; of all others both are none.
-        quarantined: rows that were, by the rule that settled it.
-        dropped: likewise.
-        refused: why the files of the rules are not what was in force; empty if they were.
+        counts: the rules that rows broke, or that could not be evaluated; all other counts are zero.
+        quarantined: rows in quarantine, by the rule that decided it.
+        dropped: rows dropped, by the rule that decided it.
+        refused: why the newest rule files were refused; empty if they are in force.
     """
 
     rules: str = ""
@@ -101,12 +111,12 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FilesTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch of notifications came to.
+    """The objects and records of a batch of notifications.
 
     Attributes:
-        objects: those that were looked at, by what became of them.
-        passed_over: notifications that led to no object to read, by why.
-        records: what stood in the objects; a dead letter that stands for an object is one.
+        objects: the objects by outcome.
+        passed_over: notifications without an object to read, by reason.
+        records: in the objects; the dead letter of a whole object counts as one.
         bytes: of the objects, as they are stored.
     """
 
@@ -117,9 +127,14 @@ class FilesTaken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a batch decided. A batch that runs again follows its manifest, whatever has changed since.
+    """All decisions of a batch; a batch that runs again follows its manifest, whatever has changed since.
 
-    `dead_letters` are counted by reason, `duplicates` by game; `judged` is what the rules came to.
+    Attributes:
+        written_at: ISO 8601, UTC.
+        dead_letters: by reason.
+        duplicates: by game.
+        judged: the results of the quality rules.
+        files: None for a stream of Kafka records.
     """
 
     stream: str
@@ -140,12 +155,12 @@ class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def app_id(self) -> str:
-        """The transaction id's application part: a new checkpoint generation is a new application."""
+        """The application id of the batch's Delta transactions: one for each checkpoint generation."""
         return f"{self.query_id}-{self.generation}"
 
     @property
     def records(self) -> int:
-        """Records that the batch read: Kafka's, or those of the files that Kafka's named."""
+        """Records that the batch read: from Kafka, or from the files that notifications named."""
         return self.files.records if self.files else sum(taken.records for taken in self.offsets)
 
     @property
@@ -155,7 +170,7 @@ class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def balance(self) -> dict[str, int]:
-        """What became of the batch's records: they are the sum of the others."""
+        """What became of the batch's records; batchRecords is the sum of the others."""
         return {
             "batchRecords": self.records,
             "batchSilverRows": self.silver_rows,
@@ -167,7 +182,7 @@ class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def broken(self) -> dict[str, dict[str, int]]:
-        """By table the rows that broke rules, as its history tells them: a game's own, or those of all games."""
+        """Rows that broke rules, by table, as metrics of its commits."""
         found: dict[str, dict[str, int]] = {}
         for count in self.judged.counts:
             for table in (game_table(count.game), SILVER_EVENTS, QUARANTINE):
@@ -189,17 +204,17 @@ class Manifests:
         self._stream = stream
 
     def settle(self, manifest: BatchManifest) -> BatchManifest:
-        """Write a batch's manifest; if the batch has one already, that one stands and is returned."""
-        if self._store.put_new(_path(self._stream, manifest.batch_id), _pack(manifest)):
+        """Write a batch's manifest; if the batch has one already, return that one."""
+        if self._store.put_new(_path(self._stream, manifest.batch_id), _encode(manifest)):
             return manifest
         standing = self.read(manifest.batch_id)
-        assert standing is not None  # noqa: S101 # put_new has just found it, and nothing removes manifests
+        assert standing is not None  # noqa: S101 # put_new has just found it, and only old manifests are deleted
         return standing
 
     def read(self, batch_id: int) -> BatchManifest | None:
         """The manifest of a batch, None if the batch was never decided."""
-        packed = self._store.get(_path(self._stream, batch_id))
-        return None if packed is None else _unpack(packed)
+        content = self._store.get(_path(self._stream, batch_id))
+        return None if content is None else _decode(content)
 
     def batches(self) -> list[int]:
         """The ids of all decided batches, in order."""
@@ -207,10 +222,10 @@ class Manifests:
         return [int(path.split("/")[-1].split(".")[0]) for path in paths]
 
     def those(self, batches: Sequence[int]) -> Iterator[BatchManifest]:
-        """The manifests of some batches in their order, without those that are not there."""
-        for packed in self._store.get_all([_path(self._stream, batch_id) for batch_id in batches]):
-            if packed is not None:
-                yield _unpack(packed)
+        """The manifests of some batches in their order, without those that don't exist."""
+        for content in self._store.get_all([_path(self._stream, batch_id) for batch_id in batches]):
+            if content is not None:
+                yield _decode(content)
 
     def last(self, count: int) -> list[BatchManifest]:
         """The newest manifests, at most `count`, oldest first."""
@@ -218,14 +233,14 @@ class Manifests:
 
 
 def _path(stream: str, batch_id: int) -> str:
-    # Not by generation: of two drivers that take themselves for the stream's, only one can decide a batch.
+    # Not by generation: of two drivers of a stream, only one can decide a batch.
     return f"_gamelake/streams/{stream}/manifests/{batch_id:012d}.json.zst"
 
 
-def _pack(manifest: BatchManifest) -> bytes:
+def _encode(manifest: BatchManifest) -> bytes:
     return bytes(pa.compress(msgspec.json.encode(manifest), "zstd", asbytes=True))
 
 
-def _unpack(packed: bytes) -> BatchManifest:
-    content = pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read()
+def _decode(content: bytes) -> BatchManifest:
+    content = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read()
     return msgspec.json.decode(content, type=BatchManifest)

@@ -1,4 +1,4 @@
-"""Whose rows a table has: which tables have rows of players, in which column, and which of their rows are meant."""
+"""Rows of players: the tables that have them, the column that names the player, and how many rows players have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,18 +14,25 @@ from gamelake.storage.listing import own_tables
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
-# Where a table says whose a row is: the event's player, or the key of the Kafka record, which is the same.
+# Columns that name a row's player: the event's player, or the key of the Kafka record, which is the same.
 _PLAYER_COLUMNS: Mapping[str, pa.DataType] = {"gamer_id": pa.string(), "key": pa.binary()}
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerFilter:
-    """Whose rows are meant, by their pseudonyms."""
+    """Players by their pseudonyms; selects their rows."""
 
     pseudonyms: frozenset[str]
 
     def rows_in(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Which values of a column name one of them."""
+        """Which rows are of one of the players.
+
+        Args:
+            column: pseudonyms, of type string or binary (UTF-8), also large, as views or dictionary-encoded.
+
+        Returns:
+            One bool for each row.
+        """
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         column = column.cast(without_views(column.type))
@@ -37,7 +44,7 @@ class PlayerFilter:
 
 @dataclass(frozen=True, slots=True)
 class PlayerTable:
-    """A table with rows of players, and the column that says whose."""
+    """A table with rows of players, and the column that names the player."""
 
     name: str
     column: str
@@ -45,7 +52,7 @@ class PlayerTable:
 
 @dataclass(slots=True)
 class PlayerRowCount:
-    """How much a table has of the people."""
+    """The rows of players in a table, and the number and bytes of the files that have them."""
 
     rows: int = 0
     files: int = 0
@@ -53,13 +60,13 @@ class PlayerRowCount:
 
 
 def player_tables(store: Store) -> list[PlayerTable]:
-    """All tables of a lakehouse whose rows belong to players, but clones, which are dropped whole."""
+    """All tables with rows of players except clones, which an erasure drops."""
     found = (player_table(store, name) for name in own_tables(store))
     return [table for table in found if table is not None]
 
 
 def player_table(store: Store, name: str) -> PlayerTable | None:
-    """A table as one whose rows belong to players; None if they belong to nobody.
+    """The table with its player column; None if it has no such column.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -71,22 +78,22 @@ def player_table(store: Store, name: str) -> PlayerTable | None:
     return None
 
 
-def count_rows(store: Store, table: PlayerTable, people: PlayerFilter) -> PlayerRowCount:
-    """What a table has of the people now."""
+def count_rows(store: Store, table: PlayerTable, players: PlayerFilter) -> PlayerRowCount:
+    """The players' rows in a table's newest version."""
     found = PlayerRowCount()
     for file in live_files(open_table(store.location, table.name)):
-        rows = rows_in_file(store, table, file.place, people)
+        rows = rows_in_file(store, table, file.relative_path, players)
         if rows:
             found = PlayerRowCount(found.rows + rows, found.files + 1, found.bytes + file.size)
     return found
 
 
-def rows_in_file(store: Store, table: PlayerTable, path: str, people: PlayerFilter) -> int:
-    """How many rows of a file belong to the people; none if the file is gone."""
+def rows_in_file(store: Store, table: PlayerTable, path: str, players: PlayerFilter) -> int:
+    """The number of the players' rows in a file, 0 if the file is gone."""
     content = store.get(object_path(store.location, table.name, path))
     if content is None:
         return 0
     parquet = pq.ParquetFile(pa.BufferReader(content))
     if table.column not in parquet.schema_arrow.names:
         return 0
-    return int(pc.sum(people.rows_in(parquet.read([table.column])[table.column])).as_py() or 0)
+    return int(pc.sum(players.rows_in(parquet.read([table.column])[table.column])).as_py() or 0)

@@ -1,6 +1,6 @@
 """Reconciliation of a lakehouse: do manifests and Delta logs agree on what happened to every record?
 
-Only manifests and transaction logs are read, never the data, so that the answer costs seconds on any size.
+Only manifests and transaction logs are read, never the data: it takes seconds at any size.
 """
 
 from collections import Counter, defaultdict
@@ -23,7 +23,7 @@ _Promised = dict[str, tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class TableReconciliation:
-    """What one table holds, by its log: live files and their rows and bytes, and the rows that erasures took out."""
+    """A table by its log: live files with their rows and bytes, and the rows that erasures removed."""
 
     table: str
     rows: int
@@ -34,12 +34,19 @@ class TableReconciliation:
 
 @dataclass(slots=True)
 class Reconciliation:
-    """The reconcile of a lakehouse; it adds up if there are no problems.
+    """The sums over all batches and tables of a lakehouse, and every problem found.
 
-    `dead_letters` are counted by reason, `duplicates` by game, `quarantined` and `dropped` rows by the rule that
-    settled it. `replayed` are dead letters that were settled since, `released` quarantined rows.
-    `empty_offsets` held no record: markers and aborted records of Kafka transactions, or what compaction removed.
-    `lost_offsets` were given up by a person when Kafka no longer had them.
+    Attributes:
+        dead_letters: by reason.
+        duplicates: by game.
+        quarantined: by the rule that decided it.
+        dropped: by the rule that decided it.
+        replayed: dead letters that a replay has settled since.
+        released: quarantined rows that a replay has settled since.
+        empty_offsets: offsets without a record: markers and aborted records of Kafka transactions, or records that
+            Kafka's compaction removed.
+        lost_offsets: given up by an operator when Kafka no longer had them.
+        problems: one sentence each; none if manifests and logs agree.
     """
 
     batches: int = 0
@@ -58,7 +65,7 @@ class Reconciliation:
 
 
 def streams_of(store: Store) -> list[str]:
-    """The streams that have written records to the layers of a lakehouse; others read the same records besides."""
+    """The streams that write records to the layers; streams with a state only read the same records."""
     streams = [folder.split("/")[-1] for folder in store.folders("_gamelake/streams/")]
     return [each for each in streams if state_folder(each) not in store.folders(f"_gamelake/streams/{each}/")]
 
@@ -68,10 +75,10 @@ def reconcile(store: Store) -> Reconciliation:
     found = Reconciliation()
     promised: defaultdict[str, _Promised] = defaultdict(dict)
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]] = defaultdict(list)
-    folded = [
-        statement
+    compacted = [
+        checkpoint
         for stream in streams_of(store)
-        if (statement := _take_stream(store, stream, found, promised, offsets)) is not None
+        if (checkpoint := _take_stream(store, stream, found, promised, offsets)) is not None
     ]
     for replay in ReplayManifests(store).all():
         found.replayed += 0 if replay.source == QUARANTINE else replay.settled
@@ -81,7 +88,7 @@ def reconcile(store: Store) -> Reconciliation:
         found.problems += [f"{topic}[{partition}]: {problem}" for problem in offset_problems(ranges)]
     for table in _table_names(store, promised):
         log = TableLog.read(store, table)
-        log.appended = without_compacted(log, folded)
+        log.appended = without_compacted(log, compacted)
         found.tables.append(TableReconciliation(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
         found.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
     return found
@@ -94,31 +101,31 @@ def _take_stream(
     promised: defaultdict[str, _Promised],
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
 ) -> ManifestCheckpoint | None:
-    """Take in all batches of a stream: those of its statement, which it gives, then those whose manifests are there."""
-    manifests, statement = Manifests(store, stream), read_manifest_checkpoint(store, stream)
-    if statement is not None:
-        _take_statement(statement, found, offsets)
-    folded = -1 if statement is None else statement.through
-    for manifest in manifests.those([each for each in manifests.batches() if each > folded]):
+    """Add all batches of a stream: those of its manifest checkpoint, which is returned, then those with a manifest."""
+    manifests, checkpoint = Manifests(store, stream), read_manifest_checkpoint(store, stream)
+    if checkpoint is not None:
+        _take_checkpoint(checkpoint, found, offsets)
+    compacted = -1 if checkpoint is None else checkpoint.through
+    for manifest in manifests.those([each for each in manifests.batches() if each > compacted]):
         _take(manifest, found, promised, offsets)
     for generation in Generations(store, stream).all():
         for given_up in generation.lost:
             found.lost_offsets += given_up.records
             offsets[generation.topic, generation.topic_id, given_up.partition].append(given_up)
-    return statement
+    return checkpoint
 
 
-def _take_statement(
-    statement: ManifestCheckpoint, found: Reconciliation, offsets: defaultdict[tuple[str, str, int], list[OffsetRange]]
+def _take_checkpoint(
+    checkpoint: ManifestCheckpoint, found: Reconciliation, offsets: defaultdict[tuple[str, str, int], list[OffsetRange]]
 ) -> None:
-    found.batches += statement.batches
-    found.records += statement.records
-    found.silver_rows += statement.silver_rows
-    found.dead_letters.update(statement.dead_letters)
-    found.duplicates.update(statement.duplicates)
-    found.quarantined.update(statement.quarantined)
-    found.dropped.update(statement.dropped)
-    for each in statement.offsets:
+    found.batches += checkpoint.batches
+    found.records += checkpoint.records
+    found.silver_rows += checkpoint.silver_rows
+    found.dead_letters.update(checkpoint.dead_letters)
+    found.duplicates.update(checkpoint.duplicates)
+    found.quarantined.update(checkpoint.quarantined)
+    found.dropped.update(checkpoint.dropped)
+    for each in checkpoint.offsets:
         found.empty_offsets += each.taken.last - each.taken.first + 1 - each.taken.records
         offsets[each.topic, each.topic_id, each.taken.partition].append(each.taken)
 
@@ -149,7 +156,7 @@ def _promise(
     found: Reconciliation,
     promised: Mapping[str, _Promised],
 ) -> None:
-    """Note which files the tables are to have, and under which transaction."""
+    """Add the files that the tables must have, with their transactions."""
     for entry in tables:
         for file in entry.files:
             if file.path in promised[entry.table]:
@@ -164,7 +171,7 @@ def _table_names(store: Store, promised: Iterable[str]) -> list[str]:
 
 
 def batch_problems(manifest: BatchManifest) -> Iterator[str]:
-    """What does not add up inside one batch."""
+    """Counts of one batch that don't agree."""
     games, dead, again = manifest.silver_rows, sum(manifest.dead_letters.values()), sum(manifest.duplicates.values())
     quarantined, dropped = sum(manifest.judged.quarantined.values()), sum(manifest.judged.dropped.values())
     if manifest.records != games + dead + again + quarantined + dropped:
@@ -184,7 +191,7 @@ def batch_problems(manifest: BatchManifest) -> Iterator[str]:
 
 
 def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:
-    """Offsets of one partition that were taken twice or not at all, between the first and the last one taken."""
+    """Offsets of one partition that were read twice or not at all, between the first and the last one read."""
     ordered = sorted(ranges, key=lambda taken: (taken.first, taken.last))
     for before, after in pairwise(ordered):
         if after.first <= before.last:
@@ -193,18 +200,18 @@ def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:
             yield f"offsets {before.last + 1} to {after.first - 1} were never taken"
 
 
-def without_compacted(log: TableLog, folded: Iterable[ManifestCheckpoint]) -> list[LoggedFile]:
-    """The files with new data of a table, but for those whose batches were found in it before both were compacted."""
-    statements = list(folded)
+def without_compacted(log: TableLog, compacted: Iterable[ManifestCheckpoint]) -> list[LoggedFile]:
+    """The files with new data of a table, without those of batches that a checkpoint has found in it already."""
+    checkpoints = list(compacted)
     return [
         file
         for file in log.appended
-        if file.version > log.folded or not any(each.covers(file.transaction) for each in statements)
+        if file.version > log.compacted_through or not any(each.covers(file.transaction) for each in checkpoints)
     ]
 
 
 def file_problems(promised: _Promised, log: TableLog) -> Iterator[str]:
-    """Where a table's log and the manifests differ: files that were not added once, under their batch's transaction."""
+    """Differences between a table's log and the manifests: files not added once, or not by their transaction."""
     added: defaultdict[str, list[LoggedFile]] = defaultdict(list)
     for file in log.appended:
         added[file.path].append(file)

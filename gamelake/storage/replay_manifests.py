@@ -1,4 +1,4 @@
-"""What the replays of a lakehouse have decided: one manifest each, settled before any table is committed."""
+"""Replay manifests: what a replay does with each of its records, decided before any table is committed."""
 
 from collections.abc import Mapping
 
@@ -13,14 +13,16 @@ _FOLDER = "_gamelake/replays"
 
 
 class ReplayManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay decided.
+    """All decisions of a replay.
 
     Attributes:
-        number: its own, greater than that of every one before.
-        source: the table that its records stood in.
-        records: how many records it read; `settled`: dead letters of which nothing is left to do.
-        still_dead: records that can't become rows even now, by reason.
-        tables: what each table gets; none if the replay was given up.
+        number: greater than that of every replay before.
+        source: the table that its records were read from.
+        written_at: ISO 8601, UTC.
+        records: how many records it read.
+        settled: dead letters or quarantined rows that need no further replay.
+        still_dead: records that still can't become rows, by reason.
+        tables: the files that each table gets; empty if the replay was given up.
     """
 
     number: int
@@ -33,7 +35,7 @@ class ReplayManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def transaction(self) -> BatchTransaction:
-        """Under which the tables take it, once."""
+        """The Delta transaction under which each table takes the replay, once."""
         rows = sum(entry.rows for entry in self.tables)
         return BatchTransaction(f"{REPLAY}{self.number}", 0, {"replayedRecords": self.records, "replayedRows": rows})
 
@@ -45,21 +47,21 @@ class ReplayManifests:
         self._store = store
 
     def settle(self, manifest: ReplayManifest) -> bool:
-        """Write a manifest; gives whether this one stands, and no other of the same number."""
+        """Write a manifest; gives False if another replay has this number."""
         return self._store.put_new(_path(manifest.number, "json"), msgspec.json.encode(manifest))
 
     def all(self) -> list[ReplayManifest]:
-        """All of them, in order."""
+        """All replay manifests, in order."""
         paths = [path for path in self._store.paths(_FOLDER) if path.endswith(".json")]
         return [msgspec.json.decode(self._store.get(path) or b"", type=ReplayManifest) for path in paths]
 
     def unfinished(self) -> list[ReplayManifest]:
-        """Those whose commits may not all be done."""
+        """The replays whose commits may not all be done."""
         paths = set(self._store.paths(_FOLDER))
         return [each for each in self.all() if _path(each.number, "done") not in paths]
 
     def is_done(self, manifest: ReplayManifest) -> None:
-        """Every table has it."""
+        """Record that every table has the replay."""
         self._store.put(_path(manifest.number, "done"), b"")
 
 

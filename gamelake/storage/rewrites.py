@@ -1,7 +1,8 @@
-"""Commits that replace files of a table while others append to it: behind what was only appended, under a lease.
+"""Rewrites: commits that replace files of a table under a lease, while streams append to it.
 
-A holder that stalled may come back after another has taken its lease over. Its commit must not count: the one that took
-over puts its token into the table's log, and a commit with a smaller one is never put behind that entry.
+A lease holder that stalled may continue after another process has taken the lease over, and its commit must not count.
+So the new holder first commits its fencing token to the table's log, and a process with a smaller token never commits
+after that entry.
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Transaction Identifiers".
 """
 
@@ -34,45 +35,45 @@ from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
-# Whoever does upkeep of a table for some minutes is waited for.
+# Maintenance of a table takes some minutes: another process waits for it.
 PATIENT_TIMING = LeaseTiming(wait=600)
 _LEASE = "gamelake-lease"
 _UNIQUE = frozenset({"event_id", "key", "value"})
 
 
 @contextmanager
-def maintenance_lease(store: Store, table: str, pace: LeaseTiming = PATIENT_TIMING) -> Iterator[Lease]:
-    """The right to replace files of a table, until the end of the block; appends need none.
+def maintenance_lease(store: Store, table: str, timing: LeaseTiming = PATIENT_TIMING) -> Iterator[Lease]:
+    """The lease to replace files of a table, until the end of the block; appends need none.
 
     Raises:
         LeaseHeldError: another process holds it.
         LeaseLostError: another process has taken it over at once.
         TableNotFoundError: there is no table.
     """
-    with Lease(store, f"_gamelake/leases/{table}", f"upkeep of {table}", pace) as lease:
+    with Lease(store, f"_gamelake/leases/{table}", f"maintenance of {table}", timing) as lease:
         if lease.took_over:
             _fence(store, table, lease)
         yield lease
 
 
 @contextmanager
-def revision_lease(store: Store, pace: LeaseTiming = PATIENT_TIMING) -> Iterator[Lease]:
-    """The right to change which rows of the past the tables have: to set rows back, to bring them back, to erase them.
+def revision_lease(store: Store, timing: LeaseTiming = PATIENT_TIMING) -> Iterator[Lease]:
+    """The lease to restore, replay, backfill or erase rows of any table, until the end of the block.
 
-    Two at once would each act on what the other is about to change. Appends and compactions don't ask for it.
+    Two such programs at a time would each read what the other is about to change. Appends and compactions need none.
 
     Raises:
         LeaseHeldError: another process holds it.
     """
-    with Lease(store, "_gamelake/leases/revision", "the revision of rows", pace) as lease:
+    with Lease(store, "_gamelake/leases/revision", "the revision of rows", timing) as lease:
         yield lease
 
 
 def commit_rewrite(store: Store, table: str, version: int, actions: Sequence[Action], lease: Lease) -> int | None:
-    """Put an entry, made when the table had a version, behind its newest one.
+    """Commit a rewrite that was made of a version, after the appends that others have committed since.
 
     Returns:
-        The entry's version; None if another entry since then did more than append, so that this one may be wrong.
+        The committed version; None if another commit since `version` did more than append: the rewrite may be wrong.
 
     Raises:
         LeaseLostError: another process has taken the lease over.
@@ -89,7 +90,14 @@ def commit_rewrite(store: Store, table: str, version: int, actions: Sequence[Act
 
 
 def write_replacement(store: Store, table: str, old: FileEntry, rows: pa.Table) -> DataFile:
-    """Write rows, without their partition columns, as a file of the partition of one that it is to replace."""
+    """Write rows as a file that is to replace another one, in the same partition; nothing is committed.
+
+    Args:
+        store: the lakehouse.
+        table: its path.
+        old: the file to replace.
+        rows: the table's columns without its partition columns, in Delta types (`gamelake.storage.columns`).
+    """
     content, statistics = encode_parquet(rows, _UNIQUE)
     path = new_file_name(old.path.rpartition("/")[0])
     store.put(_object(table, path), content.to_pybytes())
@@ -99,24 +107,24 @@ def write_replacement(store: Store, table: str, old: FileEntry, rows: pa.Table) 
 
 
 def discard(store: Store, table: str, files: Iterable[DataFile]) -> None:
-    """Delete files that no commit came to name."""
+    """Delete files whose commit did not succeed."""
     for file in files:
         store.delete(_object(table, file.path))
 
 
 def only_appends(entry: bytes) -> bool:
-    """Whether an entry leaves the files alone that were there before it."""
+    """Whether an entry removes no file, and leaves the protocol as it is."""
     kinds: set[str] = {kind for action in decode_entry(entry) for kind in action}
     return not {"remove", "protocol"} & kinds
 
 
 def _object(table: str, path: str) -> str:
-    """Where a file stands whose path the log has, percent-encoded."""
+    """The path of a file in the lakehouse, from its percent-encoded path in the log."""
     return f"{table}/{unquote(path)}"
 
 
 def _fence(store: Store, table: str, lease: Lease) -> None:
-    """See that no commit of the former holder can come any more, whatever it has begun."""
+    """Commit the lease's token, so that the former holder can't commit any more."""
     handle, now = open_table(store.location, table), now_milliseconds()
     _require_newest(handle.transaction_version(_LEASE) or 0, lease, table)
     actions = [commit_info(now, "FENCE", {}), transaction_action(_LEASE, lease.token, now)]
@@ -133,18 +141,20 @@ def _token_in(entry: bytes) -> int:
 
 def _require_newest(token: int, lease: Lease, table: str) -> None:
     if token > lease.token:
-        raise LeaseLostError(f"another process has taken over the upkeep of {table}; this one has committed nothing")
+        raise LeaseLostError(
+            f"another process has taken over the maintenance of {table}; this one has committed nothing"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """New files of a table, and those that they replace.
+    """A commit of new files of a table, and of the files that they replace.
 
     Attributes:
-        table_id: the table's own id, empty for a new one.
-        properties: the table's, where its columns and properties are set anew; None leaves both as they are.
-        notes: what the commit says of itself to whoever reads it.
-        comments: what the table and its columns mean, where its columns are set anew.
+        table_id: the table's own id, empty for a new table.
+        properties: the table's new properties, which also sets its columns; None leaves both as they are.
+        notes: keys of the commit's commitInfo.
+        comments: of the table and its columns, where its columns are set.
     """
 
     entry: TableFiles
@@ -156,7 +166,7 @@ class Replacement:
     comments: Comments = NO_COMMENTS
 
     def commit(self, store: Store, version: int) -> bool:
-        """Try to be a version of the table; gives whether it is."""
+        """Commit as a version of the table; gives False if another writer has committed that version."""
         now = now_milliseconds()
         info = commit_info(now, "WRITE", {"mode": "Overwrite"}, notes=self.notes)
         head = [info, transaction_action(self.transaction.app_id, self.transaction.version, now)]

@@ -1,4 +1,4 @@
-"""Where the tables are, and how to reach them."""
+"""Settings of the lakehouse: location, credentials of the object store, and what jobs over all tables read."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _S3_VARIABLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakehouseSettings:
-    """Where the tables are."""
+    """The lakehouse's location."""
 
     location: Location
 
@@ -38,7 +38,7 @@ class LakehouseSettings:
         if not uri.startswith(("file:///", "s3://")):
             raise SettingsError(f"GAMELAKE_LAKEHOUSE is '{uri}'; it must start with file:/// or s3://")
         if "%" in uri:
-            # Hadoop takes a percent-encoded path to the letter and others decode it: there would be two lakehouses.
+            # Hadoop does not decode a percent-encoded path and others do: there would be two lakehouses.
             raise SettingsError(f"GAMELAKE_LAKEHOUSE is '{uri}'; write its path as it is, without percent-encoding")
         return cls(location=Location(uri=uri, options=_s3_options(variables) if uri.startswith("s3://") else {}))
 
@@ -58,7 +58,7 @@ _MIB = 2**20
 
 
 def local_compaction_bytes(env: Environment) -> int:
-    """How many bytes of files are packed into one in a job's own process.
+    """Up to how many bytes files are compacted in the job's own process, without Spark.
 
     Raises:
         SettingsError: the variable is malformed.
@@ -68,7 +68,7 @@ def local_compaction_bytes(env: Environment) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
-    """What a job over all tables needs to know."""
+    """Settings of a job over all tables."""
 
     lakehouse: LakehouseSettings
     games_file: Path

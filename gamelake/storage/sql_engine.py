@@ -1,6 +1,6 @@
-"""SQL over Arrow, in the process that holds it.
+"""SQL over Arrow data in this process, by DuckDB.
 
-Moments are in UTC and have no zone inside: DuckDB knows zones by an extension only, which no package index has.
+Inside, timestamps are in UTC and have no zone: DuckDB has zones in an extension only, which no package index has.
 """
 
 from collections.abc import Iterator
@@ -15,26 +15,36 @@ import pyarrow.dataset as ds
 from gamelake.storage.columns import MICROSECONDS_UTC
 
 Relation: TypeAlias = pa.Table | ds.Dataset
-# What Delta has no type for, as what it is kept.
+# DuckDB types without a Delta type, and what they are cast to.
 _KEPT_AS = {"HUGEINT": "BIGINT", "UBIGINT": "DECIMAL(20, 0)", "UINTEGER": "BIGINT"}
 _FLOATING = frozenset({"FLOAT", "DOUBLE"})
 _MEMORY = "256MiB"
 
 
 class Engine:
-    """Answers questions about relations that it was given by name."""
+    """Runs SQL over relations that were registered by name."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
 
     def give(self, name: str, relation: Relation) -> None:
-        """Name a relation, in the place of what had the name; a dataset's moments must have no zone."""
+        """Register a relation under a name, in the place of another one of that name.
+
+        Args:
+            name: of the relation in SQL.
+            relation: any columns; a dataset's timestamps must have no zone, a table's are cast.
+        """
         if isinstance(relation, pa.Table):
             relation = relation.cast(without_zones(relation.schema))
         self._connection.register(name, relation)
 
     def table(self, sql: str) -> pa.Table:
-        """The rows that a question gives, in types that Delta tables keep."""
+        """Run a query.
+
+        Returns:
+            The query's columns and rows in its order, with Delta types: HUGEINT and UINTEGER as int64, UBIGINT as
+            decimal(20, 0), timestamps as microseconds in UTC.
+        """
         relation = self._connection.sql(sql)
         kept = ", ".join(
             f'CAST("{name}" AS {_KEPT_AS[str(kind)]}) AS "{name}"' if str(kind) in _KEPT_AS else f'"{name}"'
@@ -44,7 +54,7 @@ class Engine:
         return rows.cast(pa.schema([_in_utc(field) for field in rows.schema]))
 
     def floating(self, sql: str) -> frozenset[str]:
-        """The columns of a question that are floating-point numbers."""
+        """The columns of a query that are floating-point numbers."""
         relation = self._connection.sql(sql)
         pairs = zip(relation.columns, relation.types, strict=True)
         return frozenset(name for name, kind in pairs if str(kind) in _FLOATING)
@@ -54,7 +64,7 @@ class Engine:
 def engine(threads: int) -> Iterator[Engine]:
     """An engine of so many threads, until the end of the block.
 
-    What a question needs beyond its share of memory goes to files, in TMPDIR: several engines work in one process.
+    Each engine has 256 MiB of memory and spills to files in TMPDIR: several engines run in one process.
     """
     with (
         TemporaryDirectory(prefix="gamelake-sql-") as folder,
@@ -66,7 +76,7 @@ def engine(threads: int) -> Iterator[Engine]:
 
 
 def without_zones(schema: pa.Schema) -> pa.Schema:
-    """The same columns, their moments without a zone."""
+    """The same columns, timestamps as microseconds without a zone."""
     return pa.schema([_without_zone(field) for field in schema])
 
 

@@ -1,4 +1,4 @@
-"""One folder of a file system or an object store, with the one promise that commits rest on: put if absent."""
+"""The object store: whole objects under one location, with the conditional put that commits rest on."""
 
 import configparser
 import uuid
@@ -22,7 +22,7 @@ _AT_ONCE, _AHEAD = 16, 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where a lakehouse is: a `file://` or `s3://` URI, and how to reach it. Safe to send to tasks, never to print."""
+    """A lakehouse's `file://` or `s3://` URI and its store's options, with keys, which `repr` leaves out."""
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -34,7 +34,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as a listing has it: its path, its size in bytes, when it was written by the store's clock."""
+    """An object of a listing: its path, its size in bytes, the time of its last write by the store's clock."""
 
     path: str
     size: int
@@ -66,10 +66,10 @@ class Store:
         obstore.put(self._objects, path, content)
 
     def copy(self, path: str, to: str) -> None:
-        """Make an object like another one, inside the store: on a local disk a link to it.
+        """Copy an object inside the store; on a local disk, link it.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: there is no such object.
         """
         obstore.copy(self._objects, path, to)
 
@@ -81,20 +81,20 @@ class Store:
             return None
 
     def get_all(self, paths: Sequence[str]) -> Iterator[bytes | None]:
-        """The contents of many objects in their order, read ahead: each alone costs a trip to the store."""
+        """The contents of many objects in the order of `paths`, None where there is none; read ahead, 16 at a time."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for start in range(0, len(paths), _AHEAD):
                 yield from pool.map(self.get, paths[start : start + _AHEAD])
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        """Some bytes of an object, fewer if it ends before; None if there is no object."""
+        """A range of an object's bytes, shorter if the object ends before; None if there is no object."""
         try:
             return bytes(obstore.get_range(self._objects, path, start=start, length=length))
         except FileNotFoundError:
             return None
 
     def delete(self, path: str) -> None:
-        """Remove an object; one that is gone already is as good."""
+        """Delete an object, if it exists."""
         with suppress(FileNotFoundError):
             obstore.delete(self._objects, path)
 
@@ -120,11 +120,11 @@ def open_objects(location: Location) -> "obstore.store.ObjectStore":
         return LocalStore(Path(unquote(parts.path)), mkdir=True)
     if parts.scheme == "s3":
         return _open_s3(location)
-    raise SettingsError(f"a lakehouse lives under file:// or s3://, not '{location.uri}'")
+    raise SettingsError(f"the lakehouse is '{location.uri}'; it must start with file:// or s3://")
 
 
 def _open_s3(location: Location) -> S3Store:
-    # One name for delta-rs, which takes all options from one place, is another kind of option here.
+    # delta-rs takes this among the store's options; here it is an option of the HTTP client.
     config = {name: value for name, value in location.options.items() if name != _ALLOW_HTTP}
     encrypted = location.options.get(_ALLOW_HTTP) != "true"
     return S3Store.from_url(location.uri, config=config, client_options={"allow_http": not encrypted})  # type: ignore[arg-type] # keys are S3's own
@@ -138,12 +138,12 @@ _NAMES = {
 
 
 def shared_credentials(file: Path, profile: str) -> Mapping[str, str]:
-    """A profile's keys, under the names of the environment variables that mean the same.
+    """A profile's keys, by the names of the equivalent environment variables.
 
     Source: AWS SDKs and Tools Reference Guide, heading "Format of the credentials file".
 
     Raises:
-        SettingsError: the file or the profile is missing, or has no keys; no value of the file is in the text.
+        SettingsError: the file or the profile is missing, or has no keys; the message has no value of the file.
     """
     section = _section(file, profile)
     if "aws_access_key_id" not in section or "aws_secret_access_key" not in section:
@@ -165,7 +165,7 @@ def _section(file: Path, profile: str) -> Mapping[str, str]:
             f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which can't be read: {error.strerror}"
         ) from error
     except (configparser.Error, UnicodeDecodeError):
-        # The parser's own text quotes the line.
+        # The parser's own message quotes the line, which may be a secret.
         raise SettingsError(f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which is no credentials file") from None
     except KeyError:
         raise SettingsError(
@@ -173,22 +173,22 @@ def _section(file: Path, profile: str) -> Mapping[str, str]:
         ) from None
 
 
-# One object for ever, whoever tries and however often: a stream's key may not be allowed to delete it.
+# One object for all processes, never deleted: a stream's key may not be allowed to delete it.
 PROBE = "_gamelake/store-self-test"
 
 
 def require_put_if_absent(store: Store) -> None:
-    """See whether a store refuses to create an object that is there.
+    """Check that a store refuses to create an object that exists.
 
     Raises:
-        StoreError: it does not, or it lets us in too little to tell; names the store and the remedy.
+        StoreError: it does not, or these keys may not read or write it; the message names the store and the remedy.
     """
     try:
         kept = _keeps_the_first(store)
     except (PermissionDeniedError, UnauthenticatedError) as error:
         raise StoreError(
             f"{store.location.uri} may not be read or written with these keys ({type(error).__name__} for {PROBE}). "
-            "docs/settings.md says where keys are looked for, docs/operations.md which rights a job needs"
+            "docs/settings.md lists where keys are read from, docs/operations.md the rights that a job needs"
         ) from error
     except NotSupportedError as error:
         raise StoreError(_unfit(store)) from error
@@ -197,7 +197,7 @@ def require_put_if_absent(store: Store) -> None:
 
 
 def _keeps_the_first(store: Store) -> bool:
-    """Whether the object that stands after one try still stands after another."""
+    """Whether a second conditional put leaves the first object as it is."""
     store.put_new(PROBE, uuid.uuid4().bytes)
     first = store.get(PROBE)
     overwritten = store.put_new(PROBE, uuid.uuid4().bytes)

@@ -1,4 +1,4 @@
-"""A table's transaction log as it was written, commit by commit."""
+"""A table's transaction log, replayed commit by commit."""
 
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -20,11 +20,15 @@ from gamelake.storage.store import Store
 
 @dataclass(slots=True)
 class TableLog:
-    """What the commits of a table say.
+    """A table's state and history by its commits.
 
-    `appended` are files with new data, `live` those of the newest version, `removed` those that a commit took out
-    (when, in milliseconds since 1970); what an erasure or a rewrite writes anew, or a restore brings back, is no new
-    data. `adds` are the add actions of the live files; up to the version `folded` a statement stands for the entries.
+    Attributes:
+        appended: files with new data; not those that an erasure or a rewrite wrote, or a restore added again.
+        live: files of the newest version, by path.
+        removed: by path, when a file was removed, in milliseconds since 1970.
+        erasures: the commits of erasures, in order.
+        adds: the add actions of the live files, by path.
+        compacted_through: the version of the log checkpoint that stands for the entries up to it, -1 without one.
     """
 
     appended: list[LoggedFile] = field(default_factory=list)
@@ -32,7 +36,7 @@ class TableLog:
     removed: dict[str, int] = field(default_factory=dict)
     erasures: list[LoggedErasure] = field(default_factory=list)
     adds: dict[str, Action] = field(default_factory=dict)
-    folded: int = -1
+    compacted_through: int = -1
 
     @property
     def live_rows(self) -> int:
@@ -46,33 +50,33 @@ class TableLog:
 
     @property
     def erased_rows(self) -> int:
-        """Rows that erasures took out."""
+        """Rows that erasures removed."""
         return sum(erasure.rows for erasure in self.erasures)
 
     @classmethod
     def read(cls, store: Store, table: str) -> "TableLog":
-        """Read all commits of a table in order, from its statement on if it has one."""
-        statement = read_log_checkpoint(store, table)
-        log = cls.of(statement) if statement else cls()
-        for version, entry in entries_after(store, table, log.folded):
+        """Replay all commits of a table, from its log checkpoint on if it has one."""
+        checkpoint = read_log_checkpoint(store, table)
+        log = cls.of(checkpoint) if checkpoint else cls()
+        for version, entry in entries_after(store, table, log.compacted_through):
             log.take(version, decode_entry(entry))
         return log
 
     @classmethod
-    def of(cls, statement: LogCheckpoint) -> "TableLog":
-        """What the commits say that a statement stands for."""
-        adds = {unquote(add["path"]): add for add in statement.adds}
+    def of(cls, checkpoint: LogCheckpoint) -> "TableLog":
+        """The state that a log checkpoint has."""
+        adds = {unquote(add["path"]): add for add in checkpoint.adds}
         return cls(
-            appended=list(statement.appended),
-            live={file.path: file for file in statement.live},
-            removed=dict(statement.removed),
-            erasures=list(statement.erasures),
+            appended=list(checkpoint.appended),
+            live={file.path: file for file in checkpoint.live},
+            removed=dict(checkpoint.removed),
+            erasures=list(checkpoint.erasures),
             adds=adds,
-            folded=statement.version,
+            compacted_through=checkpoint.version,
         )
 
     def take(self, version: int, actions: list[Action]) -> None:
-        """Take in the next commit."""
+        """Apply the next commit."""
         transaction = next(iter(transactions_of(actions)), "")
         info = commit_info_of(actions)
         run = info.get(ERASURE_NOTE, "")
@@ -82,7 +86,7 @@ class TableLog:
             rows = row_count(add)
             file = LoggedFile(version, unquote(add["path"]), transaction, rows, int(add["size"]))
             self.live[file.path], self.adds[file.path] = file, add
-            # A restore brings a file back that was added before: no name is ever given twice.
+            # A restore adds a file again: no two files ever have the same name.
             is_back = self.removed.pop(file.path, None) is not None
             back += rows
             if add["dataChange"] and not run and not is_back and REBUILT_NOTE not in info:
@@ -91,7 +95,7 @@ class TableLog:
             self.erasures.append(LoggedErasure(version, run, sum(gone) - back, len(gone)))
 
     def _remove(self, remove: Action) -> int:
-        """Take a file out; gives its rows."""
+        """Remove a file; gives its rows."""
         path = unquote(remove["path"])
         self.removed[path] = int(remove.get("deletionTimestamp") or 0)
         file = self.live.pop(path, None)

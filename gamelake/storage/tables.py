@@ -1,4 +1,4 @@
-"""Delta tables as the fan-out writes them: each batch appended once, whoever tries again."""
+"""Delta tables as streams write them: each batch is appended once, also when it is retried."""
 
 import json
 import time
@@ -27,9 +27,13 @@ _DESCRIBE_ATTEMPTS = 20
 
 
 def describe(store: Store, table: str, comments: Comments, newest: Callable[[], DeltaTable]) -> bool:
-    """Bring a table's comments in line, by a commit of its own; gives whether there was one to make.
+    """Commit a table's comments if they have changed; gives whether they have.
 
-    `newest` opens the table at its newest version, which other writers may have made meanwhile.
+    Args:
+        store: the lakehouse.
+        table: its path.
+        comments: of the table and its columns.
+        newest: opens the table at its newest version, which other writers may have committed meanwhile.
 
     Raises:
         TransientError: other writers committed first at every attempt.
@@ -67,28 +71,28 @@ def _actions(handle: DeltaTable, schema: str, description: str) -> list[Action]:
 
 _ATTEMPTS = 100
 _LISTINGS = 50
-# Log clean-up may remove entries that we have not followed; no retention is as short as this.
+# Log cleanup may delete entries that this process has not read; no retention is as short as this.
 _STALE_SECONDS = 600
-# Checkpoints are made beside the stream; inside a commit they would stall all tables in the same batch.
+# Checkpoints are written by a thread of their own; inside a commit they would stall all tables of the batch.
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class CommitOutcome(StrEnum):
-    """What became of a commit."""
+    """Whether a commit was made, or had been made before."""
 
     COMMITTED = "committed"
     ALREADY_COMMITTED = "already_committed"
 
 
 class DeltaTables:
-    """The tables of a lakehouse, opened once and then followed commit by commit."""
+    """The tables of a lakehouse: each is opened once, then followed commit by commit."""
 
     def __init__(self, location: Location, comments: CommentsOf = no_comments) -> None:
         self._location = location
         self._comments = comments
         self._store = Store(location)
         self._heads: dict[str, TableHead] = {}
-        self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoints")
+        self._checkpoints = ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoints")
 
     def __enter__(self) -> Self:
         """Use the tables until the end of the block."""
@@ -97,8 +101,8 @@ class DeltaTables:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the log checkpoints that are due be written."""
-        self._upkeep.shutdown(wait=True)
+        """Wait until the log checkpoints that are due are written."""
+        self._checkpoints.shutdown(wait=True)
 
     def schema(self, table: str) -> pa.Schema | None:
         """The table's columns, None if there is no such table yet."""
@@ -108,25 +112,25 @@ class DeltaTables:
             return None
 
     def partition_columns(self, table: str) -> tuple[str, ...] | None:
-        """What the table is partitioned by, None if there is no such table yet."""
+        """The partition columns, None if there is no such table yet."""
         try:
             return tuple(open_table(self._location, table).metadata().partition_columns)
         except TableNotFoundError:
             return None
 
     def transaction_version(self, table: str, app_id: str) -> int | None:
-        """The last batch that the table took from an application."""
+        """The last transaction version of an application, None if the table has none."""
         try:
             return open_table(self._location, table).transaction_version(app_id)
         except TableNotFoundError:
             return None
 
     def append(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
-        """Add a batch's files to a table, creating it or adding columns where needed; a second time does nothing.
+        """Commit a batch's files to a table, which is created or gets new columns where needed; idempotent.
 
         Raises:
             CommitFailedError: other writers committed first at every attempt.
-            StoreError: the table has a feature that the stream does not write.
+            StoreError: the table has a feature that the platform does not write.
             ContractError: the table is partitioned by other columns.
         """
         failure = CommitFailedError(f"{entry.table}: other writers committed first at each of {_ATTEMPTS} attempts")
@@ -169,7 +173,7 @@ class DeltaTables:
         return CommitOutcome.COMMITTED
 
     def widen(self, entry: TableFiles) -> None:
-        """Give a table the columns that files of an entry have and it has not."""
+        """Add the columns to a table that the schema of an entry has and the table has not."""
 
         def newest() -> DeltaTable:
             return open_table(self._location, entry.table)
@@ -178,9 +182,9 @@ class DeltaTables:
         describe(self._store, entry.table, self._comments(entry.table), newest)
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
-        """A reader replays at most so many commits after the last checkpoint."""
+        """Write a log checkpoint every 50 commits: readers replay no more than that."""
         if (head.version + 1) % CHECKPOINT_EVERY == 0:
-            self._upkeep.submit(lambda: open_table(self._location, table).create_checkpoint())
+            self._checkpoints.submit(lambda: open_table(self._location, table).create_checkpoint())
 
 
 def open_table(location: Location, table: str, version: int | None = None) -> DeltaTable:
@@ -194,22 +198,22 @@ def open_table(location: Location, table: str, version: int | None = None) -> De
         try:
             return DeltaTable(location.child(table), version, storage_options=dict(location.options))
         except DeltaError as error:
-            # A file system lists a folder that grows as it likes: a commit may be there without the one before it.
+            # A file system may list a commit of a growing folder without the commit before it.
             if "gap" not in str(error):
                 raise
     raise TransientError(f"the log of {table} grew at {_LISTINGS} attempts to list it; try again")
 
 
 def repartitioned(table: str, have: tuple[str, ...], wanted: tuple[str, ...]) -> str:
-    """What to say of a table whose contract asks for other partition columns than it has."""
+    """The message for a table whose contract asks for other partition columns than it has."""
     return (
-        f"{table} is partitioned by {', '.join(have)}, and the games contract says {', '.join(wanted)}: a table "
-        "keeps its partitioning for life. Put the contract back, or give the game another name and with it a new table"
+        f"{table} is partitioned by {', '.join(have)}, and the games contract says {', '.join(wanted)}; a table's "
+        "partitioning can't be changed. Revert the contract, or give the game another name and so a new table"
     )
 
 
 def delta_schema_json(schema: pa.Schema) -> str:
-    """A schema as Delta's log has it."""
+    """A schema as the JSON of a Delta log."""
     return Schema.from_arrow(schema).to_json()
 
 

@@ -84,7 +84,7 @@ class CrossSourceDuplicateFilter:
 _IDENTITY = ["game_name", "event_id"]
 _TRIES = 20
 # A holder needs the lease for a few requests; one that does not renew it for so long has died.
-_PACE = LeaseTiming(renew=1.0, patience=6.0, look=0.02, wait=5.0)
+_TIMING = LeaseTiming(renew=1.0, patience=6.0, poll=0.02, wait=5.0)
 
 
 class CrossSourceLock(Protocol):
@@ -219,7 +219,7 @@ class ConcurrentFilesStream:
 
 def commit_lease(store: Store) -> Lease:
     """The lease that a stream holds while it decides a batch; LeaseHeldError if another process does not release it."""
-    return _RetriedLease(store, SETTLING_LEASE, "decisions on batches", _PACE)
+    return _RetriedLease(store, SETTLING_LEASE, "decisions on batches", _TIMING)
 
 
 class _RetriedLease(Lease):

@@ -81,9 +81,6 @@ MISSING: frozenset[str] = frozenset(
         "gamelake.serving.live_ops.watching.Watching.judge",
         "gamelake.serving.sql.duckdb.answer",
         "gamelake.serving.sql.output.written",
-        "gamelake.storage.columns.as_delta",
-        "gamelake.storage.sql_engine.Engine.give",
-        "gamelake.storage.sql_engine.Engine.table",
     }
 )
 

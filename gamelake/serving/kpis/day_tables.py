@@ -116,7 +116,7 @@ class DayTable:
             return
         self._commit(files, removed, batch)
         now = time.monotonic()
-        self._superseded.extend((now, f"{self.path}/{file.place}") for file in removed)
+        self._superseded.extend((now, f"{self.path}/{file.relative_path}") for file in removed)
         self._clean_up(now)
 
     def _files(self) -> list[FileEntry]:

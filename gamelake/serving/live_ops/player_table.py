@@ -93,7 +93,7 @@ class PlayerStateTable:
         base = self._noted(handle.version())
         if base is None or base.stream != self._stream:
             return Base(stream=self._stream), []
-        return base, [(int(file.partition[_BUCKET] or 0), file.place) for file in live_files(handle)]
+        return base, [(int(file.partition[_BUCKET] or 0), file.relative_path) for file in live_files(handle)]
 
     def _open(self) -> DeltaTable | None:
         try:

@@ -144,10 +144,12 @@ class SilverIds:
     def rows(self, file: FileEntry) -> Iterator[pa.RecordBatch]:
         """The columns game_name and event_id (string) of a data file, in batches."""
         try:
-            with self._folder.open_input_file(object_path(self.store.location, SILVER_EVENTS, file.place)) as content:
+            with self._folder.open_input_file(
+                object_path(self.store.location, SILVER_EVENTS, file.relative_path)
+            ) as content:
                 yield from pq.ParquetFile(content, pre_buffer=True).iter_batches(_ROWS_AT_ONCE, columns=[_GAME, _ID])
         except FileNotFoundError:
-            gone = f"{SILVER_EVENTS}/{file.place} is missing: vacuum deleted a file that a batch needs"
+            gone = f"{SILVER_EVENTS}/{file.relative_path} is missing: vacuum deleted a file that a batch needs"
             raise StoreError(gone) from None
 
     def _identified(self, rows: pa.RecordBatch) -> Events:

@@ -144,7 +144,7 @@ def test_one_that_stalled_commits_nothing_once_another_has_taken_over(store: Sto
     append(tables, store, SILVER, 0, [ANNA])
 
     with maintenance_lease(store, SILVER.name, LeaseTiming(renew=1_000)) as stalled:
-        with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.05, look=0.05, patience=0.3)):
+        with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.05, poll=0.05, patience=0.3)):
             pass
 
         with pytest.raises(LeaseLostError, match="has committed nothing"):

@@ -67,7 +67,7 @@ def test_a_file_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     with DeltaTables(store.location) as opened:
         append_rows(opened, store, 0, pa.table({"gamer_id": ["a"]}))
     [file] = live_files(open_table(store.location, NAME))
-    store.delete(f"{NAME}/{file.place}")
+    store.delete(f"{NAME}/{file.relative_path}")
 
     with pytest.raises(FileNotFoundError):
         read(store)

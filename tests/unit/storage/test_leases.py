@@ -13,8 +13,8 @@ from gamelake.storage.leases import Lease, LeaseTiming, process_has_ended, proce
 from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
 
-QUICK = LeaseTiming(renew=0.05, patience=0.5, look=0.05)
-PATIENT = LeaseTiming(renew=0.05, patience=0.5, look=0.05, wait=30)
+QUICK = LeaseTiming(renew=0.05, patience=0.5, poll=0.05)
+PATIENT = LeaseTiming(renew=0.05, patience=0.5, poll=0.05, wait=30)
 FOLDER = "_gamelake/leases/silver/chess_events"
 
 
@@ -23,14 +23,14 @@ def store(tmp_path: Path) -> Store:
     return Store(Location(uri=f"file://{tmp_path}"))
 
 
-def lease(store: Store, pace: LeaseTiming = QUICK) -> Lease:
-    return Lease(store, FOLDER, "upkeep of chess", pace)
+def lease(store: Store, timing: LeaseTiming = QUICK) -> Lease:
+    return Lease(store, FOLDER, "maintenance of chess", timing)
 
 
 def test_a_second_process_is_refused_while_the_first_is_alive(store: Store) -> None:
     with (
         lease(store),
-        pytest.raises(LeaseHeldError, match=r"upkeep of chess is done by process \d+ on .*alive"),
+        pytest.raises(LeaseHeldError, match=r"maintenance of chess is held by process \d+ on .*alive"),
         lease(store),
     ):
         pass
@@ -75,7 +75,7 @@ def test_a_holder_of_this_machine_that_was_killed_is_not_waited_for(store: Store
         "import sys, time\n"
         "from gamelake.storage.leases import Lease\n"
         "from gamelake.storage.store import Location, Store\n"
-        f"with Lease(Store(Location(uri={store.location.uri!r})), {FOLDER!r}, 'upkeep of chess'):\n"
+        f"with Lease(Store(Location(uri={store.location.uri!r})), {FOLDER!r}, 'maintenance of chess'):\n"
         "    print('held', flush=True)\n"
         "    time.sleep(600)"
     )

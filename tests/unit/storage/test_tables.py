@@ -209,7 +209,7 @@ def test_a_table_keeps_its_partitioning_and_refuses_another(tmp_path: Path) -> N
     with tables_in(tmp_path) as tables:
         tables.append(entry, BatchTransaction("query-0", 0))
 
-        with pytest.raises(ContractError, match="keeps its partitioning for life"):
+        with pytest.raises(ContractError, match="partitioning can't be changed"):
             tables.append(
                 structs.replace(entry, partition_by=("event_date", "platform")), BatchTransaction("query-0", 1)
             )
