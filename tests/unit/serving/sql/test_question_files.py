@@ -9,7 +9,7 @@ from gamelake.model.errors import QuestionError
 from gamelake.serving.sql.questions import load_question, load_questions
 from gamelake.serving.sql.views import load_views
 
-SQL = Path(__file__).parents[3] / "sql"
+SQL = Path(__file__).parents[4] / "sql"
 HEAD = "-- How many?\n-- Grain: one row per day.\n-- Asked by: analyst.\n"
 
 

@@ -11,7 +11,7 @@ from gamelake.serving.sql.dialects import QueryEngine, names_in, translated
 from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import View, load_views
 
-SQL = Path(__file__).parents[3] / "sql"
+SQL = Path(__file__).parents[4] / "sql"
 CHESS, POOL = GameSpec(name="chess", match=("Chess",)), GameSpec(name="pool", match=("Pirate's Pool", "Pool"))
 Writer = Callable[[str, str], None]
 
