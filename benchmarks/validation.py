@@ -121,7 +121,7 @@ def measure(games: int, rows: int) -> dict[str, object]:
         with own_session("validation", store.location, _JARS) as spark:
             ready = time.perf_counter()
             validations = ValidationRun(_DAY)
-            judged = dict(LakehouseDay(store, _DAY, rules).judge(spark, names, validations))
+            judged = dict(LakehouseDay(store, _DAY, rules).validate(spark, names, validations))
             build_docs(validations, Path(folder, "docs"))
             ended = time.perf_counter()
     outcomes = [outcome for of_game in judged.values() for outcome in of_game]

@@ -1,7 +1,7 @@
-"""Checks whole tables for a day that is over: doubles, volume, freshness, references, columns, and shifts of values.
+"""Checks whole tables for a past day: duplicates, volume, freshness, references, columns, and shifts of values.
 
-Prints one JSON document and keeps it in gold/table_checks; a day that is checked again has its newest findings. Exits
-with 1 if a check fails. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
+Prints one JSON document and writes it to gold/table_checks, in place of earlier findings of that day. Exits with 1 if a
+check fails. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from gamelake.storage.store import Store
 
 
 def main() -> int:
-    """Check, and keep what was found."""
+    """Check the tables, and keep the findings."""
     arguments = _arguments()
     settings = TableSettings.from_env()
     store = Store(settings.lakehouse.location)

@@ -1,8 +1,8 @@
-"""Examines a lakehouse: do its retentions fit, do its streams go on, are its tables whole, is there a young backup?
+"""Examines a lakehouse: its retentions, its streams, its leases, its tables and its backups.
 
-Prints one PASS, WARN or FAIL line for each need, each with its remedy, or one JSON document. Ends with 0 if nothing
-FAILs, 1 if something does, 2 if it can't look. Changes nothing, and reads no data: `make verify` proves the books.
-Settings come from GAMELAKE_* variables (docs/settings.md); without GAMELAKE_BOOTSTRAP_SERVERS Kafka is not asked.
+Prints one PASS, WARN or FAIL line for each check, with a remedy, or one JSON document. Exits with 0 if nothing FAILs, 1
+if something does, 2 if the lakehouse can't be read. It changes nothing and reads no data: `make verify` reconciles the
+tables. Settings come from GAMELAKE_* variables (docs/settings.md); without GAMELAKE_BOOTSTRAP_SERVERS no Kafka.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from gamelake.streaming.stream import Stream
 
 
 def main() -> int:
-    """Examine, and say what was found."""
+    """Examine the lakehouse, and print the findings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")
     arguments = parser.parse_args()
@@ -55,7 +55,7 @@ def main() -> int:
 
 @dataclass(frozen=True, slots=True)
 class KafkaState:
-    """What Kafka told of the topic; `trouble` is why it told nothing."""
+    """What Kafka has of a topic: first and end offset by partition; `trouble` is why something is missing."""
 
     trouble: str = ""
     retention: timedelta | None = None
@@ -64,24 +64,24 @@ class KafkaState:
 
 
 def read_kafka(kafka: KafkaAccess | None, topic: str) -> KafkaState:
-    """Ask Kafka once for all that is needed of it."""
+    """Read the state of a topic; empty without access to Kafka."""
     if kafka is None:
         return KafkaState()
-    look = KafkaState()
+    state = KafkaState()
     try:
         window = TopicWindow(kafka, topic)
-        look = replace(look, topic_id=window.topic_id())
+        state = replace(state, topic_id=window.topic_id())
         held = {partition: (span.earliest, span.end) for partition, span in window.spans().items()}
         window.close()
-        look = replace(look, held=held)
-        return replace(look, retention=topic_retention(kafka, topic))
+        state = replace(state, held=held)
+        return replace(state, retention=topic_retention(kafka, topic))
     except (GamelakeError, KafkaException) as error:
-        return replace(look, trouble=str(error))
+        return replace(state, trouble=str(error))
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """One look at a lakehouse."""
+    """An examination of a lakehouse."""
 
     settings: DoctorSettings
     store: Store
@@ -93,32 +93,34 @@ class Examination:
         """Open the lakehouse.
 
         Raises:
-            StoreError: nothing was written there yet.
+            StoreError: no stream has written there yet.
         """
         store = Store(settings.lakehouse.location)
         histories = [Generations(store, name).all() for name in stream_names(store)]
-        # A topic that a stream read in former generations may be gone.
+        # A topic of an earlier generation may have been deleted.
         topics = sorted({generations[-1].topic for generations in histories if generations})
         if not topics:
             raise StoreError(f"no stream has written to {store.location.uri} yet: there is nothing to examine")
         return cls(settings, store, {each: read_kafka(settings.kafka, each) for each in topics}, datetime.now(UTC))
 
     def findings(self) -> Iterator[HealthFinding]:
-        """All that was found, need by need."""
+        """All findings, check by check."""
         tables, policy = table_paths(self.store), load_games(self.settings.games_file).maintenance
-        for topic, look in self.kafka.items():
-            if look.trouble:
-                yield warned("kafka", f"of {topic} it does not tell all ({look.trouble})", "make ps shows if it runs")
-        # Nobody goes back in a gold table: it is made again, and may keep less.
+        for topic, kafka in self.kafka.items():
+            if kafka.trouble:
+                yield warned(
+                    "kafka", f"the state of {topic} is incomplete ({kafka.trouble})", "check with make ps that it runs"
+                )
+        # Gold tables are not restored but rebuilt, so their logs may be kept for a shorter time.
         logs = shortest_log(self.store, appended_tables(self.store))
-        told = [look.retention for look in self.kafka.values() if look.retention is not None]
-        yield from examine_retentions(policy, logs, min(told, default=None))
+        retentions = [each.retention for each in self.kafka.values() if each.retention is not None]
+        yield from examine_retentions(policy, logs, min(retentions, default=None))
         for name in stream_names(self.store):
             yield from examine_stream(self._stream(name), self.now)
         yield from examine_leases(self.store, self.now)
         yield from examine_tables(self.store, tables)
         yield from examine_backups(BackupRecords(self.store).times(), policy, self.now, self._begun())
-        yield passed("books", "make verify proves them, while the stream stands still")
+        yield passed("reconciliation", "run make verify while the stream is stopped")
 
     def _begun(self) -> datetime:
         generations = [each for name in stream_names(self.store) for each in Generations(self.store, name).all()]
@@ -139,16 +141,16 @@ class Examination:
             positions = stream.positions(generations[-1])
         except CheckpointError as error:
             return replace(state, trouble=str(error))
-        look = self.kafka[generations[-1].topic]
-        if look.held is None:
+        kafka = self.kafka[generations[-1].topic]
+        if kafka.held is None:
             return state
-        waiting, lost = waiting_and_lost(positions, look.held)
-        same = generations[-1].topic_id == look.topic_id
+        waiting, lost = waiting_and_lost(positions, kafka.held)
+        same = generations[-1].topic_id == kafka.topic_id
         return replace(state, waiting=waiting, lost=lost if same else 0, same_topic=same)
 
 
 def stream_names(store: Store) -> list[str]:
-    """All streams of a lakehouse, those that keep a state among them."""
+    """The names of all streams of a lakehouse."""
     return [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams/")]
 
 

@@ -20,11 +20,11 @@ from gamelake.session import SharedSpark
 from gamelake.streaming.files.settings import AllSourcesSettings
 from jobs import ingest_events, ingest_files
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 def main() -> int:
-    """Run both until events' ends or both are stopped."""
+    """Run both queries until they are stopped or the query of events ends."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     settings = AllSourcesSettings.from_env()
     spark = SharedSpark("ingest", settings.events.lakehouse.location, settings.events.spark_jars)
@@ -38,8 +38,8 @@ def main() -> int:
 
 
 def _second(job: Callable[[], None], first: Event, stop: Event) -> None:
-    """Run a job once the first one runs, so that its start takes nothing from that one's."""
-    while not first.wait(_LOOK_SECONDS):
+    """Run a job once the first one runs, so that its start does not delay the first one."""
+    while not first.wait(_POLL_SECONDS):
         if stop.is_set():
             return
     run_with_restarts(job, stop)

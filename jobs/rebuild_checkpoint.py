@@ -1,4 +1,4 @@
-"""Rebuilds a lost or damaged checkpoint of the ingest stream from its manifests; the next start goes on from there.
+"""Rebuilds a lost or damaged checkpoint of the ingest stream from its manifests; the next start continues from there.
 
 Stop the ingest job first. Settings come from GAMELAKE_* variables (docs/settings.md), the same as for the job itself.
 """
@@ -17,10 +17,14 @@ from gamelake.streaming.stream import Stream
 def main() -> int:
     """Finish the last batch, then start a new checkpoint generation where it ended."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dry-run", action="store_true", help="say where the stream would go on, and change nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print where the stream would continue, and change nothing"
+    )
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--new-topic", action="store_true", help="go on at the beginning of a topic made again")
-    choice.add_argument("--skip-lost", action="store_true", help="give up offsets that Kafka no longer holds")
+    choice.add_argument(
+        "--new-topic", action="store_true", help="continue at the beginning of a topic that was created again"
+    )
+    choice.add_argument("--skip-lost", action="store_true", help="skip offsets that Kafka no longer holds")
     arguments = parser.parse_args()
     settings = IngestSettings.from_env()
     stream = Stream(Store(settings.lakehouse.location), settings.stream, settings.topic)
@@ -34,9 +38,9 @@ def main() -> int:
     if arguments.new_topic:
         generation = stream.restart_on_new_topic(topic_id, earliest)
     else:
-        generation = stream.rebuild(topic_id, reason="asked for", earliest=earliest if arguments.skip_lost else None)
-    for given_up in generation.lost:
-        print(f"given up: offsets {given_up.first} to {given_up.last} of partition {given_up.partition}")
+        generation = stream.rebuild(topic_id, reason="requested", earliest=earliest if arguments.skip_lost else None)
+    for lost in generation.lost:
+        print(f"lost: offsets {lost.first} to {lost.last} of partition {lost.partition}")
     print(f"generation {generation.number} is ready; its first batch is {generation.first_batch}")
     return OK
 

@@ -1,6 +1,6 @@
-"""Names the files that no notification named: lists the bucket once, and tells the topic of what is not known.
+"""Lists the bucket once, and sends notifications of files that have had none.
 
-The job that reads files then takes them as it takes all others, each once. Settings come from GAMELAKE_* variables
+The job that reads files then reads them like all others, each once. Settings come from GAMELAKE_* variables
 (docs/settings.md).
 """
 
@@ -18,14 +18,14 @@ from gamelake.streaming.files.settings import FilesSettings
 
 
 def main() -> int:
-    """List, compare, tell; print an account as JSON."""
+    """List, compare, and send notifications; print the counts as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be named")
+    parser.add_argument("--dry-run", action="store_true", help="send no notifications, only print the counts")
     parser.add_argument(
         "--older-than-minutes",
         type=float,
         default=15,
-        help="leave what was written since: its notification may be on its way (%(default)s)",
+        help="skip younger files, as their notifications may still arrive (%(default)s)",
     )
     options = parser.parse_args()
     settings = FilesSettings.from_env()

@@ -1,9 +1,9 @@
-"""Validates a day that is over: rows by the rules, tables by their checks, and the hops that records take.
+"""Validates a past day: rows by the rules, tables by their checks, and the hops of records between tables.
 
-Great Expectations judges on Spark; what each expectation came to is kept in gold/validations, and shown as Data Docs.
-With --hold the gold tables of a game stay as they are while something critical is wrong with its silver. Exits with 1
-if an expectation failed that weighs more than `info` (not with --exit-zero). Settings come from GAMELAKE_* variables
-(docs/settings.md); GAMELAKE_RULES names the rules.
+Great Expectations validates on Spark; the results go to gold/validations and to Data Docs. With --hold a game's gold
+tables are not updated while a critical expectation about its silver fails. Exits with 1 if an expectation failed with
+the severity `critical` or `warning` (not with --exit-zero). Settings come from GAMELAKE_* variables (docs/settings.md);
+GAMELAKE_RULES is the folder of the rules.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from gamelake.quality.rules import load_rules
 from gamelake.quality.settings import ValidationSettings
 from gamelake.quality.suites.day import LakehouseDay, games_to_validate, newest_day
 from gamelake.quality.suites.holds import GoldHolds
-from gamelake.quality.suites.hops import Hop, TableHops, hops_of_accounts, judge_hops
+from gamelake.quality.suites.hops import Hop, TableHops, hops_of_totals, validate_hops
 from gamelake.quality.suites.hour_hops import HourHops
 from gamelake.quality.suites.results import build_docs, write_results
 from gamelake.quality.suites.summary import one_line_summary, summary_table
@@ -43,7 +43,7 @@ _NEWEST = "newest"
 
 
 def main() -> int:
-    """Validate, keep what was found, and show it."""
+    """Validate, keep the results, and print them."""
     arguments = _arguments()
     settings = ValidationSettings.from_env()
     store = Store(settings.tables.lakehouse.location)
@@ -56,11 +56,11 @@ def main() -> int:
     outcomes: list[ExpectationResult] = []
     with own_session("validate", store.location, settings.tables.spark_jars) as spark:
         validations = ValidationRun(day)
-        for game, found in lakehouse_day.judge(spark, games, validations):
+        for game, found in lakehouse_day.validate(spark, games, validations):
             settle(game, found)
             outcomes += found
         if not arguments.games:
-            outcomes += judge_hops(validations, spark, list(_hops(store, spark, day)))
+            outcomes += validate_hops(validations, spark, list(_hops(store, spark, day)))
     print(summary_table(outcomes))
     if not arguments.dry_run:
         write_results(store, day, now, outcomes, EventComments(load_games(settings.tables.games_file), store))
@@ -71,22 +71,22 @@ def main() -> int:
 
 def _hops(store: Store, spark: SparkSession, day: date) -> Iterator[Hop]:
     """All hops, the cheapest to compare first."""
-    yield from hops_of_accounts(accounts(store))
+    yield from hops_of_totals(accounts(store))
     yield from TableHops(store, spark, day).hops(batches_since(store, day))
     yield from HourHops(store, spark, day).hops()
 
 
 def _rules(settings: ValidationSettings, store: Store) -> CheckedRules:
     if settings.rules is None:
-        log.warning("GAMELAKE_RULES is not set: rows are judged by no rules")
+        log.warning("GAMELAKE_RULES is not set: no rules are evaluated")
         return NO_CHECKED_RULES
     contract = load_games(settings.tables.games_file)
-    ruling = RulesLoader(settings.rules, settings.tables.games_file, contract, store, dict)
-    return ruling.check(load_rules(settings.rules))
+    loader = RulesLoader(settings.rules, settings.tables.games_file, contract, store, dict)
+    return loader.check(load_rules(settings.rules))
 
 
 def _settler(store: Store, arguments: argparse.Namespace, day: date, now: datetime) -> Settle:
-    """What to do about holds once a game is judged."""
+    """The update of holds after the validation of a game."""
     if arguments.dry_run or not arguments.hold:
         return lambda game, outcomes: None
     by = f"the validation on {socket.gethostname()}"
@@ -94,15 +94,15 @@ def _settler(store: Store, arguments: argparse.Namespace, day: date, now: dateti
 
 
 def _release(store: Store, games: Sequence[str]) -> int:
-    """Let the gold of games go on, whatever their suites say.
+    """Release the gold of games, whatever their last results.
 
     Raises:
-        StoreError: no game is named.
+        StoreError: no game is given.
     """
     if not games:
-        raise StoreError("name the games whose gold is to go on")
+        raise StoreError("give the games whose gold to release")
     for game in games:
-        print(f"{game}: its gold goes on" if release(store, game) else f"{game}: was not held back")
+        print(f"{game}: its gold is released" if release(store, game) else f"{game}: was not held back")
     return OK
 
 
@@ -116,13 +116,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("games", nargs="*", metavar="GAME", help="such as kart_rumble; default: all that have a table")
-    add("--day", default="", help="of the events, or 'newest': the last that has any; default: yesterday")
+    add("--day", default="", help="of the events, or 'newest': the last day with events; default: yesterday")
     add("--docs", type=Path, default=_DOCS, metavar="DIR", help="for Data Docs of this run; default: %(default)s")
-    add("--hold", action="store_true", help="hold gold back where something critical failed, let it go on elsewhere")
-    add("--until", type=moment, metavar="TIME", help="when a hold ends by itself; default: it doesn't")
-    add("--release", action="store_true", help="validate nothing: let the gold of the games that are named go on")
-    add("--exit-zero", action="store_true", help="end well if a day was judged, whatever was found")
-    add("--dry-run", action="store_true", help="judge, but keep and show nothing, and hold nothing back")
+    add("--hold", action="store_true", help="hold gold back after a critical failure, release it otherwise")
+    add("--until", type=moment, metavar="TIME", help="when a hold expires; default: never")
+    add("--release", action="store_true", help="validate nothing, release the gold of the given games")
+    add("--exit-zero", action="store_true", help="exit with 0 if the day was validated, whatever the results")
+    add("--dry-run", action="store_true", help="validate and print, but keep nothing and hold nothing back")
     return parser.parse_args()
 
 

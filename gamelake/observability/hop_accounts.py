@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime
 
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of
-from gamelake.quality.suites.hops import Accounts, BatchCoordinates, CoordinateRange
+from gamelake.quality.suites.hops import BatchCoordinates, CoordinateRange, LakehouseTotals
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.reconciliation import Reconciliation, reconcile, streams_of
 from gamelake.storage.store import Store
@@ -17,7 +17,7 @@ _BATCHES_AT_ONCE = 500
 _EVENTS_OF_A_NOTIFICATION = MOST_OBJECTS * MOST_EVENTS
 
 
-def accounts(store: Store, sleep: Callable[[float], None] = time.sleep) -> Accounts:
+def accounts(store: Store, sleep: Callable[[float], None] = time.sleep) -> LakehouseTotals:
     """The reconciliation of a lakehouse whose streams may be running: what does not match is read again."""
     found = _of(reconcile(store))
     for _ in range(_ATTEMPTS - 1):
@@ -28,10 +28,10 @@ def accounts(store: Store, sleep: Callable[[float], None] = time.sleep) -> Accou
     return found
 
 
-def _of(found: Reconciliation) -> Accounts:
+def _of(found: Reconciliation) -> LakehouseTotals:
     rows = {each.table: each.rows + each.erased for each in found.tables}
     counted = (found.dead_letters, found.duplicates, found.quarantined, found.dropped)
-    return Accounts(
+    return LakehouseTotals(
         records=found.records,
         settled=found.silver_rows + sum(sum(each.values()) for each in counted),
         bronze_rows=rows.get(BRONZE_EVENTS, 0),

@@ -1,4 +1,4 @@
-"""What a check of a table has found, and the table that keeps it: gold/table_checks."""
+"""The findings of table checks, and the table gold/table_checks that keeps them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _ATTEMPTS = 20
 
 
 class CheckStatus(StrEnum):
-    """What a check came to; one without enough history to compare with is skipped."""
+    """The status of a check; a check without enough history is skipped."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -45,26 +45,27 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a figure must lie within, both ends included; None: there is no such end."""
+    """The range of a valid value, both ends included; None for no limit."""
 
     least: float | None
     most: float | None
 
     def hold(self, observed: float) -> bool:
-        """Whether a figure lies within."""
+        """Whether a value lies in the range."""
         return (self.least is None or observed >= self.least) and (self.most is None or observed <= self.most)
 
     @property
-    def told(self) -> str:
-        """Both ends in words, or the one number that both are."""
+    def text(self) -> str:
+        """The range as text, or the one number that both ends are."""
         least, most = ("any" if end is None else f"{end:,.6g}" for end in (self.least, self.most))
         return least if self.least == self.most else f"{least} to {most}"
 
 
 class TableFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One check of one table; `observed` and `expected` are what it compared, as far as these are numbers.
+    """The result of one check of one table.
 
-    `bounds` are what `observed` had to lie within; None where there was too little to compare with.
+    `observed` and `expected` are the compared values, if they are numbers; `bounds` is the valid range of `observed`,
+    None if there was not enough history.
     """
 
     table: str
@@ -79,7 +80,7 @@ class TableFinding(msgspec.Struct, frozen=True, kw_only=True):
 def write_findings(
     store: Store, day: date, findings: Sequence[TableFinding], comments: CommentsOf = no_comments
 ) -> None:
-    """Put a day's findings in the place of those that it had.
+    """Write the findings of a day, which replace earlier findings of that day.
 
     Raises:
         TransientError: other writers committed first at every attempt.

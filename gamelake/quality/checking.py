@@ -52,13 +52,13 @@ def _check_names(rule: QualityRule, columns: Collection[str], games: Collection[
     for name in rule.columns:
         if name not in columns:
             raise ContractError(
-                f"{rule.place}: the rule '{rule.name}' names the column '{name}', which no schema has; "
+                f"{rule.location}: the rule '{rule.name}' names the column '{name}', which no schema has; "
                 "correct the name, or add the schema first"
             )
     unknown = sorted(rule.games - set(games)) if games else []
     if unknown:
         raise ContractError(
-            f"{rule.place}: the rule '{rule.name}' is for the game '{unknown[0]}', which the games contract doesn't "
+            f"{rule.location}: the rule '{rule.name}' is for the game '{unknown[0]}', which the games contract doesn't "
             "list; take it out, or list the game"
         )
 
@@ -68,6 +68,6 @@ def _check_type(rule: QualityRule, connection: duckdb.DuckDBPyConnection) -> Non
         kind = str(connection.sql(f"SELECT {rule.expect} FROM {ROWS}").types[0])  # noqa: S608 # checked when it was read
     except duckdb.Error as error:
         reason = str(error).split("\n", 1)[0]
-        raise ContractError(f"{rule.place}: the rule '{rule.name}' can't be evaluated: {reason}") from error
+        raise ContractError(f"{rule.location}: the rule '{rule.name}' can't be evaluated: {reason}") from error
     if kind != "BOOLEAN":
-        raise ContractError(f"{rule.place}: the rule '{rule.name}' gives {kind}; write a condition, true or false")
+        raise ContractError(f"{rule.location}: the rule '{rule.name}' gives {kind}; write a condition, true or false")

@@ -1,6 +1,6 @@
-"""gold/quality: how many rows each rule has judged and how many broke it, by day, kept from the manifests of batches.
+"""The table gold/quality: by day, how many rows each rule evaluated and how many broke it, from batch manifests.
 
-Each batch counts once: the table's own log says up to which one it has come, in the commit that brings the figures.
+Each batch counts once: the commit that adds its counts also has the batch id as transaction version.
 """
 
 from collections import defaultdict
@@ -40,12 +40,12 @@ SCHEMA = pa.schema(
 _DAY = "day"
 _KEY = ("day", "game", "rule", "fingerprint", "severity")
 _ATTEMPTS = 20
-# More than any gap between two looks; a stream that was judged for long before there was a table is caught up in parts.
+# More batches than between two updates; a long history is added in parts.
 _BATCHES_AT_ONCE = 2_000
 
 
 class StoredRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule as it was when it judged rows; kept for as long as the lakehouse."""
+    """A version of a rule that evaluated rows; never deleted."""
 
     name: str
     expect: str
@@ -57,7 +57,7 @@ class StoredRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def store_rules(store: Store, rules: RuleSet) -> None:
-    """Keep what a set of rules says under its fingerprint, by which manifests name it."""
+    """Store a set of rules under its fingerprint, which manifests refer to."""
     known = [
         StoredRule(
             name=rule.name,
@@ -76,7 +76,7 @@ def store_rules(store: Store, rules: RuleSet) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Batches that were looked at, and how many of them brought figures."""
+    """Batches that were read, and how many were added to the table."""
 
     batches: list[int]
     taken: int
@@ -84,7 +84,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class QualityTable:
-    """The table, as one stream's batches reach it; other streams' do beside it."""
+    """The table, with one stream's batches as source; several streams may write it."""
 
     store: Store
     stream: str
@@ -95,7 +95,7 @@ class QualityTable:
         return f"quality-{self.stream}"
 
     def catch_up(self) -> int:
-        """Take in the batches that the table has not; gives how many.
+        """Add the batches that the table lacks; gives how many.
 
         Raises:
             TransientError: other writers committed first at every attempt.
@@ -106,7 +106,7 @@ class QualityTable:
         return done
 
     def _take_some(self, beyond: int) -> "_Part | None":
-        """Take in the next batches after one; None if there are none."""
+        """Add the next batches after one; None if there are none."""
 
         def attempt() -> _Part | None:
             handle = _opened(self.store)
@@ -173,7 +173,7 @@ def _read(store: Store, handle: DeltaTable, files: list[FileEntry]) -> list[tupl
 
 
 def _figures(store: Store, manifests: Iterable[BatchManifest]) -> dict[tuple[object, ...], list[int]]:
-    """Rows judged and broken by day, game and rule; the day is the batch's."""
+    """Evaluated and broken rows by day, game, rule, fingerprint and severity; the day is that of the manifest."""
     figures: defaultdict[tuple[object, ...], list[int]] = defaultdict(lambda: [0, 0])
     known: dict[str, list[StoredRule]] = {}
     for manifest in manifests:

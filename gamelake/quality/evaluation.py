@@ -180,7 +180,7 @@ class Evaluator:
         found |= self._by_engine(plan.by_engine, columns, games, codes)
         return [BrokenRule(rule, found[rule]) for rule in self.checked.rules.rules if rule in found]
 
-    def unjudged(self, rows: pa.RecordBatch) -> tuple[QualityRule, ...]:
+    def not_evaluated(self, rows: pa.RecordBatch) -> tuple[QualityRule, ...]:
         """The rules that can't be evaluated on rows with these columns, as their types differ from the known ones."""
         return self._plan(rows.schema, self._columns(rows.slice(0, 0))).unjudged
 
@@ -258,4 +258,4 @@ class Evaluator:
 @lru_cache(maxsize=4096)
 def _codes(rule: QualityRule, games: tuple[str, ...]) -> frozenset[int] | None:
     """The codes of the games that a rule applies to; None for all."""
-    return frozenset(code for code, game in enumerate(games) if rule.judges(game)) if rule.games else None
+    return frozenset(code for code, game in enumerate(games) if rule.applies_to(game)) if rule.games else None

@@ -129,8 +129,8 @@ class RuleJudge:
     def _count_judged(self, rows: pa.RecordBatch, games: tuple[str, ...], codes: Ints) -> None:
         by_game = list(_by_game(codes >= 0, games, codes))
         self._counts.judged.update(dict(by_game))
-        for rule in self._evaluator.unjudged(rows):
-            self._counts.unjudged.update({(game, rule): count for game, count in by_game if rule.judges(game)})
+        for rule in self._evaluator.not_evaluated(rows):
+            self._counts.unjudged.update({(game, rule): count for game, count in by_game if rule.applies_to(game)})
 
     def _keep(self, rows: pa.RecordBatch, records: Ints, games: pa.Array, broken: list[BrokenRule]) -> None:
         flags = np.array([each.rows for each in broken])

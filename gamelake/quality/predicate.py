@@ -1,4 +1,4 @@
-"""The text of an expectation, taken apart: its canonical form, the columns that it names, and what it must not do."""
+"""Parses the condition of a rule: its canonical form, its columns, and what it must not contain."""
 
 import json
 import re
@@ -11,44 +11,44 @@ from typing import Any, TypeAlias
 from gamelake.model.errors import ContractError
 from gamelake.quality.engine import engine
 
-# A node of DuckDB's own syntax tree, or a part of one.
+# A node of DuckDB's syntax tree, or a part of one.
 Node: TypeAlias = Any
 
-_REFUSED = {
-    "SUBQUERY": "asks another table",
-    "WINDOW": "looks at other rows",
+_FORBIDDEN = {
+    "SUBQUERY": "queries another table",
+    "WINDOW": "uses other rows",
     "STAR": "names all columns",
     "LAMBDA": "has a lambda",
     "PARAMETER": "has a parameter",
     "POSITIONAL_REFERENCE": "names a column by its number",
 }
-# Units of time that are not of one length.
+# Units of time without a constant length.
 _MONTHS = re.compile(r"mon|year|quarter|decade|cent|mil", re.IGNORECASE)
 _EMPTY_CLAUSES = ("where_clause", "having", "sample", "qualify")
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """One expression: its canonical text, and the columns that it names, in lower case."""
+    """An expression: its canonical text, and its columns in lower case."""
 
     text: str
     columns: tuple[str, ...]
 
 
 def parse(text: str) -> Predicate:
-    """Read an expression.
+    """Parse an expression.
 
     Raises:
-        ContractError: it is none, or it could say something else of the same row tomorrow; says what is wrong.
+        ContractError: the text is no expression, or its result may change for the same row.
     """
-    packed = _answer("SELECT json_serialize_sql(?)", f"SELECT ({text}\n)")
-    tree = json.loads(packed)
+    serialized = _query("SELECT json_serialize_sql(?)", f"SELECT ({text}\n)")
+    tree = json.loads(serialized)
     if tree.get("error", True):
         raise ContractError(f"is no SQL expression: {tree.get('error_message')}")
     expression = _only_expression(tree)
     for node in _nodes(expression):
         _check(node)
-    canonical = _answer("SELECT json_deserialize_sql(?)", packed)
+    canonical = _query("SELECT json_deserialize_sql(?)", serialized)
     columns = {str(node["column_names"][0]).lower() for node in _nodes(expression) if node["class"] == "COLUMN_REF"}
     if not columns:
         raise ContractError("names no column; a rule is a condition on the columns of one row")
@@ -57,9 +57,9 @@ def parse(text: str) -> Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A part of an expression that names no column: its value, its type as the engine calls it.
+    """A part of an expression without columns: its value, and its type in the engine.
 
-    `has_months` is whether it is a time that is not of the same length at all times.
+    `has_months` is whether it is an interval without a constant length.
     """
 
     value: object
@@ -69,19 +69,19 @@ class Constant:
 
 @lru_cache(maxsize=4096)
 def expression_of(text: str) -> Node:
-    """The syntax tree of an expression that was read before."""
-    return _only_expression(json.loads(_answer("SELECT json_serialize_sql(?)", f"SELECT {text}")))
+    """The syntax tree of an expression that `parse` has accepted."""
+    return _only_expression(json.loads(_query("SELECT json_serialize_sql(?)", f"SELECT {text}")))
 
 
 def constant_of(node: Node) -> Constant | None:
-    """What a part of an expression comes to for every row; None if it names a column."""
+    """The value of a part of an expression; None if the part has a column."""
     if any(each["class"] == "COLUMN_REF" for each in _nodes(node)):
         return None
     return _literal(node) or _computed(json.dumps(node))
 
 
 def _literal(node: Node) -> Constant | None:
-    """A constant as it is written, None if it has to be computed."""
+    """A literal; None if the value has to be computed."""
     written = node.get("literal", {})
     match written.get("kind"):
         case "INTEGER":
@@ -95,21 +95,21 @@ def _literal(node: Node) -> Constant | None:
 
 @lru_cache(maxsize=4096)
 def _computed(node: str) -> Constant:
-    statement = json.loads(_answer("SELECT json_serialize_sql(?)", "SELECT 1"))
+    statement = json.loads(_query("SELECT json_serialize_sql(?)", "SELECT 1"))
     statement["statements"][0]["node"]["select_list"] = [json.loads(node)]
-    sql = _answer("SELECT json_deserialize_sql(?)", json.dumps(statement))
+    sql = _query("SELECT json_deserialize_sql(?)", json.dumps(statement))
     relation = engine().sql(sql)
     ((value,),) = relation.fetchall()
     return Constant(value, str(relation.types[0]), _MONTHS.search(sql) is not None)
 
 
-def _answer(sql: str, text: str) -> str:
-    ((answer,),) = engine().execute(sql, [text]).fetchall()
-    return str(answer)
+def _query(sql: str, text: str) -> str:
+    ((result,),) = engine().execute(sql, [text]).fetchall()
+    return str(result)
 
 
 def _only_expression(tree: Node) -> Node:
-    """The one expression of a statement that has nothing else."""
+    """The expression of a statement that consists of one expression."""
     nodes = [statement["node"] for statement in tree["statements"]]
     node = nodes[0]
     plain = (
@@ -127,7 +127,7 @@ def _only_expression(tree: Node) -> Node:
 
 
 def _nodes(node: Node) -> Iterator[Node]:
-    """An expression and those inside of it."""
+    """An expression and all expressions in it."""
     if isinstance(node, dict):
         if "class" in node:
             yield node
@@ -140,17 +140,15 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 def _check(node: Node) -> None:
     kind = node["class"]
-    if kind in _REFUSED:
-        raise ContractError(f"{_REFUSED[kind]}; a rule is a condition on the columns of one row")
-    if kind == "FUNCTION" and node["function_name"].lower() not in _steady_functions():
-        raise ContractError(
-            f"calls {node['function_name']}(), which is unknown or not the same for the same row at all times"
-        )
+    if kind in _FORBIDDEN:
+        raise ContractError(f"{_FORBIDDEN[kind]}; a rule is a condition on the columns of one row")
+    if kind == "FUNCTION" and node["function_name"].lower() not in _deterministic_functions():
+        raise ContractError(f"calls {node['function_name']}(), which is unknown or not deterministic")
 
 
 @cache
-def _steady_functions() -> frozenset[str]:
-    """Functions of one row that give the same for the same values, whenever they are asked."""
+def _deterministic_functions() -> frozenset[str]:
+    """The deterministic scalar functions of the engine."""
     found = engine().execute(
         "SELECT lower(function_name) FROM duckdb_functions() WHERE function_type = 'scalar' GROUP BY 1 "
         "HAVING bool_and(stability = 'CONSISTENT')"

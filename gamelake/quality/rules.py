@@ -1,4 +1,4 @@
-"""The rules that rows must hold to, as `quality/rules/*.yaml` says them."""
+"""Loads the rules of `quality/rules/*.yaml`."""
 
 import hashlib
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Text = Annotated[str, msgspec.Meta(min_length=1, pattern=r"\S")]
 
 
 class Severity(StrEnum):
-    """What becomes of a row that breaks a rule; the weightiest first."""
+    """What happens to a row that breaks a rule; the most severe first."""
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 
 class _RuleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One rule as it is written."""
+    """A rule in a file."""
 
     name: SnakeName
     expect: Text
@@ -45,13 +45,13 @@ class _RulesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityRule:
-    """One rule: what must hold of a row, and what becomes of the row if it doesn't.
+    """A condition that rows must satisfy, and what happens to a row that does not.
 
     Attributes:
-        expect: the condition, in canonical form; one that comes to NULL holds.
-        columns: those that the condition names, in lower case.
-        games: whose rows it judges; empty: all games'.
-        place: the file and line that it stands on.
+        expect: the condition as canonical SQL; NULL counts as satisfied.
+        columns: the columns of the condition, in lower case.
+        games: the games that it applies to; empty for all.
+        location: its file and line.
     """
 
     name: str
@@ -61,33 +61,33 @@ class QualityRule:
     why: str
     games: frozenset[str]
     columns: tuple[str, ...]
-    place: str
+    location: str
 
     @property
     def fingerprint(self) -> str:
-        """Which version of a rule this is: the same for the same condition and severity, however it is written."""
+        """The version of the rule: a hash of its severity and canonical condition."""
         return hashlib.sha256(f"{self.severity}\n{self.expect}".encode()).hexdigest()[:12]
 
-    def judges(self, game: str) -> bool:
-        """Whether rows of a game are judged by it."""
+    def applies_to(self, game: str) -> bool:
+        """Whether the rule applies to rows of a game."""
         return not self.games or game in self.games
 
 
 @dataclass(frozen=True)
 class RuleSet:
-    """All rules that are in force together, by severity and name."""
+    """All rules of a lakehouse, sorted by severity, then name."""
 
     rules: tuple[QualityRule, ...] = ()
 
     @cached_property
     def fingerprint(self) -> str:
-        """Which set this is; empty if there are no rules."""
+        """The version of the set; empty if there are no rules."""
         parts = [f"{each.name} {each.fingerprint} {','.join(sorted(each.games))}" for each in self.rules]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12] if parts else ""
 
     def of(self, game: str) -> tuple[QualityRule, ...]:
-        """The rules that judge a game's rows."""
-        return tuple(rule for rule in self.rules if rule.judges(game))
+        """The rules that apply to a game."""
+        return tuple(rule for rule in self.rules if rule.applies_to(game))
 
 
 NO_RULES = RuleSet()
@@ -97,16 +97,17 @@ def load_rules(folder: Path) -> RuleSet:
     """Read all rules of a folder.
 
     Raises:
-        ContractError: a file or a rule says something impossible; names file and line, and what to do.
+        ContractError: a file or a rule is invalid; the message has file, line and remedy.
     """
     if not folder.is_dir():
-        raise ContractError(f"{folder}: is no folder; put the rules there, or leave GAMELAKE_RULES out")
+        raise ContractError(f"{folder}: is no folder; put the rules there, or unset GAMELAKE_RULES")
     rules: dict[str, QualityRule] = {}
     for path in sorted(folder.glob("*.yaml")):
         for rule in _rules_of(load_located(path)):
             if rule.name in rules:
+                other = rules[rule.name].location
                 raise ContractError(
-                    f"{rule.place}: the rule '{rule.name}' stands at {rules[rule.name].place} already; rename one"
+                    f"{rule.location}: the rule '{rule.name}' is already defined at {other}; rename one"
                 )
             rules[rule.name] = rule
     order = list(Severity)
@@ -135,5 +136,5 @@ def _rule(spec: _RuleSpec, place: str, document: LocatedDocument) -> QualityRule
         why=" ".join(spec.why.split()),
         games=frozenset() if spec.games == "all" else frozenset(spec.games),
         columns=predicate.columns,
-        place=f"{document.path}:{document.line_of(place)}",
+        location=f"{document.path}:{document.line_of(place)}",
     )

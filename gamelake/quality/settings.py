@@ -12,7 +12,7 @@ from gamelake.storage.settings import TableSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationSettings:
-    """What the job that validates a day needs to know."""
+    """The settings of the job that validates a day; `rules` is their folder, None for no rules."""
 
     tables: TableSettings
     rules: Path | None = None

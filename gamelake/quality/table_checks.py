@@ -1,6 +1,6 @@
-"""The checks of one game's silver table for one day: against itself, its own last days, silver/events, and its gold.
+"""Checks of a game's silver table for one day: against its last days, silver/events and the game's gold.
 
-Thresholds are wide: what they name is worth a look on any day.
+Thresholds are wide, so that each finding is worth an investigation.
 """
 
 import json
@@ -29,11 +29,11 @@ _LARGEST_SHIFT = 0.25
 _SHIFTING = ("event_name", "platform", "app_version")
 _SLACK_SECONDS = 3600
 _DAY_SECONDS = 86_400
-# Of rows that two tables should share so many are named.
+# How many differing rows a finding has as examples.
 _NAMED = 3
-# Of a usual day at least so many rows were taken in before it was over.
+# On a usual day at least this share of rows was ingested before the end of the day.
 _IN_TIME_SHARE = 0.5
-# An hour with fewer rows may well have none for once.
+# An hour that usually has fewer rows may have none.
 _BUSY_ROWS = 10
 _MICROSECONDS = 1_000_000
 _HOUR = 3600 * _MICROSECONDS
@@ -41,7 +41,7 @@ _HOUR = 3600 * _MICROSECONDS
 
 @dataclass
 class GameChecks:
-    """The checks of one game for one day that is over."""
+    """The checks of one game for a past day."""
 
     store: Store
     game: str
@@ -49,9 +49,9 @@ class GameChecks:
     _connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: duckdb.connect(":memory:"))
 
     def findings(self) -> Iterator[TableFinding]:
-        """Run all of them."""
+        """Run all checks."""
         handle = open_table(self.store.location, self.table)
-        self._give("all_rows", self.table, handle)
+        self._register("all_rows", self.table, handle)
         self._leave_out_late_days(handle)
         yield self._unique()
         yield self._volume()
@@ -63,12 +63,12 @@ class GameChecks:
         yield from (self._shift(column) for column in _SHIFTING if column in schema_of(handle).names)
 
     def _leave_out_late_days(self, handle: DeltaTable) -> None:
-        """Make `rows` of the day and of those before it that are like a day.
+        """Create the view `rows` with the day, and the days before it without those that have mostly late events.
 
-        Of a day before the game's first one there are only events that came late: it says nothing of a usual day.
+        Days before the game's first day have only late events, and are no measure for a usual day.
         """
         in_time = "ingest_time::DATE <= event_date" if "ingest_time" in schema_of(handle).names else "true"
-        usual = self._ask(
+        usual = self._query(
             f"SELECT event_date FROM all_rows WHERE event_date < DATE '{self.day}' GROUP BY 1 "  # noqa: S608 # constants
             f"HAVING {_IN_TIME_SHARE} * count(*) <= count(*) FILTER (coalesce({in_time}, true))"
         )
@@ -80,30 +80,30 @@ class GameChecks:
         """The game's silver table."""
         return game_table(self.game)
 
-    def _give(self, name: str, table: str, handle: DeltaTable, since: date | None = None) -> None:
-        """The rows of a table of the last days, their moments in microseconds."""
+    def _register(self, name: str, table: str, handle: DeltaTable, since: date | None = None) -> None:
+        """Register the rows of a table from `since` on, by default the last days, as a view."""
         first = (since or self.day - timedelta(days=_HISTORY)).isoformat()
         files = [each for each in live_files(handle) if first <= (each.partition.get("event_date") or first)]
         schema = schema_of(handle)
         self._connection.register(name, dataset(self.store.location, table, schema, files))
 
-    def _ask(self, sql: str) -> list[tuple[object, ...]]:
+    def _query(self, sql: str) -> list[tuple[object, ...]]:
         return self._connection.execute(sql).fetchall()
 
     def _one(self, sql: str) -> float:
-        ((value,),) = self._ask(sql)
+        ((value,),) = self._query(sql)
         return float(value or 0)  # type: ignore[arg-type] # a number
 
     def _by_day(self, figure: str) -> dict[date, float]:
-        found = self._ask(f"SELECT event_date, {figure} FROM rows WHERE event_date <= DATE '{self.day}' GROUP BY 1")  # noqa: S608 # constants
+        found = self._query(f"SELECT event_date, {figure} FROM rows WHERE event_date <= DATE '{self.day}' GROUP BY 1")  # noqa: S608 # constants
         return {day: float(value) for day, value in found}  # type: ignore[misc, arg-type] # a day and a number
 
-    def _finding(self, check: str, observed: float | None, bounds: Bounds | None, **told: object) -> TableFinding:
-        """What a check came to; it is skipped without bounds."""
+    def _finding(self, check: str, observed: float | None, bounds: Bounds | None, **details: object) -> TableFinding:
+        """The finding of a check; skipped if there are no bounds."""
         status = CheckStatus.SKIPPED
         if bounds is not None and observed is not None:
             status = CheckStatus.PASSED if bounds.hold(observed) else CheckStatus.FAILED
-        return TableFinding(table=self.table, check=check, status=status, observed=observed, bounds=bounds, **told)  # type: ignore[arg-type] # checked by it
+        return TableFinding(table=self.table, check=check, status=status, observed=observed, bounds=bounds, **details)  # type: ignore[arg-type] # checked by it
 
     def _unique(self) -> TableFinding:
         twice = self._one(
@@ -120,7 +120,7 @@ class GameChecks:
         return self._finding("volume", today, bounds, expected=usual)
 
     def _freshness(self) -> TableFinding:
-        """How long before the day's end its newest event was, and was on the days before."""
+        """How long before the end of the day its newest event was, compared with the days before."""
         gaps = {
             day: _DAY_SECONDS - newest % _DAY_SECONDS
             for day, newest in self._by_day(f"max(epoch_us(event_time)) / {_MICROSECONDS}").items()
@@ -131,8 +131,8 @@ class GameChecks:
         return self._finding("freshness", today, bounds, expected=most, detail="seconds")
 
     def _hours(self) -> TableFinding:
-        """Hours without a row that were never nearly empty on the days before."""
-        found = self._ask(
+        """Hours without rows that had rows on each of the days before."""
+        found = self._query(
             f"SELECT hour, coalesce(min(n) FILTER (event_date < DATE '{self.day}'), 0), count(*) FILTER (event_date < "  # noqa: S608 # constants
             f"DATE '{self.day}'), count(*) FILTER (event_date = DATE '{self.day}') FROM (SELECT event_date, "
             f"epoch_us(event_time) // {_HOUR} % 24 AS hour, count(*) AS n FROM rows GROUP BY ALL) GROUP BY 1 ORDER BY 1"
@@ -140,14 +140,14 @@ class GameChecks:
         days = int(self._one(f"SELECT count(DISTINCT event_date) FROM rows WHERE event_date < DATE '{self.day}'"))  # noqa: S608 # constants
         hours: list[tuple[int, int, int, int]] = found  # type: ignore[assignment] # four numbers each
         missing = [hour for hour, least, on, now in hours if on == days and least >= _BUSY_ROWS and not now]
-        told = f"without rows: {', '.join(f'{hour:02}:00' for hour in missing)}" if missing else ""
+        detail = f"without rows: {', '.join(f'{hour:02}:00' for hour in missing)}" if missing else ""
         bounds = Bounds(0, 0) if days >= _LEAST_HISTORY else None
-        return self._finding("hours_are_there", float(len(missing)), bounds, expected=0.0, detail=told)
+        return self._finding("hours_are_there", float(len(missing)), bounds, expected=0.0, detail=detail)
 
     def _shared(self) -> TableFinding:
         if not has_log(self.store, SILVER_EVENTS):
             return self._finding("rows_are_in_silver_events", None, None)
-        self._give("shared", SILVER_EVENTS, open_table(self.store.location, SILVER_EVENTS), self.day)
+        self._register("shared", SILVER_EVENTS, open_table(self.store.location, SILVER_EVENTS), self.day)
         mine = self._one(f"SELECT count(*) FROM rows WHERE event_date = DATE '{self.day}'")  # noqa: S608 # constants
         theirs = self._one(
             f"SELECT count(*) FROM shared WHERE event_date = DATE '{self.day}' "  # noqa: S608 # constants
@@ -157,7 +157,7 @@ class GameChecks:
         return self._finding("rows_are_in_silver_events", theirs, Bounds(mine, mine), expected=mine, detail=detail)
 
     def _differing(self) -> str:
-        """Hours and coordinates of some rows that only one of the two tables has, where rows have coordinates."""
+        """Hours and coordinates of some rows that only one table has; empty if the rows have no coordinates."""
         wanted = "SELECT date_part('hour', event_time), kafka_partition, kafka_offset"
         mine = f"{wanted} FROM rows WHERE event_date = DATE '{self.day}'"  # constants
         theirs = (
@@ -165,8 +165,8 @@ class GameChecks:
             "AND game_name IN (SELECT game_name FROM rows)"
         )
         try:
-            lost = self._ask(f"({mine} EXCEPT ALL {theirs}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
-            added = self._ask(f"({theirs} EXCEPT ALL {mine}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
+            lost = self._query(f"({mine} EXCEPT ALL {theirs}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
+            added = self._query(f"({theirs} EXCEPT ALL {mine}) ORDER BY 1, 2, 3 LIMIT {_NAMED}")
         except duckdb.BinderException:
             return ""
         named = (("missing there", lost), ("missing here", added))
@@ -177,19 +177,19 @@ class GameChecks:
         )
 
     def _gold(self) -> TableFinding:
-        """The events that gold counts per player, against silver as it was when gold last looked."""
+        """The events that gold counts per player, against the version of silver that gold was made of."""
         gold = gold_table(self.game, "player_agg")
         version = self._source_version(gold) if has_log(self.store, gold) else None
         if version is None:
             return self._finding("gold_counts_silver", None, None)
-        self._give("players", gold, open_table(self.store.location, gold), date.min)
-        self._give("then_rows", self.table, open_table(self.store.location, self.table, version), date.min)
+        self._register("players", gold, open_table(self.store.location, gold), date.min)
+        self._register("then_rows", self.table, open_table(self.store.location, self.table, version), date.min)
         counted = self._one("SELECT sum(event_count) FROM players")
         there = self._one("SELECT count(*) FROM then_rows WHERE event_name <> 'smoke_test'")
         return self._finding("gold_counts_silver", counted, Bounds(there, there), expected=there)
 
     def _source_version(self, gold: str) -> int | None:
-        """The version of silver that gold was last made of, by its own commits."""
+        """The version of silver that gold was last made of, from gold's commits."""
         version = open_table(self.store.location, gold).version()
         for _, actions in preceding_entries(self.store, gold, version):
             info = commit_info_of(actions)
@@ -198,22 +198,22 @@ class GameChecks:
         return None
 
     def _drift(self, handle: DeltaTable) -> TableFinding:
-        """Columns that came on the day or since; a table only gains them."""
+        """Columns that have values only on the day, or only before it."""
         names = schema_of(handle).names
         filled = [f"count(\"{name}\") FILTER (WHERE event_date < DATE '{self.day}')" for name in names]
         now = [f"count(\"{name}\") FILTER (WHERE event_date = DATE '{self.day}')" for name in names]
-        (counts,) = self._ask(f"SELECT {', '.join(filled + now)} FROM rows")  # noqa: S608 # names of columns
+        (counts,) = self._query(f"SELECT {', '.join(filled + now)} FROM rows")  # noqa: S608 # names of columns
         before, today = counts[: len(names)], counts[len(names) :]
         if not any(before):
             return self._finding("columns_are_the_same", None, None)
-        came = [name for name, old, new in zip(names, before, today, strict=True) if new and not old]
-        gone = [name for name, old, new in zip(names, before, today, strict=True) if old and not new]
-        told = "; ".join(f"{word}: {', '.join(which)}" for word, which in (("new", came), ("empty", gone)) if which)
-        return self._finding("columns_are_the_same", float(len(came) + len(gone)), Bounds(0, 0), detail=told)
+        new = [name for name, then, now in zip(names, before, today, strict=True) if now and not then]
+        gone = [name for name, then, now in zip(names, before, today, strict=True) if then and not now]
+        detail = "; ".join(f"{word}: {', '.join(which)}" for word, which in (("new", new), ("empty", gone)) if which)
+        return self._finding("columns_are_the_same", float(len(new) + len(gone)), Bounds(0, 0), detail=detail)
 
     def _shift(self, column: str) -> TableFinding:
-        """How far the shares of a column's values have moved, as a population stability index."""
-        found = self._ask(
+        """The population stability index of a column's values against the days before."""
+        found = self._query(
             f"SELECT coalesce({column}, ''), count(*) FILTER (WHERE event_date < DATE '{self.day}'), "  # noqa: S608 # constants
             f"count(*) FILTER (WHERE event_date = DATE '{self.day}') FROM rows GROUP BY 1 ORDER BY 1"
         )
@@ -227,8 +227,11 @@ class GameChecks:
 
 
 def stability(before: Sequence[float], today: Sequence[float]) -> float:
-    """The population stability index of two counts of the same values; 0 if their shares are the same."""
-    half = 0.5  # for a value that one of them lacks
+    """The population stability index of two lists of counts of the same values; 0 if the shares are equal.
+
+    Source: N. Siddiqi, "Credit Risk Scorecards" (2006): sum of (b - a) * ln(b / a) over the shares a and b.
+    """
+    half = 0.5  # so that no share is 0
     old, new = sum(before) + half * len(before), sum(today) + half * len(today)
     shares = [((a + half) / old, (b + half) / new) for a, b in zip(before, today, strict=True)]
     return sum((b - a) * log(b / a) for a, b in shares)

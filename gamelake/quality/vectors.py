@@ -1,7 +1,7 @@
-"""Conditions as Arrow kernels: several times faster than the SQL engine on the few thousand rows of a batch.
+"""Compiles conditions to Arrow kernels: several times faster than the SQL engine on a batch of a few thousand rows.
 
-Only what gives the same answer as the engine for each value is written so, also for NULL and NaN, which the engine
-takes for equal to itself and greater than all other numbers; whatever else a condition has is left to the engine.
+A kernel gives the same result as the engine for each value, also for NULL and for NaN (in the engine equal to itself
+and greater than all other numbers). A condition with any other element is evaluated by the engine.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,28 +20,28 @@ from gamelake.quality.predicate import Constant, Node, constant_of, expression_o
 Columns: TypeAlias = Mapping[str, pa.Array]
 Kernel: TypeAlias = Callable[[Columns], pa.Array]
 
-_EXACT = 2**53  # the integers up to here are floating-point numbers, too
+_EXACT = 2**53  # all integers up to here are exact as floating-point numbers
 _SMALLEST, _GREATEST = -(2**63), 2**63 - 1
 _NUMBER_OR_TEXT = (pa.types.is_int64, pa.types.is_float64, pa.types.is_string, pa.types.is_date32)
 
 
 class NoKernelError(Exception):
-    """A condition has something that the engine alone can evaluate."""
+    """A condition has an element that only the engine can evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A part of a condition: its kernel, and the type that it gives."""
+    """A part of a condition: its kernel, and the type of its result."""
 
     kernel: Kernel
     type: pa.DataType
 
 
 def kernel_of(expect: str, types: Mapping[str, pa.DataType]) -> Kernel:
-    """A condition over columns of these types (by names in lower case), which gives true, false or null for each row.
+    """Compile a condition on columns of these types (by lower-case name); its kernel gives a bool or null per row.
 
     Raises:
-        NoKernelError: the engine has to evaluate it.
+        NoKernelError: only the engine can evaluate it.
     """
     term = _Compiler(types).term(expression_of(expect))
     if not pa.types.is_boolean(term.type):
@@ -165,9 +165,9 @@ class _Compiler:
         return Term(lambda columns: apply(term.kernel(columns)), gives)
 
     def _moved(self, sign: str, left: Node, right: Node) -> Term:
-        """A moment, and a constant time before or after it."""
+        """A timestamp plus or minus a constant interval."""
         term, by = self.term(left), constant_of(right)
-        # A month is no length of time; the engine knows which one it is.
+        # A month has no constant length.
         if not pa.types.is_timestamp(term.type) or by is None or not isinstance(by.value, timedelta) or by.has_months:
             raise NoKernelError
         duration, move = pa.scalar(by.value, pa.duration("us")), {"+": pc.add, "-": pc.subtract}[sign]
@@ -204,7 +204,7 @@ def _has_order(kind: pa.DataType) -> bool:
 
 
 def _scalar(constant: Constant, kind: pa.DataType) -> pa.Scalar:
-    """A constant as values of a type are compared with it; the engine casts it to the same one."""
+    """A constant cast for a comparison with values of a type, as the engine casts it."""
     value = constant.value
     if pa.types.is_float64(kind) and _is_number(value) and abs(value) <= _EXACT:  # type: ignore[arg-type] # a number
         return pa.scalar(float(value), kind)  # type: ignore[arg-type] # likewise
@@ -234,7 +234,7 @@ def _matches(texts: pa.Array, pattern: str) -> pa.Array:
     return pc.match_substring_regex(texts, rf"\A(?:{pattern})\z")
 
 
-# Arrow takes a comparison with NaN for false.
+# In Arrow a comparison with NaN is false.
 _COMPARISONS: Mapping[str, Callable[[pa.Array, pa.Array | pa.Scalar], pa.Array]] = {
     "COMPARE_EQUAL": pc.equal,
     "COMPARE_NOTEQUAL": pc.not_equal,

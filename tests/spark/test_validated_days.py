@@ -16,13 +16,13 @@ from gamelake.quality.rules import load_rules
 from gamelake.quality.suites.day import LakehouseDay, games_to_validate, newest_day
 from gamelake.quality.suites.holds import GoldHolds
 from gamelake.quality.suites.hops import (
-    Accounts,
     BatchCoordinates,
     CoordinateRange,
     Hop,
+    LakehouseTotals,
     TableHops,
-    hops_of_accounts,
-    judge_hops,
+    hops_of_totals,
+    validate_hops,
 )
 from gamelake.quality.suites.hour_hops import HourHops
 from gamelake.quality.suites.results import build_docs, write_results
@@ -80,7 +80,7 @@ def validations(spark: SparkSession) -> ValidationRun:
 def found(spark: SparkSession, store: Store, validations: ValidationRun) -> Found:
     """What the suites of all games came to."""
     rules = check_rules(load_rules(Path("quality/rules")), SCHEMA, ())
-    return dict(LakehouseDay(store, DAY, rules).judge(spark, games_to_validate(store, ()), validations))
+    return dict(LakehouseDay(store, DAY, rules).validate(spark, games_to_validate(store, ()), validations))
 
 
 def _failed(outcomes: Sequence[ExpectationResult]) -> set[str]:
@@ -151,15 +151,15 @@ def test_the_newest_day_is_the_last_that_has_events_and_not_after_today(store: S
 
 
 def _hops(spark: SparkSession, store: Store, hops: Sequence[Hop]) -> Mapping[str, ExpectationResult]:
-    return {each.expected.name: each for each in judge_hops(ValidationRun(DAY), spark, hops)}
+    return {each.expected.name: each for each in validate_hops(ValidationRun(DAY), spark, hops)}
 
 
 def test_sums_that_differ_fail_their_hop_alone(spark: SparkSession, store: Store) -> None:
-    accounts = Accounts(
+    accounts = LakehouseTotals(
         records=100, settled=100, bronze_rows=99, games_rows=90, shared_rows=90, problems=("events[0]: offset 7",)
     )
 
-    outcomes = _hops(spark, store, list(hops_of_accounts(accounts)))
+    outcomes = _hops(spark, store, list(hops_of_totals(accounts)))
 
     assert _failed(list(outcomes.values())) == {"books_balance", "records_are_in_bronze"}
     assert outcomes["books_balance"].detail == "events[0]: offset 7"

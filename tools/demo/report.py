@@ -73,7 +73,7 @@ def _failure(failure: Failure) -> tuple[str, ...]:
         f"{failure.game or _ALL_GAMES}, {failure.suite}",
         failure.severity,
         f"{failure.observed or 0:,.6g}",
-        Bounds(failure.least, failure.most).told,
+        Bounds(failure.least, failure.most).text,
         failure.owner,
     )
 

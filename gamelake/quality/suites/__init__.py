@@ -1,5 +1,5 @@
-"""Suites: what must hold of a day that is over, judged by Great Expectations on Spark, and shown as its Data Docs.
+"""Suites of expectations about a past day, validated by Great Expectations on Spark and shown as its Data Docs.
 
-Nothing else knows Great Expectations. It knows no stream, and holds no definition of its own: rules are those of
-`quality/rules`, figures of tables those of `gamelake.quality.tables`.
+Only this package uses Great Expectations. Its expectations come from elsewhere in `gamelake.quality`: the rules of
+`quality/rules`, and the checks of `gamelake.quality.table_checks`.
 """

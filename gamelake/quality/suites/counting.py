@@ -1,6 +1,6 @@
-"""How many rows of a day break which rule: counted in Spark's tasks, by the evaluator that judges rows in the stream.
+"""Counts in Spark tasks how many rows of a day break which rule, with the evaluator of the stream.
 
-A rule means one thing, whoever asks: there is no second translation of it for another engine.
+So a rule has the same meaning in the stream and in a validation.
 """
 
 from collections import Counter
@@ -21,19 +21,19 @@ from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import FileEntry, live_files
 from gamelake.storage.store import Location
 
-# Of each rule so many rows are named by their record's coordinates.
+# How many rows of each rule a result names, by their records' coordinates.
 _NAMED = 3
 _ROWS_AT_ONCE = 131_072
 _COORDINATES = ("kafka_partition", "kafka_offset")
 _NOTED = pa.map_(pa.string(), pa.string())
 _TASKS = pa.schema([pa.field("game", pa.string()), pa.field("path", pa.string())])
-# No rule has such a name.
+# Column names that no rule can have.
 GAME, ROWS, SAMPLES, UNJUDGED = "_game", "_rows", "_samples", "_unjudged"
 
 
 @dataclass(frozen=True, slots=True)
 class GameDayFiles:
-    """A game's table as a run finds it: its columns, and the files of the day."""
+    """A game's table at one version: its columns, and the files of the day."""
 
     game: str
     columns: pa.Schema
@@ -41,17 +41,17 @@ class GameDayFiles:
 
     @classmethod
     def of(cls, game: str, handle: DeltaTable, day: str) -> "GameDayFiles":
-        """The table at the version that is open, of which only a day is looked at (`YYYY-MM-DD`)."""
+        """The open version of the table, with its files of a day (`YYYY-MM-DD`)."""
         files = tuple(each for each in live_files(handle) if each.partition.get(EVENT_DATE) == day)
         return cls(game, schema_of(handle), files)
 
 
 @dataclass(frozen=True)
 class CountBrokenRows:
-    """What a task does: files in, one row of counts for each of them out; pickled into the job.
+    """The function of a task: reads files and gives one row of counts for each; pickled into the job.
 
-    Besides the counts a row names some rows that break a rule (SAMPLES, by the rule's name: coordinates), and the rules
-    that could not judge its rows by the columns that they have (UNJUDGED: how many rows).
+    A row also has coordinates of some rows that break a rule (SAMPLES, by rule name), and the number of rows that a
+    rule can't be evaluated on, because of their columns' types (UNJUDGED, by rule name).
     """
 
     location: Location
@@ -60,18 +60,18 @@ class CountBrokenRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the counts: one for each rule, null where it does not judge the game."""
+        """The columns of the counts: one for each rule, null if it does not apply to the game."""
         rules = [pa.field(rule.name, pa.int64()) for rule in self.checked.rules.rules]
-        said = [pa.field(SAMPLES, _NOTED), pa.field(UNJUDGED, _NOTED)]
-        return pa.schema([pa.field(GAME, pa.string()), pa.field(ROWS, pa.int64()), *rules, *said])
+        details = [pa.field(SAMPLES, _NOTED), pa.field(UNJUDGED, _NOTED)]
+        return pa.schema([pa.field(GAME, pa.string()), pa.field(ROWS, pa.int64()), *rules, *details])
 
     def tasks(self) -> pa.Table:
-        """One row for each file."""
+        """One row for each file, with the columns game and path (string)."""
         rows = [{"game": game, "path": file.path} for game, table in self.tables.items() for file in table.files]
         return pa.Table.from_pylist(rows, schema=_TASKS)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Count the files of a task."""
+        """Count the rows of each file of a task (columns game and path); the result has the columns of `schema`."""
         evaluator = Evaluator(self.checked)
         for batch in batches:
             for row in batch.to_pylist():
@@ -90,23 +90,23 @@ class CountBrokenRows:
                 counts[each.rule.name] += int(each.rows.sum())
                 named = samples.setdefault(each.rule.name, [])
                 named += _coordinates(rows, each, _NAMED - len(named))
-            unjudged.update({rule.name: len(rows) for rule in evaluator.unjudged(rows) if rule in rules})
+            unjudged.update({rule.name: len(rows) for rule in evaluator.not_evaluated(rows) if rule in rules})
         judged = {name: counts[name] for name in (ROWS, *(rule.name for rule in rules))}
         said = {name: ", ".join(named) for name, named in samples.items()}
         noted = {name: str(rows) for name, rows in unjudged.items()}
         return {GAME: table.game, **judged, SAMPLES: list(said.items()), UNJUDGED: list(noted.items())}
 
     def _read(self, table: GameDayFiles, file: FileEntry) -> Iterator[pa.RecordBatch]:
-        """A file's rows, in the columns that rules and coordinates need."""
+        """The rows of a file, with the columns of rules and coordinates."""
         wanted = {name for rule in self.checked.rules.rules for name in rule.columns} | set(_COORDINATES)
-        # The day of a row is made of its time, as in the stream.
+        # The day of a row is computed from its time, as in the stream.
         names = [name for name in table.columns.names if name.lower() in wanted | {"event_time"} and name != EVENT_DATE]
         source = dataset(self.location, game_table(table.game), table.columns, [file])
         yield from (batch for batch in source.to_batches(columns=names, batch_size=_ROWS_AT_ONCE) if len(batch))
 
 
 def _coordinates(rows: pa.RecordBatch, broken: BrokenRule, count: int) -> Sequence[str]:
-    """Where some broken rows came from, as `partition:offset`."""
+    """The coordinates of some broken rows, as `partition:offset`."""
     if count <= 0 or any(rows.schema.get_field_index(name) < 0 for name in _COORDINATES):
         return []
     places = pa.array(np.flatnonzero(broken.rows)[:count])
@@ -118,7 +118,7 @@ _MOST_TASKS = 2_000
 
 
 def counts_of(spark: SparkSession, count: CountBrokenRows) -> list[Row]:
-    """The counts of all games' files, each made in a task."""
+    """The counts of all files, one row for each; computed in Spark tasks."""
     tasks = count.tasks()
     if not len(tasks):
         return []
@@ -127,12 +127,12 @@ def counts_of(spark: SparkSession, count: CountBrokenRows) -> list[Row]:
 
 
 def figures(spark: SparkSession, observed: Mapping[str, float]) -> DataFrame:
-    """Figures by name as one row."""
+    """Values by name as one row of doubles."""
     columns = StructType([StructField(name, DoubleType()) for name in observed])
     return spark.createDataFrame([tuple(float(value) for value in observed.values())], columns)
 
 
 def _ddl(count: CountBrokenRows) -> str:
     rules = [f"`{rule.name}` bigint" for rule in count.checked.rules.rules]
-    said = [f"`{name}` map<string, string>" for name in (SAMPLES, UNJUDGED)]
-    return ", ".join([f"`{GAME}` string", f"`{ROWS}` bigint", *rules, *said])
+    details = [f"`{name}` map<string, string>" for name in (SAMPLES, UNJUDGED)]
+    return ", ".join([f"`{GAME}` string", f"`{ROWS}` bigint", *rules, *details])

@@ -1,4 +1,4 @@
-"""A lakehouse's day: which games have suites to run for it, and what these come to."""
+"""Validates a day of a lakehouse: runs the suites of each game and gives their results."""
 
 import logging
 from collections import Counter
@@ -41,7 +41,7 @@ from gamelake.storage.tables import open_table
 
 @dataclass(slots=True)
 class GameCounts:
-    """What the tasks have counted of a game: its rows, and by rule those that break it, and those without a verdict."""
+    """The counts of a game: its rows, and by rule name those that break it and those that it can't be evaluated on."""
 
     rows: int = 0
     broken: Counter[str] = field(default_factory=Counter)
@@ -50,7 +50,7 @@ class GameCounts:
 
 
 def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, GameCounts]:
-    """The counts of all files, by game."""
+    """The counts by game, summed over files."""
     found: dict[str, GameCounts] = {}
     for row in counts:
         counted = found.setdefault(row[GAME], GameCounts())
@@ -61,10 +61,10 @@ def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, GameC
     return found
 
 
-def judge_rules(
+def validate_rules(
     validations: ValidationRun, spark: SparkSession, game: str, rules: RuleSet, counted: GameCounts
 ) -> Iterator[ExpectationResult]:
-    """Judge a game's rows by the rules; without rows of the day, or where a rule can't judge some, that is said."""
+    """Validate the rule counts of a game; a rule is skipped if the day has no rows or the rule can't be evaluated."""
     judged = [rule for rule in rules.of(game) if counted.rows and not counted.unjudged[rule.name]]
     suite = _suite(SuiteName.RULES, game, [expectation_of_rule(rule) for rule in judged])
     for rule in rules.of(game):
@@ -73,21 +73,21 @@ def judge_rules(
             detail = f"its columns have other types in {unjudged} rows" if unjudged else "there are no rows of the day"
             yield _skipped(suite, expectation_of_rule(rule), detail)
     batch = figures(spark, {rule.name: counted.broken[rule.name] for rule in judged}) if judged else None
-    for outcome in validations.judge(suite, batch) if batch is not None else ():
+    for outcome in validations.validate(suite, batch) if batch is not None else ():
         yield outcome.with_detail(_place(counted.samples.get(outcome.expected.name, "")))
 
 
-def judge_findings(
+def validate_findings(
     validations: ValidationRun, spark: SparkSession, game: str, findings: Sequence[TableFinding]
 ) -> Iterator[ExpectationResult]:
-    """Judge what checks of a game's table have counted; one without enough to compare with is skipped."""
+    """Validate the findings of a game's table checks; a check without enough history is skipped."""
     judged = {each.check: each for each in findings if each.bounds is not None and each.observed is not None}
     suite = _suite(SuiteName.TABLES, game, [expectation_of_finding(each) for each in judged.values()])
     for each in findings:
         if each.check not in judged:
-            yield _skipped(suite, expectation_of_finding(each), "there is too little to compare with")
+            yield _skipped(suite, expectation_of_finding(each), "there is not enough history to compare with")
     batch = figures(spark, {each.check: each.observed or 0.0 for each in judged.values()}) if judged else None
-    for outcome in validations.judge(suite, batch) if batch is not None else ():
+    for outcome in validations.validate(suite, batch) if batch is not None else ():
         yield outcome.with_detail(judged[outcome.expected.name].detail)
 
 
@@ -108,24 +108,24 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LakehouseDay:
-    """One day of a lakehouse, to be judged by rules and by checks of tables."""
+    """A day of a lakehouse, with the rules for its validation."""
 
     store: Store
     day: date
     rules: CheckedRules
 
-    def judge(
+    def validate(
         self, spark: SparkSession, games: Sequence[str], validations: ValidationRun
     ) -> Iterator[tuple[str, Sequence[ExpectationResult]]]:
-        """Judge games one after the other; gives each with what its suites came to."""
+        """Validate one game after the other; gives each with its results."""
         count = CountBrokenRows(self.store.location, self.rules, self._tables(games))
         counted = counted_by_game(counts_of(spark, count), self.rules.rules)
         log.info("%s rows of %d games counted", f"{sum(each.rows for each in counted.values()):,}", len(counted))
         for game in games:
             findings = list(GameChecks(self.store, game, self.day).findings())
             outcomes = [
-                *judge_rules(validations, spark, game, self.rules.rules, counted.get(game, GameCounts())),
-                *judge_findings(validations, spark, game, findings),
+                *validate_rules(validations, spark, game, self.rules.rules, counted.get(game, GameCounts())),
+                *validate_findings(validations, spark, game, findings),
             ]
             log.info("%s: %s", game, one_line_summary(outcomes))
             yield game, outcomes
@@ -136,10 +136,10 @@ class LakehouseDay:
 
 
 def games_to_validate(store: Store, named: Sequence[str]) -> list[str]:
-    """The games that are named, or all.
+    """The named games, or all if none is named.
 
     Raises:
-        StoreError: one of them has no table, or there are none.
+        StoreError: a named game has no table, or there are no games.
     """
     there = games_of(store)
     if unknown := sorted(set(named) - set(there)):
@@ -152,7 +152,7 @@ def games_to_validate(store: Store, named: Sequence[str]) -> list[str]:
 
 
 def newest_day(store: Store, today: date) -> date:
-    """The last day that has events, today at the latest: clocks of players may be ahead."""
+    """The last day with events, not after today: clocks of players may be ahead."""
     files = live_files(open_table(store.location, SILVER_EVENTS)) if has_log(store, SILVER_EVENTS) else []
     days = [date.fromisoformat(text) for file in files if (text := file.partition.get(EVENT_DATE))]
     return max((day for day in days if day <= today), default=today)

@@ -1,4 +1,4 @@
-"""What a suite expects: figures by name, each with the bounds that it must lie within."""
+"""The expectations of a suite: values by name, each with its valid range."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,9 +8,9 @@ from gamelake.quality.rules import QualityRule, Severity
 
 
 class Weight(StrEnum):
-    """How much it weighs that an expectation fails.
+    """The severity of a failed expectation.
 
-    What is critical may hold gold back, what is a warning makes the run fail too; the rest is told and counted.
+    A critical one can hold gold back and fails the run, a warning fails the run, the rest is reported only.
     """
 
     CRITICAL = "critical"
@@ -19,7 +19,7 @@ class Weight(StrEnum):
 
 
 class SuiteName(StrEnum):
-    """What is expected of what: of rows, of a table, of all hops that records take."""
+    """The kind of a suite: the rules on rows, the checks of a table, or the hops of records between tables."""
 
     RULES = "rules"
     TABLES = "tables"
@@ -28,11 +28,11 @@ class SuiteName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One figure that a suite judges; it is a column of the batch, whose sum must lie within the bounds.
+    """An expectation about one column of a batch: its sum must lie within the bounds.
 
     Attributes:
-        expect: what must hold, in words or as SQL.
-        fingerprint: which version of it; empty if there is but one.
+        expect: the condition as text or SQL.
+        fingerprint: its version; empty if it has only one.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationSuite:
-    """What is expected of one table on one day; `game` is empty where it is of all games."""
+    """The expectations about one table on one day; `game` is empty for all games."""
 
     name: SuiteName
     game: str
@@ -55,17 +55,17 @@ class ValidationSuite:
 
     @property
     def title(self) -> str:
-        """The name under which Data Docs have it."""
+        """The name of the suite in Data Docs."""
         return f"{self.game or 'all games'} {self.name.value}"
 
 
 _NONE = Bounds(0, 0)
-# What a good day may differ in from the days before: worth a look, but no reason to keep its figures back.
+# A correct day may differ from the days before in these: a reason to investigate, but not to hold gold back.
 _SUSPICIOUS = ("volume", "freshness", "columns_are_the_same", "hours_are_there", "is_distributed_as_before")
 
 
 def expectation_of_rule(rule: QualityRule) -> Expectation:
-    """No row breaks it; rows of silver that break a rule which keeps rows out of silver came past it."""
+    """No row of silver breaks the rule; critical if the rule keeps such rows out of silver."""
     return Expectation(
         name=rule.name,
         bounds=_NONE,
@@ -78,7 +78,7 @@ def expectation_of_rule(rule: QualityRule) -> Expectation:
 
 
 def expectation_of_finding(finding: TableFinding) -> Expectation:
-    """What a check of a table compared; nothing, where it had nothing to compare with."""
+    """The value of a table check lies within its bounds; any value if the check has no bounds."""
     return Expectation(
         name=finding.check,
         bounds=finding.bounds or Bounds(None, None),

@@ -1,4 +1,4 @@
-"""Holds a game's gold back after a critical failure, and lets it go on once its suites pass."""
+"""Holds a game's gold tables back after a critical failure, and releases them once its suites pass."""
 
 import logging
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldHolds:
-    """What becomes of holds after a run of suites for a day."""
+    """Updates holds after a validation of a day."""
 
     store: Store
     day: date
@@ -25,24 +25,24 @@ class GoldHolds:
     until: datetime | None = None
 
     def settle(self, game: str, outcomes: Sequence[ExpectationResult]) -> None:
-        """Hold a game's gold back if one of its expectations that weigh so much failed, release it if all passed."""
+        """Hold a game's gold back if a critical expectation failed; release it if none failed."""
         critical = [each.expected.name for each in outcomes if each.is_critical]
         if critical:
             self._hold(game, critical)
-        elif _was_judged(outcomes) and self._is_held(game):
+        elif _was_validated(outcomes) and self._is_held(game):
             release(self.store, game)
-            log.info("%s passes for %s: its gold goes on", game, self.day)
+            log.info("%s: no critical failure for %s, its gold is released", game, self.day)
 
     def _hold(self, game: str, critical: Sequence[str]) -> None:
         why = f"{', '.join(critical)} failed for {self.day}"
         hold_back(self.store, Hold(game=game, by=self.by, since=self.now, day=self.day, why=why, until=self.until))
-        log.warning("%s: its gold is held back, as %s", game, why)
+        log.warning("%s: its gold is held back: %s", game, why)
 
     def _is_held(self, game: str) -> bool:
-        """By a failure of this day or of one before; one of a day that came later stands."""
+        """Whether the game is held for this day or an earlier one; a hold for a later day stays."""
         hold = holds(self.store, self.now).get(game)
         return hold is not None and hold.day <= self.day
 
 
-def _was_judged(outcomes: Sequence[ExpectationResult]) -> bool:
+def _was_validated(outcomes: Sequence[ExpectationResult]) -> bool:
     return any(each.suite.name is SuiteName.RULES and each.status is CheckStatus.PASSED for each in outcomes)

@@ -1,6 +1,6 @@
-"""Reconciles the hops that records take: what Kafka's offsets say is in bronze, and all of it came to something.
+"""Reconciles the hops of records between tables: Kafka to bronze, and bronze to silver or another outcome.
 
-The sums are those of manifests and logs; where single records are looked for, tables are joined by coordinates.
+Totals come from manifests and Delta logs; single missing records are found by joins on coordinates.
 """
 
 import sys
@@ -22,14 +22,15 @@ from gamelake.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
-    """What manifests and logs say of a whole lakehouse; rows are those of the tables and those that erasures took out.
+class LakehouseTotals:
+    """The totals of a lakehouse, from manifests and Delta logs; row counts include erased rows.
 
     Attributes:
-        records: by the offsets that were taken, and in the files.
-        settled: rows of silver, dead letters, duplicates, quarantined and dropped rows together.
-        games_rows: of all games' silver tables.
-        problems: what does not add up, each in a line.
+        records: by offsets that were read, and in files.
+        settled: rows of silver + dead letters + duplicates + quarantined + dropped.
+        games_rows: rows of all games' silver tables.
+        shared_rows: rows of silver/events.
+        problems: the differences, one line each.
     """
 
     records: int
@@ -42,7 +43,7 @@ class Accounts:
 
 @dataclass(frozen=True, slots=True)
 class CoordinateRange:
-    """Coordinates that follow each other, both ends included."""
+    """A range of offsets in a partition, both ends included."""
 
     partition: int
     first: int
@@ -51,7 +52,7 @@ class CoordinateRange:
 
 @dataclass(frozen=True, slots=True)
 class BatchCoordinates:
-    """A batch: which coordinates it took, and how many of them may stand in bronze alone: duplicates, dropped rows."""
+    """The coordinates of a batch, and how many of its records are only in bronze: duplicates and dropped rows."""
 
     stretches: tuple[CoordinateRange, ...]
     in_bronze_alone: int
@@ -59,17 +60,21 @@ class BatchCoordinates:
 
 @dataclass(frozen=True, slots=True)
 class UnexplainedRecords:
-    """Records that nothing tells of: how many, and the coordinates that they are among, sorted."""
+    """Records without an outcome: their number, and coordinates among which they are, sorted."""
 
     count: int
     among: list[tuple[int, int]]
 
 
 def find_unexplained(lost: Sequence[tuple[int, int]], batches: Sequence[BatchCoordinates]) -> UnexplainedRecords:
-    """Of coordinates that stand in bronze alone those of batches that told of fewer.
+    """Find batches with more records only in bronze than their manifests have duplicates and dropped rows.
 
-    Which of a batch's records were its duplicates nobody has noted: all of the batch are given. One of a batch that is
-    not known any more is taken for explained.
+    A manifest has only the number of these records, so all coordinates of such a batch are given. Records of a batch
+    without a manifest count as explained.
+
+    Args:
+        lost: coordinates that are only in bronze, as (partition, offset).
+        batches: the batches that read them.
     """
     found: dict[int, list[tuple[int, int]]] = {}
     ordered = sorted(
@@ -86,8 +91,8 @@ def find_unexplained(lost: Sequence[tuple[int, int]], batches: Sequence[BatchCoo
 
 _EQUAL = Bounds(0, 0)
 _NAMED = 3
-# More are not looked at one by one: then a whole stretch is lost, and its first records name it.
-_MOST_LOOKED_AT = 100_000
+# At most this many records are compared; with more, the first ones are enough to find the cause.
+_MOST_COMPARED = 100_000
 _COORDINATES = ("partition", "offset")
 _SETTLED_IN = {
     SILVER_EVENTS: ("kafka_partition", "kafka_offset"),
@@ -98,7 +103,7 @@ _SETTLED_IN = {
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """How far two ends of a hop are apart; 0 if they agree."""
+    """The difference between the two ends of a hop; 0 if they agree."""
 
     name: str
     expect: str
@@ -106,20 +111,20 @@ class Hop:
     detail: str = ""
 
 
-def judge_hops(validations: ValidationRun, spark: SparkSession, hops: Sequence[Hop]) -> Iterator[ExpectationResult]:
-    """Judge all hops as one suite."""
+def validate_hops(validations: ValidationRun, spark: SparkSession, hops: Sequence[Hop]) -> Iterator[ExpectationResult]:
+    """Validate all hops as one suite."""
     expected = [
         Expectation(name=each.name, bounds=_EQUAL, weight=Weight.CRITICAL, expect=each.expect, owner="platform")
         for each in hops
     ]
     suite = ValidationSuite(name=SuiteName.HOPS, game="", table=BRONZE_EVENTS, expected=tuple(expected))
     details = {each.name: each.detail for each in hops}
-    for outcome in validations.judge(suite, figures(spark, {each.name: each.apart for each in hops})):
+    for outcome in validations.validate(suite, figures(spark, {each.name: each.apart for each in hops})):
         yield outcome.with_detail(details[outcome.expected.name])
 
 
-def hops_of_accounts(accounts: Accounts) -> Iterator[Hop]:
-    """What must be equal by manifests and logs."""
+def hops_of_totals(accounts: LakehouseTotals) -> Iterator[Hop]:
+    """The hops between totals of manifests and logs."""
     yield Hop(
         "books_balance",
         "each offset was taken once, and each file stands once in its table",
@@ -137,33 +142,33 @@ def _difference(name: str, here: int, there: int) -> Hop:
 
 @dataclass(frozen=True, slots=True)
 class TableHops:
-    """The hops of one day's records, by what stands in the tables; a day is that on which Kafka took records in."""
+    """The hops of one day's records, by table contents; the day is that of the Kafka timestamps."""
 
     store: Store
     spark: SparkSession
     day: date
 
     def hops(self, batches: Sequence[BatchCoordinates]) -> Iterator[Hop]:
-        """Compare them; `batches` are those that took the day's records, as far as they are known one by one."""
+        """Compare the hops; `batches` are those of the day that still have manifests."""
         if has_log(self.store, BRONZE_EVENTS):
             yield self._lost(batches)
         if has_log(self.store, BRONZE_FILES):
             yield self._files()
 
     def _lost(self, batches: Sequence[BatchCoordinates]) -> Hop:
-        """Records in bronze that came to nothing that their batch has told of."""
-        lost = [(int(row[0]), int(row[1])) for row in self._unsettled().limit(_MOST_LOOKED_AT).collect()]
+        """Records in bronze without an outcome."""
+        lost = [(int(row[0]), int(row[1])) for row in self._unsettled().limit(_MOST_COMPARED).collect()]
         unexplained = find_unexplained(lost, batches)
         named = ", ".join(f"{partition}:{offset}" for partition, offset in unexplained.among[:_NAMED])
         return Hop(
             "bronze_records_came_to_something",
-            "a record of bronze is in silver, quarantine or dead letters, or was told to be a duplicate or dropped",
+            "a record of bronze is in silver, quarantine or dead letters, or was a duplicate or dropped",
             unexplained.count,
             f"among them {named} (partition:offset)" if named else "",
         )
 
     def _unsettled(self) -> DataFrame:
-        """The day's coordinates in bronze that no other table has."""
+        """The day's coordinates (partition, offset) in bronze that no other table has."""
         bronze = self._table(BRONZE_EVENTS).where(sf.col("ingest_date") == sf.lit(self.day)).select(*_COORDINATES)
         ((least, most),) = bronze.agg(sf.min("offset"), sf.max("offset")).collect()
         for table, names in _SETTLED_IN.items():
@@ -175,7 +180,7 @@ class TableHops:
         return bronze
 
     def _files(self) -> Hop:
-        """Events of files, against what the table of files says that they hold."""
+        """Events of files in bronze, against the record counts in bronze/files."""
         on_day = sf.col("ingest_date") == sf.lit(self.day)
         ((said,),) = self._table(BRONZE_FILES).where(on_day).agg(sf.coalesce(sf.sum("records"), sf.lit(0))).collect()
         there = self._table(BRONZE_EVENTS).where(on_day & (sf.col("partition") < 0)).count()

@@ -1,4 +1,4 @@
-"""Compares each hour of each game in its own table with the same hour in the table of all games."""
+"""Compares the row counts per hour of each game's table with those in silver/events."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,13 +17,13 @@ from gamelake.storage.store import Store
 _HOUR = ("game_name", "hour")
 _COORDINATES = ("kafka_partition", "kafka_offset")
 _NAMED = 3
-# A batch that is in one table is in all within seconds, or its job was killed.
-_LOOKS, _PAUSE_SECONDS = 3, 5.0
+# A batch is in all tables within seconds, unless its job was killed.
+_ATTEMPTS, _PAUSE_SECONDS = 3, 5.0
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class HourDifference:
-    """An hour (0 to 23, UTC) of a game of which the two tables have different numbers of rows."""
+    """An hour (0 to 23, UTC) of a game with different row counts in the two tables."""
 
     game: str
     hour: int
@@ -31,14 +31,14 @@ class HourDifference:
     in_all: int
 
     @property
-    def told(self) -> str:
-        """The same in words."""
+    def text(self) -> str:
+        """The difference as text."""
         return f"{self.game} {self.hour:02}:00: {self.in_game:,} and {self.in_all:,}"
 
 
 @dataclass(frozen=True, slots=True)
 class HourHops:
-    """The hop from the games' tables to that of all games, for the events of one day."""
+    """The hop from the games' tables to silver/events, for the events of one day."""
 
     store: Store
     spark: SparkSession
@@ -46,12 +46,12 @@ class HourHops:
     sleep: Callable[[float], None] = time.sleep
 
     def hops(self) -> Iterator[Hop]:
-        """Compare them; as streams may be running, what differs is looked at again."""
+        """Compare the tables; differences are compared again, as running streams may cause them."""
         tables = [game_table(game) for game in games_of(self.store)]
         if not tables or not has_log(self.store, SILVER_EVENTS):
             return
         apart = self._apart(tables)
-        for _ in range(_LOOKS - 1):
+        for _ in range(_ATTEMPTS - 1):
             if not apart:
                 break
             self.sleep(_PAUSE_SECONDS)
@@ -71,7 +71,7 @@ class HourHops:
         return sorted(HourDifference(str(row[0]), int(row[1]), int(row[2]), int(row[3])) for row in rows)
 
     def _detail(self, tables: list[str], apart: list[HourDifference]) -> str:
-        """The first hours, and some coordinates that stand in one of the two tables alone."""
+        """The first differing hours, and coordinates of some rows that only one table has."""
         first = apart[0]
         here, there = (
             rows.where((sf.col("game_name") == first.game) & (sf.col("hour") == first.hour)).select(*_COORDINATES)
@@ -79,7 +79,7 @@ class HourHops:
         )
         alone = here.exceptAll(there).unionAll(there.exceptAll(here)).orderBy(*_COORDINATES).limit(_NAMED).collect()
         named = ", ".join(f"{row[0]}:{row[1]}" for row in alone)
-        hours = "; ".join(each.told for each in apart[:_NAMED])
+        hours = "; ".join(each.text for each in apart[:_NAMED])
         return f"{hours}, such as {named} (partition:offset)"
 
     def _of_games(self, tables: list[str]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""gold/validations: what each expectation came to in each run, kept for as long as the table."""
+"""Writes the results of a validation: the table gold/validations, and Data Docs."""
 
 import shutil
 import uuid
@@ -45,10 +45,10 @@ _SCHEMA = pa.schema(
 def write_results(
     store: Store, day: date, at: datetime, outcomes: Sequence[ExpectationResult], comments: CommentsOf = no_comments
 ) -> None:
-    """Add what a run of suites for a day came to; `at` tells it from other runs for the day.
+    """Append the results of a validation of a day; `at` identifies the validation.
 
     Raises:
-        CommitFailedError: others were faster at every attempt.
+        CommitFailedError: other writers committed first in every attempt.
     """
     rows = pa.Table.from_pylist([_row(day, at, each) for each in outcomes], schema=_SCHEMA)
     file = write_rows(store, VALIDATIONS, rows.drop_columns([_DAY]), {_DAY: day.isoformat()})
@@ -83,12 +83,12 @@ _SITE = "gamelake"
 
 
 def build_docs(validations: ValidationRun, folder: Path) -> Path:
-    """Put the site of a run in the place of the one that was there; gives its first page."""
+    """Write the Data Docs site of a validation, which replaces the previous one; gives its first page."""
     folder = folder.resolve()
     shutil.rmtree(folder / "expectations", ignore_errors=True)
     shutil.rmtree(folder / "validations", ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    # Its type does not know that the site can be without advice for beginners.
+    # Any: the declared type lacks `show_how_to_buttons`.
     site: Any = {
         "class_name": "SiteBuilder",
         "show_how_to_buttons": False,

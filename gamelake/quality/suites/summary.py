@@ -1,4 +1,4 @@
-"""What a run of suites says to a person: a line for each suite, and one for each expectation that failed."""
+"""The printed summary of a validation: a line for each suite, and one for each failed expectation."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from gamelake.quality.suites.validations import ExpectationResult
 
 
 def summary_table(outcomes: Sequence[ExpectationResult]) -> str:
-    """A table of suites, and what failed."""
+    """A table of suites, and the failed expectations."""
     titles = dict.fromkeys(each.suite.title for each in outcomes)
     lines = [f"{'suite':<40}{'passed':>8}{'failed':>8}{'skipped':>9}"]
     for title in titles:
@@ -21,17 +21,17 @@ def summary_table(outcomes: Sequence[ExpectationResult]) -> str:
 
 
 def one_line_summary(outcomes: Sequence[ExpectationResult]) -> str:
-    """The same in a few words."""
+    """The counts in one line."""
     counts = Counter(each.status for each in outcomes)
     weights = Counter(each.expected.weight for each in outcomes if each.status is CheckStatus.FAILED)
-    told = ", ".join(f"{weights[each]} {each.value}" for each in Weight if weights[each])
-    failed = f"{counts[CheckStatus.FAILED]} failed" + (f" ({told})" if told else "")
+    by_weight = ", ".join(f"{weights[each]} {each.value}" for each in Weight if weights[each])
+    failed = f"{counts[CheckStatus.FAILED]} failed" + (f" ({by_weight})" if by_weight else "")
     return f"{counts[CheckStatus.PASSED]} passed, {failed}, {counts[CheckStatus.SKIPPED]} skipped"
 
 
 def _failure(outcome: ExpectationResult) -> str:
     expected = outcome.expected
-    observed = f"{outcome.observed or 0:,.6g} instead of {expected.bounds.told}"
+    observed = f"{outcome.observed or 0:,.6g} instead of {expected.bounds.text}"
     detail = f" [{outcome.detail}]" if outcome.detail else ""
     owner = f", ask {expected.owner}" if expected.owner else ""
     return f"FAILED {outcome.suite.title}: {expected.name} ({expected.weight.value}{owner}): {observed}{detail}"

@@ -1,7 +1,7 @@
-"""Judges suites by Great Expectations: one batch each, all figures of which are computed in one pass.
+"""Validates suites with Great Expectations: one batch for each suite, whose values are computed in one pass.
 
-Each expectation is on the sum of a column, as its aggregates are those that the Spark engine bundles: whatever looks at
-single values runs a job of its own.
+Each expectation is on the sum of a column: the Spark engine computes such aggregates together, while expectations on
+single values run one job each.
 """
 
 import logging
@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame
 from gamelake.quality.check_findings import CheckStatus
 from gamelake.quality.suites.expectations import Expectation, ValidationSuite, Weight
 
-# Read when the package is imported: nothing about a run leaves the machine.
+# The package reads it at import: no analytics are sent.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
-import great_expectations as gx  # as said above
+import great_expectations as gx  # after the variable is set
 from great_expectations.core import ExpectationSuite, ExpectationValidationResult
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.core.run_identifier import RunIdentifier
@@ -37,7 +37,7 @@ _SOURCE = "lakehouse"
 
 
 class ExpectationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one expectation came to; `observed` is None where it could not be judged, for which `detail` says why."""
+    """The result of an expectation; if it was skipped, `observed` is None and `detail` is the reason."""
 
     suite: ValidationSuite
     expected: Expectation
@@ -46,22 +46,22 @@ class ExpectationResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
     def with_detail(self, detail: str) -> "ExpectationResult":
-        """The same with more said about it, where it could be judged."""
+        """The same with a detail, unless it was skipped."""
         return self if self.status is CheckStatus.SKIPPED else msgspec.structs.replace(self, detail=detail)
 
     @property
     def is_failure(self) -> bool:
-        """Whether it failed, and somebody has to look."""
+        """Whether it failed with a severity that fails the run."""
         return self.status is CheckStatus.FAILED and self.expected.weight is not Weight.INFO
 
     @property
     def is_critical(self) -> bool:
-        """Whether it failed, and weighs so much that figures made of the table should not be relied on."""
+        """Whether it failed with a severity that holds gold back."""
         return self.status is CheckStatus.FAILED and self.expected.weight is Weight.CRITICAL
 
 
 class ValidationRun:
-    """One run of suites, all for one day, in the Spark session that there is; remembers what Data Docs are made of."""
+    """One validation of a day, in the active Spark session; keeps the results for Data Docs."""
 
     def __init__(self, day: date) -> None:
         self.day = day
@@ -69,8 +69,8 @@ class ValidationRun:
         self._run = RunIdentifier(run_name=day.isoformat())
         self._source = self.context.data_sources.add_spark(_SOURCE, persist=False)
 
-    def judge(self, suite: ValidationSuite, batch: DataFrame) -> Iterator[ExpectationResult]:
-        """Judge one suite; the batch has a column for each figure that is expected."""
+    def validate(self, suite: ValidationSuite, batch: DataFrame) -> Iterator[ExpectationResult]:
+        """Validate a suite; the batch has a column of doubles for each expectation."""
         judged = self.context.suites.add(
             ExpectationSuite(suite.title, expectations=[_expectation(each) for each in suite.expected])
         )
@@ -99,14 +99,14 @@ def _context() -> EphemeralDataContext:
 
 
 def _expectation(expected: Expectation) -> ExpectColumnSumToBeBetween:
-    said = {"owner": expected.owner, "why": expected.why, "fingerprint": expected.fingerprint}
+    meta = {"owner": expected.owner, "why": expected.why, "fingerprint": expected.fingerprint}
     return ExpectColumnSumToBeBetween(
         column=expected.name,
         min_value=expected.bounds.least,
         max_value=expected.bounds.most,
         severity=FailureSeverity(expected.weight.value),
         description=f"{expected.name}: {expected.expect}",
-        meta={"expect": expected.expect, **{name: text for name, text in said.items() if text}},
+        meta={"expect": expected.expect, **{name: text for name, text in meta.items() if text}},
     )
 
 
@@ -124,7 +124,7 @@ def _outcome(suite: ValidationSuite, expected: Expectation, result: ExpectationV
 
 
 def _reason(result: ExpectationValidationResult) -> str:
-    """Why there is no figure."""
+    """Why there is no value."""
     info = result.exception_info or {}
     inner = info if "exception_message" in info else next(iter(info.values()), {})
     return str((inner or {}).get("exception_message") or "there are no rows")[:500]

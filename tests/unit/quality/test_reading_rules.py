@@ -23,9 +23,9 @@ def test_a_rule_says_what_must_hold_of_whom_and_why(tmp_path: Path) -> None:
         "a price is not negative",
     )
     assert rule.columns == ("amount",)
-    assert rule.judges("chess")
-    assert not rule.judges("pool")
-    assert rule.place == f"{tmp_path}/rules.yaml:2"
+    assert rule.applies_to("chess")
+    assert not rule.applies_to("pool")
+    assert rule.location == f"{tmp_path}/rules.yaml:2"
 
 
 def test_the_rules_of_all_files_are_in_force_together_the_weightiest_first(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ def test_a_folder_without_rules_is_a_set_without_rules(tmp_path: Path) -> None:
         (a_rule(expect="amount > 0) FROM other WHERE (true"), 3, "more than one SQL expression"),
         (a_rule(expect="amount > 0), (level > 0"), 3, "more than one SQL expression"),
         (a_rule(expect="1 = 1"), 3, "names no column"),
-        (a_rule(expect="amount > (SELECT 1)"), 3, "asks another table"),
-        (a_rule(expect="amount > avg(amount) OVER ()"), 3, "looks at other rows"),
+        (a_rule(expect="amount > (SELECT 1)"), 3, "queries another table"),
+        (a_rule(expect="amount > avg(amount) OVER ()"), 3, "uses other rows"),
         (a_rule(expect="sum(amount) > 0"), 3, r"calls sum\(\)"),
         (a_rule(expect="amount > random()"), 3, r"calls random\(\)"),
         (a_rule(expect="event_time < now()"), 3, r"calls now\(\)"),
@@ -72,7 +72,7 @@ def test_two_rules_of_one_name_are_refused(tmp_path: Path) -> None:
     written(tmp_path, a_rule(), file="one.yaml")
     written(tmp_path, a_rule(), file="two.yaml")
 
-    with pytest.raises(ContractError, match=r"two\.yaml:2: .* stands at .*one\.yaml:2 already; rename one"):
+    with pytest.raises(ContractError, match=r"two\.yaml:2: .* is already defined at .*one\.yaml:2; rename one"):
         load_rules(tmp_path)
 
 
