@@ -77,7 +77,7 @@ bench: setup ## Run the benchmarks whose figures the README states
 	@$(with_java) $(python) -m benchmarks.gateway
 	@$(with_java) $(python) -m benchmarks.gold
 	@$(with_java) $(python) -m benchmarks.compaction
-	@$(python) -m benchmarks.questions.packed
+	@$(python) -m benchmarks.questions.compaction
 	@$(python) -m benchmarks.soak --pause 0.05
 
 bench-gateway: setup ## Benchmark the gateway against FastAPI and aiokafka (about 5 minutes)
@@ -88,7 +88,7 @@ bench-gold: setup ## Benchmark the gold tables against Spark's MERGE (about 5 mi
 
 bench-maintenance: setup ## Benchmark maintenance: compaction against OPTIMIZE, its effect on queries, 10,000 batches (about 30 minutes)
 	@$(with_java) $(python) -m benchmarks.compaction
-	@$(python) -m benchmarks.questions.packed
+	@$(python) -m benchmarks.questions.compaction
 	@$(python) -m benchmarks.soak --pause 0.05
 
 ##@ The stack (needs a Docker engine with compose)

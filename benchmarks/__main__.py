@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.report import write_report
 from benchmarks.results import save, save_part
-from benchmarks.suite import NAMES, Request, run
+from benchmarks.suite import NAMES, SuiteRequest, run
 from gamelake.model.errors import GamelakeError
 from tools.embedded.java import spark_environment
 from tools.embedded.service import REPOSITORY
@@ -21,7 +21,7 @@ def main() -> int:
     arguments = _parser().parse_args()
     os.environ |= spark_environment()
     names = tuple(arguments.only or NAMES)
-    request = Request(
+    request = SuiteRequest(
         events=arguments.events, repeats=arguments.repeats, names=names, directory=REPOSITORY / "build" / "benchmarks"
     )
     started = time.monotonic()

@@ -21,7 +21,7 @@ _PUTS_AT_ONCE = 16
 
 
 @dataclass
-class Bucket:
+class BenchmarkBucket:
     """A bucket that objects are put into."""
 
     name: str
@@ -46,7 +46,7 @@ class Bucket:
 
 
 @contextmanager
-def own_bucket() -> Iterator[Bucket]:
+def own_bucket() -> Iterator[BenchmarkBucket]:
     """A bucket of the stack's object store that goes with the block."""
     name, root = f"discovery-{uuid.uuid4().hex}", stack.lakehouse("root")
     options = dict(root.options)
@@ -61,7 +61,7 @@ def own_bucket() -> Iterator[Bucket]:
     location = Location(uri=f"s3://{name}", options=options)
     objects = open_objects(location)
     try:
-        yield Bucket(name, location, objects)
+        yield BenchmarkBucket(name, location, objects)
     finally:
         for batch in obstore.list(objects):
             obstore.delete(objects, [each["path"] for each in batch])

@@ -28,7 +28,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class ChartBar:
     """One row: a median with the least and greatest value; `kind` is "ours" or "peer"."""
 
     label: str
@@ -38,7 +38,7 @@ class Bar:
     kind: str
 
 
-def bar_chart(title: str, note: str, bars: Sequence[Bar]) -> str:
+def bar_chart(title: str, note: str, bars: Sequence[ChartBar]) -> str:
     """Draw horizontal bars on one scale from zero."""
     step = _tick_step(max(bar.greatest for bar in bars))
     ticks = [step * number for number in range(int(max(bar.greatest for bar in bars) // step) + 2)]
@@ -76,7 +76,7 @@ def _tick(x: float, bottom: int, value: float) -> str:
     )
 
 
-def _bar(top: int, bar: Bar, scale: float) -> str:
+def _bar(top: int, bar: ChartBar, scale: float) -> str:
     middle = top + _BAR / 2
     least, greatest = _LABELS + bar.least * scale, _LABELS + bar.greatest * scale
     return (

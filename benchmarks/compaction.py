@@ -41,7 +41,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class CompactionSizes:
     """How many tables, of how many files, of how many rows each."""
 
     tables: int
@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100, help="rows of each file; default: %(default)s")
     arguments = parser.parse_args()
     os.environ |= spark_environment()
-    sizes = Sizes(arguments.tables, arguments.files, arguments.rows)
+    sizes = CompactionSizes(arguments.tables, arguments.files, arguments.rows)
     with tempfile.TemporaryDirectory(prefix="gamelake-compaction-") as folder:
         ours, peers = (Store(Location(uri=(Path(folder) / name).as_uri())) for name in ("ours", "peers"))
         for store in (ours, peers):
@@ -74,12 +74,12 @@ def main() -> int:
     return 0 if same else 1
 
 
-def names_of(sizes: Sizes) -> list[str]:
+def names_of(sizes: CompactionSizes) -> list[str]:
     """The tables; one more than counts, to grow warm with."""
     return [game_table(f"game_{number:02d}") for number in range(sizes.tables + 1)]
 
 
-def fill(store: Store, sizes: Sizes) -> None:
+def fill(store: Store, sizes: CompactionSizes) -> None:
     """Make the tables, of one day that is over."""
     day = datetime.now(UTC).date() - timedelta(days=2)
     with DeltaTables(store.location) as tables:

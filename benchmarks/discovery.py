@@ -24,10 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.bucket import FOLDER, Bucket, own_bucket
-from benchmarks.chart import Bar, bar_chart
-from benchmarks.steady import steady_bed
-from benchmarks.way import RecordsMissingError, Workload
+from benchmarks.bucket import FOLDER, BenchmarkBucket, own_bucket
+from benchmarks.chart import ChartBar, bar_chart
+from benchmarks.steady import test_bed
+from benchmarks.workload import RecordsMissingError, Workload
 from gamelake.kafka import KafkaAccess
 from gamelake.session import spark_session
 from gamelake.storage.manifests import BatchManifest, EventsFile
@@ -56,21 +56,21 @@ def main() -> int:
     parser.add_argument("--docs", type=Path, help="where to draw the chart")
     arguments = parser.parse_args()
     os.environ["AWS_SHARED_CREDENTIALS_FILE"] = str(stack.SECRETS / "object-store-root")
-    with steady_bed("discovery") as workload, own_bucket() as bucket:
+    with test_bed("discovery") as workload, own_bucket() as bucket:
         create_topic(workload.bootstrap_servers, _TOPIC, 2)
         spark = spark_session(_STREAM, bucket.location, workload.spark_jars)
-        bench = Bench(workload, bucket, spark, Choosing(workload, bucket))
+        bench = Bench(workload, bucket, spark, NotificationChooser(workload, bucket))
         found = [bench.measure(size, arguments.rounds) for size in arguments.objects]
         burst = bench.burst(arguments.burst)
         spark.stop()
     if arguments.docs:
         (arguments.docs / "discovery.svg").write_text(draw(found), encoding="utf-8")
-    print(json.dumps({"sizes": [each.told for each in found], "burst": burst}, indent=2))
+    print(json.dumps({"sizes": [each.figures for each in found], "burst": burst}, indent=2))
     return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class DiscoveryTimes:
     """What finding ten new objects took among so many, in milliseconds for each round."""
 
     objects: int
@@ -78,7 +78,7 @@ class Found:
     notifications: Sequence[float]
 
     @property
-    def told(self) -> Mapping[str, float]:
+    def figures(self) -> Mapping[str, float]:
         """The figures: medians in milliseconds, and how many times one is the other."""
         listing, ours = median(self.listing), median(self.notifications)
         return {
@@ -89,10 +89,10 @@ class Found:
         }
 
 
-class Choosing:
+class NotificationChooser:
     """What the driver does with a batch of notifications before anybody reads an object, and how long that takes."""
 
-    def __init__(self, workload: Workload, bucket: Bucket) -> None:
+    def __init__(self, workload: Workload, bucket: BenchmarkBucket) -> None:
         self.milliseconds = 0.0
         self.objects = 0
         self._store = Store(Location(uri=(workload.directory / "lake").resolve().as_uri()))
@@ -134,25 +134,25 @@ class Bench:
     """The bucket, the topic that tells of it, and the Spark that both ways run on."""
 
     workload: Workload
-    bucket: Bucket
+    bucket: BenchmarkBucket
     spark: SparkSession
-    choosing: Choosing
+    choosing: NotificationChooser
 
-    def measure(self, size: int, rounds: int) -> Found:
+    def measure(self, size: int, rounds: int) -> DiscoveryTimes:
         """Fill the bucket up, then find ten more objects again and again, by either way."""
         started = time.perf_counter()
         self._tell(self.bucket.fill(size - self.bucket.put))
         print(f"{size:,} objects after {time.perf_counter() - started:.0f} s", file=sys.stderr)
         listed = self._listings(size, rounds)
-        told = []
+        figures = []
         with self._running(self._notifications(), "notifications", self.choosing) as query:
             for _ in range(rounds):
                 planned = self._round(query)
-                told.append(planned + self.choosing.milliseconds)
+                figures.append(planned + self.choosing.milliseconds)
         if self.choosing.objects != self.bucket.put:
             raise RecordsMissingError(f"{self.choosing.objects:,} of {self.bucket.put:,} objects were found")
-        found = Found(objects=size, listing=listed, notifications=told)
-        print(json.dumps(found.told), file=sys.stderr)
+        found = DiscoveryTimes(objects=size, listing=listed, notifications=figures)
+        print(json.dumps(found.figures), file=sys.stderr)
         return found
 
     def _listings(self, size: int, rounds: int) -> Sequence[float]:
@@ -224,13 +224,13 @@ def _last_batch(query: StreamingQuery) -> int:
     return max((each.batchId for each in _with_data(query)), default=-1)
 
 
-def draw(found: Sequence[Found]) -> str:
+def draw(found: Sequence[DiscoveryTimes]) -> str:
     """The chart: milliseconds for each size, by either way."""
     bars = []
     for each in found:
         for kind, label, values in (("peer", "listing", each.listing), ("ours", "notifications", each.notifications)):
             named = f"{each.objects:,} objects, {label}"
-            bars.append(Bar(label=named, value=median(values), least=min(values), greatest=max(values), kind=kind))
+            bars.append(ChartBar(label=named, value=median(values), least=min(values), greatest=max(values), kind=kind))
     note = "milliseconds until ten new objects are known, median with least and greatest; less is better"
     return bar_chart("Finding new files in a bucket", note, bars)
 

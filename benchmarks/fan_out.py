@@ -1,7 +1,8 @@
 """Gamelake's own way: the ingest job's classes on a new lakehouse, until the topic's present end."""
 
 import logging
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
@@ -9,27 +10,34 @@ from pathlib import Path
 from threading import Event
 
 import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.packing import packing_beside
+from benchmarks.background_compaction import background_compaction
 from benchmarks.results import BatchTimes
 from benchmarks.spark import trigger_seconds, warm_session
-from benchmarks.spark_dedup import start_deduplicated
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import write_contract, write_rules
-from benchmarks.way import Outcome, Way, Workload, check_records, job_settings
+from benchmarks.workload import Approach, ApproachResult, Workload, check_records, job_settings
 from gamelake.model.naming import SILVER_EVENTS, game_of
+from gamelake.schemas.decoder import Decoder
+from gamelake.schemas.registry import SchemaRegistry
+from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
 from gamelake.storage.manifests import BatchManifest
-from gamelake.storage.store import Store
+from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.batch import BatchSummary, OpenStream
+from gamelake.streaming.batch import BatchSummary, FanOut, OpenStream
 from gamelake.streaming.dedup_window import DedupLimits
+from gamelake.streaming.plan import DedupPlan
 from gamelake.streaming.runner import TriggerMode, fan_out, prepare, run_until, start
+from gamelake.streaming.settings import IngestSettings
 
 NO_DEDUP = DedupLimits(window=timedelta(0))
 _BATCH_LOG = "gamelake.streaming.batch"
 
 
-class BatchLog(logging.Handler):
+class BatchLogHandler(logging.Handler):
     """Keeps what the job's log says of each batch."""
 
     def __init__(self) -> None:
@@ -42,7 +50,7 @@ class BatchLog(logging.Handler):
         if batch is not None:
             self.batches.append(times_of(batch))
 
-    def __enter__(self) -> "BatchLog":
+    def __enter__(self) -> "BatchLogHandler":
         """Begin to listen."""
         logger = logging.getLogger(_BATCH_LOG)
         logger.setLevel(logging.INFO)
@@ -79,29 +87,29 @@ class Dedup(StrEnum):
     BY_SPARK = "by Spark"
 
 
-def fan_out_into(tables: int, dedup: Dedup = Dedup.BY_WINDOW) -> Way:
+def fan_out_into(tables: int, dedup: Dedup = Dedup.BY_WINDOW) -> Approach:
     """The fan-out into so many game tables, bronze and silver/events besides."""
     return partial(_fan_out, tables=tables, dedup=dedup)
 
 
-def fan_out_beside_packing(workload: Workload) -> Outcome:
+def fan_out_during_compaction(workload: Workload) -> ApproachResult:
     """The fan-out into 30 game tables while small files are packed beside it."""
-    with packing_beside(workload.directory / "beside"):
+    with background_compaction(workload.directory / "beside"):
         return _fan_out(workload, tables=30, dedup=Dedup.BY_WINDOW)
 
 
-def fan_out_with_rules(workload: Workload) -> Outcome:
+def fan_out_with_rules(workload: Workload) -> ApproachResult:
     """The fan-out into 30 game tables, 20 rules for the rows of each."""
     return _fan_out(workload, tables=30, dedup=Dedup.BY_WINDOW, rules=write_rules(workload.directory, 30))
 
 
-def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | None = None) -> Outcome:
+def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | None = None) -> ApproachResult:
     settings = replace(job_settings(workload, write_contract(workload.directory, tables)), rules=rules)
     if dedup is not Dedup.BY_WINDOW:
         settings = replace(settings, dedup=NO_DEDUP)
     spark = warm_session(workload.spark_jars)
     store = Store(settings.lakehouse.location)
-    with DeltaTables(settings.lakehouse.location) as delta_tables, BatchLog() as log:
+    with DeltaTables(settings.lakehouse.location) as delta_tables, BatchLogHandler() as log:
         source = prepare(settings, store, delta_tables)
         body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
         watch = Stopwatch.start(workload.kafka_pid)
@@ -111,7 +119,7 @@ def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | Non
         lap = watch.stop()
     manifests = manifests_of(source)
     check_records(f"the fan-out into {tables} tables", _silver_rows(manifests), workload.records)
-    return Outcome(
+    return ApproachResult(
         records=workload.records,
         lap=lap,
         trigger_seconds=trigger_seconds(query),
@@ -134,3 +142,53 @@ def _silver_rows(manifests: list[BatchManifest]) -> int:
 def _game_table_bytes(manifests: list[BatchManifest]) -> int:
     entries = (entry for manifest in manifests for entry in manifest.tables if game_of(entry.table))
     return sum(file.size for entry in entries for file in entry.files)
+
+
+_WINDOW = "10 minutes"
+_RECORD = "key binary, value binary, partition int, offset long, timestamp timestamp, headers string"
+_KEY = ("game_name", "event_id")
+_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+_decoders: dict[str, Decoder] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifyTask:
+    """Puts beside each record the game and the id of its event, which Spark can't read from a Protobuf value."""
+
+    registry_url: str
+    lakehouse: Location
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The records, with two columns more."""
+        for batch in batches:
+            groups = self._decoder().decode(batch.column("value")).groups
+            rows = pa.concat_arrays([pa.array(group.rows) for group in groups])
+            keys = [pa.concat_arrays([group.columns.column(name) for group in groups]) for name in _KEY]
+            names = [*batch.schema.names, *_KEY]
+            yield pa.RecordBatch.from_arrays([*batch.take(rows).columns, *keys], names=names)
+
+    def _decoder(self) -> Decoder:
+        if self.lakehouse.uri not in _decoders:
+            schemas = SchemaCache(SchemaRegistry(self.registry_url), Store(self.lakehouse), SchemaWait())
+            _decoders[self.lakehouse.uri] = Decoder(schemas)
+        return _decoders[self.lakehouse.uri]
+
+
+def start_deduplicated(
+    spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[DedupPlan], _mode: TriggerMode
+) -> StreamingQuery:
+    """Start the fan-out's query with Spark's deduplication in front of it, until the topic's present end."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE_STORE)
+    spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+    task = IdentifyTask(settings.registry_url, settings.lakehouse.location)
+    records = source.topic.records(spark, settings.max_offsets_per_trigger)
+    checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
+    writer = _deduplicated(records, task).writeStream.foreachBatch(body).option("checkpointLocation", checkpoint)
+    return writer.trigger(availableNow=True).start()
+
+
+def _deduplicated(records: DataFrame, task: IdentifyTask) -> DataFrame:
+    identified = records.mapInArrow(task, f"{_RECORD}, game_name string, event_id string")
+    unique = identified.withWatermark("timestamp", _WINDOW).dropDuplicatesWithinWatermark([*_KEY])
+    return unique.drop(*_KEY)

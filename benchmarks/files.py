@@ -19,9 +19,9 @@ from random import Random
 from confluent_kafka import Producer
 
 from benchmarks.fan_out import batch_of
-from benchmarks.steady import log_of, steady_bed
+from benchmarks.steady import log_of, test_bed
 from benchmarks.traffic import CONTRACTS
-from benchmarks.way import RecordsMissingError, Workload, job_variables
+from benchmarks.workload import RecordsMissingError, Workload, job_variables
 from gamelake.model.games import load_games
 from gamelake.schemas.event_schemas import load_schemas, register
 from gamelake.streaming.batch import BatchSummary
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=5_000, help="default: %(default)s")
     parser.add_argument("--events", type=int, default=1_000, help="in each file; default: %(default)s")
     arguments = parser.parse_args()
-    with steady_bed("files") as workload:
+    with test_bed("files") as workload:
         print(json.dumps(measure(workload, arguments.files, arguments.events), indent=2))
     return 0
 

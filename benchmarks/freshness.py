@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.fan_out import batch_of, times_of
-from benchmarks.results import BatchTimes, Freshness, Lap
+from benchmarks.results import BatchTimes, FreshnessMeasurement, Lap
 from benchmarks.steady import FIRST_EVENTS, log_of, running_jobs, simulate, wait_for
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import PARTITIONS
-from benchmarks.way import Workload, location_of
+from benchmarks.workload import Workload, location_of
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.store import Store
@@ -42,7 +42,7 @@ class _Run:
     lap: Lap
 
 
-def measure(workload: Workload, round_number: int) -> Freshness:
+def measure(workload: Workload, round_number: int) -> FreshnessMeasurement:
     """Run the job and the simulator beside each other, then ask the tables how old their rows were.
 
     Raises:
@@ -54,7 +54,7 @@ def measure(workload: Workload, round_number: int) -> Freshness:
     run = _run_job(workload)
     ages, batches = _ages(workload, run)
     p50, p95, greatest = np.percentile(ages, [50, 95, 100])
-    return Freshness(
+    return FreshnessMeasurement(
         round=round_number,
         events=len(ages),
         rate=RATE,

@@ -19,14 +19,14 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from benchmarks.steady import (
     FIRST_EVENTS,
-    SECONDS_BETWEEN_LOOKS,
+    POLL_SECONDS,
     running_jobs,
     simulate,
     start_simulator,
-    steady_bed,
+    test_bed,
     wait_for,
 )
-from benchmarks.way import RecordsMissingError, Workload, location_of
+from benchmarks.workload import RecordsMissingError, Workload, location_of
 from gamelake.model.errors import GamelakeError
 from tools.embedded import ServiceError
 from tools.embedded.java import spark_environment
@@ -57,7 +57,7 @@ def _seconds_behind(workload: Workload, simulator: ChildProcess, started: float,
     """How far the tables are behind, look after look, while the simulator sends."""
     behind = []
     while simulator.is_running():
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
         counted, now = _counted(workload) - FIRST_EVENTS, time.time() - started
         behind.append(max(now - counted / rate, 0))
     return behind
@@ -79,7 +79,7 @@ def main() -> int:
     arguments = parser.parse_args()
     os.environ |= spark_environment()
     try:
-        with steady_bed("kpis") as workload:
+        with test_bed("kpis") as workload:
             figures = measure(workload, arguments.rate, arguments.seconds)
     except (GamelakeError, ServiceError, RecordsMissingError) as error:
         print(f"benchmarks.kpis: {error}", file=sys.stderr)

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from confluent_kafka import Consumer, Message, TopicPartition
 from google.protobuf.message_factory import GetMessageClass
 
-from benchmarks.steady import FIRST_EVENTS, running_jobs, simulate, steady_bed, wait_for
+from benchmarks.steady import FIRST_EVENTS, running_jobs, simulate, test_bed, wait_for
 from benchmarks.traffic import PARTITIONS
-from benchmarks.way import RecordsMissingError, Workload, location_of
+from benchmarks.workload import RecordsMissingError, Workload, location_of
 from gamelake.model.errors import GamelakeError
 from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 from gamelake.schemas.framing import HEADER_BYTES
@@ -120,7 +120,7 @@ def main() -> int:
     arguments = parser.parse_args()
     os.environ |= spark_environment()
     try:
-        with steady_bed("live-ops") as workload:
+        with test_bed("live-ops") as workload:
             found = measure(workload, arguments.rate, arguments.seconds)
     except (GamelakeError, ServiceError, RecordsMissingError) as error:
         print(f"benchmarks.live_ops: {error}", file=sys.stderr)

@@ -7,15 +7,15 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.results import Machine
+from benchmarks.results import MachineInfo
 from tools.embedded.java import find_java_home
 
 _PACKAGES = ("pyspark", "deltalake", "ptars", "pyarrow", "confluent-kafka", "protobuf")
 
 
-def this_machine(spark_jars: Path, kafka_jars: Path) -> Machine:
+def this_machine(spark_jars: Path, kafka_jars: Path) -> MachineInfo:
     """Describe the machine; versions of jars are read off their names."""
-    return Machine(
+    return MachineInfo(
         cores=os.cpu_count() or 0,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         cpu_model=cpu_model(),

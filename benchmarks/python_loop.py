@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import PARTITIONS, write_contract
-from benchmarks.way import Outcome, Workload, check_records, location_of
+from benchmarks.workload import ApproachResult, Workload, check_records, location_of
 from gamelake.layers.silver import EVENT_DATE
 from gamelake.model.games import load_games
 from gamelake.schemas.compiler import compile_sources, message_at
@@ -46,7 +46,7 @@ _COLUMNS = pa.schema(
 )
 
 
-def consume_and_append(workload: Workload) -> Outcome:
+def consume_and_append(workload: Workload) -> ApproachResult:
     """Take a bounded number of records from the topic's beginning into the game tables."""
     wanted = min(workload.records, MOST_RECORDS)
     contract = load_games(write_contract(workload.directory, TABLES))
@@ -65,7 +65,7 @@ def consume_and_append(workload: Workload) -> Outcome:
         moved += sum(map(len, rows_of.values()))
     lap = watch.stop()
     check_records("the Python loop", moved, wanted)
-    return Outcome(records=moved, lap=lap)
+    return ApproachResult(records=moved, lap=lap)
 
 
 def _batches(workload: Workload, wanted: int) -> Iterator[list[bytes]]:

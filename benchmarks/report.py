@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.chart import Bar, bar_chart
-from benchmarks.figures import GOALS
-from benchmarks.peers import (
-    BESIDE_PACKING,
+from benchmarks.approaches import (
     CEILING,
     CEILING_OF_COLUMNS,
     DEDUP_BY_SPARK,
+    DURING_COMPACTION,
     FAN_OUT_TABLES,
     NO_DEDUP,
     PARTITIONED,
@@ -20,7 +18,9 @@ from benchmarks.peers import (
     WITH_RULES,
     fan_out_name,
 )
-from benchmarks.results import Freshness, Measurement, Results, load
+from benchmarks.chart import ChartBar, bar_chart
+from benchmarks.results import FreshnessMeasurement, Measurement, Results, load
+from benchmarks.targets import TARGETS
 from tools.embedded.service import REPOSITORY
 
 _MILLION = 1_000_000
@@ -30,7 +30,7 @@ _LABELS: dict[str, str] = {
     CEILING_OF_COLUMNS: "the same, fan-out's columns",
     **{fan_out_name(tables): f"fan-out, {tables} + 2 tables" for tables in FAN_OUT_TABLES},
     NO_DEDUP: "fan-out, 30 + 2, no dedup",
-    BESIDE_PACKING: "fan-out, 30 + 2, beside packing",
+    DURING_COMPACTION: "fan-out, 30 + 2, beside packing",
     WITH_RULES: "fan-out, 30 + 2, 20 rules a game",
     DEDUP_BY_SPARK: "fan-out, 30 + 2, Spark's dedup",
     TEXTBOOK: "textbook, 30 + 2 appends",
@@ -95,7 +95,7 @@ def _rounds(results: Results) -> int:
 
 
 def _goals(results: Results) -> str:
-    rows = [[goal.text, goal.bound_text, goal.found(results), goal.verdict(results)] for goal in GOALS]
+    rows = [[goal.text, goal.bound_text, goal.found(results), goal.verdict(results)] for goal in TARGETS]
     return table(["figure", "to reach", "measured: median (least to greatest)", "verdict"], rows)
 
 
@@ -137,7 +137,7 @@ def _median(values: Sequence[float]) -> str:
     return f"{median(values):.2f}" if values else ""
 
 
-def _freshness(rounds: Sequence[Freshness]) -> str:
+def _freshness(rounds: Sequence[FreshnessMeasurement]) -> str:
     rows = [
         [
             f"{each.round}",
@@ -154,7 +154,9 @@ def _freshness(rounds: Sequence[Freshness]) -> str:
         for each in rounds
     ]
     head = ["round", "events", "p50 s", "p95 s", "oldest s", "batches", "files per table and batch"]
-    return table([*head, "decide s", "commit s", "cores busy"], rows) if rows else "Freshness was not measured."
+    return (
+        table([*head, "decide s", "commit s", "cores busy"], rows) if rows else "FreshnessMeasurement was not measured."
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -164,7 +166,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _chart(results: Results) -> str:
     bars = [
-        Bar(
+        ChartBar(
             label=label,
             value=median(rates),
             least=min(rates),

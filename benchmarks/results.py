@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
+class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What the figures were measured on."""
 
     cores: int
@@ -68,7 +68,7 @@ class CommitTimes(msgspec.Struct, frozen=True, kw_only=True):
     seconds: tuple[float, ...]
 
 
-class Freshness(msgspec.Struct, frozen=True, kw_only=True):
+class FreshnessMeasurement(msgspec.Struct, frozen=True, kw_only=True):
     """How old events were when the last commit of their batch was done, in seconds, over a run at a steady rate."""
 
     round: int
@@ -88,10 +88,10 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
     events: int
     wire_bytes_per_event: float
-    machine: Machine
+    machine: MachineInfo
     measurements: tuple[Measurement, ...] = ()
     commits: tuple[CommitTimes, ...] = ()
-    freshness: tuple[Freshness, ...] = ()
+    freshness: tuple[FreshnessMeasurement, ...] = ()
 
     def of(self, way: str) -> tuple[Measurement, ...]:
         """The measurements of a way, by round."""

@@ -1,8 +1,8 @@
 """Measures whether a stream grows slower, larger or short of files in the long run: `python -m benchmarks.soak`.
 
-Batch after batch is committed to many tables, as the fan-out's driver does it, while the schedules run beside it in
-miniature: all tables are packed, vacuumed and rid of their old history again and again, and gold's reader follows. The
-first tenth is warm-up. Slopes are those of a straight line over the rest, over the whole run, in per cent of its mean.
+Batches are committed to many tables as the streaming driver does it, while maintenance runs concurrently at a high
+rate: compaction, vacuum and log cleanup of all tables, and a reader as gold's. The first tenth is warm-up. A slope is
+the rise of a straight line over the rest, in per cent of its mean.
 """
 
 import argparse
@@ -43,7 +43,7 @@ _AT_MOST = {"commit_slope": 5.0, "memory_slope": 2.0}
 
 
 @dataclass(slots=True)
-class Found:
+class SoakSamples:
     """One entry for each batch."""
 
     seconds: list[float] = field(default_factory=list)
@@ -62,38 +62,40 @@ def main() -> int:
         place = Location(uri=Path(folder).as_uri())
         context = get_context("spawn")
         stop, answers = context.Event(), context.Queue()
-        beside = context.Process(target=_beside, args=(place, stop, answers))
-        beside.start()
+        maintenance = context.Process(target=_run_maintenance, args=(place, stop, answers))
+        maintenance.start()
         try:
             found = _stream(place, arguments)
         finally:
             stop.set()
             done = answers.get(timeout=600)
-            beside.join()
+            maintenance.join()
     return _print(found, done)
 
 
-def _beside(place: Location, stop: Event, answers: "Queue[dict[str, Any]]") -> None:
+def _run_maintenance(place: Location, stop: Event, answers: "Queue[dict[str, Any]]") -> None:
     """All schedules, in a process of their own as cron has them."""
-    schedules = _Schedules(Store(place), stop)
-    threads = [Thread(target=work) for work in (schedules.pack, schedules.vacuum, schedules.tidy, schedules.read)]
+    schedules = _Maintenance(Store(place), stop)
+    threads = [
+        Thread(target=work) for work in (schedules.compact, schedules.vacuum, schedules.clean_logs, schedules.read)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     answers.put(
         {
-            "packed_files": schedules.packed,
+            "packed_files": schedules.compacted,
             "vacuumed_files": schedules.vacuumed,
-            "tidied_files": schedules.tidied,
+            "tidied_files": schedules.deleted_entries,
             "reads": schedules.reads,
             "errors": schedules.errors[:5],
         }
     )
 
 
-def _stream(place: Location, arguments: argparse.Namespace) -> Found:
-    found, files = Found(), SmallFiles(place, arguments.tables)
+def _stream(place: Location, arguments: argparse.Namespace) -> SoakSamples:
+    found, files = SoakSamples(), SmallFiles(place, arguments.tables)
     with DeltaTables(place) as tables, ThreadPoolExecutor(_COMMIT_THREADS) as pool:
         for version in range(arguments.batches):
             batch, transaction = files.next(), BatchTransaction("soak", version)
@@ -109,38 +111,38 @@ def _stream(place: Location, arguments: argparse.Namespace) -> Found:
 
 
 def _forget_soon(place: Location, batch: Sequence[TableFiles]) -> None:
-    """Have checkpoints name what was packed for as long as vacuum keeps it; by themselves they do for a week."""
+    """Have checkpoints name what was compacted for as long as vacuum keeps it; by themselves they do for a week."""
     kept = {"delta.deletedFileRetentionDuration": f"interval {int(_RETENTION.total_seconds())} seconds"}
     for entry in batch:
         open_table(place, entry.table).alter.set_table_properties(kept)
 
 
 @dataclass(slots=True)
-class _Schedules:
-    """What runs beside the stream until it is stopped; the first error ends the work, and is told."""
+class _Maintenance:
+    """What runs maintenance the stream until it is stopped; the first error ends the work, and is reported."""
 
     store: Store
     stop: Event
-    packed: int = 0
+    compacted: int = 0
     vacuumed: int = 0
-    tidied: int = 0
+    deleted_entries: int = 0
     reads: int = 0
     errors: list[str] = field(default_factory=list)
 
-    def pack(self) -> None:
+    def compact(self) -> None:
         rule = CompactionRule(target_bytes=_MIB, hot_files=50, today=datetime.now(UTC).date())
         while not self.stop.wait(1):
             for table in self._tables():
-                self._try(lambda: self._pack(TableCompaction(self.store.location, table, rule)))  # noqa: B023 # at once
+                self._try(lambda: self._compact(TableCompaction(self.store.location, table, rule)))  # noqa: B023 # at once
 
     def vacuum(self) -> None:
         while not self.stop.wait(10):
             for table in self._tables():
                 self._try(lambda: self._vacuum(table))  # noqa: B023 # at once
 
-    def tidy(self) -> None:
+    def clean_logs(self) -> None:
         while not self.stop.wait(15):
-            self._try(self._tidy)
+            self._try(self._clean_logs)
 
     def read(self) -> None:
         while not self.stop.wait(0.5):
@@ -150,16 +152,16 @@ class _Schedules:
     def _tables(self) -> Sequence[str]:
         return [] if self.stop.is_set() else appended_tables(self.store)
 
-    def _pack(self, compaction: TableCompaction) -> None:
-        self.packed += compaction().files_before
+    def _compact(self, compaction: TableCompaction) -> None:
+        self.compacted += compaction().files_before
 
     def _vacuum(self, table: str) -> None:
         vacuum = TableVacuum(self.store, table, datetime.now(UTC) - _RETENTION)
         self.vacuumed += vacuum.delete(vacuum.unreferenced()).replaced_files
 
-    def _tidy(self) -> None:
+    def _clean_logs(self) -> None:
         tidying = LogCleanup(store=self.store, since=datetime.now(UTC) - _RETENTION)
-        self.tidied += sum(plan.carry_out(self.store).deleted_files for plan in tidying.plans(self._tables()))
+        self.deleted_entries += sum(plan.carry_out(self.store).deleted_files for plan in tidying.plans(self._tables()))
 
     def _read(self, table: str) -> None:
         self.reads += len(live_files(open_table(self.store.location, table))) > 0
@@ -169,11 +171,11 @@ class _Schedules:
             return
         try:
             work()
-        except Exception as error:  # what is beside the stream must not end it; the run is told to have failed
+        except Exception as error:  # what is maintenance the stream must not end it; the run is reported to have failed
             self.errors.append(f"{type(error).__name__}: {error}")
 
 
-def _print(found: Found, done: Mapping[str, Any]) -> int:
+def _print(found: SoakSamples, done: Mapping[str, Any]) -> int:
     slopes = {"commit_slope": _slope(found.seconds), "memory_slope": _slope(found.memory)}
     files = found.open_files[len(found.open_files) // 10 :]
     figures = {
@@ -198,7 +200,7 @@ def _by_tenth(values: Sequence[float], figure: Callable[[Any], float]) -> list[f
 def _slope(values: Sequence[float]) -> float:
     """By how many per cent of its mean a line through the values rises, from the end of the warm-up to the last.
 
-    Of the values, medians of a hundred groups: one batch beside a vacuum is no slope.
+    Of the values, medians of a hundred groups: one batch maintenance a vacuum is no slope.
     """
     steady = np.asarray(values[len(values) // 10 :], float)
     middles = np.array([np.median(group) for group in np.array_split(steady, min(100, len(steady)))])

@@ -10,21 +10,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.traffic import CONTRACTS, PARTITIONS
-from benchmarks.way import RecordsMissingError, Workload, job_variables
+from benchmarks.workload import RecordsMissingError, Workload, job_variables
 from tools.embedded import EmbeddedServices
 from tools.embedded.kafka import create_topic
 from tools.embedded.process import ChildProcess, Program
 from tools.embedded.service import REPOSITORY
 from tools.simulator.spec import NO_BAD_EVENTS
 
-SECONDS_BETWEEN_LOOKS = 0.5
+POLL_SECONDS = 0.5
 # The first batch makes the tables, and what comes before it is the start of a JVM: no measured event waits for it.
 FIRST_EVENTS = 20_000
 _NO_BAD_EVENTS = {name.replace("_", "-"): share for name, share in asdict(NO_BAD_EVENTS).items()}
 
 
 @contextmanager
-def steady_bed(name: str) -> Iterator[Workload]:
+def test_bed(name: str) -> Iterator[Workload]:
     """Services of their own with an empty topic, in a folder that goes with them."""
     with (
         TemporaryDirectory(prefix=f"gamelake-{name}-") as folder,
@@ -77,7 +77,7 @@ def simulate(workload: Workload, events: int, *, rate: int, games: int) -> None:
     """Send events, and return when all are sent."""
     simulator = start_simulator(workload, events, rate=rate, games=games)
     while simulator.is_running():
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
 
 
 def wait_for(records: int, taken: Callable[[], int], jobs: list[ChildProcess], patience: timedelta) -> None:
@@ -93,7 +93,7 @@ def wait_for(records: int, taken: Callable[[], int], jobs: list[ChildProcess], p
             job.raise_if_ended()
         if time.monotonic() > latest:
             raise RecordsMissingError(f"{found:,} of {records:,} records were taken in {patience}")
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
 
 
 def log_of(workload: Workload, name: str) -> Path:

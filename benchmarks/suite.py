@@ -8,25 +8,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import freshness
+from benchmarks.approaches import APPROACHES, WorkerProcesses
 from benchmarks.commits import TABLES, commit_seconds
 from benchmarks.machine import short_commit, this_machine
-from benchmarks.peers import WAYS, Peers
-from benchmarks.results import CommitTimes, Freshness, Measurement, Results
+from benchmarks.results import CommitTimes, FreshnessMeasurement, Measurement, Results
 from benchmarks.traffic import Filled, fill
-from benchmarks.way import Outcome, Workload
+from benchmarks.workload import ApproachResult, Workload
 from tools.embedded import EmbeddedServices
 from tools.embedded.kafka import JARS as KAFKA_JARS
 from tools.embedded.service import REPOSITORY, fetched
 
 COMMITS, FRESHNESS = "commits", "freshness"
-NAMES = (*WAYS, COMMITS, FRESHNESS)
+NAMES = (*APPROACHES, COMMITS, FRESHNESS)
 SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
 _TOPIC, _WARM_UP_TOPIC = "benchmark", "benchmark-warm-up"
 _WARM_UP_SHARE, _WARM_UPS = 8, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SuiteRequest:
     """What to measure, and where to put what is only needed meanwhile."""
 
     events: int
@@ -37,10 +37,10 @@ class Request:
     @property
     def ways(self) -> tuple[str, ...]:
         """The ways of moving records among the names, in the order of a round."""
-        return tuple(name for name in WAYS if name in self.names)
+        return tuple(name for name in APPROACHES if name in self.names)
 
 
-def run(request: Request, say: Callable[[str], None]) -> Results:
+def run(request: SuiteRequest, say: Callable[[str], None]) -> Results:
     """Measure everything that was asked for; nothing but logs is left in the directory."""
     measured_at = datetime.now(UTC)
     directory = request.directory / uuid.uuid4().hex[:8]
@@ -72,7 +72,7 @@ def run(request: Request, say: Callable[[str], None]) -> Results:
 
 @dataclass(frozen=True, slots=True)
 class _Suite:
-    request: Request
+    request: SuiteRequest
     workload: Workload
     say: Callable[[str], None]
 
@@ -80,7 +80,7 @@ class _Suite:
         """Each way once per round, so that a machine that slows down slows all of them down alike."""
         filled, warm_up = self._topics()
         measurements = []
-        with Peers(self.request.directory / "logs") as peers:
+        with WorkerProcesses(self.request.directory / "logs") as peers:
             for _ in range(_WARM_UPS):
                 for way in self.request.ways:
                     self.say(f"warm-up: {way}")
@@ -99,7 +99,7 @@ class _Suite:
         few = fill(servers, registry, _WARM_UP_TOPIC, max(self.request.events // _WARM_UP_SHARE, 1))
         return filled, replace(self.workload, topic=_WARM_UP_TOPIC, records=few.records)
 
-    def _run(self, peers: Peers, way: str, workload: Workload) -> Outcome:
+    def _run(self, peers: WorkerProcesses, way: str, workload: Workload) -> ApproachResult:
         directory = self._fresh_directory()
         outcome = peers.run(way, replace(workload, directory=directory))
         shutil.rmtree(directory)
@@ -116,7 +116,7 @@ class _Suite:
             for number in rounds
         )
 
-    def freshness(self) -> tuple[Freshness, ...]:
+    def freshness(self) -> tuple[FreshnessMeasurement, ...]:
         """The job at a steady rate, if it was asked for."""
         if FRESHNESS not in self.request.names:
             return ()
@@ -132,7 +132,7 @@ class _Suite:
         return directory
 
 
-def _measurement(way: str, number: int, outcome: Outcome) -> Measurement:
+def _measurement(way: str, number: int, outcome: ApproachResult) -> Measurement:
     return Measurement(
         way=way,
         round=number,

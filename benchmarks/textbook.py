@@ -1,10 +1,12 @@
 """The ways that Spark's and Delta's own guides show: `foreachBatch`, `persist`, and Delta writes by Spark."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 # its usual name
@@ -12,14 +14,80 @@ from pyspark.sql.types import StructType
 
 from benchmarks.spark import kafka_records, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
-from benchmarks.textbook_rows import GAME_TABLE, DecodeTask, decoded_columns
-from benchmarks.traffic import write_contract
-from benchmarks.way import Outcome, Workload, check_records, location_of
+from benchmarks.traffic import CONTRACTS, VERSIONS, write_contract
+from benchmarks.workload import ApproachResult, Workload, check_records, location_of
 from gamelake.layers.bronze import BRONZE_PARTITION
-from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
-from gamelake.model.games import load_games
+from gamelake.layers.routing import Router
+from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE, conform
+from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS
-from gamelake.storage.store import Location
+from gamelake.schemas.decoder import DecodedGroup, Decoder, MessageDecoder
+from gamelake.schemas.event_schemas import load_schemas
+from gamelake.schemas.registry import SchemaRegistry
+from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
+from gamelake.storage.columns import merged
+from gamelake.storage.store import Location, Store
+
+GAME_TABLE = "game_table"
+
+# One decoder for all tasks of a worker process, as in the fan-out.
+_decoders: dict[tuple[str, str], Decoder] = {}
+
+
+def decoded_columns() -> pa.Schema:
+    """The columns of all versions together, and those that the tables are told apart and partitioned by."""
+    schemas = [_columns_of(schema.message) for schema in load_schemas(CONTRACTS, VERSIONS)]
+    whole: pa.Schema = reduce(merged, schemas)
+    return whole.append(pa.field(EVENT_DATE, pa.date32())).append(pa.field(GAME_TABLE, pa.string()))
+
+
+def _columns_of(message: object) -> pa.Schema:
+    _, events = MessageDecoder(message).decode(pa.array([], pa.binary()))  # type: ignore[arg-type] # a Descriptor
+    nothing = pa.array([], pa.int64())
+    return conform(events, nothing, nothing).schema
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeTask:
+    """The function that Spark maps over the records of a micro-batch (`mapInArrow`)."""
+
+    registry_url: str
+    lakehouse: Location
+    contract: GamesContract
+    columns: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Decode records; what can't be decoded is left out."""
+        router = Router(self.contract, ())
+        for batch in batches:
+            for group in self._decoder().decode(batch.column("value")).groups:
+                yield self._rows(batch, group, router)
+
+    def _decoder(self) -> Decoder:
+        key = (self.registry_url, self.lakehouse.uri)
+        if key not in _decoders:
+            cache = SchemaCache(SchemaRegistry(self.registry_url), Store(self.lakehouse), SchemaWait())
+            _decoders[key] = Decoder(cache)
+        return _decoders[key]
+
+    def _rows(self, batch: pa.RecordBatch, group: DecodedGroup, router: Router) -> pa.RecordBatch:
+        rows = pa.array(group.rows)
+        partitions = batch.column("partition").cast(pa.int64()).take(rows)
+        events = conform(group.columns, partitions, batch.column("offset").take(rows))
+        codes = router.route(events.column("game_name"))
+        more = {
+            EVENT_DATE: pc.cast(events.column("event_time"), pa.date32()),
+            GAME_TABLE: pa.array(router.tables).take(pa.array(codes)),
+        }
+        arrays = [more.get(field.name, _column(events, field)) for field in self.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.columns)
+
+
+def _column(events: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    if events.schema.get_field_index(field.name) < 0:
+        return pa.nulls(len(events), field.type)
+    return events.column(field.name)
+
 
 TABLES = 30
 # All games in one table: what a single append can do that need not tell them apart.
@@ -63,12 +131,12 @@ def _bronze(records: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def append_to_each(workload: Workload) -> Outcome:
+def append_to_each(workload: Workload) -> ApproachResult:
     """One filtered append per game table."""
     return _run(workload, _filtered_appends)
 
 
-def append_partitioned(workload: Workload) -> Outcome:
+def append_partitioned(workload: Workload) -> ApproachResult:
     """One append for all games, into one table that is partitioned by game."""
     return _run(workload, _partitioned_append)
 
@@ -86,7 +154,7 @@ def _partitioned_append(textbook: Textbook, decoded: DataFrame) -> Sequence[Writ
     return [lambda: textbook.append(decoded, _ONE_TABLE, GAME_TABLE, EVENT_DATE)]
 
 
-def _run(workload: Workload, games: Callable[[Textbook, DataFrame], Sequence[Write]]) -> Outcome:
+def _run(workload: Workload, games: Callable[[Textbook, DataFrame], Sequence[Write]]) -> ApproachResult:
     spark = warm_session(workload.spark_jars)
     textbook = _textbook(spark, workload, games)
     checkpoint = str(workload.directory / "checkpoint")
@@ -97,7 +165,7 @@ def _run(workload: Workload, games: Callable[[Textbook, DataFrame], Sequence[Wri
     lap = watch.stop()
     rows, files = _written(workload)
     check_records("the textbook way", rows, workload.records)
-    return Outcome(records=workload.records, lap=lap, trigger_seconds=trigger_seconds(query), files=files)
+    return ApproachResult(records=workload.records, lap=lap, trigger_seconds=trigger_seconds(query), files=files)
 
 
 def _textbook(

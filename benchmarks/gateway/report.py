@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.figures import Verdict
 from benchmarks.gateway.bodies import JSON, PROTOBUF
 from benchmarks.gateway.results import OURS, PEER, GatewayResults, Load
 from benchmarks.gateway.suite import BATCH
 from benchmarks.report import put_between_markers, table
+from benchmarks.targets import TargetVerdict
 
 _WANTED = {JSON: 60_000, PROTOBUF: 120_000}
 _WANTED_REQUESTS, _WANTED_TIMES, _WANTED_P99, _WANTED_MIB = 8_000, 4.0, 50.0, 400.0
@@ -132,4 +132,4 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _verdict(reached: bool) -> str:
-    return Verdict.REACHED if reached else Verdict.FALLS_SHORT
+    return TargetVerdict.REACHED if reached else TargetVerdict.FALLS_SHORT

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.gold import report, suite
-from benchmarks.gold.results import GoldResults, Race, Refreshes, save
+from benchmarks.gold.results import GoldResults, RefreshComparison, Refreshes, save
 from benchmarks.machine import cpu_model, short_commit
 from gamelake.model.errors import GamelakeError
 from gamelake.model.games import load_games
@@ -19,7 +19,7 @@ from tools.embedded.java import spark_environment
 from tools.embedded.service import REPOSITORY
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
-_QUICK = suite.Sizes(tables=4, players=2_000, new_rows=40_000, rounds=1, factors=(1, 10), changes=2)
+_QUICK = suite.GoldSizes(tables=4, players=2_000, new_rows=40_000, rounds=1, factors=(1, 10), changes=2)
 
 
 def main() -> int:
@@ -27,12 +27,12 @@ def main() -> int:
     arguments = _parser().parse_args()
     started, measured_at = time.monotonic(), datetime.now(UTC)
     os.environ |= spark_environment()
-    sizes = _QUICK if arguments.quick else suite.Sizes()
+    sizes = _QUICK if arguments.quick else suite.GoldSizes()
     try:
         races, refreshes = _measured(
             sizes, lambda line: print(f"{time.monotonic() - started:6.0f} s  {line}", flush=True)
         )
-    except (GamelakeError, suite.WentWrongError) as error:
+    except (GamelakeError, suite.GoldBenchmarkError) as error:
         print(f"benchmarks.gold: {error}", file=sys.stderr)
         return 1
     results = GoldResults(
@@ -53,7 +53,9 @@ def main() -> int:
     return 0
 
 
-def _measured(sizes: suite.Sizes, tell: Callable[[str], None]) -> tuple[tuple[Race, ...], tuple[Refreshes, ...]]:
+def _measured(
+    sizes: suite.GoldSizes, tell: Callable[[str], None]
+) -> tuple[tuple[RefreshComparison, ...], tuple[Refreshes, ...]]:
     """Both parts; the one that needs no Spark comes first."""
     contract = load_games(REPOSITORY / "contracts" / "games.yaml")
     (spec,) = (each for each in contract.aggregates if each.name == "player_agg")

@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.results import write_json
 
 
-class Race(msgspec.Struct, frozen=True, kw_only=True):
+class RefreshComparison(msgspec.Struct, frozen=True, kw_only=True):
     """One round: the same new rows into all tables, both ways; seconds."""
 
     round: int
@@ -42,7 +42,7 @@ class GoldResults(msgspec.Struct, frozen=True, kw_only=True):
     tables: int
     players: int
     new_rows: int
-    races: tuple[Race, ...]
+    races: tuple[RefreshComparison, ...]
     refreshes: tuple[Refreshes, ...]
 
     def of(self, grown: str) -> tuple[Refreshes, ...]:

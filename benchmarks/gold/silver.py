@@ -1,4 +1,4 @@
-"""Silver tables to make gold of: events of players at random, written without a stream."""
+"""GrowingSilverTable tables to make gold of: events of players at random, written without a stream."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -15,7 +15,7 @@ _SHARES = (0.12, 0.44, 0.41, 0.03)
 _PRICES = pa.array([0.99, 1.99, 4.99, 9.99, 49.99])
 
 
-class Silver:
+class GrowingSilverTable:
     """One silver table that grows.
 
     Args:

@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from benchmarks.gold import spark_merge
-from benchmarks.gold.results import Race, Refreshes
-from benchmarks.gold.silver import Silver
+from benchmarks.gold.results import RefreshComparison, Refreshes
+from benchmarks.gold.silver import GrowingSilverTable
 from gamelake.model.aggregates import AggregateSpec
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
@@ -24,12 +24,12 @@ HISTORY, PLAYERS = "history", "players"
 _DAY = "2026-11-{:02d}"
 
 
-class WentWrongError(Exception):
+class GoldBenchmarkError(Exception):
     """A refresh failed, or the two ways disagree: there are no figures then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class GoldSizes:
     """What a run does."""
 
     tables: int = 30
@@ -40,17 +40,21 @@ class Sizes:
     changes: int = 5
 
 
-def race(spark: SparkSession, sizes: Sizes, spec: AggregateSpec, tell: Callable[[str], None]) -> Iterator[Race]:
+def race(
+    spark: SparkSession, sizes: GoldSizes, spec: AggregateSpec, tell: Callable[[str], None]
+) -> Iterator[RefreshComparison]:
     """Both ways by turns; the first round is for warming up and is not told.
 
     Raises:
-        WentWrongError: see there.
+        GoldBenchmarkError: see there.
     """
     games = [f"game_{number:02d}" for number in range(sizes.tables)]
     share = sizes.new_rows // sizes.tables
     with TemporaryDirectory(dir=_folder()) as folder:
         lake = Location(uri=f"file://{folder}")
-        silver = [Silver(lake, f"silver/{game}_events", sizes.players, seed) for seed, game in enumerate(games)]
+        silver = [
+            GrowingSilverTable(lake, f"silver/{game}_events", sizes.players, seed) for seed, game in enumerate(games)
+        ]
         refreshes = [GoldRefresh(lake, f"silver/{game}_events", spec.table(game), define(spec)) for game in games]
         for each in silver:
             each.append(share)
@@ -64,14 +68,14 @@ def race(spark: SparkSession, sizes: Sizes, spec: AggregateSpec, tell: Callable[
             ways = [partial(_refresh_all, spark, refreshes, RefreshOutcome.MERGED)]
             ways.insert(number % 2, partial(spark_merge.merge_all, spark, lake, games, day))
             seconds = [_timed(way) for way in ways]
-            found = Race(round=number, ours=seconds[1 - number % 2], spark=seconds[number % 2])
+            found = RefreshComparison(round=number, ours=seconds[1 - number % 2], spark=seconds[number % 2])
             tell(f"round {number}: gold {found.ours:.1f} s, Spark's MERGE {found.spark:.1f} s")
             if number:
                 yield found
         _compare(lake, games, spec)
 
 
-def grow(sizes: Sizes, spec: AggregateSpec, tell: Callable[[str], None]) -> Iterator[Refreshes]:
+def grow(sizes: GoldSizes, spec: AggregateSpec, tell: Callable[[str], None]) -> Iterator[Refreshes]:
     """The same change to one table, whose history or whose players are so many times as many."""
     share = sizes.new_rows // sizes.tables
     for grown in (HISTORY, PLAYERS):
@@ -79,7 +83,7 @@ def grow(sizes: Sizes, spec: AggregateSpec, tell: Callable[[str], None]) -> Iter
             players = sizes.players * (factor if grown == PLAYERS else 1)
             with TemporaryDirectory(dir=_folder()) as folder:
                 lake = Location(uri=f"file://{folder}")
-                silver = Silver(lake, "silver/game_events", players, factor)
+                silver = GrowingSilverTable(lake, "silver/game_events", players, factor)
                 for _ in range(min(factor, 10)):
                     silver.append(share * factor // min(factor, 10))
                 refresh = GoldRefresh(lake, "silver/game_events", spec.table("game"), define(spec), threads=2)
@@ -97,7 +101,7 @@ def grow(sizes: Sizes, spec: AggregateSpec, tell: Callable[[str], None]) -> Iter
             yield found
 
 
-def _changed(silver: Silver, refresh: GoldRefresh, rows: int) -> Refreshed:
+def _changed(silver: GrowingSilverTable, refresh: GoldRefresh, rows: int) -> Refreshed:
     silver.append(rows)
     return refresh()
 
@@ -106,7 +110,7 @@ def _refresh_all(spark: SparkSession, refreshes: Sequence[GoldRefresh], wanted: 
     """As the job does it."""
     for result in spark.sparkContext.parallelize(refreshes, len(refreshes)).map(attempt).collect():
         if not isinstance(result, Refreshed) or result.outcome is not wanted:
-            raise WentWrongError(f"{result}")
+            raise GoldBenchmarkError(f"{result}")
 
 
 def _timed(work: Callable[[], None]) -> float:
@@ -123,7 +127,7 @@ def _compare(lake: Location, games: Sequence[str], spec: AggregateSpec) -> None:
         ]
         ours, theirs = (table.select([*spec.group_by, *spec.columns]).sort_by("gamer_id") for table in tables)
         if ours.cast(theirs.schema).combine_chunks() != theirs.combine_chunks():
-            raise WentWrongError(f"the two ways disagree about {game}")
+            raise GoldBenchmarkError(f"the two ways disagree about {game}")
 
 
 def _folder() -> Path:

@@ -14,10 +14,10 @@ from trino.exceptions import Error, TrinoQueryError
 
 from benchmarks.machine import cpu_model, short_commit
 from benchmarks.questions import report
-from benchmarks.questions.asking import Trino
-from benchmarks.questions.play import Players, days_until
-from benchmarks.questions.results import Asked, QuestionResults, save
-from benchmarks.questions.tables import Writer
+from benchmarks.questions.events import SimulatedPlayers, days_until
+from benchmarks.questions.results import QuestionResults, QuestionTimes, save
+from benchmarks.questions.tables import LakehouseWriter
+from benchmarks.questions.trino import TrinoClient
 from gamelake.model.errors import GamelakeError
 from gamelake.model.games import GamesContract, load_games
 from gamelake.serving.sql.questions import load_questions
@@ -56,7 +56,7 @@ def main() -> int:
 
 def _measured(arguments: argparse.Namespace, tell: Tell) -> QuestionResults:
     contract = load_games(REPOSITORY / "contracts" / "games.yaml")
-    trino = Trino(arguments.trino_url or f"http://127.0.0.1:{ports()['TRINO_PORT']}")
+    trino = TrinoClient(arguments.trino_url or f"http://127.0.0.1:{ports()['TRINO_PORT']}")
     trino.ask("SELECT 1", "analyst")
     base = _location(arguments.lakehouse)
     location = Location(uri=arguments.reuse or base.child(f"bench-{uuid.uuid4().hex[:8]}"), options=base.options)
@@ -67,7 +67,7 @@ def _measured(arguments: argparse.Namespace, tell: Tell) -> QuestionResults:
         seen = location.uri.replace(base.uri, arguments.seen_by_trino or base.uri, 1)
         tables = table_names(Store(location))
         with trino.naming(seen, tables) as names:
-            asked = tuple(_asked(trino, names, contract, arguments.rounds, tell))
+            asked = tuple(_measure_questions(trino, names, contract, arguments.rounds, tell))
             [[rows]] = trino.ask(f"SELECT count(*) FROM {names['silver.events']}", "analyst")  # noqa: S608 # our own name
     finally:
         if not (arguments.keep or arguments.reuse):
@@ -87,8 +87,8 @@ def _measured(arguments: argparse.Namespace, tell: Tell) -> QuestionResults:
 def _write(location: Location, contract: GamesContract, arguments: argparse.Namespace, tell: Tell) -> None:
     titles = [game.game_name for game in contract.games]
     players, writer = (
-        Players(titles, arguments.players, seed=7),
-        Writer(location, contract, os.cpu_count() or 1, arguments.rows_per_file),
+        SimulatedPlayers(titles, arguments.players, seed=7),
+        LakehouseWriter(location, contract, os.cpu_count() or 1, arguments.rows_per_file),
     )
     days = days_until(datetime.now(UTC).date(), arguments.days)
     written = 0
@@ -98,7 +98,9 @@ def _write(location: Location, contract: GamesContract, arguments: argparse.Name
     writer.finish(tell)
 
 
-def _asked(trino: Trino, names: Mapping[str, str], contract: GamesContract, rounds: int, tell: Tell) -> Iterator[Asked]:
+def _measure_questions(
+    trino: TrinoClient, names: Mapping[str, str], contract: GamesContract, rounds: int, tell: Tell
+) -> Iterator[QuestionTimes]:
     relations = Relations(frozenset(names), load_views(_SQL / "views"), contract.games)
     for question in load_questions(_SQL / "questions").values():
         if not question.is_portable:
@@ -109,9 +111,11 @@ def _asked(trino: Trino, names: Mapping[str, str], contract: GamesContract, roun
             first, *others = [trino.seconds(sql, question.asked_by) for _ in range(rounds + 1)]
         except TrinoQueryError as error:
             tell(f"{question.name}: {error.message}")
-            yield Asked(question=question.name, first=0, seconds=(), refusal=error.error_name or "refused")
+            yield QuestionTimes(question=question.name, first=0, seconds=(), refusal=error.error_name or "refused")
             continue
-        asked = Asked(question=question.name, first=round(first, 3), seconds=tuple(round(each, 3) for each in others))
+        asked = QuestionTimes(
+            question=question.name, first=round(first, 3), seconds=tuple(round(each, 3) for each in others)
+        )
         tell(f"{question.name}: {asked.median:.2f} s, the first time {first:.2f} s")
         yield asked
 

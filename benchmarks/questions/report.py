@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from benchmarks.figures import Verdict
-from benchmarks.questions.results import Asked, QuestionResults
+from benchmarks.questions.results import QuestionResults, QuestionTimes
 from benchmarks.report import put_between_markers, table
+from benchmarks.targets import TargetVerdict
 
 _WANTED_MOST, _WANTED_MEDIAN, _WANTED_ROWS = 5.0, 1.5, 50_000_000
 # How many events play comes to is drawn: somewhat more or fewer than were asked for.
@@ -81,9 +81,9 @@ def _each(results: QuestionResults) -> str:
     return table(["question", "seconds, median", "first time", "least to greatest"], rows)
 
 
-def _spread(asked: Asked) -> str:
+def _spread(asked: QuestionTimes) -> str:
     return f"{min(asked.seconds):.2f} to {max(asked.seconds):.2f}" if asked.seconds else ""
 
 
 def _verdict(reached: bool) -> str:
-    return Verdict.REACHED if reached else Verdict.FALLS_SHORT
+    return TargetVerdict.REACHED if reached else TargetVerdict.FALLS_SHORT

@@ -8,7 +8,7 @@ import msgspec
 from benchmarks.results import write_json
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class QuestionTimes(msgspec.Struct, frozen=True, kw_only=True):
     """A question: the seconds of its first answer and of those after it; or why there was none."""
 
     question: str
@@ -32,7 +32,7 @@ class QuestionResults(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     days: int
     players: int
-    asked: tuple[Asked, ...]
+    asked: tuple[QuestionTimes, ...]
 
     @property
     def slowest(self) -> float:

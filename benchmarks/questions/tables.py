@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.questions.play import Day
+from benchmarks.questions.events import DayOfEvents
 from gamelake.layers.bronze import BRONZE_SCHEMA
 from gamelake.layers.dead_letters import dead_letter_schema
 from gamelake.layers.silver import EVENT_DATE, UNIQUE_COLUMNS
@@ -30,7 +30,7 @@ _GAME = "game_name"
 
 
 @dataclass(slots=True)
-class Writer:
+class LakehouseWriter:
     """Writes a lakehouse of known size; gold is made at the end, of what each day adds up to."""
 
     location: Location
@@ -46,7 +46,7 @@ class Writer:
         self._store, self._tables = Store(self.location), DeltaTables(self.location)
         self._parts = {spec.name: [] for spec in self.contract.aggregates}
 
-    def add(self, day: Day) -> int:
+    def add(self, day: DayOfEvents) -> int:
         """Commit a day's events to silver, and keep what gold needs of them; gives how many there were."""
         self._commit(SILVER_EVENTS, day.events, str(day.day))
         mine = pc.equal(day.events.column(_GAME), ONE_TITLE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.machine import cpu_model, short_commit
 from benchmarks.stack import report, throughput, visibility
-from benchmarks.stack.desk import StackMissingError, cpu_seconds
+from benchmarks.stack.probes import StackMissingError, cpu_seconds
 from benchmarks.stack.results import StackResults, save
 from tools.embedded.service import REPOSITORY
 

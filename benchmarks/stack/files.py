@@ -31,7 +31,7 @@ from tools.stack import lakehouse
 _STREAM, _BUCKET = "ingest_files", "s3://landing"
 _PUTS_AT_ONCE = 8
 _PATIENCE = timedelta(minutes=15)
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 class FilesMissingError(Exception):
@@ -134,7 +134,7 @@ def _watch(batches: Batches, files: int) -> dict[str, float]:
             done += 1
         if time.monotonic() > latest:
             raise FilesMissingError(f"{len(seen):,} of {files:,} files were read within {_PATIENCE}")
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     return seen
 
 
@@ -176,7 +176,7 @@ def _await(batches: Batches, files: int, events: int) -> list[BatchManifest]:
             return decided
         if time.monotonic() > latest:
             raise FilesMissingError(f"{named:,} of {files:,} files were read within {_PATIENCE}")
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _check(decided: Sequence[BatchManifest], events: int) -> None:

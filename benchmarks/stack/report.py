@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.figures import Verdict
 from benchmarks.report import put_between_markers, table
 from benchmarks.stack.results import StackResults, Throughput, Visibility
+from benchmarks.targets import TargetVerdict
 
 WANTED_RATE = 30_000
 WANTED_SECONDS = 300
@@ -15,7 +15,7 @@ VISIBILITY_RATE = 5_000
 # The share of the rate that must arrive, and how many seconds' worth of it may be behind.
 _SHARE = 0.99
 _SECONDS_BEHIND = 15
-_LOOKS_PER_ROW = 3
+_SAMPLES_PER_ROW = 3
 
 
 def write_report(results: StackResults, document: Path) -> None:
@@ -76,11 +76,11 @@ def _visibility_row(each: Visibility) -> list[str]:
 
 
 def _verdict(reached: bool) -> str:
-    return Verdict.REACHED if reached else Verdict.FALLS_SHORT
+    return TargetVerdict.REACHED if reached else TargetVerdict.FALLS_SHORT
 
 
 def _load(load: Throughput) -> str:
-    looks = load.samples[::_LOOKS_PER_ROW]
+    samples = load.samples[::_SAMPLES_PER_ROW]
     rows = [
         [
             f"{after.seconds:.0f}",
@@ -88,7 +88,7 @@ def _load(load: Throughput) -> str:
             f"{(after.taken - before.taken) / (after.seconds - before.seconds):,.0f}",
             f"{after.behind:,}",
         ]
-        for before, after in pairwise(looks)
+        for before, after in pairwise(samples)
     ]
     return table(["second", "records/s into Kafka", "records/s into tables", "behind"], rows)
 

@@ -7,7 +7,7 @@ import msgspec
 from benchmarks.results import write_json
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
+class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     """A look at the load: records in Kafka and records in tables since its start, seconds after it."""
 
     seconds: float
@@ -24,7 +24,7 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
     """A load at a rate that was asked for, look by look, and what it cost."""
 
     rate: int
-    samples: tuple[Sample, ...]
+    samples: tuple[LoadSample, ...]
     drained_seconds: float
     rows: int
     batches: int

@@ -3,14 +3,14 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.stack.desk import STREAM, Ends, cpu_seconds, start_simulator
-from benchmarks.stack.results import Sample, Throughput
+from benchmarks.stack.probes import STREAM, TopicEnds, cpu_seconds, start_simulator
+from benchmarks.stack.results import LoadSample, Throughput
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.store import Store
 from tools.stack import lakehouse
 
-_SECONDS_BETWEEN_LOOKS = 10
-_SECONDS_BETWEEN_LOOKS_AT_THE_START = 0.5
+_SAMPLE_SECONDS = 10
+_POLL_SECONDS = 0.5
 _START_SECONDS = 120
 _DRAIN_SECONDS = 300
 _WARM_UP_SECONDS = 20
@@ -55,7 +55,7 @@ def measure(rate: int, seconds: int, tell: Tell) -> Throughput:
     Raises:
         LoadFailedError: the load was not what was asked for.
     """
-    ends, taken = Ends(), Taken()
+    ends, taken = TopicEnds(), Taken()
     before = ends.now()
     # Longer than it is looked at, so that no look falls behind its end.
     events = rate * (seconds + _WARM_UP_SECONDS + _SPARE_SECONDS)
@@ -65,7 +65,7 @@ def measure(rate: int, seconds: int, tell: Tell) -> Throughput:
     cpu, started, batches, rows = cpu_seconds(), time.monotonic(), taken.batches, taken.rows
     samples = [_look(ends, taken, before, started)]
     while samples[-1].seconds < seconds - 1 and simulator.poll() is None:
-        time.sleep(max(0.0, len(samples) * _SECONDS_BETWEEN_LOOKS - (time.monotonic() - started)))
+        time.sleep(max(0.0, len(samples) * _SAMPLE_SECONDS - (time.monotonic() - started)))
         samples.append(_look(ends, taken, before, started))
         tell(_line(samples))
     used = {name: round(after - cpu.get(name, 0), 1) for name, after in cpu_seconds().items()}
@@ -83,22 +83,22 @@ def measure(rate: int, seconds: int, tell: Tell) -> Throughput:
     )
 
 
-def under_load(samples: Sequence[Sample], events: int) -> tuple[Sample, ...]:
-    """The looks at which players still sent; one at which everything had been sent says nothing of the load."""
+def under_load(samples: Sequence[LoadSample], events: int) -> tuple[LoadSample, ...]:
+    """The samples at which players still sent; one at which everything had been sent says nothing of the load."""
     return tuple(each for each in samples if each.sent < events)
 
 
-def _look(ends: Ends, taken: Taken, before: Mapping[int, int], started: float) -> Sample:
+def _look(ends: TopicEnds, taken: Taken, before: Mapping[int, int], started: float) -> LoadSample:
     # The tables first: so a record that comes in between counts as behind.
     have, there = taken.now(), ends.now()
-    return Sample(
+    return LoadSample(
         seconds=round(time.monotonic() - started, 2),
         sent=sum(end - before[partition] for partition, end in there.items()),
         taken=sum(max(0, have.get(partition, 0) - start) for partition, start in before.items()),
     )
 
 
-def _line(samples: list[Sample]) -> str:
+def _line(samples: list[LoadSample]) -> str:
     previous, last = samples[-2:]
     seconds = last.seconds - previous.seconds
     sent, taken = (last.sent - previous.sent) / seconds, (last.taken - previous.taken) / seconds
@@ -114,4 +114,4 @@ def _wait_for(condition: Callable[[], bool], patience: float, failure: str) -> N
     while not condition():
         if time.monotonic() > latest:
             raise LoadFailedError(f"{failure} within {patience:.0f} s")
-        time.sleep(_SECONDS_BETWEEN_LOOKS_AT_THE_START)
+        time.sleep(_POLL_SECONDS)

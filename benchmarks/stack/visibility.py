@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import trino
 
-from benchmarks.stack.desk import cpu_seconds, start_simulator
+from benchmarks.stack.probes import cpu_seconds, start_simulator
 from benchmarks.stack.results import Visibility
 from benchmarks.stack.throughput import LoadFailedError
 from tools.stack import ports
@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(slots=True)
-class Answers:
+class VisibleOffsets:
     """When which offsets had been returned: for each partition the times of answers, and the newest offset in them."""
 
     times: dict[int, list[float]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def measure(rate: int, seconds: int) -> Visibility:
     """
     cursor = _analyst()
     simulator = start_simulator(rate, rate * (seconds + _WARM_UP_SECONDS))
-    started, cpu, answers = time.time(), cpu_seconds(), Answers()
+    started, cpu, answers = time.time(), cpu_seconds(), VisibleOffsets()
     while simulator.poll() is None:
         _ask(cursor, answers)
     if simulator.returncode != 0:
@@ -86,7 +86,7 @@ def _analyst() -> trino.dbapi.Cursor:
     return connect(host="127.0.0.1", port=ports()["TRINO_PORT"], user="analyst", catalog="delta").cursor()  # type: ignore[no-untyped-call, no-any-return]
 
 
-def _ask(cursor: trino.dbapi.Cursor, answers: Answers) -> None:
+def _ask(cursor: trino.dbapi.Cursor, answers: VisibleOffsets) -> None:
     asked, since = time.monotonic(), time.time() - _WINDOW_SECONDS
     rows = [(int(partition), int(newest)) for partition, newest in _rows(cursor, _NEWEST, since)]
     answered = time.time()
@@ -97,7 +97,7 @@ def _ask(cursor: trino.dbapi.Cursor, answers: Answers) -> None:
     time.sleep(_SECONDS_BETWEEN_QUESTIONS)
 
 
-def _ages(cursor: trino.dbapi.Cursor, since: float, answers: Answers) -> Floats:
+def _ages(cursor: trino.dbapi.Cursor, since: float, answers: VisibleOffsets) -> Floats:
     arrivals = np.array(_rows(cursor, _ARRIVALS, since), dtype=np.float64).reshape(-1, 3)
     if not len(arrivals):
         raise LoadFailedError("no event became visible in Trino")

@@ -22,7 +22,7 @@ class StackMissingError(Exception):
     """The stack is not up."""
 
 
-class Ends:
+class TopicEnds:
     """The newest offsets of the topic."""
 
     def __init__(self) -> None:

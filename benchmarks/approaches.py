@@ -10,25 +10,25 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from benchmarks.fan_out import Dedup, fan_out_beside_packing, fan_out_into, fan_out_with_rules
+from benchmarks.fan_out import Dedup, fan_out_during_compaction, fan_out_into, fan_out_with_rules
 from benchmarks.python_loop import consume_and_append
-from benchmarks.spark_ceiling import read_fan_out_columns_into_nowhere, read_into_nowhere
+from benchmarks.spark import read_fan_out_columns_into_nowhere, read_into_nowhere
 from benchmarks.textbook import append_partitioned, append_to_each
-from benchmarks.way import Outcome, Way, Workload
+from benchmarks.workload import Approach, ApproachResult, Workload
 
 CEILING, CEILING_OF_COLUMNS = "ceiling", "ceiling_of_columns"
 TEXTBOOK, PARTITIONED, PYTHON_LOOP = "textbook", "textbook_partitioned", "python_loop"
 NO_DEDUP, DEDUP_BY_SPARK = "fan_out_30_no_dedup", "fan_out_30_dedup_by_spark"
-BESIDE_PACKING, WITH_RULES = "fan_out_30_beside_packing", "fan_out_30_with_rules"
+DURING_COMPACTION, WITH_RULES = "fan_out_30_beside_packing", "fan_out_30_with_rules"
 FAN_OUT_TABLES = (1, 10, 30, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class WayInPeer:
+class ApproachInProcess:
     """A way and the kind of process that it runs in."""
 
     peer: str
-    run: Way
+    run: Approach
 
 
 def fan_out_name(tables: int) -> str:
@@ -36,25 +36,25 @@ def fan_out_name(tables: int) -> str:
     return f"fan_out_{tables}"
 
 
-WAYS: Mapping[str, WayInPeer] = {
-    CEILING: WayInPeer("ceiling", read_into_nowhere),
-    CEILING_OF_COLUMNS: WayInPeer("ceiling", read_fan_out_columns_into_nowhere),
-    **{fan_out_name(tables): WayInPeer("fan_out", fan_out_into(tables)) for tables in FAN_OUT_TABLES},
-    NO_DEDUP: WayInPeer("fan_out", fan_out_into(30, Dedup.NONE)),
-    BESIDE_PACKING: WayInPeer("fan_out", fan_out_beside_packing),
-    WITH_RULES: WayInPeer("fan_out", fan_out_with_rules),
-    DEDUP_BY_SPARK: WayInPeer("fan_out_after_spark_dedup", fan_out_into(30, Dedup.BY_SPARK)),
-    TEXTBOOK: WayInPeer("textbook", append_to_each),
-    PARTITIONED: WayInPeer("textbook", append_partitioned),
-    PYTHON_LOOP: WayInPeer("python_loop", consume_and_append),
+APPROACHES: Mapping[str, ApproachInProcess] = {
+    CEILING: ApproachInProcess("ceiling", read_into_nowhere),
+    CEILING_OF_COLUMNS: ApproachInProcess("ceiling", read_fan_out_columns_into_nowhere),
+    **{fan_out_name(tables): ApproachInProcess("fan_out", fan_out_into(tables)) for tables in FAN_OUT_TABLES},
+    NO_DEDUP: ApproachInProcess("fan_out", fan_out_into(30, Dedup.NONE)),
+    DURING_COMPACTION: ApproachInProcess("fan_out", fan_out_during_compaction),
+    WITH_RULES: ApproachInProcess("fan_out", fan_out_with_rules),
+    DEDUP_BY_SPARK: ApproachInProcess("fan_out_after_spark_dedup", fan_out_into(30, Dedup.BY_SPARK)),
+    TEXTBOOK: ApproachInProcess("textbook", append_to_each),
+    PARTITIONED: ApproachInProcess("textbook", append_partitioned),
+    PYTHON_LOOP: ApproachInProcess("python_loop", consume_and_append),
 }
 
 
-class WayFailedError(Exception):
+class ApproachFailedError(Exception):
     """A way ended with an error."""
 
 
-class Peers:
+class WorkerProcesses:
     """Starts a process when a way first needs it; ends all of them with the `with` block."""
 
     def __init__(self, log_folder: Path) -> None:
@@ -62,7 +62,7 @@ class Peers:
         self._context = multiprocessing.get_context("spawn")
         self._running: dict[str, tuple[SpawnProcess, Connection]] = {}
 
-    def __enter__(self) -> "Peers":
+    def __enter__(self) -> "WorkerProcesses":
         """Start nothing yet."""
         return self
 
@@ -72,20 +72,20 @@ class Peers:
             connection.close()
             process.join()
 
-    def run(self, way: str, workload: Workload) -> Outcome:
+    def run(self, way: str, workload: Workload) -> ApproachResult:
         """Run a way in its process.
 
         Raises:
-            WayFailedError: it ended with an error; tells which.
+            ApproachFailedError: it ended with an error; tells which.
         """
-        peer = WAYS[way].peer
+        peer = APPROACHES[way].peer
         if peer not in self._running:
             self._running[peer] = self._start(peer)
         connection = self._running[peer][1]
         connection.send((way, workload))
         answer = connection.recv()
-        if not isinstance(answer, Outcome):
-            raise WayFailedError(f"{way}: {answer}")
+        if not isinstance(answer, ApproachResult):
+            raise ApproachFailedError(f"{way}: {answer}")
         return answer
 
     def _start(self, peer: str) -> tuple[SpawnProcess, Connection]:
@@ -108,10 +108,10 @@ def _serve(connection: Connection, log_file: Path) -> None:
             way, workload = connection.recv()
         except EOFError:
             return
-        connection.send(_answer(WAYS[way].run, workload))
+        connection.send(_answer(APPROACHES[way].run, workload))
 
 
-def _answer(run: Way, workload: Workload) -> Outcome | str:
+def _answer(run: Approach, workload: Workload) -> ApproachResult | str:
     try:
         return run(workload)
     except Exception:  # whatever it is, the other process reports it

@@ -13,7 +13,7 @@ from trino.exceptions import TrinoQueryError
 
 
 @dataclass(frozen=True, slots=True)
-class Trino:
+class TrinoClient:
     """A Trino, by its address."""
 
     url: str

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from benchmarks.peers import (
-    BESIDE_PACKING,
+from benchmarks.approaches import (
     CEILING,
     CEILING_OF_COLUMNS,
     DEDUP_BY_SPARK,
+    DURING_COMPACTION,
     NO_DEDUP,
     TEXTBOOK,
     WITH_RULES,
@@ -18,7 +18,7 @@ from benchmarks.peers import (
 from benchmarks.results import Results
 
 
-class Verdict(StrEnum):
+class TargetVerdict(StrEnum):
     """Whether a figure is what it must be."""
 
     REACHED = "reached"
@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class PerformanceTarget:
     """A figure, the value that its median must reach from below or (`at_most`) from above, and where it is found."""
 
     text: str
@@ -48,13 +48,13 @@ class Goal:
             return "-"
         return f"{median(values):.2f}{self.unit} ({min(values):.2f} to {max(values):.2f})"
 
-    def verdict(self, results: Results) -> Verdict:
+    def verdict(self, results: Results) -> TargetVerdict:
         """Whether the median is on the right side of the bound."""
         values = self.values(results)
         if not values:
-            return Verdict.NOT_MEASURED
+            return TargetVerdict.NOT_MEASURED
         reached = median(values) <= self.bound if self.at_most else median(values) >= self.bound
-        return Verdict.REACHED if reached else Verdict.FALLS_SHORT
+        return TargetVerdict.REACHED if reached else TargetVerdict.FALLS_SHORT
 
 
 def rate_ratios(results: Results, way: str, *others: str) -> list[float]:
@@ -72,8 +72,8 @@ def _fan_out_to(*others: str, tables: int = 30) -> Callable[[Results], Sequence[
     return lambda results: rate_ratios(results, fan_out_name(tables), *others)
 
 
-def _beside_packing(results: Results) -> list[float]:
-    return rate_ratios(results, BESIDE_PACKING, fan_out_name(30))
+def _during_compaction(results: Results) -> list[float]:
+    return rate_ratios(results, DURING_COMPACTION, fan_out_name(30))
 
 
 def _with_rules(results: Results) -> list[float]:
@@ -88,26 +88,30 @@ def _silver_bytes(results: Results) -> list[float]:
     return [each.game_table_bytes / each.records for each in results.of(fan_out_name(30))]
 
 
-GOALS: tuple[Goal, ...] = (
-    Goal(
+TARGETS: tuple[PerformanceTarget, ...] = (
+    PerformanceTarget(
         "fan-out into 30 game tables, of Spark's ceiling: first step", 0.4, "", _fan_out_to(CEILING, CEILING_OF_COLUMNS)
     ),
-    Goal(
+    PerformanceTarget(
         "fan-out into 30 game tables, of Spark's ceiling: second step",
         0.5,
         "",
         _fan_out_to(CEILING, CEILING_OF_COLUMNS),
     ),
-    Goal("fan-out into 30 game tables, times the textbook", 5, "", _fan_out_to(TEXTBOOK)),
-    Goal("rate into 30 game tables, of the rate into one", 0.75, "", _fan_out_to(fan_out_name(1))),
-    Goal("rate into 100 game tables, of the rate into one", 0.6, "", _fan_out_to(fan_out_name(1), tables=100)),
-    Goal("rate with the dedup window, of the rate without", 0.75, "", _fan_out_to(NO_DEDUP)),
-    Goal("rate with the dedup window, times that with Spark's own deduplication", 1, "", _fan_out_to(DEDUP_BY_SPARK)),
-    Goal("rate while small files are packed beside it, of the rate without", 0.85, "", _beside_packing),
-    Goal("rate with 20 rules for each game's rows, of the rate without", 0.85, "", _with_rules),
-    Goal("32 idempotent commits together", 0.4, " s", _commit_seconds, at_most=True),
-    Goal("bytes per event in the game tables", 60, "", _silver_bytes, at_most=True),
-    Goal(
+    PerformanceTarget("fan-out into 30 game tables, times the textbook", 5, "", _fan_out_to(TEXTBOOK)),
+    PerformanceTarget("rate into 30 game tables, of the rate into one", 0.75, "", _fan_out_to(fan_out_name(1))),
+    PerformanceTarget(
+        "rate into 100 game tables, of the rate into one", 0.6, "", _fan_out_to(fan_out_name(1), tables=100)
+    ),
+    PerformanceTarget("rate with the dedup window, of the rate without", 0.75, "", _fan_out_to(NO_DEDUP)),
+    PerformanceTarget(
+        "rate with the dedup window, times that with Spark's own deduplication", 1, "", _fan_out_to(DEDUP_BY_SPARK)
+    ),
+    PerformanceTarget("rate while small files are packed beside it, of the rate without", 0.85, "", _during_compaction),
+    PerformanceTarget("rate with 20 rules for each game's rows, of the rate without", 0.85, "", _with_rules),
+    PerformanceTarget("32 idempotent commits together", 0.4, " s", _commit_seconds, at_most=True),
+    PerformanceTarget("bytes per event in the game tables", 60, "", _silver_bytes, at_most=True),
+    PerformanceTarget(
         "freshness: 95 % of the events are younger than this when they can be read",
         2.5,
         " s",

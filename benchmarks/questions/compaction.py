@@ -1,4 +1,4 @@
-"""Measures the worked questions over many small files and over packed ones: `python -m benchmarks.questions.packed`.
+"""Measures the worked questions before and after compaction: `python -m benchmarks.questions.compaction`.
 
 DuckDB asks, as `make sql ENGINE=duckdb` does, before and after the compaction that the schedule runs; both must answer
 alike. Of a question about one game on one day it is counted which files the log lets a reader leave out.
@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from benchmarks.questions.play import Players, days_until
-from benchmarks.questions.tables import ONE_TITLE, Writer
+from benchmarks.questions.events import SimulatedPlayers, days_until
+from benchmarks.questions.tables import ONE_TITLE, LakehouseWriter
 from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import SILVER_EVENTS
@@ -37,7 +37,7 @@ _BOUNDS = {"p95_times": 5.0, "pruned_percent": 95.0}
 
 def main() -> int:
     """Measure, and print what was found as JSON; 1 if a figure falls short or an answer differs."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.questions.packed", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.questions.compaction", description=__doc__)
     parser.add_argument("--files", type=int, default=10_000, help="of silver/events; default: %(default)s")
     parser.add_argument("--rows-per-file", type=int, default=100, help="default: %(default)s")
     parser.add_argument("--days", type=int, default=30, help="default: %(default)s")
@@ -48,11 +48,11 @@ def main() -> int:
         place = Location(uri=Path(folder).as_uri())
         days = days_until(datetime.now(UTC).date(), arguments.days)
         _write(place, contract, days, arguments)
-        before, seconds_before = _asked(place, contract, arguments.rounds)
+        before, seconds_before = _measure_questions(place, contract, arguments.rounds)
         files_before = len(_files(place))
         for table in appended_tables(Store(place)):
             CompactionRun(Store(place), contract, CompactionScope.DAILY, date.max).of(table)()
-        after, seconds_after = _asked(place, contract, arguments.rounds)
+        after, seconds_after = _measure_questions(place, contract, arguments.rounds)
         found = {
             "files": [files_before, len(_files(place))],
             "p95_seconds": [round(_p95(seconds_before), 3), round(_p95(seconds_after), 3)],
@@ -66,14 +66,16 @@ def main() -> int:
 
 def _write(place: Location, contract: GamesContract, days: Sequence[date], arguments: argparse.Namespace) -> None:
     rows = arguments.files * arguments.rows_per_file // len(days)
-    players = Players([game.game_name for game in contract.games], players=rows // 10, seed=7)
-    writer = Writer(place, contract, 1, arguments.rows_per_file)
+    players = SimulatedPlayers([game.game_name for game in contract.games], players=rows // 10, seed=7)
+    writer = LakehouseWriter(place, contract, 1, arguments.rows_per_file)
     for number, day in enumerate(days):
         writer.add(players.day(day, rows, number / len(days)))
     writer.finish(lambda _: None)
 
 
-def _asked(place: Location, contract: GamesContract, rounds: int) -> tuple[dict[str, list[str]], list[float]]:
+def _measure_questions(
+    place: Location, contract: GamesContract, rounds: int
+) -> tuple[dict[str, list[str]], list[float]]:
     """The answers, as rows in any order, and the seconds that each took."""
     relations = Relations(table_names(Store(place)), load_views(_SQL / "views"), contract.games)
     answers, seconds = {}, []

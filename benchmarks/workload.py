@@ -24,7 +24,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ApproachResult:
     """What a way found about itself; it has checked that no record is missing."""
 
     records: int
@@ -35,7 +35,7 @@ class Outcome:
     game_table_bytes: int = 0
 
 
-Way: TypeAlias = Callable[[Workload], Outcome]
+Approach: TypeAlias = Callable[[Workload], ApproachResult]
 
 
 class RecordsMissingError(Exception):

@@ -1,4 +1,4 @@
-"""Packs small files for as long as it is let, beside what is measured: `python -m benchmarks.packing FOLDER`.
+"""Runs compaction of small files in the background: `python -m benchmarks.background_compaction FOLDER`.
 
 The same tables again and again: once packed, a table is put back to its first version. It rests after each table as the
 rounds of contracts/schedule.yaml do, and runs at the lowest priority, as the weight of the upkeep's container has it.
@@ -16,31 +16,31 @@ from itertools import cycle, takewhile
 from pathlib import Path
 from threading import Event, Thread
 
-from benchmarks.compaction import Sizes, fill, names_of
+from benchmarks.compaction import CompactionSizes, fill, names_of
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.compaction_run import paced
 from gamelake.storage.delta_log import entry_path
 from gamelake.storage.store import Location, Store
 from tools.embedded.service import REPOSITORY
 
-_SIZES = Sizes(tables=8, files=500, rows=100)
+_SIZES = CompactionSizes(tables=8, files=500, rows=100)
 _TARGET_BYTES = 128 * 2**20
 _REST = 3.0
 
 
 @contextmanager
-def packing_beside(folder: Path) -> Iterator[None]:
+def background_compaction(folder: Path) -> Iterator[None]:
     """Have it run for as long as the block lasts."""
-    command = (sys.executable, "-m", "benchmarks.packing", str(folder))
+    command = (sys.executable, "-m", "benchmarks.background_compaction", str(folder))
     process = subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         if process.stdout is None or process.stdout.readline() != b"ready\n":
-            raise RuntimeError("benchmarks.packing did not start")
+            raise RuntimeError("benchmarks.background_compaction did not start")
         yield
     finally:
         process.communicate()
     if process.returncode:
-        raise RuntimeError(f"benchmarks.packing ended with {process.returncode}")
+        raise RuntimeError(f"benchmarks.background_compaction ended with {process.returncode}")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Days of play in thirty games, a column at a time: sessions of players who come more or less often."""
+"""Days of play in thirty games, a column at a time: sessions of players player come more or less often."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _PRODUCTS, _PRICES = pa.array(["gems", "pack", "pass", "chest"]), np.array([0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayOfEvents:
     """A day's events in the order of their times; `events` has the common columns, `details` a game's own besides."""
 
     day: date
@@ -43,8 +43,8 @@ class Day:
     details: pa.Table
 
 
-class Players:
-    """Everybody who plays; half of them from the first day on, the others come one after the other."""
+class SimulatedPlayers:
+    """Everybody player plays; half of them from the first day on, the others come one after the other."""
 
     def __init__(self, games: Sequence[str], players: int, seed: int) -> None:
         self._random = np.random.default_rng(seed)
@@ -57,63 +57,63 @@ class Players:
         self._names = fixed_width_text(hex_digits(names))
         self._level = self._random.geometric(0.05, players)
 
-    def day(self, day: date, rows: int, progress: float) -> Day:
+    def day(self, day: date, rows: int, progress: float) -> DayOfEvents:
         """So many events of a day; `progress` from 0 to 1 says how much of the time is over."""
         random, sessions = self._random, rows // _EVENTS_PER_SESSION + 1
         known = int(len(self._game) * (0.5 + 0.5 * progress))
-        who = (random.random(sessions) ** 1.5 * known).astype(np.int64)
+        player = (random.random(sessions) ** 1.5 * known).astype(np.int64)
         lengths = 2 + random.geometric(1 / (_EVENTS_PER_SESSION - 2), sessions)
         session = np.repeat(np.arange(sessions), lengths)[:rows]
         step = (np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths))[: len(session)]
-        happening = np.array(_BETWEEN)[random.choice(len(_BETWEEN), len(session), p=_SHARES)]
-        happening[step == 0] = _START
-        happening[step == lengths[session] - 1] = _END
+        kind = np.array(_BETWEEN)[random.choice(len(_BETWEEN), len(session), p=_SHARES)]
+        kind[step == 0] = _START
+        kind[step == lengths[session] - 1] = _END
         began, gap = random.integers(0, _DAY_SECONDS - 3_600, sessions), random.integers(3, 40, sessions)
         micros: Ints = np.asarray((began[session] + step * gap[session]) * 1_000_000, np.int64)
         micros += random.integers(0, 1_000, len(session)) * 1_000
         order = np.argsort(micros, kind="stable")
-        return self._rows(day, who[session][order], happening[order], micros[order], session[order], progress)
+        return self._rows(day, player[session][order], kind[order], micros[order], session[order], progress)
 
     def _rows(  # the columns of a day's events
-        self, day: date, who: Ints, happening: Ints, micros: Ints, session: Ints, progress: float
-    ) -> Day:
-        count, random = len(who), self._random
+        self, day: date, player: Ints, kind: Ints, micros: Ints, session: Ints, progress: float
+    ) -> DayOfEvents:
+        count, random = len(player), self._random
         midnight = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1_000_000
         times = pa.array(midnight + np.minimum(micros, _DAY_SECONDS * 1_000_000 - 1)).view(pa.timestamp("us", "UTC"))
         product = random.choice(4, count, p=(0.6, 0.2, 0.15, 0.05))
-        sold = happening == _PURCHASE
+        sold = kind == _PURCHASE
         sessions = np.frombuffer(random.bytes(6 * (int(session.max()) + 1)), np.uint8).reshape(-1, 6)
         newest = np.minimum((random.random(count) * 0.5 + progress) * 2.6, 3).astype(np.int64)
         columns = {
             "event_time": times,
-            "event_name": _NAMES.take(pa.array(happening)),
-            "game_name": self._games.take(pa.array(self._game[who])),
-            "gamer_id": self._names.take(pa.array(who)),
+            "event_name": _NAMES.take(pa.array(kind)),
+            "game_name": self._games.take(pa.array(self._game[player])),
+            "gamer_id": self._names.take(pa.array(player)),
             "session_id": fixed_width_text(hex_digits(sessions)).take(pa.array(session)),
-            "platform": _PLATFORMS.take(pa.array(self._platform[who])),
+            "platform": _PLATFORMS.take(pa.array(self._platform[player])),
             # By player, so that few play two versions on one day.
-            "app_version": _VERSIONS.take(pa.array(newest[who % count])),
+            "app_version": _VERSIONS.take(pa.array(newest[player % count])),
             "amount": pa.array(_PRICES[product], mask=~sold),
             "ingest_time": pa.array(times.cast(pa.int64()).to_numpy() + 900_000).view(pa.timestamp("us", "UTC")),
-            "kafka_partition": pa.array(who % 8),
+            "kafka_partition": pa.array(player % 8),
             "kafka_offset": pa.array(np.arange(count)),
             "event_id": uuid_text(np.frombuffer(random.bytes(16 * count), np.uint8).reshape(count, 16)),
         }
         events = pa.table({name: columns[name] for name in COMMON_SCHEMA.names}, schema=COMMON_SCHEMA)
-        return Day(day, events, self._details(who, happening, product, times))
+        return DayOfEvents(day, events, self._details(player, kind, product, times))
 
-    def _details(self, who: Ints, happening: Ints, product: Ints, times: pa.Array) -> pa.Table:
-        sold, failed = pa.array(happening != _PURCHASE), pa.array(happening != _ERROR)
+    def _details(self, player: Ints, kind: Ints, product: Ints, times: pa.Array) -> pa.Table:
+        sold, failed = pa.array(kind != _PURCHASE), pa.array(kind != _ERROR)
         enrolled = pa.array([[], ["offer_b"]], pa.list_(pa.string()))
         bought = [_PRODUCTS.take(pa.array(product)), pa.array(1 + (product == 0).astype(np.int64))]
-        skew = np.where(who % 50 == 0, 120_000_000, 2_000_000)
+        skew = np.where(player % 50 == 0, 120_000_000, 2_000_000)
         return pa.table(
             {
-                "device_id": self._names.take(pa.array(who)),
+                "device_id": self._names.take(pa.array(player)),
                 "client_event_time": pa.array(times.cast(pa.int64()).to_numpy() + skew).view(times.type),
-                "level": pa.array(self._level[who]),
+                "level": pa.array(self._level[player]),
                 "purchase": pa.StructArray.from_arrays(bought, ["product_id", "quantity"], mask=sold),
-                "experiment_ids": enrolled.take(pa.array((who % 10 == 0).astype(np.int64))),
+                "experiment_ids": enrolled.take(pa.array((player % 10 == 0).astype(np.int64))),
                 "error": pa.StructArray.from_arrays([pa.array(product == 0)], ["fatal"], mask=failed),
             }
         )
