@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Starts Kafka: formats its storage at the first start, makes the list of users from the secrets, and becomes the broker.
+# Starts Kafka: formats its storage at the first start, creates the users' file from the secrets, and execs the broker.
 set -eu
 
-# The places in the image; tests name others.
+# Paths in the image; tests override them.
 readonly settings="${KAFKA_SETTINGS:-/etc/kafka/server.properties}"
 readonly jars="${KAFKA_JARS:-/opt/kafka/libs}"
 readonly data="${KAFKA_DATA:-/var/lib/kafka}"
@@ -30,7 +30,7 @@ value_of() { # FILE KEY
   done <"$1"
 }
 
-# JAAS has an escape for quotes that its two readers do not agree on, so a secret is made of characters that need none.
+# The two parsers of JAAS files disagree on escaped quotes, so secrets contain only characters that need no escaping.
 check_plain() { # FILE KEY VALUE
   case "$3" in
     "") fail "$1 has no line '$2=...': remove it and run 'make up', which makes it again." ;;
@@ -65,7 +65,7 @@ format_storage() {
   [ ! -f "$data/meta.properties" ] || return 0
   local cluster
   cluster="$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')"
-  # The option and its value as one word: a random id may begin with a dash.
+  # Option and value in one argument: a random id may start with a dash.
   "$java" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*" kafka.tools.StorageTool format \
     "--cluster-id=$cluster" --config "$settings" --ignore-formatted
 }
@@ -74,7 +74,7 @@ start_broker() {
   local options=(
     "-Djava.security.auth.login.config=$users"
     -XX:+UseG1GC -XX:+ExitOnOutOfMemoryError -XX:-UsePerfData
-    # slf4j-simple: at "info" the reason of a failure is buried under a page of orderly shutdown; refusals stay visible.
+    # slf4j-simple: at "info" a page of shutdown messages hides the reason of a failure; authorization errors stay visible.
     -Dorg.slf4j.simpleLogger.defaultLogLevel=warn
     -Dorg.slf4j.simpleLogger.log.kafka.authorizer.logger=info
     -Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts MinIO with its root key from the secret's file, and with Kafka's topic of notifications as the target FILES.
+# Starts MinIO with its root key from the secret's file, and with the Kafka topic for notifications as target FILES.
 # With bash alone: MinIO's own image has no sed.
 set -euo pipefail
 value_of() { # SECRET KEY
@@ -12,18 +12,18 @@ MINIO_ROOT_USER="$(value_of object-store-root aws_access_key_id)"
 MINIO_ROOT_PASSWORD="$(value_of object-store-root aws_secret_access_key)"
 export MINIO_ROOT_USER MINIO_ROOT_PASSWORD
 
-# Notifications wait in a folder while Kafka is away: an upload never waits for it.
+# Notifications are queued in a folder while Kafka is down: an upload never waits for it.
 export MINIO_NOTIFY_KAFKA_ENABLE_FILES=on
 export MINIO_NOTIFY_KAFKA_BROKERS_FILES="${OBJECT_STORE_KAFKA:-kafka:9092}"
 export MINIO_NOTIFY_KAFKA_TOPIC_FILES=files.notifications
 export MINIO_NOTIFY_KAFKA_SASL_FILES=on
 export MINIO_NOTIFY_KAFKA_SASL_MECHANISM_FILES=plain
-# What its client takes for the oldest broker that it meets; by default one that Kafka 4 no longer talks to.
+# The protocol version of MinIO's Kafka client; Kafka 4 no longer supports the default.
 export MINIO_NOTIFY_KAFKA_VERSION_FILES=3.6.0
 export MINIO_NOTIFY_KAFKA_QUEUE_DIR_FILES=/notifications
 export MINIO_NOTIFY_KAFKA_QUEUE_LIMIT_FILES=1000000
-# An upload is answered once its notification is in that folder, and none is taken before the store knows whom to tell:
-# by default a store that is killed forgets the notifications of its last uploads and of the first after its return.
+# Acknowledge an upload once its notification is in that folder, and accept none before the targets are loaded: by default
+# a killed store loses the notifications of its last uploads and of the first ones after its restart.
 export MINIO_API_SYNC_EVENTS=on
 export MINIO_SYNC_BOOT=on
 MINIO_NOTIFY_KAFKA_SASL_USERNAME_FILES="$(value_of kafka-object-store username)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts the registry with its database password from the secret's file. With bash alone: nobody promises more in its
-# project's own image.
+# Starts the registry with its database password from the secret's file. With bash alone: the
+# official image may have no other tools.
 set -euo pipefail
 password() {
   local name value

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Starts Trino in the foreground with the configuration that is mounted.
+# Starts Trino in the foreground with the mounted configuration.
 set -euo pipefail
-# A container that was killed leaves its process id behind, and another process has that id after the restart.
+# A killed container leaves its pid file, and after the restart another process may have that id.
 readonly pid_file=/tmp/trino.pid
-# Trino's own image has all connectors, and each would take memory: only the one that the lakehouse needs is shown.
+# The official image has all connectors, and each takes memory: only the one for Delta is linked.
 readonly plugins=/tmp/plugins
 rm -rf "$pid_file" "$plugins"
 mkdir "$plugins"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trino's command line, beside the server: a small JVM, for both share the container's memory.
+# Trino's CLI, in the server's container: a small JVM, because both share its memory.
 set -euo pipefail
 options=(-Xmx96m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 --enable-native-access=ALL-UNNAMED)
-# Where there is no terminal, it would look for one and warn that it found none.
+# Without a terminal the CLI would warn that it found none.
 [[ -t 0 && -t 1 ]] || options+=(-Dorg.jline.terminal.dumb=true)
 exec "$JAVA_HOME/bin/java" "${options[@]}" -jar /usr/lib/trino/trino-cli.jar "$@"
