@@ -1,9 +1,9 @@
-"""Sets tables back to what they were: at a version, at a time, or before a batch. Shows first what that would change.
+"""Restores tables to a version, a time, or the state before a batch. Shows first what would change.
 
-The streams go on, and neither lose nor double a record; gold and the key figures come right by themselves. With
---bring-back, events of the batches whose rows go are decoded once more from bronze and land again, as the newest code
-and contract have them. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md). Without
---bring-back it needs no Spark, and never Kafka. What is set back can be set forth again in the same way.
+The streams continue, and neither lose nor duplicate a record; gold and the key figures follow by themselves. With
+--replay, the events of the batches whose rows were removed are then decoded again from bronze, with the current code
+and contract. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md). Needs Spark only
+with --replay, and never Kafka. A restore can be undone by another restore.
 """
 
 import argparse
@@ -29,40 +29,39 @@ from gamelake.storage.store import Store
 
 
 class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was set back, by which streams the rows came that went, and what was brought back afterwards."""
+    """The restored tables, the streams that had written the removed rows, and the replay that followed."""
 
     restored: tuple[RestoredTable, ...]
     streams: tuple[str, ...]
-    brought_back: Replayed | None = None
+    replayed: Replayed | None = None
 
 
 def main() -> int:
-    """Set back, or say what would change."""
+    """Restore, or print the dry run."""
     arguments = _arguments()
     store = Store(LakehouseSettings.from_env().location)
-    # What --bring-back needs is asked for before anything is changed.
-    replays = ReplaySettings.from_env() if arguments.bring_back else None
-    restored = _set_back(store, arguments)
+    # Settings of --replay are read before anything is changed.
+    settings = ReplaySettings.from_env() if arguments.replay else None
+    restored = _restore_tables(store, arguments)
     if restored is None:
         return FAILED
     batches = {batch for each in restored for batch in each.batches}
-    outcome = RestoreResult(restored=restored, streams=streams_in(store, batches))
+    result = RestoreResult(restored=restored, streams=streams_in(store, batches))
     lacking = frozenset(each.table for each in restored if each.table == SILVER_EVENTS or game_of(each.table))
-    if replays is None or arguments.dry_run or not lacking:
-        return _print(outcome)
+    if settings is None or arguments.dry_run or not lacking:
+        return _print(result)
     offsets = offsets_of(store, batches)
-    with replayer("restore", replays) as opened:
-        brought = (
-            opened.replay(ReplayRequest(Selection(source=BRONZE_EVENTS, offsets=offsets), lacking)) if offsets else None
-        )
-    return _print(msgspec.structs.replace(outcome, brought_back=brought))
+    with replayer("restore", settings) as opened:
+        request = ReplayRequest(Selection(source=BRONZE_EVENTS, offsets=offsets), lacking)
+        replayed = opened.replay(request) if offsets else None
+    return _print(msgspec.structs.replace(result, replayed=replayed))
 
 
-def _set_back(store: Store, arguments: argparse.Namespace) -> tuple[RestoredTable, ...] | None:
-    """What was set back, or would be; None if the person said no."""
+def _restore_tables(store: Store, arguments: argparse.Namespace) -> tuple[RestoredTable, ...] | None:
+    """The restored tables, or the dry run; None if the operator did not confirm."""
     names = _names(store, arguments)
     with ExitStack() as stack:
-        # All leases before anything is looked at: what is shown is what is done.
+        # Take all leases before reading the logs, so that the restore does exactly what was shown.
         if not arguments.dry_run:
             stack.enter_context(revision_lease(store))
         leases = [] if arguments.dry_run else [stack.enter_context(maintenance_lease(store, name)) for name in names]
@@ -89,7 +88,7 @@ def _restore(store: Store, history: TableHistory, arguments: argparse.Namespace)
 
 
 def _histories(store: Store, names: Sequence[str], arguments: argparse.Namespace) -> list[TableHistory]:
-    """The logs of the tables; a time before all of them is more likely a mistake than meant."""
+    """Read the logs of the tables; a time before all of them is rejected as a mistake."""
     histories = [TableHistory.read(store, name) for name in names]
     if arguments.time and all(each.at_time_or_none_yet(arguments.time) == NONE_YET for each in histories):
         histories[0].at_time(arguments.time)
@@ -99,12 +98,12 @@ def _histories(store: Store, names: Sequence[str], arguments: argparse.Namespace
 def _names(store: Store, arguments: argparse.Namespace) -> list[str]:
     if arguments.game:
         if arguments.game not in games_of(store):
-            raise SettingsError(f"'{arguments.game}' is no game; these are: {', '.join(games_of(store))}")
+            raise SettingsError(f"'{arguments.game}' is not a game; the games are: {', '.join(games_of(store))}")
         return sorted([SILVER_EVENTS, game_table(arguments.game)])
     there = appended_tables(store)
     if unknown := sorted(set(arguments.tables) - set(there)):
         raise SettingsError(
-            f"'{unknown[0]}' is no table that can be set back (gold follows silver); these are: {', '.join(there)}"
+            f"'{unknown[0]}' can't be restored (gold follows silver); the tables are: {', '.join(there)}"
         )
     return sorted(set(arguments.tables)) if arguments.tables else there
 
@@ -112,15 +111,15 @@ def _names(store: Store, arguments: argparse.Namespace) -> list[str]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events")
-    parser.add_argument("--game", help="one game: its own table, and its rows in silver/events")
+    parser.add_argument("--game", help="one game: its table, and its rows in silver/events")
     parser.add_argument("--all", action="store_true", help="all tables but gold, which follows silver")
     to = parser.add_mutually_exclusive_group(required=True)
-    to.add_argument("--version", type=int, help="as this version of the table was")
-    to.add_argument("--time", type=moment, help="as it was then, such as 2026-11-22T14:00:00Z")
-    to.add_argument("--before-batch", type=int, metavar="BATCH", help="as it was before it took this batch")
-    parser.add_argument("--bring-back", action="store_true", help="then decode the events that went again from bronze")
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would change, and change nothing")
-    parser.add_argument("--yes", action="store_true", help="don't ask")
+    to.add_argument("--version", type=int, help="restore to this version")
+    to.add_argument("--time", type=moment, help="restore to this time, such as 2026-11-22T14:00:00Z")
+    to.add_argument("--before-batch", type=int, metavar="BATCH", help="restore to the version before this batch")
+    parser.add_argument("--replay", action="store_true", help="then decode the removed events again from bronze")
+    parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     arguments = parser.parse_args()
     if problem := _problem(arguments):
         parser.error(problem)
@@ -128,27 +127,27 @@ def _arguments() -> argparse.Namespace:
 
 
 def _problem(arguments: argparse.Namespace) -> str:
-    """What does not go together; empty if all does."""
+    """Options that exclude each other; empty if there are none."""
     if [arguments.all, bool(arguments.tables), arguments.game is not None].count(True) != 1:
-        return "name the tables, or say --game or --all"
+        return "name the tables, or use --game or --all"
     if arguments.all and arguments.time is None:
         return "--all goes with --time: tables have versions and batches of their own"
     if arguments.game and arguments.version is not None:
         return "--game goes with --time or --before-batch: its tables have versions of their own"
-    if arguments.bring_back and arguments.all:
-        return "--bring-back reads bronze, which --all sets back too; name the silver tables, or a game"
+    if arguments.replay and arguments.all:
+        return "--replay reads bronze, which --all restores too; name the silver tables, or a game"
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
-        return "nobody is there to ask: say --yes or --dry-run"
+        return "no terminal to ask for confirmation: use --yes or --dry-run"
     return ""
 
 
 def _confirmed(planned: Sequence[RestoredTable]) -> bool:
     print(msgspec.json.format(msgspec.json.encode(planned)).decode(), file=sys.stderr)
-    return input("Type yes to set the tables back: ").strip() == "yes"
+    return input("Type yes to restore the tables: ").strip() == "yes"
 
 
-def _print(outcome: RestoreResult) -> int:
-    print(msgspec.json.format(msgspec.json.encode(outcome)).decode())
+def _print(result: RestoreResult) -> int:
+    print(msgspec.json.format(msgspec.json.encode(result)).decode())
     return OK
 
 

@@ -1,7 +1,7 @@
-"""Removes what nobody needs any more beside the tables' files: old log entries, manifests, checkpoints and claims.
+"""Log cleanup: deletes old log entries, manifests, Spark checkpoints and claims of leases.
 
-Log entries and manifests are folded into statements first. Entries go only up to a checkpoint of Delta's whose files
-are those that the entries come to, and only as far as everybody has read who follows them.
+Log entries and manifests are first compacted into a log checkpoint and a manifest checkpoint. Entries are deleted only
+up to a Delta checkpoint that names the same files as the entries, and only as far as all their readers have read.
 Source: Delta Transaction Log Protocol, headings "Checkpoints" and "Delta Log Entries" (log compaction and clean-up).
 """
 
@@ -30,7 +30,7 @@ from gamelake.storage.manifest_checkpoints import (
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store, StoredObject
 
-# Nobody has ever looked back further for the breaker, the telemetry or a hot start.
+# More than the circuit breaker, the telemetry and a restart ever read.
 KEPT_MANIFESTS = 1_000
 _ENTRY = re.compile(r"(\d{20})\.(json|crc)")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -39,7 +39,7 @@ _LEASES = "_gamelake/leases"
 
 
 class CleanupResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed, or would be, of one table, stream or folder; `kept` says why something old had to stay."""
+    """What was deleted, or would be, of one table, stream or folder; `kept` says why something old had to stay."""
 
     what: str
     deleted_files: int = 0
@@ -49,7 +49,7 @@ class CleanupResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class CleanupPlan:
-    """What may go of one thing, and what must be written before."""
+    """Objects of one table, stream or folder to delete, and the checkpoint to write first."""
 
     what: str
     files: Sequence[StoredObject]
@@ -58,38 +58,40 @@ class CleanupPlan:
     stream: ManifestCheckpoint | None = None
 
     def account(self) -> CleanupResult:
-        """What carrying it out removes."""
+        """The result of carrying the plan out."""
         size = sum(each.size for each in self.files)
         return CleanupResult(what=self.what, deleted_files=len(self.files), bytes=size, kept=self.kept)
 
     def carry_out(self, store: Store) -> CleanupResult:
-        """Write the statement, then remove what it stands for, oldest first: what is left is whole at every moment."""
+        """Write the checkpoint, then delete what it covers, oldest first: the rest is complete at every moment."""
         if self.table is not None:
-            self._carry_out_of_table(store, self.table.statement)
+            self._carry_out_of_table(store, self.table.checkpoint)
         else:
             if self.stream is not None and self.stream != read_manifest_checkpoint(store, self.stream.stream):
                 write_manifest_checkpoint(store, self.stream)
-            self._remove(store)
+            self._delete(store)
         return self.account()
 
-    def _carry_out_of_table(self, store: Store, statement: LogCheckpoint) -> None:
-        if not self.files and statement == read_log_checkpoint(store, statement.table):
+    def _carry_out_of_table(self, store: Store, checkpoint: LogCheckpoint) -> None:
+        if not self.files and checkpoint == read_log_checkpoint(store, checkpoint.table):
             return
-        with maintenance_lease(store, statement.table):
-            write_log_checkpoint(store, statement)
-            self._remove(store)
+        with maintenance_lease(store, checkpoint.table):
+            write_log_checkpoint(store, checkpoint)
+            self._delete(store)
 
-    def _remove(self, store: Store) -> None:
+    def _delete(self, store: Store) -> None:
         for each in self.files:
             store.delete(each.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanup:
-    """A lakehouse, and since when its history is kept.
+    """Plans the log cleanup of a lakehouse.
 
     Attributes:
-        needed_from: of tables that somebody follows, the version that the slowest has come to.
+        since: older history is deleted.
+        needed_from: by table that gold or the key figures read, the version that the slowest reader has read.
+        keep_manifests: how many manifests of a stream stay, however old they are.
     """
 
     store: Store
@@ -98,79 +100,83 @@ class LogCleanup:
     keep_manifests: int = KEPT_MANIFESTS
 
     def plans(self, tables: Iterable[str]) -> Iterator[CleanupPlan]:
-        """All that may go, in the order in which it must: tables, then streams, which rest on their statements."""
-        statements = [
+        """All plans, in the order of execution: tables, then streams, which rely on the tables' checkpoints."""
+        checkpoints = [
             each for stream in self._streams() if (each := read_manifest_checkpoint(self.store, stream)) is not None
         ]
-        folds = []
+        compacted = []
         for table in tables:
-            plan = self.log_of(table, statements)
+            plan = self.log_of(table, checkpoints)
             if plan is not None:
-                folds.append(plan)
+                compacted.append(plan)
                 yield plan
-        known = {plan.table.statement.table: plan.table.statement for plan in folds if plan.table is not None}
+        known = {plan.table.checkpoint.table: plan.table.checkpoint for plan in compacted if plan.table is not None}
         for stream in self._streams():
             yield from self.manifests_of(ManifestCompaction.of(self.store, stream, known.values()))
             yield from self.checkpoints_of(stream)
         yield from self.claims()
 
-    def log_of(self, table: str, folded: Sequence[ManifestCheckpoint]) -> CleanupPlan | None:
-        """What stands in a table's log before the newest checkpoint that is old enough; None if nothing is old."""
-        there = sorted(self.store.objects(f"{table}/{LOG_FOLDER}"), key=lambda each: each.path)
-        checkpoints = {int(match[1]): each for each in there if (match := _CHECKPOINT.fullmatch(_name(each.path)))}
-        fold = compact_log(self.store, table, self.since, folded, checkpoints)
-        if fold is None:
+    def log_of(self, table: str, compacted: Sequence[ManifestCheckpoint]) -> CleanupPlan | None:
+        """The entries of a table before the newest Delta checkpoint that is old enough; None if no entry is old."""
+        found = sorted(self.store.objects(f"{table}/{LOG_FOLDER}"), key=lambda each: each.path)
+        delta_checkpoints = {
+            int(match[1]): each for each in found if (match := _CHECKPOINT.fullmatch(_name(each.path)))
+        }
+        log = compact_log(self.store, table, self.since, compacted, delta_checkpoints)
+        if log is None:
             return None
-        fold = self._without_what_is_gone(fold)
-        furthest = min(fold.statement.version, self.needed_from.get(table, fold.statement.version))
-        usable = [version for version in fold.live_at if version in checkpoints and version <= furthest]
+        log = self._without_vacuumed(log)
+        furthest = min(log.checkpoint.version, self.needed_from.get(table, log.checkpoint.version))
+        usable = [version for version in log.live_at if version in delta_checkpoints and version <= furthest]
         if not usable:
-            return CleanupPlan(table, (), table=fold)
+            return CleanupPlan(table, (), table=log)
         version = max(usable)
-        if self._files_of(checkpoints[version].path) != fold.live_at[version]:
-            told = f"its checkpoint of version {version} has other files than its entries come to: nothing goes"
-            return CleanupPlan(table, (), kept=told, table=fold)
-        old = [each for each in there if (match := _OF_A_VERSION.match(_name(each.path))) and int(match[1]) < version]
-        behind = furthest < fold.statement.version
-        told = f"whoever follows it has only come to version {furthest}" if behind else ""
-        return CleanupPlan(table, old, kept=told, table=fold)
+        if self._files_of(delta_checkpoints[version].path) != log.live_at[version]:
+            reason = f"the Delta checkpoint of version {version} names other files than the entries: nothing is deleted"
+            return CleanupPlan(table, (), kept=reason, table=log)
+        old = [each for each in found if (match := _OF_A_VERSION.match(_name(each.path))) and int(match[1]) < version]
+        behind = furthest < log.checkpoint.version
+        reason = f"its slowest reader has only read version {furthest}" if behind else ""
+        return CleanupPlan(table, old, kept=reason, table=log)
 
-    def _without_what_is_gone(self, fold: CompactedLog) -> CompactedLog:
-        """Forget removed files that vacuum has deleted, which nothing can bring back."""
-        statement = fold.statement
-        there = set(self.store.paths(statement.table)) if statement.removed else set()
-        removed = {path: at for path, at in statement.removed.items() if f"{statement.table}/{path}" in there}
-        return CompactedLog(msgspec.structs.replace(statement, removed=removed), fold.live_at)
+    def _without_vacuumed(self, log: CompactedLog) -> CompactedLog:
+        """Drop the removed files that vacuum has deleted, which no restore can use."""
+        checkpoint = log.checkpoint
+        existing = set(self.store.paths(checkpoint.table)) if checkpoint.removed else set()
+        removed = {path: at for path, at in checkpoint.removed.items() if f"{checkpoint.table}/{path}" in existing}
+        return CompactedLog(msgspec.structs.replace(checkpoint, removed=removed), log.live_at)
 
-    def manifests_of(self, fold: ManifestCompaction) -> Iterator[CleanupPlan]:
-        """The manifests of a stream that its statement stands for, or will."""
-        statement = fold.fold(self.since, self.keep_manifests) or read_manifest_checkpoint(self.store, fold.stream)
-        if statement is None:
+    def manifests_of(self, compaction: ManifestCompaction) -> Iterator[CleanupPlan]:
+        """The manifests of a stream that its manifest checkpoint covers, or will cover."""
+        checkpoint = compaction.compact(self.since, self.keep_manifests)
+        checkpoint = checkpoint or read_manifest_checkpoint(self.store, compaction.stream)
+        if checkpoint is None:
             return
-        folder = f"_gamelake/streams/{fold.stream}/manifests"
-        old = [each for each in self.store.objects(folder) if _number(each.path) <= statement.through]
-        yield CleanupPlan(f"manifests of {fold.stream}", sorted(old, key=lambda each: each.path), stream=statement)
+        folder = f"_gamelake/streams/{compaction.stream}/manifests"
+        old = [each for each in self.store.objects(folder) if _number(each.path) <= checkpoint.through]
+        old.sort(key=lambda each: each.path)
+        yield CleanupPlan(f"manifests of {compaction.stream}", old, stream=checkpoint)
 
     def checkpoints_of(self, stream: str) -> Iterator[CleanupPlan]:
-        """Spark's checkpoints of generations that another has followed, longer ago than history is kept."""
+        """Spark checkpoints of former generations, superseded before the retention."""
         generations = Generations(self.store, stream).all()
-        over = [
+        superseded = [
             former for former, after in pairwise(generations) if datetime.fromisoformat(after.created_at) < self.since
         ]
-        files = [each for former in over for each in self.store.objects(former.checkpoint)]
+        files = [each for former in superseded for each in self.store.objects(former.checkpoint)]
         if files:
             yield CleanupPlan(f"old checkpoints of {stream}", files)
 
     def claims(self) -> Iterator[CleanupPlan]:
-        """Claims of leases that another has followed, left by holders that were killed."""
+        """Old claims of leases that a later claim has replaced, left by holders that were killed."""
         newest: dict[str, int] = {}
-        there = list(self.store.objects(_LEASES))
-        for each in there:
+        claims = list(self.store.objects(_LEASES))
+        for each in claims:
             folder = each.path.rsplit("/", 1)[0]
             newest[folder] = max(newest.get(folder, 0), _number(each.path))
         old = [
             each
-            for each in there
+            for each in claims
             if _number(each.path) < newest[each.path.rsplit("/", 1)[0]] and each.written_at < self.since
         ]
         if old:
@@ -180,7 +186,7 @@ class LogCleanup:
         return [folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")]
 
     def _files_of(self, checkpoint: str) -> frozenset[str] | None:
-        """The files that a checkpoint of Delta's names; None if it is gone."""
+        """The files that a Delta checkpoint names; None if it is gone."""
         content = self.store.get(checkpoint)
         if content is None:
             return None

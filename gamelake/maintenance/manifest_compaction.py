@@ -1,7 +1,7 @@
-"""Folds the oldest entries of logs, and the oldest manifests, into statements: what they came to, checked once more.
+"""Compacts the oldest log entries of a table into a log checkpoint, and a stream's oldest manifests into another one.
 
-A manifest is folded if each of its files stands once in its table's statement, under its own transaction. What does not
-add up is never folded, so that the books go on telling of it.
+A manifest is compacted if each of its files is in the table's log checkpoint once, under its own transaction. One that
+does not reconcile is never compacted, so that reconciliation goes on reporting it.
 """
 
 from collections import Counter
@@ -30,20 +30,28 @@ from gamelake.storage.table_log import TableLog
 
 @dataclass(frozen=True, slots=True)
 class CompactedLog:
-    """The log of one table up to a version, and the files that were live at an earlier one that was asked for."""
+    """The log of a table up to a version; `live_at` has the paths of the live files at requested earlier versions."""
 
-    statement: LogCheckpoint
+    checkpoint: LogCheckpoint
     live_at: dict[int, frozenset[str]]
 
 
 def compact_log(
-    store: Store, table: str, before: datetime, folded: Iterable[ManifestCheckpoint], look_at: Iterable[int]
+    store: Store, table: str, before: datetime, compacted: Iterable[ManifestCheckpoint], versions: Iterable[int]
 ) -> CompactedLog | None:
-    """A table as of the last version that was committed before a moment; None if nothing is older, or it has none.
+    """Compact the log of a table up to the last version that was committed before a moment.
 
-    Files of batches that are `folded` are not kept apart any longer; of the versions `look_at` the live files are told.
+    Args:
+        store: the store of the lakehouse.
+        table: path of the table.
+        before: only entries that are older are compacted.
+        compacted: the streams' manifest checkpoints; files of their batches are no longer listed as appended.
+        versions: versions whose live files are wanted in `live_at`.
+
+    Returns:
+        The compacted log; None if no entry is older, or the table has no log.
     """
-    former, wanted = read_log_checkpoint(store, table), set(look_at)
+    former, wanted = read_log_checkpoint(store, table), set(versions)
     log = TableLog.of(former) if former else TableLog()
     version, at = (former.version, former.at) if former else (-1, 0)
     live_at = {version: frozenset(log.live)} if version in wanted else {}
@@ -63,23 +71,23 @@ def compact_log(
         return None
     log.compacted_through = version
     digest = digest_of(content) if content else former.entry if former else ""
-    statement = LogCheckpoint(
+    checkpoint = LogCheckpoint(
         table=table,
         version=version,
         at=at,
         entry=digest,
         adds=tuple(log.adds.values()),
         live=tuple(log.live[path] for path in log.adds),
-        appended=tuple(without_compacted(log, folded)),
+        appended=tuple(without_compacted(log, compacted)),
         removed=log.removed,
         erasures=tuple(log.erasures),
     )
-    return CompactedLog(statement, live_at)
+    return CompactedLog(checkpoint, live_at)
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestCompaction:
-    """The manifests of one stream that may be folded, by the statements of the tables."""
+    """Compacts the manifests of one stream; `appended` has the files of the log checkpoints by table and path."""
 
     store: Store
     stream: str
@@ -87,40 +95,40 @@ class ManifestCompaction:
 
     @classmethod
     def of(cls, store: Store, stream: str, tables: Iterable[LogCheckpoint]) -> "ManifestCompaction":
-        """Look at what the tables' statements have."""
+        """Index the files of the tables' log checkpoints."""
         appended: dict[str, dict[str, list[LoggedFile]]] = {}
-        for statement in tables:
-            files = appended.setdefault(statement.table, {})
-            for file in statement.appended:
+        for checkpoint in tables:
+            files = appended.setdefault(checkpoint.table, {})
+            for file in checkpoint.appended:
                 files.setdefault(file.path, []).append(file)
         return cls(store, stream, appended)
 
-    def fold(self, before: datetime, keep: int) -> ManifestCheckpoint | None:
-        """What the oldest batches came to; None if none may be folded now.
+    def compact(self, before: datetime, keep: int) -> ManifestCheckpoint | None:
+        """The manifest checkpoint with the oldest batches added; None if there is none to add.
 
         Args:
-            before: batches that were decided since then stay.
-            keep: so many of the newest stay, however old they are.
+            before: manifests that were written since then stay.
+            keep: how many of the newest manifests stay, however old they are.
         """
         former = read_manifest_checkpoint(self.store, self.stream)
-        manifests = list(self._foldable(former, before, keep))
+        manifests = list(self._compactable(former, before, keep))
         return _added(former, manifests) if manifests else None
 
-    def _foldable(self, former: ManifestCheckpoint | None, before: datetime, keep: int) -> Iterator[BatchManifest]:
+    def _compactable(self, former: ManifestCheckpoint | None, before: datetime, keep: int) -> Iterator[BatchManifest]:
         manifests = Manifests(self.store, self.stream)
         ids = manifests.batches()[:-keep]
-        # Of batches whose events are still remembered the window wants the manifests.
+        # The deduplication window needs the manifests of batches whose events it still remembers.
         remembered = [_batch_of(path) for path in self.store.paths(events_folder(self.stream))]
         for manifest in manifests.those([each for each in ids if former is None or each > former.through]):
             if manifest.batch_id >= min(remembered, default=manifest.batch_id + 1):
                 return
-            if datetime.fromisoformat(manifest.written_at) >= before or not self._adds_up(manifest):
+            if datetime.fromisoformat(manifest.written_at) >= before or not self._reconciles(manifest):
                 return
             yield manifest
 
-    def _adds_up(self, manifest: BatchManifest) -> bool:
+    def _reconciles(self, manifest: BatchManifest) -> bool:
         if any(entry.table not in self.appended for entry in manifest.tables) or any(batch_problems(manifest)):
-            # A stream that keeps a state writes no records into the layers: it has no tables, and nothing to balance.
+            # A stateful stream writes no records into the layers: it has no tables, and nothing to reconcile.
             return not manifest.tables
         transaction = f"{manifest.app_id}/{manifest.batch_id}"
         for entry in manifest.tables:
@@ -132,7 +140,7 @@ class ManifestCompaction:
 
 
 def _added(former: ManifestCheckpoint | None, manifests: Sequence[BatchManifest]) -> ManifestCheckpoint:
-    """A statement with more batches, which follow on those that it has."""
+    """A manifest checkpoint extended by the batches that follow it."""
     dead, again = Counter(former.dead_letters if former else {}), Counter(former.duplicates if former else {})
     quarantined, dropped = Counter(former.quarantined if former else {}), Counter(former.dropped if former else {})
     for manifest in manifests:
@@ -161,7 +169,7 @@ def _taken(manifest: BatchManifest) -> Iterator[TopicOffsets]:
 
 
 def joined(offsets: Iterable[TopicOffsets]) -> tuple[TopicOffsets, ...]:
-    """Offsets with those that follow on each other as one; what overlaps, or leaves a gap, stays apart."""
+    """Join consecutive offset ranges of a partition; overlapping ranges and ranges with gaps stay separate."""
     result: list[TopicOffsets] = []
     for each in sorted(offsets, key=lambda one: (one.topic, one.topic_id, one.taken.partition, one.taken.first)):
         last = result[-1] if result else None

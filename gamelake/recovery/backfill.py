@@ -1,4 +1,4 @@
-"""The rows of a table decoded once more, in the place of what they were: for a column that came later."""
+"""Rewrites rows of a table by decoding their bronze records again: for a column that was added later."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -32,13 +32,13 @@ from gamelake.storage.tables import open_table
 
 
 class RewriteError(StartupError):
-    """Rows can't be decoded again, as their records are not in bronze or don't decode any more."""
+    """Rows can't be decoded again: their records are not in bronze, or can no longer be decoded."""
 
 
 class RewrittenTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What became, or would become, of a table: rows and files that take the place of others; columns that are new.
+    """What a rewrite of a table replaced, or would replace: rows, files before and after, new columns.
 
-    `version` is the commit's, None before there is one.
+    `version` is that of the commit, None in a dry run.
     """
 
     table: str
@@ -51,7 +51,7 @@ class RewrittenTable(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """A table as it is: its version, and what is to be replaced of it."""
+    """A table before its rewrite: its version, and the files and rows to replace."""
 
     version: int
     files: list[FileEntry]
@@ -61,13 +61,13 @@ class _Before:
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """Rewrites tables of a lakehouse; the streams append meanwhile, with the new columns already."""
+    """Rewrites tables of a lakehouse; meanwhile the streams append rows that have the new columns already."""
 
     replays: Replayer
     spark: SparkSession
 
     def dry_run(self, table: str, days: DayRange) -> RewrittenTable:
-        """What would be written.
+        """Decode the rows, and write nothing.
 
         Raises:
             RewriteError: rows would be lost.
@@ -82,7 +82,7 @@ class Rewriter:
 
         Raises:
             RewriteError: rows would be lost; nothing was changed.
-            LeaseHeldError: another process does upkeep of the table, or changes which rows it has.
+            LeaseHeldError: another process holds the maintenance lease of the table, or the revision lease.
             TransientError: another process replaced the same files meanwhile.
         """
         store = self.replays.store
@@ -121,7 +121,7 @@ class Rewriter:
         return self.replays.decide(partial(run, self._records(table, days, plan)), plan)
 
     def _records(self, table: str, days: DayRange, plan: ReplayPlan) -> DataFrame:
-        """The records that the rows came in."""
+        """The bronze records of the rows."""
         location = self.replays.store.location
         rows = version_of(self.spark, location, table, plan.versions[table])
         if days.first is not None:
@@ -163,6 +163,6 @@ def _require_all(table: str, before: _Before, decided: DecidedReplay) -> None:
     if found != before.rows:
         dead = ", ".join(f"{count} {reason}" for reason, count in decided.still_dead.items())
         raise RewriteError(
-            f"of {before.rows} rows of {table}, bronze gives {found} again{f' ({dead})' if dead else ''}: the others "
-            "would be lost. Nothing was changed; leave their days out"
+            f"of {before.rows} rows of {table}, bronze still has {found}{f' ({dead})' if dead else ''}: the others "
+            "would be lost. Nothing was changed; exclude their days"
         )

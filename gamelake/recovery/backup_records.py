@@ -1,4 +1,4 @@
-"""What a lakehouse knows of its backups: when each was made, and which are still kept."""
+"""The records of backups in the lakehouse: when each was made, and which are still kept."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ _FOLDER = "_gamelake/backups"
 
 
 class BackupRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A backup that was made: its name, when it was begun, and how large it is."""
+    """A backup: its name, when it was started, and its size."""
 
     name: str
     made_at: datetime
@@ -19,7 +19,7 @@ class BackupRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackupRecords:
-    """The records of all backups that are kept, in the lakehouse; the backups themselves are elsewhere."""
+    """The records of all backups that are kept; the backups themselves are outside of the lakehouse."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -35,11 +35,11 @@ class BackupRecords:
         return [record.made_at for record in self.all()]
 
     def note(self, record: BackupRecord) -> None:
-        """A backup is whole, and where it is to stay."""
+        """Record a backup that is complete."""
         self._store.put(_path(record.name), msgspec.json.encode(record))
 
     def forget(self, name: str) -> None:
-        """A backup was deleted."""
+        """Delete the record of a deleted backup."""
         self._store.delete(_path(name))
 
 

@@ -1,8 +1,8 @@
-"""Makes a clone: tables as they were at a version or a time, to play with, and copies no byte where that can be.
+"""Clones tables as they were at a version or a time, without copying data where possible.
 
-A shallow one is one entry of a log whose files stand in the source's folder, by absolute URIs. A copy is made inside
-the store; on a local disk it consists of links. A gold table is always copied: it is small, and some of the programs
-that write one delete what they have replaced by themselves.
+A shallow clone is one log entry that references the source's files by absolute URIs. A copy is made inside the store;
+on a local disk it consists of hard links. Gold tables are always copied: they are small, and some of their writers
+delete replaced files at once.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" and "Change Metadata".
 """
 
@@ -35,22 +35,22 @@ from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import open_table
 
-# Which version of a table is meant.
+# Chooses the version of a table.
 Moment = Callable[[TableHistory], int]
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A table of the clone, and the files that it is to have, as its source's log names them."""
+    """A table of the clone, and the add actions of its files, as in the source's log."""
 
-    told: ClonedTable
+    table: ClonedTable
     adds: Sequence[Action]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloning:
-    """One clone, before it is made."""
+    """Makes one clone."""
 
     store: Store
     name: str
@@ -59,25 +59,25 @@ class Cloning:
     kind: CloneKind
 
     def plan(self) -> Clone:
-        """What the clone would be.
+        """Plan the clone, and write nothing.
 
         Raises:
-            CloneError: it can't be made; says why.
-            RestoreError: a table has no such version, or nothing of then.
+            CloneError: it can't be made; the message says why.
+            RestoreError: a table has no such version, or did not exist then.
         """
         return self._clone(self._planned())
 
     def make(self) -> Clone:
-        """Make it.
+        """Make the clone.
 
         Raises:
-            CloneError: it can't be made, or there is one of that name.
-            RestoreError: a table has no such version, or nothing of then.
-            LeaseHeldError: another process does upkeep of a table.
-            TransientError: a file went while it was copied.
+            CloneError: it can't be made, or the name is taken.
+            RestoreError: a table has no such version, or did not exist then.
+            LeaseHeldError: another process holds the maintenance lease of a table.
+            TransientError: a file was deleted while it was copied.
         """
         with ExitStack() as stack:
-            # Vacuum and erasures wait until they can see what the clone names.
+            # Vacuum and erasures wait until they can see what the clone references.
             for source in sorted(self.sources):
                 stack.enter_context(maintenance_lease(self.store, source))
             planned = self._planned()
@@ -88,15 +88,17 @@ class Cloning:
         return clone
 
     def _clone(self, planned: Sequence[_Planned]) -> Clone:
-        return Clone(name=self.name, made_at=datetime.now(UTC), tables=tuple(each.told for each in planned))
+        return Clone(name=self.name, made_at=datetime.now(UTC), tables=tuple(each.table for each in planned))
 
     def _planned(self) -> list[_Planned]:
         if not _NAME.fullmatch(self.name):
-            raise CloneError(f"'{self.name}' is no name for a clone: it becomes part of SQL, so a-z, 0-9 and _ only")
+            raise CloneError(
+                f"'{self.name}' is not a name for a clone: names of SQL tables contain it, so use only a-z, 0-9 and _"
+            )
         planned = [self._of(source) for source in self.sources]
-        names = [each.told.table for each in planned]
+        names = [each.table.table for each in planned]
         if len(set(names)) < len(names):
-            raise CloneError("two of the tables have the same name; make a clone of each")
+            raise CloneError("two of the tables would have the same name; clone them separately")
         return planned
 
     def _of(self, source: str) -> _Planned:
@@ -105,12 +107,12 @@ class Cloning:
         erased = [erasure.version for erasure in TableLog.read(self.store, source).erasures]
         if erased and version < erased[-1]:
             raise CloneError(
-                f"{source}: version {version} still has rows that an erasure took out in version {erased[-1]}; clone "
+                f"{source}: version {version} still has rows that an erasure deleted in version {erased[-1]}; clone "
                 "that version or a later one"
             )
         adds = list(history.live_at(version).values())
         self._require_there(source, version, adds)
-        told = ClonedTable(
+        cloned = ClonedTable(
             table=clone_table(self.name, source),
             source=source,
             version=version,
@@ -119,46 +121,46 @@ class Cloning:
             rows=sum(map(row_count, adds)),
             bytes=sum(add["size"] for add in adds),
         )
-        return _Planned(told, adds)
+        return _Planned(cloned, adds)
 
     def _require_there(self, source: str, version: int, adds: Sequence[Action]) -> None:
         there = set(self.store.paths(source))
         if gone := [add["path"] for add in adds if f"{source}/{unquote(add['path'])}" not in there]:
             raise CloneError(
-                f"{source}: {len(gone)} of the files of version {version} are gone, as vacuum or an erasure deletes "
+                f"{source}: {len(gone)} of the files of version {version} are missing: vacuum or an erasure deleted "
                 "them; choose a version within the retention"
             )
 
     def _write(self, planned: _Planned) -> None:
-        told = planned.told
-        if told.kind is CloneKind.COPY:
+        cloned = planned.table
+        if cloned.kind is CloneKind.COPY:
             self._copy(planned)
             adds = planned.adds
         else:
-            root = quote(self.store.location.child(told.source), safe=":/%")
+            root = quote(self.store.location.child(cloned.source), safe=":/%")
             adds = [{**add, "path": f"{root}/{add['path']}"} for add in planned.adds]
-        entry = encode_entry([*self._head(told), *({"add": {**add, "dataChange": True}} for add in adds)])
-        if not self.store.put_new(entry_path(told.table, 0), entry):
-            raise CloneError(f"there is a table at {told.table} that is part of no clone; take it away first")
+        entry = encode_entry([*self._head(cloned), *({"add": {**add, "dataChange": True}} for add in adds)])
+        if not self.store.put_new(entry_path(cloned.table, 0), entry):
+            raise CloneError(f"there is a table at {cloned.table} that belongs to no clone; delete it first")
 
     def _copy(self, planned: _Planned) -> None:
         for add in planned.adds:
             place = unquote(add["path"])
             try:
-                self.store.copy(f"{planned.told.source}/{place}", f"{planned.told.table}/{place}")
+                self.store.copy(f"{planned.table.source}/{place}", f"{planned.table.table}/{place}")
             except FileNotFoundError as error:
                 raise TransientError(
-                    f"{planned.told.source} was written anew meanwhile; --drop {self.name}, and try again"
+                    f"{planned.table.source} was rewritten meanwhile; --drop {self.name}, and try again"
                 ) from error
 
-    def _head(self, told: ClonedTable) -> list[Action]:
-        """What the table says of itself: what its source said then."""
-        handle, now = open_table(self.store.location, told.source, told.version), now_milliseconds()
+    def _head(self, cloned: ClonedTable) -> list[Action]:
+        """The metadata actions of the clone, as its source had them at the version."""
+        handle, now = open_table(self.store.location, cloned.source, cloned.version), now_milliseconds()
         TableHead.of(handle, "")  # whether its protocol is one that we write
         metadata, protocol = handle.metadata(), handle.protocol()
         described = TableMetadata(
             table_id=str(uuid.uuid4()),
-            name=told.table.replace("/", "_"),
+            name=cloned.table.replace("/", "_"),
             description=metadata.description or None,
             schema=handle.schema().to_json(),
             partition_by=metadata.partition_columns,
@@ -166,25 +168,25 @@ class Cloning:
             created=now,
         ).action()
         return [
-            commit_info(now, "CLONE", {"source": told.source, "sourceVersion": str(told.version)}),
+            commit_info(now, "CLONE", {"source": cloned.source, "sourceVersion": str(cloned.version)}),
             protocol_action(protocol.min_reader_version, protocol.min_writer_version),
             described,
         ]
 
 
 def tables_of(store: Store, game: str) -> list[str]:
-    """All tables of a game: silver's, and gold's."""
-    # A game's name may begin with another's.
+    """All tables of a game in silver and gold."""
+    # A game's name may be the prefix of another one.
     longer = tuple(f"{Layer.GOLD}/{each}_" for each in games_of(store) if each.startswith(f"{game}_"))
     mine = (game_table(game), f"{Layer.GOLD}/{game}_")
     return [each for each in own_tables(store) if each.startswith(mine) and not each.startswith(longer)]
 
 
 def cloneable(store: Store) -> list[str]:
-    """The tables that analysts may read, and so play with."""
+    """The tables that analysts may read, and clone."""
     return [each for each in own_tables(store) if each.startswith((f"{Layer.SILVER}/", f"{Layer.GOLD}/"))]
 
 
 def default_kind(store: Store) -> CloneKind:
-    """No byte is copied by either: on a local disk a copy is a link, which every reader reads."""
+    """The kind that copies no data: on a local disk a copy is a hard link, which every reader can open."""
     return CloneKind.COPY if store.location.uri.startswith("file:") else CloneKind.SHALLOW

@@ -1,7 +1,7 @@
-"""Writes the damaged entry of a table's log anew, from the manifest of the batch that it was of.
+"""Rebuilds damaged log entries of a table from the manifests of their batches.
 
-A manifest says all that its batch's entry says, so that nothing is guessed. What is no batch's entry, such as that of a
-compaction, is in no manifest, and is not mended.
+A manifest has everything that the log entry of its batch has. An entry that belongs to no batch, such as a
+compaction's, can't be rebuilt.
 Source: Delta Transaction Log Protocol, heading "Delta Log Entries".
 """
 
@@ -21,16 +21,16 @@ from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 
-# A batch that was decided this long ago has been committed by whoever decided it, if they are alive.
+# A batch that was decided this long ago has been committed by its stream, if that is alive.
 _IN_FLIGHT = timedelta(seconds=10)
 
 
 class RepairError(StartupError):
-    """A log can't be mended from the manifests."""
+    """A log can't be repaired from the manifests."""
 
 
 class RepairedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that was written anew, or would be: its version, whose batch it is, and what it adds."""
+    """An entry that was rebuilt, or would be: its version, its batch, and what it adds."""
 
     table: str
     version: int
@@ -47,7 +47,7 @@ class _Log:
 
     @classmethod
     def read(cls, store: Store, table: str) -> "_Log":
-        """Read all that is there; a version between two others that is not there is damaged, too."""
+        """Read all entries; a version that is missing between two others counts as damaged."""
         versions = entry_versions(store, table)
         if not versions:
             raise RepairError(f"there is no table {table}")
@@ -65,31 +65,31 @@ class _Log:
         return frozenset().union(*(found for found in self.transactions.values() if found is not None))
 
     def around(self, apps: Set[str]) -> tuple[float, float]:
-        """Of a stream's applications, the last batch before what is damaged and the first one after it."""
+        """The last batch of a stream's applications before the damaged entries, and the first one after them."""
         first, last = self.damaged[0], self.damaged[-1]
         before = _batches(apps, (found for version, found in self.transactions.items() if version < first))
         after = _batches(apps, (found for version, found in self.transactions.items() if version > last))
-        # Nothing before it: the log was cleaned up, or the stream is new to the table; what came then is settled.
+        # No batch before: the log was cleaned up, or the stream is new to the table; no batch of it is missing.
         return max(before, default=math.inf), min(after, default=math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class LogRepair:
-    """One table whose log is damaged."""
+    """Repairs the log of one table."""
 
     store: Store
     table: str
 
     def dry_run(self) -> list[RepairedEntry]:
-        """What would be written.
+        """The entries that would be written.
 
         Raises:
-            RepairError: an entry was of no batch, or nobody can say of which.
+            RepairError: an entry belongs to no batch, or to an unknown one.
         """
-        return [self._told(version, manifest) for version, manifest in self._found()]
+        return [self._repaired(version, manifest) for version, manifest in self._found()]
 
     def repair(self, wait: Callable[[float], None] = time.sleep) -> list[RepairedEntry]:
-        """Write each damaged entry anew, once its batch is no longer being committed.
+        """Rebuild each damaged entry, once its batch is no longer being committed.
 
         Raises:
             RepairError: see `dry_run`.
@@ -98,32 +98,34 @@ class LogRepair:
             for _, manifest in self._found():
                 age = datetime.now(UTC) - datetime.fromisoformat(manifest.written_at)
                 wait(max((_IN_FLIGHT - age).total_seconds(), 0))
-            # Looked at again: what was being committed is there now, and was not what is missing.
+            # Read again: batches that were being committed are in the log now, and are not the missing ones.
             found = self._found()
             for version, manifest in found:
                 content = append_entry(self._entry(manifest), BatchTransaction.of(manifest))
                 self.store.put(entry_path(self.table, version), content)
-        return [self._told(version, manifest) for version, manifest in found]
+        return [self._repaired(version, manifest) for version, manifest in found]
 
     def _found(self) -> list[tuple[int, BatchManifest]]:
-        """The damaged versions, and the manifests of the batches that they are of."""
+        """The damaged versions, and the manifests of their batches."""
         log = _Log.read(self.store, self.table)
         missing = list(self._missing(log))
         if len(missing) < len(log.damaged):
             raise RepairError(
                 f"{self.table}: {len(log.damaged)} entries are damaged, the first of version {log.damaged[0]}, and "
-                f"{len(missing)} batches are missing: an entry that was of no batch stands in no manifest. Take it "
-                "from a copy of the object store, or make the table again with jobs/backfill.py"
+                f"{len(missing)} batches are missing: an entry that belongs to no batch has no manifest. Copy it from "
+                "a backup of the object store, or rebuild the table with jobs/backfill.py"
             )
-        # Versions and batches grow together; what is missing beyond the damaged ones is still being committed.
+        # Versions and batches rise together; further missing batches are still being committed.
         return list(zip(log.damaged, missing, strict=False))
 
     def _missing(self, log: _Log) -> Iterator[BatchManifest]:
-        """The batches that have rows for the table and are in no entry, oldest first; only around what is damaged."""
+        """The batches around the damaged entries with rows for the table and no entry, oldest first."""
         if not log.damaged:
             return
         if log.damaged[0] == min(log.transactions):
-            raise RepairError(f"{self.table}: its first entry is damaged, which says more than a batch does")
+            raise RepairError(
+                f"{self.table}: its first entry is damaged, which has more than a batch: it can't be rebuilt"
+            )
         for stream in (folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")):
             apps = {generation.app_id for generation in Generations(self.store, stream).all()}
             manifests, (after, before) = Manifests(self.store, stream), log.around(apps)
@@ -136,7 +138,7 @@ class LogRepair:
         (entry,) = (each for each in manifest.tables if each.table == self.table)
         return entry
 
-    def _told(self, version: int, manifest: BatchManifest) -> RepairedEntry:
+    def _repaired(self, version: int, manifest: BatchManifest) -> RepairedEntry:
         entry = self._entry(manifest)
         return RepairedEntry(
             table=self.table, version=version, batch=_name(manifest), rows=entry.rows, files=len(entry.files)

@@ -1,8 +1,8 @@
-"""Manifests that were lost, written again from what their batches left in the tables: commits, rows and offsets.
+"""Rebuilds lost manifests from what their batches left in the tables: commits, rows and offsets.
 
-Needed where a lakehouse's state comes from a backup, and its tables went on since. A batch is recollected if all of its
-commits are there, as the balance in each of them says. What its events were is not remembered: an event that was sent
-before and comes again may be a row again.
+Needed where the state of a lakehouse comes from a backup that is older than its tables. A manifest is rebuilt if all
+commits of its batch are there, as the row counts in each of them say. The deduplication window does not get the events
+of the batch: a duplicate of one may become a row.
 """
 
 from collections import Counter, defaultdict
@@ -40,7 +40,7 @@ _UNKNOWN_GAME = _UNKNOWN_RULE = "unknown"
 
 
 class RebuiltManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch whose manifest was written again."""
+    """A batch whose manifest was rebuilt."""
 
     stream: str
     batch: int
@@ -49,7 +49,7 @@ class RebuiltManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _Batch:
-    """What the tables have of one batch: by table its add actions, and the balance that each commit states."""
+    """What the tables have of one batch: add actions by table, and the row counts that each commit states."""
 
     at: int = 0
     adds: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -57,10 +57,10 @@ class _Batch:
 
 
 def rebuild_manifests(store: Store) -> Iterator[RebuiltManifest]:
-    """Write the manifests that come after the newest one of each stream.
+    """Rebuild the manifests after the newest one of each stream.
 
     Raises:
-        BackupError: a batch is in some of its tables only.
+        BackupError: a batch is in only some of its tables.
     """
     for stream in streams_of(store):
         generations, last = Generations(store, stream).all(), Manifests(store, stream).last(1)
@@ -69,13 +69,13 @@ def rebuild_manifests(store: Store) -> Iterator[RebuiltManifest]:
         generation = generations[-1]
         after = last[0].batch_id if last else generation.first_batch - 1
         for batch_id, batch in sorted(_batches(store, generation, after).items()):
-            manifest = _Recollection(store, generation, batch_id, batch).manifest()
+            manifest = _LostManifest(store, generation, batch_id, batch).manifest()
             Manifests(store, stream).settle(manifest)
             yield RebuiltManifest(stream=stream, batch=batch_id, records=manifest.records)
 
 
 def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _Batch]:
-    """The batches of a generation that the tables have beyond one, by their ids."""
+    """The batches of a generation after a batch, as the tables have them, by id."""
     batches: defaultdict[int, _Batch] = defaultdict(_Batch)
     for table in own_tables(store):
         if table.startswith((f"{Layer.GOLD}/", f"{Layer.LINEAGE}/")):
@@ -93,7 +93,7 @@ def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _
 
 
 def _entries_back_to(store: Store, table: str, app_id: str, batch: int) -> Iterator[list[dict[str, Any]]]:
-    """The entries of a table, newest first, back to the one of a batch or an earlier one."""
+    """The entries of a table, newest first, back to that of a batch or an earlier one."""
     for version in reversed(entry_versions(store, table)):
         actions = decode_entry(store.get(entry_path(table, version)) or b"")
         taken = contents_of(actions, "txn")
@@ -103,8 +103,8 @@ def _entries_back_to(store: Store, table: str, app_id: str, batch: int) -> Itera
 
 
 @dataclass(frozen=True, slots=True)
-class _Recollection:
-    """One batch that has lost its manifest."""
+class _LostManifest:
+    """Rebuilds the manifest of one batch."""
 
     store: Store
     generation: Generation
@@ -112,7 +112,7 @@ class _Recollection:
     batch: _Batch
 
     def manifest(self) -> BatchManifest:
-        """The manifest as it was, but for the events that it took.
+        """The manifest as it was, without its events.
 
         Raises:
             BackupError: some of its commits are missing.
@@ -137,12 +137,12 @@ class _Recollection:
             ),
         )
         problems = list(batch_problems(manifest))
-        # An older commit does not say what rules came to.
+        # Commits of older versions have no counts of rules.
         if problems or not self.batch.balance.items() <= manifest.balance.items():
             raise BackupError(
-                f"batch {self.batch_id} of {self.generation.stream}, which came after the backup, is in some of its "
-                f"tables only ({'; '.join(problems)}). Set them back with jobs/restore.py --before-batch "
-                f"{self.batch_id}, and put the backup back again"
+                f"batch {self.batch_id} of {self.generation.stream}, which is newer than the backup, is in only "
+                f"some of its tables ({'; '.join(problems)}). Restore them with jobs/restore.py --before-batch "
+                f"{self.batch_id}, then restore the backup again"
             )
         return manifest
 
@@ -162,7 +162,7 @@ class _Recollection:
         return TableFiles(table=table, partition_by=partition_by, schema=handle.schema().to_json(), files=files)
 
     def _offsets(self) -> Iterator[OffsetRange]:
-        """What bronze says was read of each partition; what lay between and was no record is not seen."""
+        """The offset range of each partition, from bronze; offsets without a record at its ends are not seen."""
         rows = pa.table({name: self._values(BRONZE_EVENTS, name) for name in ("partition", "offset")})
         by_partition = rows.group_by("partition").aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
         for row in sorted(by_partition.to_pylist(), key=lambda each: each["partition"]):
@@ -171,7 +171,7 @@ class _Recollection:
             )
 
     def _values(self, table: str, column: str) -> pa.ChunkedArray:
-        """A column of the rows that the batch added to a table."""
+        """A column of the rows that the batch added to a table, in the order of its files."""
         adds = self.batch.adds.get(table, [])
         if not adds:
             return pa.chunked_array([], pa.string())

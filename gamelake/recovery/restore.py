@@ -1,7 +1,7 @@
-"""Sets a table back to an older version by one more commit: files that went since come back, those that came go.
+"""Restores a table to an older version by one more commit, which adds removed files again and removes newer ones.
 
-The streams go on meanwhile. What they append after the plan was made stays, and a batch that was committed before is
-not committed again, since a table never forgets which batches it has taken.
+The streams continue. What they append after the plan was made stays, and no batch is committed twice, since the log of
+a table keeps the transactions of all batches.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" and "Transaction Identifiers".
 """
 
@@ -35,45 +35,48 @@ from gamelake.storage.rewrites import commit_rewrite, discard, write_replacement
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
+_GAME = "game_name"
+
 
 class RestoredTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What setting a table back changes, or would change.
+    """What restoring a table changed, or would change.
 
-    `batches` are those whose rows go, as `application/batch`; `version` is the commit's, None before there is one.
+    `batches` are those whose rows were removed, as `application/batch`; `version` is that of the commit, None in a dry
+    run.
     """
 
     table: str
     from_version: int
     to_version: int
-    rows_out: int
-    rows_back: int
-    files_out: int
-    files_back: int
+    rows_removed: int
+    rows_restored: int
+    files_removed: int
+    files_restored: int
     batches: tuple[str, ...]
     version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TableRestore:
-    """One table, and the version that it is to be like."""
+    """Restores one table to a version."""
 
     store: Store
     history: TableHistory
     version: int
 
     def dry_run(self) -> RestoredTable:
-        """What would change.
+        """What the restore would change.
 
         Raises:
-            RestoreError: files that the version needs are gone.
+            RestoreError: files of the version are missing.
         """
         return self._planned(*self.changes())
 
     def commit(self, lease: Lease) -> RestoredTable:
-        """Change it.
+        """Commit the restore.
 
         Raises:
-            RestoreError: files that the version needs are gone.
+            RestoreError: files of the version are missing.
             TransientError: another process replaced files meanwhile.
         """
         back, out = self.changes()
@@ -83,11 +86,13 @@ class TableRestore:
         actions = self._actions(back, out)
         version = commit_rewrite(self.store, self.history.table, planned.from_version, actions, lease)
         if version is None:
-            raise TransientError(f"{self.history.table}: files were replaced meanwhile; look again, and restore again")
+            raise TransientError(
+                f"{self.history.table}: files were replaced meanwhile; run the dry run and the restore again"
+            )
         return msgspec.structs.replace(planned, version=version)
 
     def changes(self) -> tuple[list[Action], list[Action]]:
-        """The add actions of the files that come back, and of those that go."""
+        """The add actions of the files to restore, and of those to remove."""
         then, now = self.history.live_at(self.version), self.history.live_at(self.history.newest)
         return [then[path] for path in then if path not in now], [now[path] for path in now if path not in then]
 
@@ -97,25 +102,25 @@ class TableRestore:
             table=self.history.table,
             from_version=self.history.newest,
             to_version=self.version,
-            rows_out=sum(map(row_count, out)),
-            rows_back=sum(map(row_count, back)),
-            files_out=len(out),
-            files_back=len(back),
+            rows_removed=sum(map(row_count, out)),
+            rows_restored=sum(map(row_count, back)),
+            files_removed=len(out),
+            files_restored=len(back),
             batches=self.history.batches_after(self.version),
         )
 
     def require_there(self, back: Sequence[Action]) -> None:
-        """See that files are still there.
+        """Check that files still exist.
 
         Raises:
-            RestoreError: some are gone.
+            RestoreError: some are missing.
         """
         there = set(self.store.paths(self.history.table)) if back else set()
         gone = [add["path"] for add in back if f"{self.history.table}/{unquote(add['path'])}" not in there]
         if gone:
             raise RestoreError(
-                f"{self.history.table}: {len(gone)} of the files of version {self.version} are gone, as vacuum or an "
-                "erasure deletes them; choose a version within the retention"
+                f"{self.history.table}: {len(gone)} of the files of version {self.version} are missing: vacuum or an "
+                "erasure deleted them; choose a version within the retention"
             )
 
     def _actions(self, back: Sequence[Action], out: Sequence[Action]) -> list[Action]:
@@ -127,16 +132,13 @@ class TableRestore:
 
 
 def entry_of(add: Action) -> FileEntry:
-    """The file that an add action names."""
+    """The file of an add action."""
     return FileEntry(add["path"], add["size"], add["partitionValues"])
-
-
-_GAME = "game_name"
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A file, and of its rows those of the game and those of the others."""
+    """A file, and its rows: those of the game, and those of other games."""
 
     file: FileEntry
     ours: pa.Table
@@ -145,24 +147,24 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class GameRestore:
-    """A table of all games, the version that one game is to be like, and the names by which events are of that game."""
+    """Restores the rows of one game in a table of all games; `names` are the game names that its events have."""
 
     whole: TableRestore
     names: frozenset[str]
 
     def dry_run(self) -> RestoredTable:
-        """What would change.
+        """What the restore would change.
 
         Raises:
-            RestoreError: files that the version needs are gone.
+            RestoreError: files of the version are missing.
         """
         return self._planned(*self._parts())
 
     def commit(self, lease: Lease) -> RestoredTable:
-        """Change it.
+        """Commit the restore.
 
         Raises:
-            RestoreError: files that the version needs are gone.
+            RestoreError: files of the version are missing.
             TransientError: another process replaced files meanwhile.
         """
         back, out = self._parts()
@@ -177,11 +179,11 @@ class GameRestore:
         version = commit_rewrite(store, table, planned.from_version, self._actions(out, written), lease)
         if version is None:
             discard(store, table, written)
-            raise TransientError(f"{table}: files were replaced meanwhile; look again, and restore again")
+            raise TransientError(f"{table}: files were replaced meanwhile; run the dry run and the restore again")
         return msgspec.structs.replace(planned, version=version)
 
     def _parts(self) -> tuple[list[_Part], list[_Part]]:
-        """Of the files that come back and of those that go, those with rows of the game."""
+        """The files with rows of the game: those to restore, and those to remove."""
         back, out = self.whole.changes()
         self.whole.require_there(back)
         return list(self._with_ours(back)), list(self._with_ours(out))
@@ -201,10 +203,10 @@ class GameRestore:
             table=history.table,
             from_version=history.newest,
             to_version=self.whole.version,
-            rows_out=sum(len(part.ours) for part in out),
-            rows_back=sum(len(part.ours) for part in back),
-            files_out=len(out),
-            files_back=len(back),
+            rows_removed=sum(len(part.ours) for part in out),
+            rows_restored=sum(len(part.ours) for part in back),
+            files_removed=len(out),
+            files_restored=len(back),
             batches=history.batches_after(self.whole.version),
         )
 
@@ -217,7 +219,7 @@ class GameRestore:
 
 
 def names_in(store: Store, table: str) -> frozenset[str]:
-    """The names of games that the events of a game's table give."""
+    """The distinct values of `game_name` in a game's table."""
     handle = open_table(store.location, table)
     rows = dataset(store.location, table, schema_of(handle), live_files(handle)).to_table(columns=[_GAME])
     return frozenset(name for name in pc.unique(rows[_GAME]).to_pylist() if name is not None)

@@ -1,7 +1,7 @@
-"""What a lakehouse holds beside its tables, copied to files and put back: never over what is there.
+"""Copies the state of a lakehouse (all but its tables) to files, and restores it; never over existing objects.
 
-Of Spark's checkpoints only the newest generation's are copied, and they are put back only while they are the truth:
-where a stream has gone on since, a stale one would skip or double; it is rebuilt from the manifests, or counts anew.
+Only the newest generation of Spark's checkpoints is copied, and restored only if the stream has not gone on since: a
+stale checkpoint would skip or duplicate records. It is rebuilt from the manifests, or the key figures start anew.
 """
 
 import os
@@ -21,7 +21,7 @@ from gamelake.storage.store import Store, StoredObject
 from gamelake.storage.tables import open_table
 
 _STATE = "_gamelake"
-# What holds for this moment, or for the store itself.
+# Temporary state, and state of the store itself.
 _NOT_COPIED = re.compile(r"_gamelake/(leases/|kpis/driver/|upkeep/lease/|backups/|store-self-test)")
 _CHECKPOINT = re.compile(r"(_gamelake/(?:streams/[^/]+|kpis)/checkpoints)/(\d+)/")
 _WRITTEN_ONCE = re.compile(r"_gamelake/(streams/[^/]+/(manifests|generations)|schemas|erasures|kpis/generations)/")
@@ -30,7 +30,7 @@ _AT_ONCE = 16
 
 
 class RestoredState(msgspec.Struct, frozen=True, kw_only=True):
-    """What was put back, what was there already, and the checkpoints that are the truth no more."""
+    """What was restored: objects written, objects that existed already, and stale checkpoints that were left out."""
 
     objects: int
     there: int
@@ -39,20 +39,20 @@ class RestoredState(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class StateCopy:
-    """The state of a lakehouse, and a folder for its copy; files that an older copy, `former`, has are linked."""
+    """The state of a lakehouse, and a folder for its copy; immutable files in the older copy `former` are linked."""
 
     store: Store
     folder: Path
     former: Path | None = None
 
     def is_empty(self) -> bool:
-        """Whether no stream has begun in the lakehouse."""
+        """Whether no stream has started in the lakehouse."""
         return not self.store.folders(f"{_STATE}/streams/")
 
     def save(self) -> int:
-        """Copy the state; gives how many objects that are.
+        """Copy the state; returns the number of objects.
 
-        Checkpoints come first: one that is older than what is copied after it is seen to be so.
+        Checkpoints come first, so that one that becomes stale during the copy is recognized as stale.
         """
         objects = sorted(self._wanted(), key=lambda each: _CHECKPOINT.match(each.path) is None)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -73,12 +73,12 @@ class StateCopy:
             return 1
         content = self.store.get(wanted.path)
         if content is None:
-            return 0  # it was this moment's, such as a file of the dedup window
+            return 0  # deleted meanwhile, such as a file of the deduplication window
         target.write_bytes(content)
         return 1
 
     def _link(self, wanted: StoredObject, target: Path) -> bool:
-        """Take a file that is only ever written once from the copy before."""
+        """Link an immutable file from the former copy."""
         if self.former is None or not _WRITTEN_ONCE.match(wanted.path):
             return False
         source = self.former / wanted.path
@@ -88,14 +88,14 @@ class StateCopy:
         return True
 
     def restore(self) -> RestoredState:
-        """Put back what is not there; checkpoints wait until it is known which are still the truth."""
+        """Restore missing objects except checkpoints, which may be stale: see `restore_checkpoints`."""
         put = self._put_all(self._paths() - self._checkpoints())
         return RestoredState(objects=sum(put), there=len(put) - sum(put))
 
     def restore_checkpoints(self) -> RestoredState:
-        """Put back the checkpoints of streams that have not gone on since."""
+        """Restore the checkpoints of streams that have not gone on since the copy."""
         paths = self._checkpoints()
-        stale = tuple(folder for folder in sorted(_folders(paths)) if not self._is_true(folder, paths))
+        stale = tuple(folder for folder in sorted(_folders(paths)) if not self._is_current(folder, paths))
         put = self._put_all({path for path in paths if not path.startswith(tuple(f"{each}/" for each in stale))})
         return RestoredState(objects=sum(put), there=len(put) - sum(put), stale=stale)
 
@@ -114,8 +114,8 @@ class StateCopy:
             return False
         return self.store.put_new(path, (self.folder / path).read_bytes())
 
-    def _is_true(self, folder: str, paths: Set[str]) -> bool:
-        """Whether nothing has happened since a checkpoint was copied."""
+    def _is_current(self, folder: str, paths: Set[str]) -> bool:
+        """Whether the stream has not gone on since its checkpoint was copied."""
         offsets, commits = _newest(paths, f"{folder}/offsets/"), _newest(paths, f"{folder}/commits/")
         if offsets != commits:
             return False
@@ -127,7 +127,7 @@ class StateCopy:
         return bool(generations) and generations[-1].checkpoint == folder and decided == offsets
 
     def _newest_of_kpis(self) -> int:
-        """The newest batch of the key figures that one of their tables has."""
+        """The newest batch of the key figures in any of their tables."""
         records = [self.store.get(path) or b"{}" for path in self.store.paths(f"{_KPIS}/generations")]
         app_id = msgspec.json.decode(records[-1], type=dict[str, object]).get("app_id", "") if records else ""
         taken = [self._taken(table, str(app_id)) for table in own_tables(self.store) if "/kpi_" in table]

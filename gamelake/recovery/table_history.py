@@ -1,4 +1,4 @@
-"""The history of a table: its commits, which files each version had, and which batches it took.
+"""The history of a table: its commits, the files of each version, and its batches.
 
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Add File and Remove File".
 """
@@ -20,17 +20,17 @@ from gamelake.storage.delta_log import (
 from gamelake.storage.manifest_checkpoints import LogCheckpoint, read_log_checkpoint
 from gamelake.storage.store import Store
 
-# Before its first version a table has no rows.
+# The version before the first one: a table without rows.
 NONE_YET = -1
 
 
 class RestoreError(StartupError):
-    """A table can't be set back to where it is asked to."""
+    """A table can't be restored to the requested version."""
 
 
 @dataclass(slots=True)
 class _Commit:
-    """A version of a table as its log entry has it."""
+    """The log entry of a version; `transaction` is `application/batch`, empty if it has none."""
 
     version: int
     at: datetime
@@ -41,7 +41,7 @@ class _Commit:
 
 @dataclass(slots=True)
 class TableHistory:
-    """The commits of a table, in order: all of them, or those since the version that a statement stands for."""
+    """The commits of a table in order: all of them, or those after its log checkpoint."""
 
     table: str
     commits: list[_Commit] = field(default_factory=list)
@@ -51,22 +51,22 @@ class TableHistory:
         """Read a table's log as far back as it goes.
 
         Raises:
-            RestoreError: there is no such table, or neither its first version nor a statement in its place.
+            RestoreError: there is no such table, or neither its first version nor a log checkpoint.
         """
         history, version = cls(table), 0
-        statement = read_log_checkpoint(store, table) if store.get(entry_path(table, 0)) is None else None
-        if statement is not None:
-            history.commits.append(_stated(statement))
-            version = statement.version + 1
+        checkpoint = read_log_checkpoint(store, table) if store.get(entry_path(table, 0)) is None else None
+        if checkpoint is not None:
+            history.commits.append(_from_checkpoint(checkpoint))
+            version = checkpoint.version + 1
         for each, entry in following_entries(store, table, version - 1):
             history.commits.append(_commit(each, decode_entry(entry)))
         if not history.commits:
-            raise RestoreError(f"there is no table {table} whose log begins with version 0; nothing was changed")
+            raise RestoreError(f"there is no table {table} whose log starts at version 0; nothing was changed")
         return history
 
     @property
     def first(self) -> int:
-        """The oldest version that is known."""
+        """The oldest known version."""
         return self.commits[0].version
 
     @property
@@ -75,49 +75,49 @@ class TableHistory:
         return self.commits[-1].version
 
     def at_version(self, version: int) -> int:
-        """A version, if there is one.
+        """Check a version, and return it.
 
         Raises:
-            RestoreError: there is none.
+            RestoreError: the table has no such version.
         """
         if not self.first <= version <= self.newest:
             raise RestoreError(f"{self.table} has versions {self.first} to {self.newest}, not {version}")
         return version
 
     def at_time(self, moment: datetime) -> int:
-        """The version that was the newest at a moment.
+        """The version that was current at a moment.
 
         Raises:
-            RestoreError: there was no table then.
+            RestoreError: the table did not exist then.
         """
         before = [commit.version for commit in self.commits if commit.at <= moment]
         if not before:
             first = self.commits[0].at
-            what = "is known since" if self.first else "was made at"
+            what = "is known since" if self.first else "was created at"
             raise RestoreError(f"{self.table} {what} {first:%Y-%m-%d %H:%M:%S}, after {moment:%Y-%m-%d %H:%M:%S}")
         return before[-1]
 
     def at_time_or_none_yet(self, moment: datetime) -> int:
-        """The same, but NONE_YET where the table was made later.
+        """Like `at_time`, but NONE_YET if the table was created later.
 
         Raises:
-            RestoreError: what it was then is not known any more.
+            RestoreError: the history does not reach back so far.
         """
         return NONE_YET if not self.first and moment < self.commits[0].at else self.at_time(moment)
 
     def before_batch(self, batch: int) -> int:
-        """The version before the one that took a batch; NONE_YET where that one made the table.
+        """The version before the commit of a batch; NONE_YET if that commit created the table.
 
         Raises:
-            RestoreError: no version took it, or what was before is not known any more.
+            RestoreError: the batch was never committed, or the history does not reach back so far.
         """
         took = [commit.version for commit in self.commits if commit.transaction.endswith(f"/{batch}")]
         if not took:
-            raise RestoreError(f"{self.table} has taken no batch {batch}")
+            raise RestoreError(f"{self.table} has no batch {batch}")
         return NONE_YET if not took[-1] else self.at_version(took[-1] - 1)
 
     def batches_after(self, version: int) -> tuple[str, ...]:
-        """The batches that later versions took, as `application/batch`."""
+        """The batches that later versions committed, as `application/batch`."""
         return tuple(each.transaction for each in self.commits if each.version > version and each.transaction)
 
     def live_at(self, version: int) -> Mapping[str, Action]:
@@ -130,10 +130,10 @@ class TableHistory:
         return live
 
 
-def _stated(statement: LogCheckpoint) -> _Commit:
-    """A statement as a commit that made the table as it was then."""
-    at = datetime.fromtimestamp(statement.at / 1000, UTC)
-    return _Commit(version=statement.version, at=at, transaction="", adds=list(statement.adds), removes=[])
+def _from_checkpoint(checkpoint: LogCheckpoint) -> _Commit:
+    """A log checkpoint as a commit that adds all files of its version."""
+    at = datetime.fromtimestamp(checkpoint.at / 1000, UTC)
+    return _Commit(version=checkpoint.version, at=at, transaction="", adds=list(checkpoint.adds), removes=[])
 
 
 def _commit(version: int, actions: list[Action]) -> _Commit:

@@ -47,7 +47,7 @@ def test_a_bad_period_is_set_back_and_brought_back_while_the_stream_goes_on(
     with lakehouse.ingesting():
         lakehouse.await_rows(SILVER_EVENTS, sender.send_events(80, "Archery"))
         lakehouse.await_rows(SILVER_EVENTS, sender.send_events(60, "Bingo"))
-        restore = lakehouse.start("--game", "archery", "--before-batch", "1", "--bring-back", "--yes", job="restore")
+        restore = lakehouse.start("--game", "archery", "--before-batch", "1", "--replay", "--yes", job="restore")
         meanwhile = sender.send_events(70, "Archery")
         assert restore.wait() == 0, restore.log_text()[-3000:]
         for table in tables:
@@ -56,8 +56,8 @@ def test_a_bad_period_is_set_back_and_brought_back_while_the_stream_goes_on(
     log = restore.log_text()
     outcome = json.loads(log[log.index('{\n  "restored"') :].partition("\n}\n")[0] + "\n}")
     assert outcome["streams"] == ["ingest_events"]
-    went = {each["table"]: each["rows_out"] for each in outcome["restored"]}
-    assert went == outcome["brought_back"]["rows"]
+    went = {each["table"]: each["rows_removed"] for each in outcome["restored"]}
+    assert went == outcome["replayed"]["rows"]
     assert went["silver/archery_events"] == went[SILVER_EVENTS] >= 80
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert sum(lakehouse.event_ids("silver/archery_events").values()) == 250

@@ -53,4 +53,4 @@ def has_wrong_rows(environment: DrillEnvironment) -> bool:
 def restore_arguments(environment: DrillEnvironment) -> list[str]:
     """Arguments of the restore: both games' tables and `silver/events`, as before the faulty deployment."""
     tables = [environment.game.table, environment.other.table, SILVER_EVENTS]
-    return [*tables, "--time", _DEPLOYED.read_text(), "--bring-back", "--yes"]
+    return [*tables, "--time", _DEPLOYED.read_text(), "--replay", "--yes"]

@@ -193,7 +193,7 @@ def test_what_somebody_follows_stays(history: StreamHistory) -> None:
     assert entries(history.store, SILVER.name)[0] == 49
     assert entries(history.store, BRONZE.name)[0] == 99
     [kept] = [each.kept for each in done if each.what == SILVER.name]
-    assert "only come to version 60" in kept
+    assert "has only read version 60" in kept
 
 
 def test_a_checkpoint_that_does_not_fit_the_entries_is_no_ground_to_stand_on(history: StreamHistory) -> None:
@@ -205,7 +205,7 @@ def test_a_checkpoint_that_does_not_fit_the_entries_is_no_ground_to_stand_on(his
     done = tidy(history, since)
 
     assert entries(history.store, SILVER.name) == list(range(FIRST))
-    assert any("nothing goes" in each.kept for each in done)
+    assert any("nothing is deleted" in each.kept for each in done)
     assert reconcile(history.store).problems == []
 
 
@@ -245,7 +245,7 @@ def test_a_table_is_set_back_within_what_is_kept_and_no_further(history: StreamH
     with maintenance_lease(history.store, SILVER.name) as lease:
         done = TableRestore(history.store, read, read.at_time(since)).commit(lease)
 
-    assert (done.rows_out, done.files_back) == (10, 0)
+    assert (done.rows_removed, done.files_restored) == (10, 0)
     assert players_in(history.store, SILVER) == {ANNA: FIRST, BEN: FIRST}
     history.take(1)
     assert players_in(history.store, SILVER) == {ANNA: FIRST + 1, BEN: FIRST + 1}

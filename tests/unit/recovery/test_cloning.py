@@ -143,7 +143,7 @@ def test_rows_that_an_erasure_took_out_come_back_in_no_clone(
 ) -> None:
     RowEraser(store, SILVER, PlayerFilter(frozenset([ANNA])), "run-1").erase()
 
-    with pytest.raises(CloneError, match="still has rows that an erasure took out in version 3"):
+    with pytest.raises(CloneError, match="still has rows that an erasure deleted in version 3"):
         clone(store, kind, 2)
     clone(store, kind, 3)
     assert players_of_clone(store) == [BEN, CARL]
@@ -188,7 +188,7 @@ def test_a_version_whose_files_were_vacuumed_can_not_be_cloned(store: Store, tab
     compact(store)
     vacuum(store)
 
-    with pytest.raises(CloneError, match="3 of the files of version 2 are gone"):
+    with pytest.raises(CloneError, match="3 of the files of version 2 are missing"):
         clone(store, CloneKind.SHALLOW, 2)
     assert Clones(store).all() == []
 
@@ -222,9 +222,9 @@ def test_the_job_makes_lists_and_drops(store: Store, tables: DeltaTables) -> Non
     [
         (("before", "bronze/events"), "'bronze/events' is no table that can be cloned; these are: silver/kart_rumble"),
         (("before", "--game", "chess"), "there is no table of a game 'chess'"),
-        (("Before!", NAME), "'Before!' is no name for a clone"),
+        (("Before!", NAME), "'Before!' is not a name for a clone"),
         (("before", NAME, "--version", "9"), "has versions 0 to 2, not 9"),
-        (("before", NAME, "--time", "2000-01-01"), "was made at"),
+        (("before", NAME, "--time", "2000-01-01"), "was created at"),
         (("before", "--game", "kart_rumble", "--version", "1"), "--version goes with one table"),
         (("before",), "name the clone and its tables"),
         (("--drop", "after"), "there is no clone 'after'; these are: none"),

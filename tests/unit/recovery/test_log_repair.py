@@ -106,7 +106,7 @@ def test_what_was_no_batch_is_refused(store: Store) -> None:
     TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
     store.put(entry_path(NAME, 5), b"{")
 
-    with pytest.raises(RepairError, match="of no batch stands in no manifest"):
+    with pytest.raises(RepairError, match="belongs to no batch has no manifest"):
         LogRepair(store, NAME).repair()
     assert store.get(entry_path(NAME, 5)) == b"{"
 

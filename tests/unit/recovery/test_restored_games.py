@@ -50,14 +50,14 @@ def test_only_the_rows_of_the_game_go(silver: Silver) -> None:
     done = restored(silver, 0)
 
     assert gamers(silver) == expected(archery=1)
-    assert (done.rows_out, done.rows_back, done.batches) == (2, 0, ("test/1", "test/2"))
-    assert (planned.rows_out, planned.version) == (2, None)
+    assert (done.rows_removed, done.rows_restored, done.batches) == (2, 0, ("test/1", "test/2"))
+    assert (planned.rows_removed, planned.version) == (2, None)
 
 
 def test_they_come_back_when_the_game_is_set_forth_again(silver: Silver) -> None:
     restored(silver, 0)
 
-    assert restored(silver, 2).rows_back == 2
+    assert restored(silver, 2).rows_restored == 2
 
     assert gamers(silver) == expected(archery=3)
 

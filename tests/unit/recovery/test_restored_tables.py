@@ -55,7 +55,7 @@ def compact(store: Store) -> None:
 def test_rows_that_came_since_go(store: Store, tables: DeltaTables) -> None:
     done = restore(store, 0)
 
-    assert (done.rows_out, done.rows_back, done.files_out, done.files_back) == (2, 0, 2, 0)
+    assert (done.rows_removed, done.rows_restored, done.files_removed, done.files_restored) == (2, 0, 2, 0)
     assert done.batches == ("query-0/1", "query-0/2")
     assert (done.from_version, done.version) == (2, 3)
     assert players_in(store, SILVER) == {ANNA: 1}
@@ -66,7 +66,7 @@ def test_what_was_set_back_can_be_set_forth_again(store: Store, tables: DeltaTab
 
     done = restore(store, 2)
 
-    assert (done.rows_out, done.rows_back) == (0, 2)
+    assert (done.rows_removed, done.rows_restored) == (0, 2)
     assert players_in(store, SILVER) == {ANNA: 1, BEN: 1, CARL: 1}
 
 
@@ -75,7 +75,7 @@ def test_a_version_from_before_a_compaction_comes_back(store: Store, tables: Del
 
     done = restore(store, 1)
 
-    assert (done.files_out, done.files_back) == (1, 2)
+    assert (done.files_removed, done.files_restored) == (1, 2)
     assert players_in(store, SILVER) == {ANNA: 1, BEN: 1}
 
 
@@ -115,7 +115,7 @@ def test_a_version_whose_files_were_vacuumed_is_refused(store: Store, tables: De
     vacuum = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(minutes=1))
     vacuum.delete(vacuum.unreferenced())
 
-    with pytest.raises(RestoreError, match=r"2 of the files of version 1 are gone"):
+    with pytest.raises(RestoreError, match=r"2 of the files of version 1 are missing"):
         restore(store, 1)
     assert players_in(store, SILVER) == {ANNA: 1, BEN: 1, CARL: 1}
 
@@ -163,7 +163,7 @@ def test_a_table_that_was_made_later_has_no_rows_once_the_others_are_set_back(
 
     done = json.loads(job(store, "--all", "--time", between.isoformat(), "--yes").stdout)["restored"]
 
-    assert [(each["table"], each["to_version"], each["rows_out"]) for each in done] == [
+    assert [(each["table"], each["to_version"], each["rows_removed"]) for each in done] == [
         (BRONZE.name, -1, 1),
         (NAME, 2, 0),
     ]
@@ -175,15 +175,15 @@ def test_a_table_that_was_made_later_has_no_rows_once_the_others_are_set_back(
     ("options", "problem"),
     [
         ((NAME, "--version", "3"), "has versions 0 to 2, not 3"),
-        ((NAME, "--before-batch", "9"), "has taken no batch 9"),
-        ((NAME, "--time", "2000-01-01"), "was made at"),
-        (("silver/no_such_events", "--version", "0"), "'silver/no_such_events' is no table that can be set back"),
+        ((NAME, "--before-batch", "9"), "has no batch 9"),
+        ((NAME, "--time", "2000-01-01"), "was created at"),
+        (("silver/no_such_events", "--version", "0"), "'silver/no_such_events' can't be restored"),
         (("--all", "--version", "0"), "--all goes with --time"),
-        (("--version", "0"), "name the tables, or say --game or --all"),
-        (("--game", "chess", "--time", "2100-01-01"), "'chess' is no game; these are: kart_rumble"),
+        (("--version", "0"), "name the tables, or use --game or --all"),
+        (("--game", "chess", "--time", "2100-01-01"), "'chess' is not a game; the games are: kart_rumble"),
         (("--game", "kart_rumble", "--version", "1"), "--game goes with --time or --before-batch"),
-        (("--all", "--time", "2100-01-01", "--bring-back"), "--bring-back reads bronze, which --all sets back too"),
-        ((NAME, "--version", "1", "--bring-back"), "GAMELAKE_GAMES_FILE is not set"),
+        (("--all", "--time", "2100-01-01", "--replay"), "--replay reads bronze, which --all restores too"),
+        ((NAME, "--version", "1", "--replay"), "GAMELAKE_GAMES_FILE is not set"),
     ],
 )
 def test_what_can_not_be_done_is_refused_with_its_reason(
