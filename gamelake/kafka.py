@@ -1,4 +1,4 @@
-"""How to reach Kafka: its addresses and, where it wants to know who comes, a user name and a password."""
+"""Access to Kafka: addresses and, with SASL, credentials; as options of librdkafka and of Spark."""
 
 import os
 from collections.abc import Mapping
@@ -15,17 +15,17 @@ _PROTOCOL, _MECHANISM = "SASL_PLAINTEXT", "PLAIN"
 
 @dataclass(frozen=True, slots=True)
 class KafkaAccess:
-    """Where Kafka is, and as whom a program goes there; without credentials, as nobody. Safe to print."""
+    """Kafka's addresses and credentials; anonymous without credentials. `repr` leaves out the password."""
 
     bootstrap_servers: str
     credentials: ServerCredentials | None = None
 
     @classmethod
     def of(cls, bootstrap_servers: str, credentials_file: Path | str | None) -> Self:
-        """The access that two settings name; without a file, as nobody.
+        """The access that two settings name; anonymous without a file.
 
         Raises:
-            SettingsError: the file can't be read, or is not made so.
+            SettingsError: the file can't be read, or has another form.
         """
         return cls(bootstrap_servers, read_credentials(Path(credentials_file)) if credentials_file else None)
 
@@ -57,13 +57,16 @@ def read_credentials(file: Path) -> ServerCredentials:
     """Read a file of Kafka's credentials.
 
     Raises:
-        SettingsError: the file can't be read, or is not made so.
+        SettingsError: the file can't be read, or has another form.
     """
     return credentials.read_credentials(file, "GAMELAKE_KAFKA_CREDENTIALS_FILE")
 
 
 def _jaas(credentials: ServerCredentials) -> str:
-    """Source: Java, `javax.security.auth.login.Configuration`: values are quoted, with C's escapes."""
+    """A JAAS configuration; values are quoted with C's escapes.
+
+    Source: Java, `javax.security.auth.login.Configuration`.
+    """
     return (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
         f"username={_quoted(credentials.username)} password={_quoted(credentials.password)};"
@@ -77,7 +80,7 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSettings:
-    """How to reach Kafka, for who needs no more."""
+    """Settings of a program that needs only Kafka."""
 
     access: KafkaAccess
 
@@ -92,7 +95,7 @@ class KafkaSettings:
 
 
 def kafka_access(env: Environment) -> KafkaAccess:
-    """Kafka's addresses, and the name to go by if it asks for one."""
+    """Read Kafka's addresses and, if a file is named, the credentials."""
     return KafkaAccess.of(
         env.required("GAMELAKE_BOOTSTRAP_SERVERS"), env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
     )

@@ -1,4 +1,4 @@
-"""How every program of Gamelake starts and ends: logging, and exit codes that say what must happen next."""
+"""The frame of every program: logging, exit codes by group of errors, stop signals, several jobs in one process."""
 
 import atexit
 import logging
@@ -14,19 +14,19 @@ from typing import NoReturn
 from gamelake.model.errors import DataLossError, GamelakeError, StartupError, TransientError
 
 OK, FAILED = 0, 1
-# Documented in docs/operations.md: a supervisor restarts after 1 and 4, and leaves 2 and 3 to a person.
+# Documented in docs/operations.md: a supervisor restarts after 1 and 4; 2 and 3 need an operator.
 _EXIT_CODES: tuple[tuple[type[GamelakeError], int], ...] = ((StartupError, 2), (DataLossError, 3), (TransientError, 4))
 
 _PAUSES = (15.0, 30.0, 60.0, 120.0, 300.0)
 
-# Libraries that tell of each call.
+# Libraries that log each call.
 _TALKATIVE = ("great_expectations", "httpx2", "openlineage", "py4j", "sqlglot")
 
 log = logging.getLogger(__name__)
 
 
 def run(main: Callable[[], int]) -> NoReturn:
-    """Run a program's main function and leave the process with its exit code."""
+    """Run a program's main function and end the process with its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
     for library in _TALKATIVE:
         logging.getLogger(library).setLevel(logging.WARNING)
@@ -39,12 +39,12 @@ def run(main: Callable[[], int]) -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process as sys.exit does, but for taking the interpreter apart.
+    """End the process as sys.exit does, but without finalizing the interpreter.
 
-    A thread of Arrow that gives back a Python buffer while that goes on is ended inside C++ code that allows no
-    unwinding, and the process with it (SIGABRT); CPython lets such threads be from 3.14 on.
+    During finalization CPython ends a thread of Arrow that releases a Python buffer; it is inside C++ code that allows
+    no unwinding, and the process aborts (SIGABRT). From 3.14 on, CPython leaves such threads alone.
     """
-    atexit._run_exitfuncs()  # noqa: SLF001 # what sys.exit would have come to
+    atexit._run_exitfuncs()  # noqa: SLF001 # as sys.exit does
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -52,10 +52,10 @@ def _leave(code: int) -> NoReturn:
 
 
 def moment(text: str) -> datetime:
-    """A time as a person gives it, in UTC where they give no zone; `type` of an argument.
+    """Parse an ISO 8601 time, in UTC if it has no zone; for the `type` of an argument.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a time.
     """
     given = datetime.fromisoformat(text)
     return given if given.tzinfo else given.replace(tzinfo=UTC)
@@ -70,9 +70,12 @@ def stop_event() -> Event:
 
 
 def run_with_restarts(job: Callable[[], None], stop: Event, pauses: Iterable[float] = _PAUSES) -> None:
-    """Run a job beside a more important one: when it fails it begins anew, after longer and longer pauses (seconds).
+    """Run a job until it succeeds, next to a more important one: after a failure it starts again.
 
-    Whatever its error says must happen next is in the log; the last pause is that of all further failures.
+    Args:
+        job: the job; its errors are logged.
+        stop: ends the restarts.
+        pauses: before each restart, in seconds; the last one also before all further restarts.
     """
     remaining = iter(pauses)
     pause = next(remaining)
@@ -90,9 +93,9 @@ def run_with_restarts(job: Callable[[], None], stop: Event, pauses: Iterable[flo
 
 
 def run_together(jobs: Mapping[str, Callable[[], None]], stop: Event) -> None:
-    """Run each in a thread; the first that ends has all others asked to end too, and its error is raised.
+    """Run each job in a thread; when the first one ends, stop all others and raise its error.
 
-    One that has failed must start again as its exit code says, which only the whole process can.
+    A failed job must restart as its exit code says, which only the whole process can.
     """
     with ThreadPoolExecutor(len(jobs)) as pool:
         running = [pool.submit(job) for job in jobs.values()]

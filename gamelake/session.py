@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from gamelake.model.errors import SettingsError
 from gamelake.storage.store import Location
 
-# What a job that is to start Spark is given: it asks once it has seen that it may start.
+# A job gets its session by calling this, after its checks have passed.
 Sessions = Callable[[], AbstractContextManager[SparkSession]]
 
 _CONFIGURATION = {
@@ -42,12 +42,12 @@ _S3 = {
     # Tables are s3:// for every engine; Hadoop's own name for that is s3a://.
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.s3.impl": "org.apache.hadoop.fs.s3a.S3A",
-    # Each JVM finds the keys in its own environment: a configuration is printed, logged and sent about.
+    # Each JVM reads the keys from its own environment: a configuration is printed, logged and sent to executors.
     "spark.hadoop.fs.s3a.aws.credentials.provider": (
         f"{_SDK}.EnvironmentVariableCredentialsProvider,{_SDK}.ProfileCredentialsProvider,"
         "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider"
     ),
-    # No probing for folders around each object: names never repeat, and nothing here is a folder.
+    # No requests for folders around each object: names never repeat, and no object is a folder.
     "spark.hadoop.fs.s3a.performance.flags": "create,delete,mkdir",
     "spark.delta.logStore.s3.impl": _LOG_STORE,
     "spark.delta.logStore.s3a.impl": _LOG_STORE,
@@ -56,7 +56,7 @@ _S3 = {
 
 
 def spark_session(name: str, lakehouse: Location, jars: Path | None) -> SparkSession:
-    """A session on the lakehouse: that of spark-submit or of spark-defaults.conf, or a local one with a folder's jars.
+    """A session on the lakehouse: local with the jars of a folder, else as spark-submit or spark-defaults.conf says.
 
     Raises:
         SettingsError: the folder has no jars.
@@ -64,8 +64,9 @@ def spark_session(name: str, lakehouse: Location, jars: Path | None) -> SparkSes
     configuration = SparkConf().setAppName(name).setAll([*_CONFIGURATION.items(), *object_store(lakehouse).items()])
     if jars is not None:
         configuration.setAll([*_LOCAL.items(), ("spark.jars", ",".join(_jars(jars)))])
-    # In a session of its own the JVM does not hear the SIGTERM or Ctrl-C that asks us to finish the batch first;
-    # it ends when its standard input does, so it never outlives us. Under spark-submit there is a JVM already.
+    # In a process session of its own the JVM does not get the SIGTERM or Ctrl-C that asks this process to finish the
+    # batch first; it ends when its standard input does, so it never outlives this process. Under spark-submit there
+    # is a JVM already.
     gateway = launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
     SparkContext(conf=configuration, gateway=gateway)
     return SparkSession.builder.config(conf=configuration).getOrCreate()
@@ -80,10 +81,10 @@ def own_session(name: str, lakehouse: Location, jars: Path | None) -> Iterator[S
 
 
 class SharedSpark:
-    """One Spark for several jobs of a process, which starts with the first of them.
+    """One Spark for several jobs of a process; it starts with the first of them.
 
-    Settings of a job's own session are not seen by the others; executors, cores and memory are shared, by pools of a
-    fair scheduler where there is one.
+    Each job has a session with its own settings; jobs share executors, cores and memory, by pools of the fair scheduler
+    if it is configured.
     """
 
     def __init__(self, name: str, lakehouse: Location, jars: Path | None) -> None:
@@ -93,7 +94,7 @@ class SharedSpark:
 
     @contextmanager
     def session(self, job: str) -> Iterator[SparkSession]:
-        """A session for one job, to be used from the thread that asks."""
+        """A session for one job, for use by the calling thread."""
         with self._lock:
             self._spark = self._spark or self._start()
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", job)
@@ -106,7 +107,7 @@ class SharedSpark:
 
 
 def object_store(lakehouse: Location) -> Mapping[str, str]:
-    """How Spark reaches an object store and commits to it together with others; nothing for a local lakehouse."""
+    """Spark's options for the object store and for conditional commits to it; empty for a local lakehouse."""
     if not lakehouse.uri.startswith("s3://"):
         return {}
     configuration = dict(_S3)

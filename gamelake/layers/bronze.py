@@ -1,4 +1,4 @@
-"""The bronze table's rows: Kafka records with their coordinates."""
+"""Bronze: Kafka records with their coordinates; schemas of records and of the table, and Kafka headers."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
-# Values are in hexadecimal: JSON has no bytes. Spark SQL.
+# Spark SQL; values are in hexadecimal, as JSON has no bytes.
 HEADERS_AS_JSON = (
     "CASE WHEN headers IS NOT NULL THEN "
     "to_json(transform(headers, h -> named_struct('key', h.key, 'value', hex(h.value)))) END"
@@ -18,7 +18,15 @@ _NIBBLES[np.frombuffer(b"0123456789ABCDEF", np.uint8)] = np.arange(16)
 
 
 def parse_headers(texts: pa.StringArray) -> pa.ListArray:
-    """The headers of each record (`HEADERS`, null where it has none) from what `HEADERS_AS_JSON` gives."""
+    """Parse the headers of records.
+
+    Args:
+        texts: string, one for each record, as `HEADERS_AS_JSON` makes them: a JSON array of objects with `key` (string)
+            and `value` (hexadecimal string or null); null for a record without headers.
+
+    Returns:
+        One list of headers for each record, of type `HEADERS`; null where `texts` is.
+    """
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), HEADERS)
     given = texts.drop_null()
@@ -51,8 +59,7 @@ def _unhex(texts: pa.StringArray) -> pa.BinaryArray:
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 
-# What a task gets of each record, its headers as JSON text. The topic is a constant of the query: it does not travel
-# with each record.
+# The columns of records in a task, headers as JSON. The topic is a constant of the query and no column.
 RECORD_SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -82,7 +89,16 @@ _MICROSECONDS_A_DAY = 86_400_000_000
 
 
 def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.RecordBatch:
-    """The bronze rows of a batch of records, in their order."""
+    """The bronze rows of a batch of records.
+
+    Args:
+        records: columns of `RECORD_SCHEMA`, one row for each record.
+        topic: of all records.
+        schema_ids: int64, one for each record; null where the value has no valid frame.
+
+    Returns:
+        Columns of `BRONZE_SCHEMA`, one row for each record, in the records' order.
+    """
     columns = {
         "kafka_timestamp": records.column("timestamp"),
         "topic": pa.repeat(pa.scalar(topic, pa.string()), len(records)),
@@ -97,6 +113,13 @@ def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.R
 
 
 def ingest_days(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Days since 1970 (UTC) on which Kafka took the records in; the epoch where Kafka has no timestamp."""
+    """The UTC days of the records' Kafka timestamps.
+
+    Args:
+        records: with a column `timestamp` (microseconds, UTC).
+
+    Returns:
+        Days since 1970-01-01 (int64), one for each record; 0 where the timestamp is null.
+    """
     microseconds = pc.fill_null(records.column("timestamp").cast(pa.int64()), 0).to_numpy()
     return np.asarray(microseconds // _MICROSECONDS_A_DAY)

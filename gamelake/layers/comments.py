@@ -1,4 +1,4 @@
-"""What the tables of the fan-out mean: by the games contract, and a game's own columns by the messages' sources."""
+"""Comments of the layers' tables: from the games contract, and from comments in the Protobuf sources."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from gamelake.schemas.schema_cache import kept_schemas
 from gamelake.storage.comments import Comments
 from gamelake.storage.store import Store
 
-# Numbers of the fields by which SourceCodeInfo says where something stands.
+# Field numbers in the paths of SourceCodeInfo: messages of a file, fields and nested messages of a message.
 _MESSAGES, _FIELDS, _NESTED = 4, 2, 3
 _DEEPEST = 16
 
 
 def field_comments(descriptors: FileDescriptorSet) -> Mapping[str, str]:
-    """The comments on the fields of the root file's first message, and of the messages in it, by dotted path.
+    """Comments of the fields of the root file's first message and of its inner messages, by dotted path.
 
-    A field of the root file's own messages only; a set that was compiled without its sources' comments has none.
+    Only messages of the root file itself have comments; a set that was compiled without source info has none.
     """
     root = descriptors.file[-1]
     written = _written(root)
@@ -58,7 +58,7 @@ def _of_fields(
 ) -> Iterator[tuple[str, str]]:
     path, message = found
     if prefix.count(".") > _DEEPEST:
-        # A message that holds itself; its columns are cut at some depth, too.
+        # A recursive message; its columns are cut at some depth, too.
         return
     for number, field in enumerate(message.field):
         place = f"{prefix}{field.name}"
@@ -68,19 +68,19 @@ def _of_fields(
             yield from _of_fields(messages[field.type_name], f"{place}.", messages, written)
 
 
-# As the contract names the tables of all games.
+# The contract's name for each game's table.
 EACH_GAME = "silver/<game>_events"
 
 
 @dataclass(frozen=True, slots=True)
 class EventComments:
-    """What the tables mean, by the contract and the schemas that the lakehouse has kept so far."""
+    """Comments by the contract and by the schemas that the lakehouse has cached so far."""
 
     contract: GamesContract
     store: Store
 
     def __call__(self, table: str) -> Comments:
-        """A table's comments; none of a table that the contract does not describe."""
+        """A table's comments; empty if the contract does not describe it."""
         described = self.contract.tables.get(table, TableDescription())
         game = game_of(table)
         if game is None:
@@ -92,7 +92,7 @@ class EventComments:
         return Comments(description, {**self._of_messages(), **common, **of_each.columns, **described.columns})
 
     def _of_messages(self) -> Mapping[str, str]:
-        """A newer schema says it better."""
+        """Comments of all cached schemas; the newest schema's win."""
         columns: dict[str, str] = {}
         for _, content in kept_schemas(self.store):
             columns |= _spread(field_comments(FileDescriptorSet.FromString(content)))

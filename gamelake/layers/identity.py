@@ -1,8 +1,8 @@
-"""What makes an event the same event: 96 bits made of its table and its id, for a whole column at once.
+"""Event identities: 96-bit hashes of an event's table and id, computed for a whole column at once.
 
-A function that any sender could compute would let one game name the numbers of another one's events, and 64 bits would
-lose an event in some years of traffic (docs/decisions/0030). So the multipliers are the stream's own, and the function
-is strongly universal: of two different events, 2**-96 is the chance that they are taken for one, whatever they are.
+If a sender could compute the hash, one game could send events that collide with another game's, and 64 bits would lose
+an event in some years of traffic (docs/decisions/0030). So the multipliers are derived from a secret seed of the
+stream, and the function is strongly universal: two different events collide with a probability of 2**-96.
 Source: Lemire and Kaser, "Strongly universal string hashing is fast" (2014), the family Multilinear.
 """
 
@@ -19,13 +19,13 @@ Ints = npt.NDArray[np.int64]
 
 _HASHES = 3
 _TABLE_WORDS = 4
-_LONGEST = 64  # bytes of an id that are hashed as they are; of a longer one, its digest
+_LONGEST = 64  # bytes; of a longer id, the digest is hashed
 _WORDS = 1 + _TABLE_WORDS + _LONGEST // 4
 _HALF = np.uint64(32)
 
 
 class Identities:
-    """The identities of events of one stream; the seed is known to the lakehouse and to no sender."""
+    """Hashes events of one stream by a seed, which the lakehouse keeps and no sender knows."""
 
     def __init__(self, seed: str) -> None:
         self.seed = seed
@@ -36,7 +36,16 @@ class Identities:
         self._by_table: dict[str, Words] = {}
 
     def of(self, tables: Sequence[str], codes: Ints, event_ids: pa.StringArray) -> tuple[Words, Words]:
-        """The first 64 bits and the other 32 of each identity; an event is of `tables[code]`, no id may be null."""
+        """The identities of events.
+
+        Args:
+            tables: paths of silver tables.
+            codes: int64, one for each event: the position of its table in `tables`.
+            event_ids: string without nulls, one for each event.
+
+        Returns:
+            Two uint64 arrays with one element for each event: the first 64 bits of its identity, and the other 32.
+        """
         sums = np.empty((len(event_ids), _HASHES), np.uint64)
         lengths = pc.binary_length(event_ids).to_numpy()
         for length in np.unique(lengths):
@@ -48,7 +57,7 @@ class Identities:
         return (halves[:, 0] << _HALF) | halves[:, 1], halves[:, 2]
 
     def _sums(self, event_ids: pa.StringArray, length: int) -> Words:
-        """The sums of the ids' words times their multipliers, modulo 2**64, for ids of one length."""
+        """The sums of the ids' words times their multipliers, modulo 2**64, for ids of one length: shape (ids, 3)."""
         words = _words(event_ids, length)
         first = 1 + _TABLE_WORDS
         result: Words = words @ self._multipliers[first : first + words.shape[1]]
@@ -64,14 +73,14 @@ class Identities:
 
 
 def _words(event_ids: pa.StringArray, length: int) -> Words:
-    """Ids of one length as rows of 32-bit words, the last one filled up with zeros."""
+    """Ids of one length as 32-bit words, padded with zeros: uint64 of shape (ids, words)."""
     if length > _LONGEST:
         digests = b"".join(hashlib.blake2b(event_id.as_buffer(), digest_size=32).digest() for event_id in event_ids)
         return np.frombuffer(digests, "<u4").reshape(len(event_ids), 8).astype(np.uint64)
     width = -(-length // 4) * 4
     padded = np.zeros((len(event_ids), width), np.uint8)
     if length:
-        # All of one length, so they stand one after the other.
+        # Without nulls and of one length, so the bytes form a matrix.
         start = np.frombuffer(event_ids.buffers()[1], np.int32)[event_ids.offset]
         data = np.frombuffer(event_ids.buffers()[2], np.uint8, len(event_ids) * length, int(start))
         padded[:, :length] = data.reshape(len(event_ids), length)

@@ -1,4 +1,4 @@
-"""The events that silver has, as sorted arrays: which of many others are among them, within a time of each other."""
+"""Sets of events as sorted arrays: finds the duplicates of many events at once, within a window of time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,20 +13,22 @@ Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-# The time of an event that is the same one whenever it came.
+# The time of events that are duplicates whenever they were received.
 ANY_TIME = 0
 _HALF = np.uint64(32)
 _SECONDS = np.uint64(0xFFFF_FFFF)
-# A sequence of runs is merged until each is this many times the next one: fewer to look into, more to merge.
+# Runs are merged until each has this many times the events of the next: fewer searches, more merging.
 _RATIO = 3
-_SWEEPS = 4  # a window
+_SWEEPS = 4  # per window
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events by their identity and when Kafka took them in: 16 bytes each.
+    """Events by identity and Kafka timestamp: 16 bytes each, in two uint64 arrays of the same length.
 
-    `high` are the first 64 bits of the identities; `low` the other 32, before 32 bits of seconds since 1970.
+    Attributes:
+        high: the first 64 bits of the identities; see `gamelake.layers.identity`.
+        low: the other 32 bits of the identities, then 32 bits of seconds since 1970.
     """
 
     high: Words
@@ -34,76 +36,90 @@ class Events:
 
     @classmethod
     def of(cls, high: Words, rest: Words, seconds: Ints) -> Self:
-        """Events from the parts of their identities and their times."""
+        """Events from three arrays of the same length.
+
+        Args:
+            high: uint64, the first 64 bits of the identities.
+            rest: uint64, the other 32 bits.
+            seconds: int64, Kafka timestamps in seconds since 1970.
+        """
         return cls(high, (rest << _HALF) | seconds.astype(np.uint64))
 
     @classmethod
     def joined(cls, parts: Sequence["Events"]) -> Self:
-        """The events of several parts, of at least one."""
+        """The events of one part or more, in order."""
         return cls(np.concatenate([part.high for part in parts]), np.concatenate([part.low for part in parts]))
 
     @classmethod
-    def unpack(cls, content: bytes | mmap) -> Self:
-        """Events as `pack` wrote them."""
+    def decode(cls, content: bytes | mmap) -> Self:
+        """Events from the bytes of `encode`."""
         columns = np.frombuffer(content, "<u8").reshape(2, -1)
         return cls(columns[0], columns[1])
 
-    def pack(self) -> bytes:
-        """The events as bytes, 16 each."""
+    def encode(self) -> bytes:
+        """The events as bytes: all of `high`, then all of `low`, little-endian."""
         return self.high.astype("<u8").tobytes() + self.low.astype("<u8").tobytes()
 
     @property
     def rest(self) -> Words:
-        """The last 32 bits of the identities."""
+        """The last 32 bits of the identities (uint64)."""
         return self.low >> _HALF
 
     @property
     def seconds(self) -> Ints:
-        """When Kafka took the events in, since 1970."""
+        """The Kafka timestamps in seconds since 1970 (int64)."""
         return (self.low & _SECONDS).astype(np.int64)
 
     def __len__(self) -> int:
-        """How many."""
+        """The number of events."""
         return len(self.high)
 
     def take(self, rows: Ints | Flags) -> "Events":
-        """Some of the events."""
+        """The events at some positions (int64), or where a mask (bool, one for each event) is true."""
         return Events(self.high[rows], self.low[rows])
 
     def sorted(self) -> "Events":
-        """By identity, those of one identity as they stand."""
+        """The events in ascending order of `high`; stable."""
         return self.take(np.argsort(self.high, kind="stable"))
 
 
 @dataclass(slots=True)
 class KnownEvents:
-    """A set of events that grows; runs of sorted events, each much longer than the next."""
+    """A growing set of events, kept as runs of sorted events, each much longer than the next.
+
+    Attributes:
+        window_seconds: events of one identity whose Kafka timestamps are further apart are no duplicates.
+    """
 
     window_seconds: int
     _runs: list[Events] = field(default_factory=list)
     _swept: int = 0
 
     def __len__(self) -> int:
-        """How many events are kept, those that are too old but not yet forgotten included."""
+        """The number of events, with those that are too old but not yet deleted."""
         return sum(len(run) for run in self._runs)
 
     def add(self, events: Events, oldest: int = 0) -> None:
-        """Take events in; what came before `oldest` (seconds since 1970) may be forgotten."""
+        """Add events; those before `oldest` (seconds since 1970) may be deleted."""
         if not len(events):
             return
         self._runs.append(events.sorted())
         while len(self._runs) > 1 and len(self._runs[-2]) < _RATIO * len(self._runs[-1]):
             both = Events.joined(self._runs[-2:])
             self._runs[-2:] = [both.take(both.seconds >= oldest).sorted()]
-        # Long runs are seldom merged: now and then they are looked through for what is too old.
+        # Long runs are seldom merged: events that are too old are deleted from them four times per window.
         if oldest - self._swept > self.window_seconds // _SWEEPS:
             self._runs = [run.take(run.seconds >= oldest) for run in self._runs]
             self._swept = oldest
 
     def have(self, events: Events) -> Flags:
-        """Which events are here with a time that is within the window of theirs, before or after."""
+        """Which events are duplicates of one in the set, within the window before or after.
+
+        Returns:
+            One bool for each event, in the order of `events`.
+        """
         found = np.zeros(len(events), np.bool_)
-        # Sorted, so that neighbours look into the same part of each run.
+        # Sorted, so that consecutive searches read the same part of each run.
         order = np.argsort(events.high)
         asked = events.take(order)
         for run in self._runs:
@@ -120,7 +136,7 @@ class KnownEvents:
             open_rows, places = open_rows[same_high], places[same_high]
             hit = self._are_one(run.take(places), asked.take(open_rows))
             found[open_rows[hit]] = True
-            # The next entry may have the same first half: an event that was let in again after the window, for one.
+            # The next entry may have the same `high`, such as an event that was accepted again after the window.
             open_rows = open_rows[~hit]
             at[open_rows] += 1
             open_rows = open_rows[at[open_rows] < len(run)]
@@ -132,15 +148,19 @@ class KnownEvents:
 
 
 def on_disk(events: Events) -> Events:
-    """The same events in a file of TMPDIR that has no name, and goes with the last who looks into it; at least one."""
+    """The same events, memory-mapped from an unnamed file in TMPDIR, which is deleted with the arrays; at least one."""
     with TemporaryFile() as file:
-        file.write(events.pack())
+        file.write(events.encode())
         file.flush()
-        return Events.unpack(mmap(file.fileno(), 0, access=ACCESS_READ))
+        return Events.decode(mmap(file.fileno(), 0, access=ACCESS_READ))
 
 
 def repeated(events: Events, window_seconds: int) -> Flags:
-    """Which events are duplicates of an earlier one of the same list, in its order."""
+    """Which events are duplicates of an earlier one of the same list, within the window.
+
+    Returns:
+        One bool for each event, in the order of `events`.
+    """
     result = np.zeros(len(events), np.bool_)
     in_order = np.sort(events.high)
     shared = in_order[1:][in_order[1:] == in_order[:-1]]
@@ -166,7 +186,7 @@ def _repeated(events: Events, window_seconds: int) -> Flags:
 
 
 def _walk(start: int, first: Ints, seconds: Ints, again: Flags, window_seconds: int) -> None:
-    """Settle the sightings of one event one by one, which span more than a window."""
+    """Decide the occurrences of one event one by one, where they span more than a window."""
     kept: list[int] = []
     stop = int(np.searchsorted(first, start, side="right"))
     for place in range(start, stop):

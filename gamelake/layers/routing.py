@@ -1,4 +1,4 @@
-"""Which table each event lands in, by the games contract."""
+"""Routing: the silver table of each event, by its game and the games contract."""
 
 import re
 from collections.abc import Collection
@@ -16,7 +16,11 @@ _LONGEST_TITLE = 48
 
 
 class Router:
-    """Maps names of games to tables; remembers every name it has seen."""
+    """Maps names of games to tables; caches every name.
+
+    Attributes:
+        tables: the tables that events were routed to so far; the codes of `route` are positions in it.
+    """
 
     def __init__(self, contract: GamesContract, unlisted_tables: Collection[str]) -> None:
         self._contract = contract
@@ -27,7 +31,14 @@ class Router:
         self.tables: list[str] = []
 
     def route(self, game_names: pa.StringArray) -> npt.NDArray[np.int64]:
-        """For each name the position of its table in `tables`, or NOWHERE."""
+        """Route events.
+
+        Args:
+            game_names: string, one for each event; may be null.
+
+        Returns:
+            int64, one for each event: the position of its table in `tables`, or NOWHERE (-1).
+        """
         distinct = game_names.dictionary_encode()
         codes = [self._code(name) for name in distinct.dictionary.to_pylist()]
         positions = np.asarray(distinct.indices.fill_null(len(codes)).to_numpy())
@@ -56,5 +67,5 @@ class Router:
 
 
 def layouts(contract: GamesContract) -> dict[str, GameSpec]:
-    """How each listed table is laid out."""
+    """The games of the contract, by the paths of their tables."""
     return {game.table: game for game in contract.games}

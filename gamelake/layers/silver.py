@@ -1,4 +1,4 @@
-"""The silver tables' rows: an event's fields as columns, in the order in which people filter by them."""
+"""Silver: events with their fields as columns, those that queries filter by first."""
 
 import pyarrow as pa
 
@@ -6,7 +6,7 @@ from gamelake.model.errors import IncompatibleSchemaError
 from gamelake.storage.columns import MICROSECONDS_UTC, merged
 
 EVENT_DATE = "event_date"
-# The parameters of an event stand beside its other columns: SQL without dots, statistics in every engine.
+# The fields of this struct become columns of their own: SQL without dots, statistics in every engine.
 SPREAD = "event_params"
 
 COMMON_SCHEMA = pa.schema(
@@ -26,22 +26,33 @@ COMMON_SCHEMA = pa.schema(
     ]
 )
 REQUIRED = ("event_time", "game_name")
-# Values that hardly repeat: a dictionary of them would be as long as the column.
+# Values that hardly repeat: their dictionary would be as long as the column.
 UNIQUE_COLUMNS = frozenset({"event_id"})
 _LAST = ("kafka_partition", "kafka_offset", "event_id")
 
 
 def conform(event: pa.RecordBatch, partitions: pa.Array, offsets: pa.Array) -> pa.RecordBatch:
-    """Decoded events as silver rows, with the coordinates of the records (both int64) they came in.
+    """Decoded events as silver rows.
+
+    Args:
+        event: decoded events of one message type, one column for each field, in Delta types.
+        partitions: int64, the Kafka partition of each event's record.
+        offsets: int64, the Kafka offset of each event's record.
+
+    Returns:
+        One row for each event, in order: the columns of `COMMON_SCHEMA` that the message has, then its other fields
+        (fields of `event_params` as columns of their own), then kafka_partition, kafka_offset and event_id.
 
     Raises:
         IncompatibleSchemaError: the message lacks a column that every event must have, or gives a common column
-            another type; holds for all events of the message type.
+            another type, and with it all events of the message type.
     """
     columns = _spread(event)
-    # Spark and Trino take Event_Date and event_date for one column.
+    # To Spark and Trino, Event_Date and event_date are one column.
     if taken := {"kafka_partition", "kafka_offset", EVENT_DATE} & {name.lower() for name in columns}:
-        raise IncompatibleSchemaError(f"the message has a field named {sorted(taken)[0]}, which is the platform's own")
+        raise IncompatibleSchemaError(
+            f"the message has a field named {sorted(taken)[0]}, which is a column of the platform"
+        )
     columns |= {"kafka_partition": partitions, "kafka_offset": offsets}
     names = [name for name in COMMON_SCHEMA.names if name in columns and name not in _LAST]
     names += [name for name in columns if name not in names and name not in _LAST]
@@ -72,7 +83,7 @@ def _check(schema: pa.Schema) -> None:
 
 
 def common_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of `silver/events`; null where the game's events have none."""
+    """Rows of a game's table as rows of `silver/events`: the columns of `COMMON_SCHEMA`, null where `rows` has none."""
     arrays = [
         rows.column(field.name) if rows.schema.get_field_index(field.name) >= 0 else pa.nulls(len(rows), field.type)
         for field in COMMON_SCHEMA

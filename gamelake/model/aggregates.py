@@ -1,4 +1,4 @@
-"""What the contract says of a gold table: which SQL it is of a game's silver table, and how it is kept up."""
+"""Gold aggregates in the games contract: SQL over a silver table, and how the gold table is refreshed."""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -15,14 +15,14 @@ Interval = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4} (second|minute
 
 
 class Refresh(StrEnum):
-    """How a gold table takes in what is new: by merging it, or by computing again each partition that it touches."""
+    """How a gold table is refreshed: by merging changes, or by computing each changed partition again."""
 
     MERGE = "merge"
     PARTITION = "partition"
 
 
 class Over(StrEnum):
-    """Whose events an aggregate is of: each game's in a table of its own, or those of all games in one."""
+    """The source of an aggregate: each game's events, with one gold table per game, or all games' events in one."""
 
     EACH_GAME = "each_game"
     ALL_GAMES = "all_games"
@@ -42,7 +42,7 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def interval(self) -> timedelta:
-        """How often the table is brought up to date."""
+        """How often the table is refreshed."""
         number, unit = self.every.split()
         return timedelta(seconds=int(number) * _UNITS[unit.removesuffix("s")])
 
@@ -51,5 +51,5 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return gold_table(game, self.name) if self.over is Over.EACH_GAME else f"{GOLD}/{self.name}"
 
     def source(self, game: str) -> str:
-        """The silver table that it is made of."""
+        """The silver table that it is computed from."""
         return game_table(game) if self.over is Over.EACH_GAME else SILVER_EVENTS

@@ -1,4 +1,4 @@
-"""A user name and a password, from a file that only its readers can read."""
+"""Credentials: a user name and a password, read from a file and read again when the file changes."""
 
 import logging
 import threading
@@ -14,17 +14,21 @@ _NAME, _PASSWORD = "username", "password"
 
 @dataclass(frozen=True, slots=True)
 class ServerCredentials:
-    """Who a program is to a server. Safe to print."""
+    """A user name and a password; `repr` leaves out the password."""
 
     username: str
     password: str = field(repr=False)
 
 
 def read_credentials(file: Path, setting: str) -> ServerCredentials:
-    """Read a file of two lines, `username=...` and `password=...`, which a setting names.
+    """Read a file of two lines, `username=...` and `password=...`.
+
+    Args:
+        file: the file.
+        setting: the setting that names the file, for messages.
 
     Raises:
-        SettingsError: the file can't be read, or is not made so; names it, and says nothing of what it holds.
+        SettingsError: the file can't be read, or has another form; the message names it, without its content.
     """
     try:
         lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line]
@@ -42,10 +46,14 @@ Content = TypeVar("Content")
 
 
 class WatchedFile(Generic[Content]):
-    """A file's content, for any number of threads; one that was changed for the worse leaves it as it was.
+    """A file's content, read again when the file changes; safe for any number of threads.
 
-    `read` raises SettingsError for a bad file: the first time to whoever makes this, later on it is logged. `name` is
-    what the content is called there, in the plural.
+    After a change for the worse, the last good content stays.
+
+    Args:
+        file: the file.
+        read: parses the file; raises SettingsError for a bad one, which the constructor raises and `refresh` logs.
+        name: of the content in log lines, in the plural.
     """
 
     def __init__(self, file: Path, read: Callable[[Path], Content], name: str) -> None:
@@ -58,11 +66,11 @@ class WatchedFile(Generic[Content]):
 
     @property
     def now(self) -> Content:
-        """The content as it was when the file was last looked at."""
+        """The content as of the last refresh."""
         return self._content
 
     def refresh(self) -> None:
-        """Look whether the file has changed, and take what it says now."""
+        """Read the file again if it has changed."""
         with self._lock:
             state = _state_of(self._file)
             if state == self._state:
@@ -76,7 +84,7 @@ class WatchedFile(Generic[Content]):
 
 
 def _state_of(file: Path) -> tuple[int, int, int]:
-    """What differs once another content stands there, even when a clock stands still or a file is moved in place."""
+    """Differs after each change of content, even when a clock stands still or a file is moved in place."""
     try:
         found = file.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Why a record is set aside: one closed set for the column, the metric label and the documentation."""
+"""The reasons of dead letters: one closed set for the column, the metric label and the documentation."""
 
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ class DeadLetterReason(StrEnum):
     NO_EVENT_TIME = "no_event_time"
     IMPLAUSIBLE_EVENT_TIME = "implausible_event_time"
     UNROUTABLE = "unroutable"
-    # Of files alone:
+    # Of objects only:
     BAD_NOTIFICATION = "bad_notification"
     FOREIGN_OBJECT = "foreign_object"
     MISSING_FILE = "missing_file"

@@ -1,4 +1,4 @@
-"""Variables as they are read: by name, with bounds, and with errors that say which one is wrong and how."""
+"""Typed reading of environment variables; errors name the variable and what is wrong with it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,24 +8,27 @@ from gamelake.model.failpoints import Kill
 
 
 class Environment:
-    """Variables by name, with errors that say which one is wrong and how."""
+    """Environment variables, read by name with bounds and defaults.
+
+    All methods raise SettingsError, which names the variable.
+    """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
 
     def required(self, name: str) -> str:
-        """A variable that has no sensible default."""
+        """A variable without a default."""
         value = self._variables.get(name, "")
         if not value:
             raise SettingsError(f"{name} is not set; docs/settings.md says what it is for")
         return value
 
     def optional(self, name: str, default: str) -> str:
-        """A variable that may be left out."""
+        """A variable, or its default if it is not set or empty."""
         return self._variables.get(name) or default
 
     def path(self, name: str) -> Path | None:
-        """A file or folder that may be left out."""
+        """A file or folder; None if the variable is not set."""
         value = self.optional(name, "")
         return Path(value) if value else None
 
@@ -35,7 +38,7 @@ class Environment:
         try:
             value = float(text)
         except ValueError as error:
-            raise SettingsError(f"{name} is '{text}', which is no number") from error
+            raise SettingsError(f"{name} is '{text}', which is not a number") from error
         if not least <= value <= most:
             raise SettingsError(f"{name} is {text}; it must be from {least:g} to {most:g}")
         return value
@@ -49,7 +52,11 @@ class Environment:
 
 
 def failpoint_setting(env: Environment) -> Kill | None:
-    """The step at which a test wants the process to die."""
+    """The step at which a test has the process killed, by GAMELAKE_FAILPOINT; None if it is not set.
+
+    Raises:
+        SettingsError: there is no such step.
+    """
     text = env.optional("GAMELAKE_FAILPOINT", "")
     try:
         return Kill.parse(text) if text else None

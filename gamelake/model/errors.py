@@ -3,9 +3,9 @@
 GamelakeError
 ├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError ·
 │                                                    SplitPartitionError · BackupError · QuestionError
-├── RecordsError        set these records aside      SchemaError (UnknownSchemaError) · IncompatibleSchemaError
+├── RecordsError        dead-letter the records     SchemaError (UnknownSchemaError) · IncompatibleSchemaError
 ├── TransientError      retry with backoff           RegistryUnavailableError · KafkaUnavailableError ·
-│                                                    VaultUnavailableError (gamelake/vault) ·
+│                                                    VaultUnavailableError (gamelake/privacy/vault) ·
 │                                                    LeaseHeldError · LeaseLostError · TwiceTakenError
 └── DataLossError       stop the query               TopicRecreatedError · OffsetGapError · DeadLetterFloodError ·
                                                      AnotherDriverError · BrokenRuleError
@@ -13,11 +13,11 @@ GamelakeError
 
 
 class GamelakeError(Exception):
-    """Whatever Gamelake itself raises."""
+    """The base of all errors of Gamelake."""
 
 
 class StartupError(GamelakeError):
-    """Something is wrong that a person must put right before any data moves."""
+    """An operator must correct something before any data moves."""
 
 
 class SettingsError(StartupError):
@@ -33,27 +33,27 @@ class CheckpointError(StartupError):
 
 
 class StoreError(StartupError):
-    """The object store does not keep the promises that Delta commits rest on."""
+    """The object store lacks what Delta commits rest on, or a table is not one that the platform writes."""
 
 
 class BackupError(StartupError):
-    """A backup of the vault can't be written, or is not whole, or belongs to other keys."""
+    """A backup can't be written, is incomplete, or belongs to other keys."""
 
 
 class QuestionError(StartupError):
-    """What was asked can't be answered as it was asked; says what to ask instead."""
+    """A query can't be answered in this form; the message says which form can."""
 
 
 class SplitPartitionError(StartupError):
-    """Spark hands the records of one Kafka partition to two tasks, where duplicates need one."""
+    """Spark gives the records of one Kafka partition to two tasks; deduplication needs one."""
 
 
 class RecordsError(GamelakeError):
-    """These records can't become rows, now or later; they go to the dead letters."""
+    """These records can't become rows, now or later; they become dead letters."""
 
 
 class SchemaError(RecordsError):
-    """A schema can't be used: it does not compile, or lacks the message that a record names."""
+    """A schema can't be used: it does not compile, or has no message at the index that a record names."""
 
 
 class UnknownSchemaError(SchemaError):
@@ -65,35 +65,35 @@ class IncompatibleSchemaError(RecordsError):
 
 
 class TransientError(GamelakeError):
-    """Trying again later may help."""
+    """A retry may succeed."""
 
 
 class RegistryUnavailableError(TransientError):
-    """The schema registry gave no answer."""
+    """The schema registry did not answer."""
 
 
 class KafkaUnavailableError(TransientError):
-    """Kafka gave no answer."""
+    """Kafka did not answer."""
 
 
 class TwiceTakenError(TransientError):
-    """Two streams keep taking the same events at the same time."""
+    """Concurrent streams have read the same events at every attempt."""
 
 
 class LeaseHeldError(TransientError):
-    """Another process does what one alone may do."""
+    """Another process holds the lease."""
 
 
 class LeaseLostError(TransientError):
-    """Another process has taken over what this one was doing."""
+    """Another process has taken the lease over."""
 
 
 class DataLossError(GamelakeError):
-    """Going on would lose records or hide that they are lost; the query stops."""
+    """To continue would lose records or hide their loss; the query stops."""
 
 
 class TopicRecreatedError(DataLossError):
-    """The topic is not the one that the checkpoint's offsets count in."""
+    """The topic was made again: the checkpoint's offsets are of another one."""
 
 
 class OffsetGapError(DataLossError):
@@ -105,8 +105,8 @@ class AnotherDriverError(DataLossError):
 
 
 class DeadLetterFloodError(DataLossError):
-    """So many records are bad that the fault is not theirs."""
+    """So many records are bad that the cause is not the records, but a setting or a schema."""
 
 
 class BrokenRuleError(DataLossError):
-    """Rows break a rule whose severity says that nothing goes on until a person has looked."""
+    """Rows break a rule of the severity that stops the stream until an operator has decided."""

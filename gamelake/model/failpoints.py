@@ -1,4 +1,4 @@
-"""Places where a test can have the process killed, as a crash would: at once, with no clean-up."""
+"""Failpoints: steps at which a test has the process killed by SIGKILL, as a crash would."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from threading import Lock
 
 
 class Failpoint(StrEnum):
-    """The steps of a batch, a replay, an erasure and a compaction, that a crash may fall between."""
+    """The steps of a batch, a replay, an erasure and a compaction between which a crash may happen."""
 
     BEFORE_FILES = "before_files"
     AFTER_FILES = "after_files"
@@ -46,14 +46,14 @@ class Kill:
 
 @dataclass(slots=True)
 class Failpoints:
-    """Counts the steps of this process; kills it where it was told to. Without orders it does nothing."""
+    """Counts the steps of this process and kills it at the configured one; a no-op without one."""
 
     kill: Kill | None = None
     _reached: Counter[Failpoint] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
     def reach(self, step: Failpoint) -> None:
-        """Note that a step was reached."""
+        """Count a step; kill the process if it is the configured one."""
         if self.kill is None or self.kill.step is not step:
             return
         with self._lock:

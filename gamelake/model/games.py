@@ -1,4 +1,4 @@
-"""The metadata of the demux: which games there are and which table each one's events land in."""
+"""The games contract (`contracts/games.yaml`): games, their tables and layouts, aggregates, maintenance."""
 
 import re
 from datetime import timedelta
@@ -15,7 +15,7 @@ from gamelake.model.naming import game_table
 
 
 class TableDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a table holds, and what its columns mean; a column inside another one by its dotted path."""
+    """Comments of a table and its columns; a nested column by its dotted path."""
 
     description: str = ""
     columns: dict[str, str] = {}
@@ -25,16 +25,16 @@ ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 
 class MaintenancePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What compaction and vacuum do.
+    """Limits of compaction, vacuum and backups.
 
     Attributes:
-        hot_files: so many small files a partition may have while its day lasts.
-        cluster_by: columns by which rows lie in a packed file; those that questions filter by.
-        retention_days: versions of a table are kept for so long.
-        restore_window_days: a table must be restorable to any moment so long ago.
-        longest_query_hours: no reader holds a version for longer.
-        backup_every_hours: `make backup` is run so often, by whoever runs the platform.
-        backups_kept: so many of its backups are kept, the newest.
+        hot_files: small files that a partition may have while its day lasts.
+        cluster_by: columns by which rows are sorted in a compacted file; those that queries filter by.
+        retention_days: how long versions of a table are kept.
+        restore_window_days: how far back a table must be restorable.
+        longest_query_hours: how long a reader may use one version.
+        backup_every_hours: how often the operator runs `make backup`.
+        backups_kept: how many of the newest backups are kept.
     """
 
     hot_files: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 24
@@ -52,17 +52,17 @@ class MaintenancePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     @property
     def least_retention(self) -> timedelta:
-        """What a retention must not be shorter than, whatever streams are behind."""
+        """The shortest allowed retention, by restores and queries."""
         return max(timedelta(days=self.restore_window_days), timedelta(hours=self.longest_query_hours))
 
     @property
     def backup_interval(self) -> timedelta:
-        """From one backup to the next."""
+        """The time between two backups."""
         return timedelta(hours=self.backup_every_hours)
 
     @property
     def backups_reach(self) -> timedelta:
-        """How far back there always is a backup, once so many were made."""
+        """How far back a backup always exists, once `backups_kept` were made."""
         return (self.backups_kept - 1) * self.backup_interval
 
 
@@ -74,7 +74,7 @@ SizeText = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,5} ?(KiB|MiB|GiB)
 
 
 class UnlistedGames(StrEnum):
-    """What a game gets that no entry matches."""
+    """What happens to events of a game that no entry matches."""
 
     OWN_TABLE = "own_table"
     DEAD_LETTERS = "dead_letters"
@@ -89,7 +89,7 @@ class PartitionColumn(StrEnum):
 
 
 class GameSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One game: the values of `game_name` that are its, and how its table is laid out."""
+    """One game: the values of `game_name` that belong to it, and the layout of its table."""
 
     name: SnakeName
     match: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
@@ -98,7 +98,7 @@ class GameSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def game_name(self) -> str:
-        """The name that the game's own events carry first of all."""
+        """The first value of `game_name` that belongs to the game."""
         return self.match[0]
 
     @property
@@ -108,12 +108,12 @@ class GameSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def target_file_bytes(self) -> int:
-        """Size that compaction aims at, in bytes."""
+        """The target size of compaction, in bytes."""
         return parse_size(self.target_file_size)
 
 
 class EventTimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far an event's time may be from the time that Kafka took it in."""
+    """How far an event's time may be from its record's timestamp in Kafka."""
 
     max_age_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] = 400
     max_ahead_hours: Annotated[int, msgspec.Meta(ge=1, le=8_760)] = 48
@@ -142,7 +142,7 @@ class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def parse_size(text: str) -> int:
-    """Read "128 MiB" as bytes."""
+    """Parse a size such as "128 MiB" to bytes."""
     number, unit = re.fullmatch(r"(\d+) ?(\w+)", text).groups()  # type: ignore[union-attr] # the contract's pattern matched
     return int(number) * _BYTES_PER_UNIT[unit]
 
@@ -151,7 +151,8 @@ def load_games(path: Path) -> GamesContract:
     """Read and check the games contract.
 
     Raises:
-        ContractError: a key is unknown, a value is impossible or two games claim the same thing; names file and line.
+        ContractError: a key is unknown, a value is impossible or two games claim the same thing; the message names
+            file and line.
     """
     document = load_located(path)
     try:
@@ -164,7 +165,7 @@ def load_games(path: Path) -> GamesContract:
 
 
 def _impossible(contract: GamesContract) -> list[tuple[str, str]]:
-    """What types alone can't say: (place, problem) for each."""
+    """What types can't check: (JSON path, problem) for each."""
     problems: list[tuple[str, str]] = []
     names: set[str] = set()
     matches: dict[str, str] = {}

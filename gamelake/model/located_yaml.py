@@ -1,4 +1,4 @@
-"""YAML read together with the line that each value stands on, so that an error can point at it."""
+"""YAML documents with the line of each value, so that errors name file and line."""
 
 import re
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class LocatedDocument:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Refuses a key that stands twice, which YAML would let the last one win."""
+    """Refuses duplicate keys, of which YAML would keep the last one."""
 
 
 def _mapping_without_duplicates(loader: _StrictLoader, node: yaml.MappingNode) -> dict[object, object]:
@@ -43,7 +43,7 @@ def _mapping_without_duplicates(loader: _StrictLoader, node: yaml.MappingNode) -
     for key_node, _ in node.value:
         key = loader.construct_object(key_node)
         if key in seen:
-            raise ContractError(f"{loader.name}:{key_node.start_mark.line + 1}: the key '{key}' stands twice")
+            raise ContractError(f"{loader.name}:{key_node.start_mark.line + 1}: the key '{key}' is there twice")
         seen.add(key)
     return loader.construct_mapping(node, deep=True)
 
@@ -55,7 +55,8 @@ def load_located(path: Path) -> LocatedDocument:
     """Read one YAML file.
 
     Raises:
-        ContractError: the file is missing, is not YAML or repeats a key; names file and line.
+        ContractError: the file is missing, is not YAML or repeats a key; the message names file and
+            line.
     """
     try:
         text = path.read_text(encoding="utf-8")

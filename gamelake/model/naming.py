@@ -1,4 +1,4 @@
-"""Where everything stands inside a lakehouse."""
+"""Paths and names inside a lakehouse: tables, layers, and folders of the platform's own objects."""
 
 from enum import StrEnum
 
@@ -16,14 +16,14 @@ VALIDATIONS = "gold/validations"
 LINEAGE_EVENTS = "lineage/events"
 
 
-# Held by a stream that settles a batch while another stream writes the same tables.
+# The lease of a stream that decides a batch while a concurrent stream writes the same tables.
 SETTLING_LEASE = "_gamelake/leases/settling"
-# One object for each game whose gold is held back.
+# One object for each game whose gold tables are held.
 HOLDS_FOLDER = "_gamelake/holds"
 
 
 class Layer(StrEnum):
-    """A folder of the lakehouse that holds tables; also the schema that SQL knows them by."""
+    """A folder of tables; also their SQL schema."""
 
     BRONZE = "bronze"
     SILVER = "silver"
@@ -51,17 +51,17 @@ def gold_table(game: str, aggregate: str) -> str:
 
 
 def clone_table(clone: str, table: str) -> str:
-    """The table of a clone that is made of another one."""
+    """The clone's table that is made of another table."""
     return f"{Layer.CLONES}/{clone}_{table.rpartition('/')[2]}"
 
 
 def hold_path(game: str) -> str:
-    """By whom and why a game's gold tables are held back."""
+    """The hold on a game's gold tables; see `gamelake.storage.holds`."""
     return f"{HOLDS_FOLDER}/{game}.json"
 
 
 def rules_path(fingerprint: str) -> str:
-    """What a set of rules said that has judged rows."""
+    """The rules of a set that has judged rows."""
     return f"_gamelake/rules/{fingerprint}.json"
 
 
@@ -71,15 +71,15 @@ def generation_path(stream: str, generation: int) -> str:
 
 
 def events_folder(stream: str) -> str:
-    """Where a stream keeps which events silver has taken of late."""
+    """The identities of the events that a stream has written to silver within the dedup window."""
     return f"_gamelake/streams/{stream}/events"
 
 
 def state_folder(stream: str) -> str:
-    """Where a stream that keeps a state has the files of it; one that writes records into the layers has none."""
+    """The state of a stream; one that writes records to the layers has none."""
     return f"_gamelake/streams/{stream}/state"
 
 
 def checkpoint_path(stream: str, generation: int) -> str:
-    """The folder that Spark keeps a generation's checkpoint in."""
+    """The folder of a generation's Spark checkpoint."""
     return f"_gamelake/streams/{stream}/checkpoints/{generation:06d}"

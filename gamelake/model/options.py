@@ -1,4 +1,4 @@
-"""What a person may ask of a job's telemetry, by the variables that all jobs share."""
+"""Options of metrics and lineage, which all jobs have."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,7 +9,13 @@ from gamelake.model.environment import Environment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryOptions:
-    """Where the metrics are served, None for nowhere, and which file is touched as a sign of life, None for none."""
+    """Where metrics are served and which file is the heartbeat; both off by default.
+
+    Attributes:
+        metrics_port: None: no endpoint.
+        metrics_host: the address that the endpoint listens on.
+        heartbeat_file: touched while the job is alive; None: no file.
+    """
 
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
@@ -17,25 +23,25 @@ class TelemetryOptions:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether anybody asked for anything."""
+        """Whether metrics or a heartbeat are on."""
         return self.metrics_port is not None or self.heartbeat_file is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageOptions:
-    """How often a job that runs on tells of itself again, zero for never; and a file for the events besides."""
+    """How often a running job emits its lineage event again (zero: lineage is off), and a file for copies of events."""
 
     every: timedelta = timedelta(hours=1)
     file: Path | None = None
 
     @property
     def are_wanted(self) -> bool:
-        """Whether anything is told at all."""
+        """Whether lineage is on."""
         return self.every > timedelta()
 
 
 def telemetry_options(env: Environment) -> TelemetryOptions:
-    """Where the metrics are served, and the file that is touched as a sign of life.
+    """Read the options of metrics and heartbeat.
 
     Raises:
         SettingsError: a variable is malformed.
@@ -49,7 +55,11 @@ def telemetry_options(env: Environment) -> TelemetryOptions:
 
 
 def lineage_options(env: Environment) -> LineageOptions:
-    """How often a job tells of itself, and the file that takes the events besides the table."""
+    """Read the options of lineage.
+
+    Raises:
+        SettingsError: a variable is malformed.
+    """
     file = env.optional("GAMELAKE_LINEAGE_FILE", "")
     return LineageOptions(
         every=timedelta(seconds=env.number("GAMELAKE_LINEAGE_SECONDS", 3_600, 0, 86_400)),

@@ -19,13 +19,13 @@ _FORMS = "say 'daily at 01:15', 'weekly on sunday at 02:30', 'every 6 hours' or 
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """Moments of equal distance: one of them, and the period."""
+    """Times at equal distances: one of them, and the period."""
 
     one: datetime
     period: timedelta
 
     def after(self, moment: datetime) -> datetime:
-        """The first of the moments that is later than this one."""
+        """The first of the times after a moment."""
         return self.one + ((moment - self.one) // self.period + 1) * self.period
 
 

@@ -1,4 +1,4 @@
-"""Compiling Protobuf sources into descriptors, once for each schema."""
+"""Compiling of Protobuf sources to descriptors by protoc."""
 
 import subprocess
 import sys
@@ -17,19 +17,19 @@ ROOT_FILE = "schema.proto"
 
 
 def compile_sources(sources: Mapping[str, str], root: str = ROOT_FILE) -> FileDescriptorSet:
-    """Compile the file `root` and whatever it imports from `sources` (path to text) or the well-known types.
+    """Compile the file `root` and its imports from `sources` (path to text) or the well-known types.
 
     Returns:
         The files in dependency order, the root last.
 
     Raises:
-        SchemaError: the sources do not compile; carries protoc's own words.
+        SchemaError: the sources do not compile; with protoc's message.
     """
     with tempfile.TemporaryDirectory() as folder, as_file(files("grpc_tools") / "_proto") as well_known:
         for name, text in sources.items():
             _write_source(Path(folder), name, text)
         output = Path(folder) / "descriptors.binpb"
-        # A process of its own: protoc reports to the C level's stderr, and a crash of it must not be ours.
+        # In another process: protoc writes to the C level's stderr, and its crash must not be this process's.
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{well_known}"]
         command += ["--include_imports", "--include_source_info", f"--descriptor_set_out={output}", root]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 # our own arguments
@@ -39,7 +39,7 @@ def compile_sources(sources: Mapping[str, str], root: str = ROOT_FILE) -> FileDe
 
 
 def _without_others_comments(descriptors: FileDescriptorSet) -> FileDescriptorSet:
-    """The root's comments say what its columns mean; those of the well-known types are longer than most schemas."""
+    """Only the root's comments become columns' comments; those of the well-known types are longer than most schemas."""
     for imported in list(descriptors.file)[:-1]:
         imported.ClearField("source_code_info")
     return descriptors

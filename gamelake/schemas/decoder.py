@@ -1,4 +1,4 @@
-"""Kafka values to Arrow columns, a batch at a time; what can't be decoded is named, row by row, with its reason."""
+"""Decoding of Kafka values (framed Protobuf) to Arrow columns, a batch at a time, with the reason of each failure."""
 
 from dataclasses import dataclass, field
 
@@ -30,7 +30,12 @@ _PTARS = ptars.PtarsConfig(
 
 @dataclass(frozen=True, slots=True)
 class DecodedGroup:
-    """Events of one message type: their row numbers in the batch (int64), their columns (as many rows)."""
+    """Events of one message type.
+
+    Attributes:
+        rows: int64, ascending: the events' positions in the batch.
+        columns: one row for each of `rows`, in that order; one column for each field of the message, in Delta types.
+    """
 
     message_type: MessageType
     rows: Ints
@@ -39,14 +44,20 @@ class DecodedGroup:
 
 @dataclass(slots=True)
 class Rejects:
-    """Rows of a batch that can't be read, each with reason and detail; the three lists are parallel."""
+    """Rows of a batch that can't be decoded; three lists of the same length.
+
+    Attributes:
+        rows: positions in the batch.
+        reasons: of the dead letters.
+        details: for people.
+    """
 
     rows: list[int] = field(default_factory=list)
     reasons: list[DeadLetterReason] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
 
     def add(self, rows: Ints | list[int], reason: DeadLetterReason, detail: str) -> None:
-        """Set rows aside that share a reason and a detail."""
+        """Reject rows (positions in the batch) for one reason, with one detail."""
         self.rows.extend(int(row) for row in rows)
         self.reasons.extend([reason] * len(rows))
         self.details.extend([detail] * len(rows))
@@ -54,9 +65,10 @@ class Rejects:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A batch after decoding: each row is in exactly one group or among the rejects.
+    """A decoded batch: each row is in exactly one group or among the rejects.
 
-    `framed` has the rows of each message type, whether they decode or not.
+    Attributes:
+        framed: by message type, the rows (int64) framed with it, decoded or not.
     """
 
     groups: list[DecodedGroup]
@@ -72,7 +84,11 @@ class Decoder:
         self._messages: dict[MessageType, MessageDecoder | MissingSchema] = {}
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
-        """Decode a batch; never raises for what a record or a schema holds."""
+        """Decode a batch; the content of a record or a schema never raises.
+
+        Args:
+            values: binary, one Kafka value for each row of the batch; may be null.
+        """
         unframed = unframe(values)
         rejects = Rejects()
         for row, problem in zip(unframed.bad_rows, unframed.problems, strict=True):
@@ -112,17 +128,17 @@ class Decoder:
 class MessageDecoder:
     """Decodes the bodies of one message type.
 
-    Whether a body decodes is ptars' word alone, whatever other bodies stand beside it; the protobuf package only
-    says where to look first, because asking it for one body costs a hundredth of asking ptars.
+    Only ptars decides whether a body decodes, and each body by itself. When a batch fails, the protobuf package finds
+    the suspects first: it takes a hundredth of ptars' time for one body.
 
     Raises:
-        SchemaError: the type has a group, or is written in a way that ptars can't read.
+        SchemaError: the type has a group, or something else that ptars can't read.
     """
 
     def __init__(self, descriptor: Descriptor) -> None:
         self.name = str(descriptor.full_name)
         if group := _group_in(descriptor, set()):
-            # ptars skips groups without a word; whole dead letters are better than rows with holes.
+            # ptars skips groups silently; dead letters are better than rows that lack values.
             raise SchemaError(f"{group} is a group, which can't be decoded; make it a message field")
         try:
             self._handler = ptars.HandlerPool([descriptor.file], config=_PTARS).get_for_message(descriptor)
@@ -135,7 +151,15 @@ class MessageDecoder:
         self._suspect: type[Message] = GetMessageClass(descriptor)
 
     def decode(self, bodies: pa.BinaryArray) -> tuple[Ints, pa.RecordBatch]:
-        """The positions that decode (int64, rising) and their columns."""
+        """Decode bodies.
+
+        Args:
+            bodies: binary without nulls, unframed Protobuf messages of this type.
+
+        Returns:
+            The positions of the bodies that decode (int64, ascending), and their columns: one row for each position, in
+            the same order, one column for each field in the message's order, in Delta types.
+        """
         parts: list[tuple[Ints, pa.RecordBatch]] = []
         self._decode_part(bodies, np.arange(len(bodies)), parts)
         if len(parts) == 1:
@@ -149,7 +173,7 @@ class MessageDecoder:
         return positions[order], columns
 
     def _decode_part(self, bodies: pa.BinaryArray, at: Ints, parts: list[tuple[Ints, pa.RecordBatch]]) -> None:
-        """Decode all together, else the suspects one by one and the rest together."""
+        """Decode all bodies at once; if that fails, the suspects one by one and the others at once."""
         if not len(at):
             return
         whole = self._try(bodies)
@@ -181,14 +205,14 @@ class MessageDecoder:
         except ValueError:
             return None
         except BaseException as error:
-            # A body that causes a panic is a bad body; anything else is not ours.
+            # A body that causes a panic is a bad body; any other error is not of a body.
             if not _is_panic(error):
                 raise
             return None
 
 
 def _is_panic(error: BaseException) -> bool:
-    """Whether Rust gave up; that is no Exception, and its class is in no module."""
+    """Whether an error is a Rust panic, which is no Exception, and whose class is in no module."""
     return type(error).__name__ == "PanicException"
 
 

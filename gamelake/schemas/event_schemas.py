@@ -1,4 +1,4 @@
-"""The contract's versions, for those who write events: compiled, and registered under the topic's subject."""
+"""The event schemas of the contract, for programs that produce events: compiling and registering of their versions."""
 
 import warnings
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def load_schemas(contracts: Path, versions: int) -> tuple[EventSchema, ...]:
     """Compile versions 1 to `versions` of the game event.
 
     Raises:
-        ContractError: a version is not there, or does not compile.
+        ContractError: a version is missing, or does not compile.
     """
     return tuple(load_schema(contracts / "proto" / f"v{version}", version) for version in range(1, versions + 1))
 

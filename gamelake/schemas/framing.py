@@ -1,4 +1,4 @@
-"""The Confluent wire format, split for a whole array of records at once.
+"""The Confluent wire format, parsed for a whole array of records at once.
 
 A value is: magic byte 0, schema id (4 bytes, big-endian), message index, Protobuf body. The message index is an array
 of zig-zag varints, its length first; the most common one, `[0]`, is written as the single byte 0.
@@ -26,7 +26,7 @@ _WHOLE_BODY = 2**31 - 1  # pyarrow's binary_slice fails without a stop
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """Which message of which schema a record holds."""
+    """The message of a schema that a record has."""
 
     schema_id: int
     index: tuple[int, ...]
@@ -34,7 +34,12 @@ class MessageType:
 
 @dataclass(frozen=True, slots=True)
 class FrameGroup:
-    """The records of one message type: their row numbers (int64) and their bodies (binary, as long)."""
+    """The records of one message type.
+
+    Attributes:
+        rows: int64, ascending: the records' positions in the batch.
+        bodies: binary, one for each of `rows`: the values without their frames.
+    """
 
     message_type: MessageType
     rows: Ints
@@ -43,7 +48,12 @@ class FrameGroup:
 
 @dataclass(frozen=True, slots=True)
 class Unframed:
-    """A batch split by message type, and the rows that have no valid frame with what is wrong with each."""
+    """A batch split by message type.
+
+    Attributes:
+        bad_rows: int64, ascending: the positions of values without a valid frame.
+        problems: what is wrong with each of `bad_rows`.
+    """
 
     groups: list[FrameGroup]
     bad_rows: Ints
@@ -51,7 +61,7 @@ class Unframed:
 
 
 def frame_header(schema_id: int) -> bytes:
-    """What stands before the body of a schema's first message, whose index [0] is written as one byte."""
+    """The frame before the body of a schema's first message, whose index [0] is written as one byte."""
     return bytes([MAGIC]) + schema_id.to_bytes(_ID_END - 1, "big") + b"\x00"
 
 
@@ -59,7 +69,11 @@ HEADER_BYTES = len(frame_header(0))
 
 
 def unframe(values: pa.BinaryArray) -> Unframed:
-    """Split Kafka values (nulls allowed) by schema id and message index, without a loop over records."""
+    """Split Kafka values by schema id and message index, without a loop over records.
+
+    Args:
+        values: binary, one Kafka value for each record; nulls are bad rows.
+    """
     frames = _Frames(values)
     good = np.flatnonzero(frames.ok)
     bad = np.flatnonzero(~frames.ok)
@@ -75,7 +89,11 @@ def _group(values: pa.BinaryArray, frames: "_Frames", rows: Ints) -> FrameGroup:
 
 
 class _Frames:
-    """The headers of all values, read column by column: byte 0 of each, bytes 1-4 of each, varint by varint."""
+    """The frames of all values, read byte by byte and varint by varint for all values at once.
+
+    All arrays have one element for each value: `ok` (bool), `schema_id` and `body_start` (int64, the first byte of the
+    body); the latter two are undefined where `ok` is false.
+    """
 
     def __init__(self, values: pa.BinaryArray) -> None:
         offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
@@ -124,7 +142,7 @@ class _Frames:
         self._indexes = {code + 1: tuple(int(i) for i in row[1 : 1 + row[0]]) for code, row in enumerate(distinct)}
 
     def _varints(self, position: Ints, end: Ints) -> tuple[Ints, Ints, Flags]:
-        """Read one zig-zag varint at each position: its value, the position after it, whether there was one."""
+        """Read one zig-zag varint at each position: its value, the position after it, whether it is whole."""
         raw = np.zeros(len(position), np.int64)
         reading = np.ones(len(position), bool)
         complete = np.zeros(len(position), bool)
@@ -138,7 +156,7 @@ class _Frames:
         return (raw >> 1) ^ -(raw & 1), position, complete
 
     def rows_by_header(self, rows: Ints) -> list[Ints]:
-        """The given rows, split so that each part shares schema id, message index and header length."""
+        """Rows split into parts of the same schema id, message index and frame length; ascending within each part."""
         if not len(rows):
             return []
         code = self._codes[rows] * 2**40 + self.body_start[rows] * 2**32 + self.schema_id[rows]
@@ -156,7 +174,7 @@ class _Frames:
         return MessageType(int(self.schema_id[row]), self._indexes.get(int(self._codes[row]), (0,)))
 
     def problem(self, row: int) -> str:
-        """What is wrong with a value that has no valid frame; never the value itself."""
+        """What is wrong with a value without a valid frame; never quotes the value."""
         length = int(self._end[row] - self._start[row])
         if self._null[row]:
             return "the record has no value"

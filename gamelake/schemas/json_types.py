@@ -1,4 +1,4 @@
-"""An event as a type that JSON is decoded to: strict, with the contract's own names."""
+"""Protobuf messages as msgspec types for the strict decoding of JSON, with the contract's field names."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ _TIMESTAMP = "google.protobuf.Timestamp"
 
 
 class UnsupportedFieldError(Exception):
-    """The contract has a field of a kind that is read event by event alone."""
+    """The contract has a field of a kind that these types don't support."""
 
 
 def _whole(bits: int) -> Any:  # noqa: ANN401 # a type
@@ -33,21 +33,21 @@ _SCALARS: dict[int, tuple[Any, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A field's type and what it has when it isn't there."""
+    """A field's type and default."""
 
     type: Any
     default: Any
 
 
-# A time whose text is checked when it is decoded: RFC 3339, with its offset.
+# A time that is checked when it is decoded: RFC 3339, with an offset.
 CHECKED_TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def struct_of(message: Descriptor, time: Any = str) -> type[msgspec.Struct]:  # noqa: ANN401 # a type
-    """The type of a message's objects; enumerations are their names, and times what `time` says.
+    """The msgspec type of a message: enumerations are the names of their values, timestamps are of type `time`.
 
     Raises:
-        UnsupportedFieldError: it has a field that can't be read so.
+        UnsupportedFieldError: the message has a field of an unsupported kind.
     """
     slots = [(field.name, _slot(field, time)) for field in message.fields]
     return msgspec.defstruct(

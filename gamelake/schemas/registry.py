@@ -35,7 +35,7 @@ class SchemaRegistry:
         # Loading the client's HTTP stack takes a second, and a worker whose schemas are all known never needs it.
         from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
 
-        # One answer is enough to know that a registry is down; who waits and for how long is the caller's to say.
+        # No retries here: how long to wait for a registry that is down is the caller's decision.
         return SchemaRegistryClient({"url": self._url, "timeout": 5.0, "max.retries": 0})
 
     def source(self, schema_id: int) -> SchemaSource:
@@ -44,7 +44,7 @@ class SchemaRegistry:
         Raises:
             UnknownSchemaError: the registry has no schema under this id.
             SchemaError: the schema is no Protobuf schema.
-            RegistryUnavailableError: the registry gave no answer, or refused to.
+            RegistryUnavailableError: the registry did not answer, or refused.
         """
         import httpx2  # noqa: PLC0415 # as above
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
@@ -66,7 +66,7 @@ class SchemaRegistry:
 
         Raises:
             UnknownSchemaError: the registry has no schema under this id.
-            RegistryUnavailableError: the registry gave no answer, or refused to.
+            RegistryUnavailableError: the registry did not answer, or refused.
         """
         import httpx2  # noqa: PLC0415 # as above
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
@@ -84,7 +84,7 @@ class SchemaRegistry:
 
         Raises:
             UnknownSchemaError: the subject has none.
-            RegistryUnavailableError: the registry gave no answer, or refused to.
+            RegistryUnavailableError: the registry did not answer, or refused.
         """
         import httpx2  # noqa: PLC0415 # as above
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415

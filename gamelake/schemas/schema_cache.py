@@ -1,6 +1,6 @@
-"""Schemas by id: asked of the registry once, then kept in memory and in the lakehouse for ever.
+"""Compiled schemas by id, cached in memory and, for all jobs and for ever, in the lakehouse.
 
-An id never changes its meaning, so a registry that is down stops no id that any job of the lakehouse has seen.
+An id never changes its meaning, so jobs decode the ids that the lakehouse has seen also while the registry is down.
 """
 
 import time
@@ -27,7 +27,7 @@ _FOLDER = "_gamelake/schemas"
 
 
 class SchemaSourceById(Protocol):
-    """What `Registry` is to the schema cache."""
+    """What the schema cache needs of a `SchemaRegistry`."""
 
     def source(self, schema_id: int) -> SchemaSource:
         """The source of a schema; raises SchemaError or RegistryUnavailableError."""
@@ -35,7 +35,12 @@ class SchemaSourceById(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaWait:
-    """How long records wait for a schema that can't be had, and for how long a fruitless wait then stands."""
+    """How long the decoder waits for a missing schema.
+
+    Attributes:
+        patience: the longest wait for one schema.
+        ask_again_after: after a wait without success, so long without another wait.
+    """
 
     patience: timedelta = timedelta(seconds=10)
     ask_again_after: timedelta = timedelta(seconds=60)
@@ -52,8 +57,8 @@ class MissingSchema:
 class SchemaCache:
     """Compiled schemas by id: in memory, else in the lakehouse, else from the registry.
 
-    Only the first id that is missing is waited for. While a fruitless wait stands, other missing ids are asked for
-    once, or not at all if the registry gave no answer: a stream of made-up ids must not hold up the good records.
+    Only the first missing id is waited for. For `ask_again_after` from then on, each other missing id is requested
+    once, or not at all if the registry did not answer: a stream of invented ids must not delay the good records.
     """
 
     def __init__(
@@ -95,13 +100,13 @@ class SchemaCache:
 
     def _ask_patiently(self, schema_id: int) -> FileDescriptorSet | MissingSchema:
         if self._clock() < self._silent_until:
-            return MissingSchema(DeadLetterReason.SCHEMA_UNAVAILABLE, "the registry gave no answer a moment ago")
+            return MissingSchema(DeadLetterReason.SCHEMA_UNAVAILABLE, "the registry did not answer a moment ago")
         started, pause = self._clock(), _FIRST_PAUSE
         while isinstance(answer := self._ask(schema_id), MissingSchema):
             if answer.reason is DeadLetterReason.INVALID_SCHEMA:
                 return answer  # an id never changes its meaning, so waiting would not help
             unavailable = answer.reason is DeadLetterReason.SCHEMA_UNAVAILABLE
-            # "No such schema" is an answer: a moment is enough for one that is just being registered.
+            # "No such schema" is an answer: a short wait is enough for a schema that is just being registered.
             patience = self._wait.patience if unavailable else min(self._wait.patience, _REGISTRATION_TIME)
             waited = self._clock() - started + pause.total_seconds()
             if self._clock() < self._impatient_until or waited > patience.total_seconds():
@@ -130,19 +135,19 @@ class SchemaCache:
 
 
 def kept_schemas(store: Store) -> list[tuple[int, bytes]]:
-    """The compiled schemas that a lakehouse keeps, the oldest id first."""
+    """The compiled schemas in a lakehouse, as (id, descriptors), by ascending id."""
     numbers = sorted(int(path.rsplit("/", 1)[-1].split(".")[0]) for path in store.paths(_FOLDER))
     kept = ((number, store.get(schema_path(number))) for number in numbers)
     return [(number, content) for number, content in kept if content is not None]
 
 
 def schema_path(schema_id: int) -> str:
-    """Where the lakehouse keeps a compiled schema."""
+    """The path of a compiled schema in the lakehouse."""
     return f"{_FOLDER}/{schema_id}.binpb"
 
 
 def schema_wait(env: Environment) -> SchemaWait:
-    """The patience of whoever decodes.
+    """Read how long a decoder waits for missing schemas.
 
     Raises:
         SettingsError: a variable is malformed.

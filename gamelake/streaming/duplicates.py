@@ -65,7 +65,7 @@ def _read(store: Store, file: KnownFile) -> Events:
             f"{file.path} is gone or cut off: delete it and restart the job, which then continues without the "
             "identities that it had"
         )
-    return Events.unpack(content)
+    return Events.decode(content)
 
 
 # One memory for all tasks of a worker process, of one stream, since a job runs one stream.
@@ -197,7 +197,7 @@ class WindowDuplicateFilter:
                 events = Events.joined(partition.unwritten)
                 newest = int(events.seconds.max())
                 sections.append(EventsSection(partition=number, start=len(content), events=len(events), newest=newest))
-                content += events.pack()
+                content += events.encode()
                 partition.unwritten = []
         if not sections:
             return None, counts

@@ -198,7 +198,7 @@ def events_of_earlier_tasks(store: Store, reports: Sequence[FilesReport]) -> dic
     for each in reports:
         if each.report.events is not None:
             content = store.get(each.report.events.path)
-            taken.setdefault(each.task, []).append(Events.unpack(content or b""))
+            taken.setdefault(each.task, []).append(Events.decode(content or b""))
     if len(taken) < 2:  # noqa: PLR2004 # one task alone has no duplicates in others
         return {}
     numbers = np.concatenate([np.full(sum(map(len, parts)), task) for task, parts in taken.items()])
@@ -221,7 +221,7 @@ def write_identities(store: Store, chosen: ChosenObjects, dedup: DedupPlan) -> I
     for partition, events in ((OBJECTS, chosen.taken), (KEYS, chosen.keys)):
         newest = int(events.seconds.max())
         sections.append(EventsSection(partition=partition, start=len(content), events=len(events), newest=newest))
-        content += events.pack()
+        content += events.encode()
     path = f"{dedup.folder}/{dedup.batch_id:012d}-{uuid.uuid4()}"
     store.put(path, content)
     yield EventsFile(path=path, sections=tuple(sections))

@@ -130,7 +130,7 @@ def task_inputs(
             number=number,
             objects=tuple(share),
             rejected=tuple(rejected) if number == 0 else (),
-            claimed=claimed[number].pack() if number in claimed else b"",
+            claimed=claimed[number].encode() if number in claimed else b"",
         )
         for number, share in enumerate(shares)
     ]

@@ -173,7 +173,7 @@ class SilverDuplicateFilter:
         self._silver = SilverIds(store, plan.silver, plan.uncommitted, router, self._identities, plan.remembered)
         self._taken = KnownEvents(ANY_TIME)
         if claimed:
-            self._taken.add(Events.unpack(claimed))
+            self._taken.add(Events.decode(claimed))
         self._unwritten: list[Events] = []
         self._counts: Counter[str] = Counter()
 
@@ -210,6 +210,6 @@ class SilverDuplicateFilter:
             return None, counts
         events, self._unwritten = Events.joined(self._unwritten), []
         path = f"{self._plan.folder}/{self._plan.batch_id:012d}-{uuid.uuid4()}"
-        self._store.put(path, events.pack())
+        self._store.put(path, events.encode())
         section = EventsSection(partition=EVENTS_OF_FILES, start=0, events=len(events), newest=int(time.time()))
         return EventsFile(path=path, sections=(section,)), counts

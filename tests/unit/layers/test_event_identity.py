@@ -110,11 +110,11 @@ def test_what_is_too_old_is_forgotten_within_a_quarter_of_the_window() -> None:
 def test_events_are_the_same_after_packing() -> None:
     some = events([(1, 5), (2, 7), (4, 2**32 - 1)])
 
-    again = Events.unpack(some.pack())
+    again = Events.decode(some.encode())
 
     assert (again.high.tolist(), again.rest.tolist(), again.seconds.tolist()) == (
         some.high.tolist(),
         some.rest.tolist(),
         some.seconds.tolist(),
     )
-    assert len(some.pack()) == 16 * len(some)
+    assert len(some.encode()) == 16 * len(some)

@@ -45,7 +45,7 @@ def test_the_platforms_own_contract_has_thirty_games() -> None:
 _MISTAKES = {
     "unknown key": ("gamez: []\n" + _GOOD, 1, "unknown key 'gamez'"),
     "unknown key of a game": (_GOOD + "    colour: red\n", 8, "unknown key 'colour'"),
-    "key twice": (_GOOD + "    match: [Yeti]\n", 8, "the key 'match' stands twice"),
+    "key twice": (_GOOD + "    match: [Yeti]\n", 8, "the key 'match' is there twice"),
     "missing key": ("games:\n  - name: kart\n", 2, "missing required field `match`"),
     "no games": ("games: []\n", 1, "Expected `array` of length >= 1"),
     "no document": ("", 1, "Expected `object`, got `null`"),

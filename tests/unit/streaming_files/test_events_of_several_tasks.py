@@ -28,7 +28,7 @@ def names_of(found: Events) -> list[int]:
 
 def report(store: Store, task_number: int, number: int, names: set[int]) -> FilesReport:
     path = f"{task_number}-{number}"
-    store.put(path, events(sorted(names)).pack())
+    store.put(path, events(sorted(names)).encode())
     taken = TaskReport(
         task=str(task_number), files=(), offsets=(), dead_letters={}, events=EventsFile(path=path, sections=())
     )
