@@ -1,4 +1,4 @@
-"""Each figure that the README states, measured beside the ways of doing it that it is compared with.
+"""Benchmarks: measures each figure in the documents, together with the alternatives that it is compared with.
 
-Only here is Spark used as a text book would; nothing else of the repository may import it.
+Only benchmarks use Spark as in its guides; no other package may import them.
 """

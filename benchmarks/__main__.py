@@ -1,4 +1,4 @@
-"""Measures, keeps what was found, and writes it into the documents: `python -m benchmarks`."""
+"""Runs the benchmarks, saves the results, and writes them into the documents: `python -m benchmarks`."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ _RESULTS = REPOSITORY / "benchmarks" / "results"
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the selected benchmarks."""
     arguments = _parser().parse_args()
     os.environ |= spark_environment()
     names = tuple(arguments.only or NAMES)
@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     add = parser.add_argument
     add("--events", type=int, default=2_000_000, help="events in the topic; default: %(default)s")
-    add("--repeats", type=int, default=3, help="rounds, each of which runs everything once; default: %(default)s")
+    add("--repeats", type=int, default=3, help="rounds; each one runs everything once; default: %(default)s")
     add(
         "--only",
         nargs="+",

@@ -1,4 +1,4 @@
-"""The processes that the ways run in: one for each kind, warm from round to round, idle when it is not its turn."""
+"""The compared approaches, and the processes that they run in: one for each kind, which stays warm between rounds."""
 
 import multiprocessing
 import os
@@ -25,14 +25,14 @@ FAN_OUT_TABLES = (1, 10, 30, 100)
 
 @dataclass(frozen=True, slots=True)
 class ApproachInProcess:
-    """A way and the kind of process that it runs in."""
+    """An approach, and the kind of process that it runs in."""
 
     peer: str
     run: Approach
 
 
 def fan_out_name(tables: int) -> str:
-    """The name of the fan-out into so many tables."""
+    """The name of the fan-out into `tables` tables."""
     return f"fan_out_{tables}"
 
 
@@ -51,11 +51,11 @@ APPROACHES: Mapping[str, ApproachInProcess] = {
 
 
 class ApproachFailedError(Exception):
-    """A way ended with an error."""
+    """An approach failed."""
 
 
 class WorkerProcesses:
-    """Starts a process when a way first needs it; ends all of them with the `with` block."""
+    """Starts a process when an approach first needs it; ends all of them with the `with` block."""
 
     def __init__(self, log_folder: Path) -> None:
         self._log_folder = log_folder
@@ -67,16 +67,16 @@ class WorkerProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ask every process to end, and wait for it."""
+        """End all processes, and wait for them."""
         for process, connection in self._running.values():
             connection.close()
             process.join()
 
     def run(self, way: str, workload: Workload) -> ApproachResult:
-        """Run a way in its process.
+        """Run an approach in its process.
 
         Raises:
-            ApproachFailedError: it ended with an error; tells which.
+            ApproachFailedError: it failed; the message has the traceback.
         """
         peer = APPROACHES[way].peer
         if peer not in self._running:
@@ -98,8 +98,8 @@ class WorkerProcesses:
 
 
 def _serve(connection: Connection, log_file: Path) -> None:
-    """Run ways until the other side hangs up."""
-    # The JVM and its workers inherit both: their words belong in the log and not among the benchmark's.
+    """Run approaches until the connection is closed."""
+    # The JVM and its workers inherit both file descriptors: their output belongs in the log.
     log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -114,5 +114,5 @@ def _serve(connection: Connection, log_file: Path) -> None:
 def _answer(run: Approach, workload: Workload) -> ApproachResult | str:
     try:
         return run(workload)
-    except Exception:  # whatever it is, the other process reports it
+    except Exception:  # the parent process reports it
         return traceback.format_exc()

@@ -1,8 +1,8 @@
 """Runs compaction of small files in the background: `python -m benchmarks.background_compaction FOLDER`.
 
-The same tables again and again: once packed, a table is put back to its first version. It rests after each table as the
-rounds of contracts/schedule.yaml do, and runs at the lowest priority, as the weight of the upkeep's container has it.
-It says `ready` when the tables are there, and ends with its input.
+It compacts the same tables repeatedly: after its compaction, a table is reset to its first version. It pauses after
+each table, as the runs of contracts/schedule.yaml, and has the lowest priority, as the maintenance container. It prints
+`ready` when the tables exist, and ends at the end of its standard input.
 """
 
 import os
@@ -30,7 +30,7 @@ _REST = 3.0
 
 @contextmanager
 def background_compaction(folder: Path) -> Iterator[None]:
-    """Have it run for as long as the block lasts."""
+    """Run the program for as long as the block lasts."""
     command = (sys.executable, "-m", "benchmarks.background_compaction", str(folder))
     process = subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -44,7 +44,7 @@ def background_compaction(folder: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """Pack until the input ends; 1 if nothing was packed."""
+    """Compact until the input ends; 1 if nothing was compacted."""
     store = Store(Location(uri=Path(sys.argv[1]).as_uri()))
     fill(store, _SIZES)
     os.nice(19)
@@ -58,11 +58,11 @@ def main() -> int:
     print("ready", flush=True)
     rule = CompactionRule(target_bytes=_TARGET_BYTES, hot_files=1, today=datetime.now(UTC).date())
     tables = takewhile(lambda _: not stop.is_set(), cycle(names_of(_SIZES)))
-    packed = sum(paced((partial(_packed, store, table, rule) for table in tables), _REST, stop.wait))
-    return int(not packed)
+    compacted = sum(paced((partial(_compact, store, table, rule) for table in tables), _REST, stop.wait))
+    return int(not compacted)
 
 
-def _packed(store: Store, table: str, rule: CompactionRule) -> int:
+def _compact(store: Store, table: str, rule: CompactionRule) -> int:
     files = TableCompaction(store.location, table, rule)().files_before
     store.delete(entry_path(table, 1))
     return files

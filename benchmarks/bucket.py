@@ -1,4 +1,4 @@
-"""A bucket of the running stack's object store, for benchmarks: filled with small objects, and gone afterwards."""
+"""A temporary bucket in the object store of the running stack, filled with small objects."""
 
 import uuid
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _PUTS_AT_ONCE = 16
 
 @dataclass
 class BenchmarkBucket:
-    """A bucket that objects are put into."""
+    """A bucket to put objects into; `put` is their number so far."""
 
     name: str
     location: Location
@@ -30,7 +30,7 @@ class BenchmarkBucket:
     put: int = 0
 
     def fill(self, count: int) -> list[ObjectChange]:
-        """Put so many more objects there; gives what would be told of them."""
+        """Put `count` more objects; returns their notifications."""
         keys = [f"{FOLDER}/{number:08d}.json" for number in range(self.put, self.put + count)]
         self.put += count
         with ThreadPoolExecutor(_PUTS_AT_ONCE) as pool:
@@ -47,7 +47,7 @@ class BenchmarkBucket:
 
 @contextmanager
 def own_bucket() -> Iterator[BenchmarkBucket]:
-    """A bucket of the stack's object store that goes with the block."""
+    """A bucket in the stack's object store; it is deleted at the end of the block."""
     name, root = f"discovery-{uuid.uuid4().hex}", stack.lakehouse("root")
     options = dict(root.options)
     client = Minio(

@@ -1,4 +1,4 @@
-"""Idempotent commits to many tables at once, their files written beforehand."""
+"""Measures concurrent idempotent commits to many tables; their files are written before."""
 
 import time
 import uuid
@@ -23,7 +23,7 @@ _ROWS = 100
 
 
 def commit_seconds(directory: Path) -> tuple[float, ...]:
-    """Seconds that each of many rounds took to add a file to every table."""
+    """Seconds of each repetition to commit one file to every table."""
     location = Location(uri=directory.resolve().as_uri())
     entries = SmallFiles(location, TABLES)
     app_id = str(uuid.uuid4())
@@ -38,7 +38,7 @@ def commit_seconds(directory: Path) -> tuple[float, ...]:
 
 
 class SmallFiles:
-    """Makes what a batch adds to each of so many tables: one small file."""
+    """Writes one small file for each table, as a batch does."""
 
     def __init__(self, location: Location, tables: int) -> None:
         self._store = Store(location)
@@ -50,7 +50,7 @@ class SmallFiles:
         self._schema = delta_schema_json(COMMON_SCHEMA.append(pa.field(EVENT_DATE, pa.date32())))
 
     def next(self) -> Sequence[TableFiles]:
-        """Write the files of a batch."""
+        """Write the files of the next batch."""
         return [self._entry(f"silver/game_{number:03d}_events") for number in range(1, self._tables + 1)]
 
     def _entry(self, table: str) -> TableFiles:

@@ -1,7 +1,7 @@
-"""Measures how fast small files are packed, beside Spark's OPTIMIZE: `python -m benchmarks.compaction`.
+"""Measures compaction of small files against Spark's OPTIMIZE: `python -m benchmarks.compaction`.
 
-Two lakehouses with the same tables, each of many small files of one day. One is packed by the tasks of one Spark job,
-as `jobs/compact.py` does it, the other by an OPTIMIZE for each table, four at a time; the rows are compared after.
+Two lakehouses have the same tables, with many small files of one day. One is compacted by the tasks of one Spark job,
+as the compaction job does, the other by an OPTIMIZE for each table, four at a time. Then their rows are compared.
 """
 
 import argparse
@@ -42,7 +42,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class CompactionSizes:
-    """How many tables, of how many files, of how many rows each."""
+    """Number of tables, of files per table, and of rows per file."""
 
     tables: int
     files: int
@@ -50,7 +50,7 @@ class CompactionSizes:
 
 
 def main() -> int:
-    """Measure, and print what was found as JSON; 1 if the rows differ."""
+    """Measure, and print the results as JSON; 1 if the rows differ."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compaction", description=__doc__)
     parser.add_argument("--tables", type=int, default=30, help="default: %(default)s")
     parser.add_argument("--files", type=int, default=1_000, help="small files of each table; default: %(default)s")
@@ -63,7 +63,7 @@ def main() -> int:
         for store in (ours, peers):
             fill(store, sizes)
         with own_session("compaction", ours.location, REPOSITORY / "build" / "jars" / "spark") as spark:
-            # One table before, so that neither way waits for the JVM to grow warm.
+            # One table first, as the warm-up of the JVM for both.
             _by_spark(spark, peers, [names_of(sizes)[0]])
             _by_us(spark, ours, [names_of(sizes)[0]])
             ours_seconds = _timed(lambda: _by_us(spark, ours, names_of(sizes)[1:]))
@@ -75,12 +75,12 @@ def main() -> int:
 
 
 def names_of(sizes: CompactionSizes) -> list[str]:
-    """The tables; one more than counts, to grow warm with."""
+    """The tables; the first one is for the warm-up."""
     return [game_table(f"game_{number:02d}") for number in range(sizes.tables + 1)]
 
 
 def fill(store: Store, sizes: CompactionSizes) -> None:
-    """Make the tables, of one day that is over."""
+    """Create the tables, with rows of a past day."""
     day = datetime.now(UTC).date() - timedelta(days=2)
     with DeltaTables(store.location) as tables:
         for name in names_of(sizes):
@@ -126,7 +126,7 @@ def _timed(work: Callable[[], None]) -> float:
 
 
 def _sum(store: Store, table: str) -> tuple[int, int, int]:
-    """Files, rows and a figure that any lost or doubled row changes."""
+    """Number of files, of rows, and of distinct event ids."""
     handle = DeltaTable(store.location.child(table))
     ids = handle.to_pyarrow_table(columns=["event_id"])["event_id"]
     return len(handle.file_uris()), len(ids), len(pc.unique(ids))

@@ -1,7 +1,7 @@
-"""Commits to one table on an object store, by more and more writers at once: `python -m benchmarks.concurrent_writers`.
+"""Measures commits to one table on an object store by concurrent writers: `python -m benchmarks.concurrent_writers`.
 
 The store is the stack's, or the one that the tests' variables name (`tests/stack/object_store.py`). All requests pass
-through a proxy that counts the puts which the store refused: it takes a millisecond of each, from all engines alike.
+through a proxy that counts the puts that the store rejected; it adds a millisecond to each, for all engines alike.
 """
 
 import argparse
@@ -24,21 +24,21 @@ from tests.stack.writers import TABLE, Way, append_as_the_fan_out
 
 _REFUSED = 412
 _LOG_ENTRY = re.compile(r"_delta_log/\d{20}\.json$")
-# Else the fast ones would be done before Spark has made its first commit.
+# Without pauses the fast writers would end before Spark has made its first commit.
 _PAUSE = 0.5
-_HEAD = ("who commits", "writers", "commits", "commits/s", "refused per commit", "median s", "95 % s")
+_HEAD = ("engine", "writers", "commits", "commits/s", "rejected per commit", "median s", "95 % s")
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Who runs against whom."""
+    """A set of concurrent writers."""
 
     name: str
     writers: tuple[Writer, ...]
 
     @property
     def loops(self) -> int:
-        """How many commit at once."""
+        """Number of concurrent writers."""
         return sum(writer.loops for writer in self.writers)
 
 
@@ -66,7 +66,7 @@ FIELDS = (
 
 
 def measure(field: Field, store: ObjectStore, proxy: FaultProxy) -> Sequence[str]:
-    """A line of the table.
+    """Measure one set of writers; returns a row of the table.
 
     Raises:
         GamelakeError: commits were lost.
@@ -75,7 +75,7 @@ def measure(field: Field, store: ObjectStore, proxy: FaultProxy) -> Sequence[str
         uri = f"s3://{bucket}/lake"
         location = store.location(uri)
         with DeltaTables(location) as tables:
-            append_as_the_fan_out(tables, location, "nobody", 0)
+            append_as_the_fan_out(tables, location, "setup", 0)
         proxy.forget()
         result = race(field.writers, store.at(proxy.url).variables(uri), Path(logs))
         made = len(commits(Store(location), TABLE)) - 1
@@ -90,7 +90,7 @@ def measure(field: Field, store: ObjectStore, proxy: FaultProxy) -> Sequence[str
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.concurrent_writers", description=__doc__)
-    parser.add_argument("--only", metavar="TEXT", default="", help="only lines whose name holds this")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only rows whose name contains this")
     only = parser.parse_args().only
     try:
         store = ObjectStore.of_the_tests()

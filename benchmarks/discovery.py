@@ -1,10 +1,10 @@
-"""Measures what it costs to find new files in a bucket, by how many it holds: `python -m benchmarks.discovery`.
+"""Measures the discovery of new files in a bucket, by the size of the bucket: `python -m benchmarks.discovery`.
 
-Against Spark's own file source, in one run, on the object store of the running stack, in a bucket of its own. What
-counts is the time until a batch knows the names of its ten new objects. For the file source that is its listing
-(`latestOffset`, `getBatch`), once for each batch of ten; for notifications, ten objects are put there, and it is the
-look at the topic's ends, the reading of what they say, and the choice of what is new, with all objects of the bucket
-remembered. Draws docs/discovery.svg with --docs.
+It compares notifications with Spark's file source, on the object store of the running stack, in a temporary bucket.
+The measured time ends when a batch knows the names of its ten new objects. For the file source that is its listing
+(`latestOffset`, `getBatch`), once for each batch of ten. For notifications it is reading the topic's end offsets and
+the notifications, and the choice of new objects, with all objects of the bucket remembered. Draws docs/discovery.svg
+with --docs.
 """
 
 import argparse
@@ -48,7 +48,7 @@ _COLUMNS = ("partition", "offset", "timestamp", "value")
 
 
 def main() -> int:
-    """Measure, and print what was found as JSON."""
+    """Measure, and print the results as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.discovery", description=__doc__)
     parser.add_argument("--objects", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=5, help="for each size; default: %(default)s")
@@ -71,7 +71,7 @@ def main() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryTimes:
-    """What finding ten new objects took among so many, in milliseconds for each round."""
+    """Time to find ten new objects in a bucket with `objects` objects, in milliseconds for each round."""
 
     objects: int
     listing: Sequence[float]
@@ -79,7 +79,7 @@ class DiscoveryTimes:
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """The figures: medians in milliseconds, and how many times one is the other."""
+        """Medians in milliseconds, and their ratio."""
         listing, ours = median(self.listing), median(self.notifications)
         return {
             "objects": self.objects,
@@ -90,7 +90,7 @@ class DiscoveryTimes:
 
 
 class NotificationChooser:
-    """What the driver does with a batch of notifications before anybody reads an object, and how long that takes."""
+    """The driver's processing of a batch of notifications before objects are read, with its duration."""
 
     def __init__(self, workload: Workload, bucket: BenchmarkBucket) -> None:
         self.milliseconds = 0.0
@@ -101,7 +101,7 @@ class NotificationChooser:
         self._batches = 0
 
     def __call__(self, records: DataFrame, _: int) -> None:
-        """Choose; what is new is remembered for the batches to come, which is not counted."""
+        """Choose new objects; remembering them for later batches is not measured."""
         started = time.perf_counter()
         notifications = records.select(*_COLUMNS).toArrow().combine_chunks()
         dedup = self._window.plan(_SEED, self._batches)
@@ -131,7 +131,7 @@ def _manifest(batch: int, events: tuple[EventsFile, ...]) -> BatchManifest:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The bucket, the topic that tells of it, and the Spark that both ways run on."""
+    """The bucket, the topic of its notifications, and the Spark session of both approaches."""
 
     workload: Workload
     bucket: BenchmarkBucket
@@ -139,9 +139,9 @@ class Bench:
     choosing: NotificationChooser
 
     def measure(self, size: int, rounds: int) -> DiscoveryTimes:
-        """Fill the bucket up, then find ten more objects again and again, by either way."""
+        """Fill the bucket to `size` objects, then measure the discovery of ten more, by both approaches."""
         started = time.perf_counter()
-        self._tell(self.bucket.fill(size - self.bucket.put))
+        self._send(self.bucket.fill(size - self.bucket.put))
         print(f"{size:,} objects after {time.perf_counter() - started:.0f} s", file=sys.stderr)
         listed = self._listings(size, rounds)
         figures = []
@@ -156,10 +156,10 @@ class Bench:
         return found
 
     def _listings(self, size: int, rounds: int) -> Sequence[float]:
-        """What the file source takes for each batch of ten objects, in milliseconds, once it has warmed up.
+        """Milliseconds of the file source for each batch of ten objects, after its warm-up.
 
-        All that is in the bucket is new to it; in one batch it would ask the store for each object one by one before
-        the first round. It remembers no listing: what comes later would not be found before the next one.
+        All objects of the bucket are new to it; in one batch it would request the metadata of each of them before the
+        first round. It caches no listing: a cached one has no later objects.
         """
         options = {"maxFilesPerTrigger": str(_NEW), "maxCachedFiles": "0"}
         files = self.spark.readStream.options(**options).text(f"{self.bucket.location.uri}/{FOLDER}/")
@@ -172,9 +172,9 @@ class Bench:
         return [_planning(each) for each in batches[1 : 1 + rounds]]
 
     def burst(self, count: int) -> Mapping[str, float]:
-        """Have the topic say again what it has said before, so many times; gives what looking through it takes."""
+        """Send the same notification `count` times; returns the time to process them."""
         change = self.bucket.fill(1)[0]
-        self._tell(replace(change, moment=datetime.now(UTC)) for _ in range(count))
+        self._send(replace(change, moment=datetime.now(UTC)) for _ in range(count))
         before, started = self.choosing.objects, time.perf_counter()
         with self._running(self._notifications(), "notifications", self.choosing):
             seconds = time.perf_counter() - started
@@ -183,14 +183,14 @@ class Bench:
     def _notifications(self) -> DataFrame:
         return SourceTopic(KafkaAccess(self.workload.bootstrap_servers), _TOPIC).records(self.spark, _AT_ONCE)
 
-    def _tell(self, changes: Iterable[ObjectChange]) -> None:
+    def _send(self, changes: Iterable[ObjectChange]) -> None:
         publish(Producer({"bootstrap.servers": self.workload.bootstrap_servers, "acks": "all"}), _TOPIC, changes)
 
     @contextmanager
     def _running(
         self, source: DataFrame, name: str, body: Callable[[DataFrame, int], None]
     ) -> Iterator[StreamingQuery]:
-        """A query that has taken everything there is."""
+        """A query that has processed all present records."""
         query = self._started(source, name, body)
         try:
             query.processAllAvailable()
@@ -203,16 +203,16 @@ class Bench:
         return source.writeStream.foreachBatch(body).option("checkpointLocation", checkpoint).start()
 
     def _round(self, query: StreamingQuery) -> float:
-        """Put objects there, tell of them; gives what the planning of the batch that has them took (ms)."""
+        """Put ten objects and send their notifications; returns the planning time (ms) of their batch."""
         before = _last_batch(query)
-        self._tell(self.bucket.fill(_NEW))
+        self._send(self.bucket.fill(_NEW))
         query.processAllAvailable()
-        # Where the look that found nothing yet was on its way, the one that found something counts.
+        # A poll without new records may come first; the batch with records counts.
         return _planning([each for each in _with_data(query) if each.batchId > before][-1])
 
 
 def _with_data(query: StreamingQuery) -> Sequence[StreamingQueryProgress]:
-    """The last batches that had something to do."""
+    """The last batches with records."""
     return [each for each in query.recentProgress if "addBatch" in each.durationMs]
 
 
@@ -225,7 +225,7 @@ def _last_batch(query: StreamingQuery) -> int:
 
 
 def draw(found: Sequence[DiscoveryTimes]) -> str:
-    """The chart: milliseconds for each size, by either way."""
+    """The chart: milliseconds for each size and approach."""
     bars = []
     for each in found:
         for kind, label, values in (("peer", "listing", each.listing), ("ours", "notifications", each.notifications)):

@@ -1,4 +1,7 @@
-"""Gamelake's own way: the ingest job's classes on a new lakehouse, until the topic's present end."""
+"""Gamelake's own approach: the ingest job's classes on a new lakehouse, until the topic's present end.
+
+With Spark's own deduplication as a variant: a stateful operator before the fan-out, keyed by game and event id.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -38,38 +41,38 @@ _BATCH_LOG = "gamelake.streaming.batch"
 
 
 class BatchLogHandler(logging.Handler):
-    """Keeps what the job's log says of each batch."""
+    """Collects the batches that the job logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.batches: list[BatchTimes] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a line of the log, if it is one about a batch that is done."""
+        """Parse a line of the log, if it is the line of a committed batch."""
         batch = batch_of(record.getMessage())
         if batch is not None:
             self.batches.append(times_of(batch))
 
     def __enter__(self) -> "BatchLogHandler":
-        """Begin to listen."""
+        """Add the handler."""
         logger = logging.getLogger(_BATCH_LOG)
         logger.setLevel(logging.INFO)
         logger.addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Listen no more."""
+        """Remove the handler."""
         logging.getLogger(_BATCH_LOG).removeHandler(self)
 
 
 def batch_of(line: str) -> BatchSummary | None:
-    """The batch that a line of the job's log is about, None if it is about something else."""
+    """Parse a line of the job's log; None if it is not the line of a batch."""
     _, found, summary = line.partition("batch {")
     return msgspec.json.decode("{" + summary, type=BatchSummary) if found else None
 
 
 def times_of(batch: BatchSummary) -> BatchTimes:
-    """What the benchmarks keep of a batch."""
+    """The figures of a batch that the results have."""
     return BatchTimes(
         records=batch.records,
         tables=batch.tables,
@@ -80,7 +83,7 @@ def times_of(batch: BatchSummary) -> BatchTimes:
 
 
 class Dedup(StrEnum):
-    """How events that are sent twice become one row."""
+    """How duplicate events are removed."""
 
     BY_WINDOW = "by window"
     NONE = "none"
@@ -88,18 +91,18 @@ class Dedup(StrEnum):
 
 
 def fan_out_into(tables: int, dedup: Dedup = Dedup.BY_WINDOW) -> Approach:
-    """The fan-out into so many game tables, bronze and silver/events besides."""
+    """The fan-out into `tables` game tables, in addition to bronze and silver/events."""
     return partial(_fan_out, tables=tables, dedup=dedup)
 
 
 def fan_out_during_compaction(workload: Workload) -> ApproachResult:
-    """The fan-out into 30 game tables while small files are packed beside it."""
-    with background_compaction(workload.directory / "beside"):
+    """The fan-out into 30 game tables during a compaction of small files."""
+    with background_compaction(workload.directory / "compaction"):
         return _fan_out(workload, tables=30, dedup=Dedup.BY_WINDOW)
 
 
 def fan_out_with_rules(workload: Workload) -> ApproachResult:
-    """The fan-out into 30 game tables, 20 rules for the rows of each."""
+    """The fan-out into 30 game tables, with 20 rules for each of them."""
     return _fan_out(workload, tables=30, dedup=Dedup.BY_WINDOW, rules=write_rules(workload.directory, 30))
 
 
@@ -154,13 +157,13 @@ _decoders: dict[str, Decoder] = {}
 
 @dataclass(frozen=True, slots=True)
 class IdentifyTask:
-    """Puts beside each record the game and the id of its event, which Spark can't read from a Protobuf value."""
+    """Adds game and event id to each record; Spark cannot read them from a Protobuf value."""
 
     registry_url: str
     lakehouse: Location
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The records, with two columns more."""
+        """The records, with the columns `game_name` and `event_id`."""
         for batch in batches:
             groups = self._decoder().decode(batch.column("value")).groups
             rows = pa.concat_arrays([pa.array(group.rows) for group in groups])

@@ -1,8 +1,8 @@
-"""Measures how fast files of events become rows: `python -m benchmarks.files`.
+"""Measures the ingestion of files of events: `python -m benchmarks.files`.
 
-Everything is the real thing on this machine: Kafka, the registry, and the job; the files stand in a folder. They are
-compressed lines of JSON of 30 games, written and named before the job starts, as after an outage: its own start is
-not counted, the time from its first batch on is.
+Kafka, registry and job run on this machine; the files are in a folder. They have compressed lines of JSON of 30 games,
+and are written, with their notifications, before the job starts, as after an outage. The time starts with the first
+batch, not with the job.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _PLAYERS = 20_000
 
 
 def main() -> int:
-    """Measure, and print what was found as JSON."""
+    """Measure, and print the results as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.files", description=__doc__)
     parser.add_argument("--files", type=int, default=5_000, help="default: %(default)s")
     parser.add_argument("--events", type=int, default=1_000, help="in each file; default: %(default)s")
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def measure(workload: Workload, files: int, events: int) -> dict[str, float]:
-    """Write the files, name them, and have the job read them.
+    """Write the files, send their notifications, and run the job.
 
     Raises:
         RecordsMissingError: not every event became a row.
@@ -61,7 +61,7 @@ def measure(workload: Workload, files: int, events: int) -> dict[str, float]:
     batches = _run(workload)
     records, seconds = sum(batch.records for batch in batches), _seconds(batches)
     if records != files * events:
-        raise RecordsMissingError(f"{records:,} records of {files * events:,} were taken")
+        raise RecordsMissingError(f"{records:,} records of {files * events:,} were committed")
     return {
         "files": files,
         "events": records,
@@ -80,7 +80,7 @@ def _write(folder: Path, number: int, events: int) -> int:
 
 
 def content(number: int, events: int) -> bytes:
-    """A file of so many events, compressed; other numbers are other events."""
+    """A compressed file of `events` events; each `number` has other events."""
     return gzip.compress("\n".join(_lines(number, events)).encode(), compresslevel=1)
 
 
@@ -89,7 +89,7 @@ def _key(number: int) -> str:
 
 
 def _lines(number: int, events: int) -> Iterator[str]:
-    """Events of one game and some minutes, as a game's server would gather them."""
+    """Events of one game, some minutes long, as a game's server collects them."""
     random = Random(number)
     titles = [game.match[0] for game in load_games(CONTRACTS / "games.yaml").games]
     title, begun = titles[number % len(titles)], datetime.now(UTC) - timedelta(minutes=number % 600)

@@ -1,4 +1,4 @@
-"""How old events are when they can be read: the real job, the simulator at a steady rate, and the tables afterwards."""
+"""Measures freshness, the age of events when they can be read: the ingest job, with the simulator at a steady rate."""
 
 import time
 import uuid
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A job that has ended: its batches, and the steady rate's start (seconds since 1970) and time."""
+    """A finished run: its batches, the start of the steady rate (seconds since 1970), and its times."""
 
     batches: tuple[BatchSummary, ...]
     steady_since: float
@@ -43,10 +43,10 @@ class _Run:
 
 
 def measure(workload: Workload, round_number: int) -> FreshnessMeasurement:
-    """Run the job and the simulator beside each other, then ask the tables how old their rows were.
+    """Run the job and the simulator concurrently, then compute the age of the rows.
 
     Raises:
-        RecordsMissingError: the job did not take everything in time.
+        RecordsMissingError: the job did not commit everything in time.
         ServiceEndedError: the job has ended.
     """
     workload = replace(workload, topic=f"freshness-{uuid.uuid4().hex[:8]}")
@@ -102,7 +102,7 @@ def _ages(workload: Workload, run: _Run) -> tuple[Floats, tuple[BatchTimes, ...]
 
 
 def _ingest_seconds(workload: Workload, manifest: BatchManifest | None) -> Floats:
-    """When the platform took in each event of a batch, in seconds since 1970, by the rows of silver/events."""
+    """Ingest time of each event of a batch, in seconds since 1970, from the rows of silver/events."""
     entries = [entry for entry in manifest.tables if entry.table == SILVER_EVENTS] if manifest else []
     folder = workload.directory / "lakehouse" / SILVER_EVENTS
     columns = [

@@ -1,7 +1,7 @@
-"""Measures how far the KPI tables are behind the events: `python -m benchmarks.kpis`.
+"""Measures the delay of the KPI tables: `python -m benchmarks.kpis`.
 
-Everything is the real thing on this machine: Kafka, the registry, the ingest job, the KPI query, and the simulator at a
-steady rate. Behind is the age of the first event that is in no KPI table: events sent less events counted, by the rate.
+Kafka, registry, ingest job, KPI query, and the simulator at a steady rate run on this machine. The delay is the age of
+the first event that is in no KPI table: the number of events sent but not counted, divided by the rate.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _PATIENCE = timedelta(minutes=5)
 
 
 def measure(workload: Workload, rate: int, seconds: int) -> dict[str, float]:
-    """Run both jobs and the simulator, and look at the tables again and again.
+    """Run both jobs and the simulator, and poll the tables.
 
     Raises:
         RecordsMissingError: the first events were not counted in time.
@@ -54,7 +54,7 @@ def measure(workload: Workload, rate: int, seconds: int) -> dict[str, float]:
 
 
 def _seconds_behind(workload: Workload, simulator: ChildProcess, started: float, rate: int) -> list[float]:
-    """How far the tables are behind, look after look, while the simulator sends."""
+    """The delay in seconds at each poll, while the simulator sends."""
     behind = []
     while simulator.is_running():
         time.sleep(POLL_SECONDS)
@@ -72,7 +72,7 @@ def _counted(workload: Workload) -> int:
 
 
 def main() -> int:
-    """Measure, and print what was found as JSON."""
+    """Measure, and print the results as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kpis", description=__doc__)
     parser.add_argument("--rate", type=int, default=20_000, help="events per second; default: %(default)s")
     parser.add_argument("--seconds", type=int, default=120, help="how long; default: %(default)s")

@@ -1,7 +1,7 @@
-"""Measures how soon an event is in its player's published state: `python -m benchmarks.live_ops`.
+"""Measures the delay from an event to its player's published state: `python -m benchmarks.live_ops`.
 
-Everything is the real thing on this machine: Kafka, the registry, the job, and the simulator at a steady rate. An event
-counts as published when the last state of its batch has come to the topic: which batch, its manifest says by offsets.
+Kafka, registry, job, and the simulator at a steady rate run on this machine. An event counts as published when the last
+state of its batch is in the topic; the offsets in the manifests show which batch has an event.
 """
 
 import argparse
@@ -39,10 +39,10 @@ _PATIENCE = timedelta(minutes=3)
 
 
 def measure(workload: Workload, rate: int, seconds: int) -> dict[str, float]:
-    """Run the job and the simulator, then ask the topics how long each event took.
+    """Run the job and the simulator, then compute the delay of each event from the topics.
 
     Raises:
-        RecordsMissingError: the job did not take everything in time.
+        RecordsMissingError: the job did not commit everything in time.
         ServiceError: a program ended.
     """
     create_topic(workload.bootstrap_servers, _PLAYERS, PARTITIONS, {"cleanup.policy": "compact"})
@@ -59,7 +59,7 @@ def measure(workload: Workload, rate: int, seconds: int) -> dict[str, float]:
 
 
 def _took(workload: Workload, since: float) -> npt.NDArray[np.float64]:
-    """Seconds from when Kafka had each event to when it had the last state of the event's batch."""
+    """Seconds from each event's arrival in Kafka to that of the last state of its batch."""
     published = _published(workload)
     arrived: dict[int, list[float]] = defaultdict(list)
     for message in _messages(workload, workload.topic):
@@ -74,12 +74,12 @@ def _took(workload: Workload, since: float) -> npt.NDArray[np.float64]:
 
 
 def _published(workload: Workload) -> dict[int, float]:
-    """When the last state came of each batch, by the batch's own moment."""
+    """Time of the last state of each batch, by the batch's timestamp in microseconds."""
     state = GetMessageClass(message_at(compile_sources({ROOT_FILE: PLAYER_STATE_PROTO.read_text()}), (0,)))
     newest: dict[int, float] = {}
     for message in _messages(workload, _PLAYERS):
-        told: Any = state.FromString((message.value() or b"")[HEADER_BYTES:])
-        moment = told.as_of.ToMicroseconds()
+        state_message: Any = state.FromString((message.value() or b"")[HEADER_BYTES:])
+        moment = state_message.as_of.ToMicroseconds()
         newest[moment] = max(newest.get(moment, 0.0), message.timestamp()[1] / 1000)
     return newest
 
@@ -113,7 +113,7 @@ def _records(workload: Workload) -> int:
 
 
 def main() -> int:
-    """Measure, and print what was found as JSON."""
+    """Measure, and print the results as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live_ops", description=__doc__)
     parser.add_argument("--rate", type=int, default=20_000, help="events per second; default: %(default)s")
     parser.add_argument("--seconds", type=int, default=90, help="how long; default: %(default)s")

@@ -14,7 +14,7 @@ _PACKAGES = ("pyspark", "deltalake", "ptars", "pyarrow", "confluent-kafka", "pro
 
 
 def this_machine(spark_jars: Path, kafka_jars: Path) -> MachineInfo:
-    """Describe the machine; versions of jars are read off their names."""
+    """Describe the machine; versions of jars are read from their names."""
     return MachineInfo(
         cores=os.cpu_count() or 0,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -33,12 +33,12 @@ def this_machine(spark_jars: Path, kafka_jars: Path) -> MachineInfo:
 def short_commit(repository: Path) -> str:
     """The commit that is checked out; "unknown" outside of git."""
     command = ("git", "-C", str(repository), "rev-parse", "--short", "HEAD")
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)  # git is where it is
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
     return answer.stdout.strip() or "unknown"
 
 
 def cpu_model() -> str:
-    """What the processor calls itself."""
+    """The model name of the processor."""
     information = Path("/proc/cpuinfo")
     found = re.search(r"^model name\s*: (.+)$", information.read_text(), re.MULTILINE) if information.exists() else None
     return found[1] if found else platform.processor()

@@ -1,4 +1,4 @@
-"""What one would write first without Spark: consume, parse, group and append with delta-rs, in one process."""
+"""The simple approach without Spark: consume, parse, group and append with delta-rs, in one process."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from gamelake.schemas.registry import SchemaRegistry
 from gamelake.storage.columns import MICROSECONDS_UTC
 
 TABLES = 30
-# So few, because it is slow; its rate is stated for this many and never carried over to more.
+# It is slow, so it gets few records; its rate is reported for this number of records only.
 MOST_RECORDS = 100_000
 _BATCH = 20_000
 _ANSWER_SECONDS = 10.0
-# Behind the magic byte; the message index [0] is the one byte between id and body.
+# After the magic byte; the message index [0] is the byte between id and body.
 _ID, _BODY = slice(1, 5), 6
 _SECONDS_A_DAY = 86_400
 
@@ -47,7 +47,7 @@ _COLUMNS = pa.schema(
 
 
 def consume_and_append(workload: Workload) -> ApproachResult:
-    """Take a bounded number of records from the topic's beginning into the game tables."""
+    """Append a bounded number of records, from the topic's beginning, to the game tables."""
     wanted = min(workload.records, MOST_RECORDS)
     contract = load_games(write_contract(workload.directory, TABLES))
     table_of = {name: game.table for game in contract.games for name in game.match}
@@ -69,7 +69,7 @@ def consume_and_append(workload: Workload) -> ApproachResult:
 
 
 def _batches(workload: Workload, wanted: int) -> Iterator[list[bytes]]:
-    """Values of so many records."""
+    """Batches of record values, `wanted` in total."""
     consumer = Consumer(
         {"bootstrap.servers": workload.bootstrap_servers, "group.id": "benchmark", "enable.auto.commit": False}
     )

@@ -1,4 +1,4 @@
-"""Writes what a run found into docs/performance.md and its chart: `python -m benchmarks.report` does so again."""
+"""Writes the results of a run into docs/performance.md and its chart; `python -m benchmarks.report` repeats it."""
 
 import sys
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _LABELS: dict[str, str] = {
     CEILING_OF_COLUMNS: "the same, fan-out's columns",
     **{fan_out_name(tables): f"fan-out, {tables} + 2 tables" for tables in FAN_OUT_TABLES},
     NO_DEDUP: "fan-out, 30 + 2, no dedup",
-    DURING_COMPACTION: "fan-out, 30 + 2, beside packing",
+    DURING_COMPACTION: "fan-out, 30 + 2, during compaction",
     WITH_RULES: "fan-out, 30 + 2, 20 rules a game",
     DEDUP_BY_SPARK: "fan-out, 30 + 2, Spark's dedup",
     TEXTBOOK: "textbook, 30 + 2 appends",
@@ -40,11 +40,11 @@ _LABELS: dict[str, str] = {
 
 
 class MarkersMissingError(Exception):
-    """The document has no place for the figures."""
+    """The document has no markers for the figures."""
 
 
 def write_report(results: Results, docs: Path) -> None:
-    """Put the tables between the document's markers, and draw the chart.
+    """Write the tables between the document's markers, and draw the chart.
 
     Raises:
         MarkersMissingError: the document has no markers.
@@ -55,7 +55,7 @@ def write_report(results: Results, docs: Path) -> None:
 
 
 def put_between_markers(document: Path, name: str, parts: Sequence[str]) -> None:
-    """Replace what a document has between the comments `<name>: begin` and `<name>: end`.
+    """Replace the text between the comments `<name>: begin` and `<name>: end` of a document.
 
     Raises:
         MarkersMissingError: the document has no such comments.
@@ -81,10 +81,10 @@ def _circumstances(results: Results) -> str:
 
 
 def _quiet(results: Results) -> str:
-    """How much of the cores all other processes used while the ways ran."""
+    """The share of the cores that other processes used during the measurements."""
     laps = [each.lap for each in results.measurements if each.lap.other_cpu_seconds is not None]
     if not laps:
-        return "What other processes used meanwhile was not measured."
+        return "The CPU usage of other processes was not measured."
     used = sum(lap.other_cpu_seconds or 0 for lap in laps)
     share = used / (sum(lap.seconds for lap in laps) * results.machine.cores)
     return f"Other processes used {share:.1%} of the cores meanwhile."
@@ -112,7 +112,7 @@ def _commits(results: Results) -> str:
 
 def _ways(results: Results) -> str:
     rows = [_way_row(_LABELS[way], found) for way in _LABELS if (found := results.of(way))]
-    head = ["way", "records", "records/s", "batches alone", "CPU s per million", "Kafka's", "files"]
+    head = ["approach", "records", "records/s", "batches alone", "CPU s per million", "Kafka's", "files"]
     return table([*head, "decide s", "commit s"], rows)
 
 
@@ -154,9 +154,7 @@ def _freshness(rounds: Sequence[FreshnessMeasurement]) -> str:
         for each in rounds
     ]
     head = ["round", "events", "p50 s", "p95 s", "oldest s", "batches", "files per table and batch"]
-    return (
-        table([*head, "decide s", "commit s", "cores busy"], rows) if rows else "FreshnessMeasurement was not measured."
-    )
+    return table([*head, "decide s", "commit s", "cores busy"], rows) if rows else "Freshness was not measured."
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

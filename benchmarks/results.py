@@ -1,4 +1,4 @@
-"""What a run of the benchmarks found, as the file that keeps it."""
+"""The results of a run, as they are stored in a JSON file."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What the figures were measured on."""
+    """The machine that figures were measured on."""
 
     cores: int
     memory_bytes: int
@@ -16,9 +16,9 @@ class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lap(msgspec.Struct, frozen=True, kw_only=True):
-    """Wall time, and CPU time (user and system) of the way's process tree, of Kafka and of all the rest of the machine.
+    """Wall time, and CPU time (user and system) of the approach's process tree, of Kafka, and of all other processes.
 
-    CPU times are None where the system does not tell them.
+    CPU times are None on systems other than Linux.
     """
 
     seconds: float
@@ -28,7 +28,7 @@ class Lap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The two parts of a micro-batch of the fan-out, and what it wrote."""
+    """Seconds of the two parts of a micro-batch, and what it wrote."""
 
     records: int
     tables: int
@@ -38,7 +38,7 @@ class BatchTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of moving the topic's records, run once."""
+    """One run of an approach; `way` is its name."""
 
     way: str
     round: int
@@ -56,7 +56,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trigger_rate(self) -> float:
-        """Records per second of the micro-batches alone, as Spark times them: without the query's start and end."""
+        """Records per second of the micro-batches alone, as Spark measures them: without start and end of the query."""
         return self.records / (self.trigger_seconds or self.lap.seconds)
 
 
@@ -69,7 +69,7 @@ class CommitTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FreshnessMeasurement(msgspec.Struct, frozen=True, kw_only=True):
-    """How old events were when the last commit of their batch was done, in seconds, over a run at a steady rate."""
+    """Age of events at the last commit of their batch, in seconds, in a run at a steady rate."""
 
     round: int
     events: int
@@ -82,7 +82,7 @@ class FreshnessMeasurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run, with every single measurement."""
+    """A run with all its measurements."""
 
     measured_at: str
     commit: str
@@ -94,7 +94,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     freshness: tuple[FreshnessMeasurement, ...] = ()
 
     def of(self, way: str) -> tuple[Measurement, ...]:
-        """The measurements of a way, by round."""
+        """The measurements of an approach, by round."""
         return tuple(each for each in self.measurements if each.way == way)
 
 
@@ -104,12 +104,12 @@ def save(results: Results, folder: Path) -> Path:
 
 
 def save_part(results: Results, folder: Path) -> Path:
-    """Write the results of some measurements under their date and commit; the latest stay those of a whole run."""
+    """Write the results of some benchmarks under their date and commit; `latest` stays that of a whole run."""
     return write_json(results, folder, f"part-{results.measured_at[:10]}-{results.commit}")
 
 
 def write_json(content: msgspec.Struct, folder: Path, *names: str) -> Path:
-    """Write the same content under each of the names; gives the first file."""
+    """Write the same content under each of the names; returns the first file."""
     folder.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
     paths = [folder / f"{name}.json" for name in names]

@@ -1,4 +1,4 @@
-"""Measures whether a stream grows slower, larger or short of files in the long run: `python -m benchmarks.soak`.
+"""Measures whether commits get slower, or memory and open files grow, in a long run: `python -m benchmarks.soak`.
 
 Batches are committed to many tables as the streaming driver does it, while maintenance runs concurrently at a high
 rate: compaction, vacuum and log cleanup of all tables, and a reader as gold's. The first tenth is warm-up. A slope is
@@ -37,7 +37,7 @@ from gamelake.storage.tables import DeltaTables, open_table
 _COMMIT_THREADS = 8
 _PAGE = resource.getpagesize()
 _MIB = 2**20
-# Readers here take far less; what is older goes, or the disk of a long run would fill.
+# Readers take far less time; older files are deleted, or the disk would fill in a long run.
 _RETENTION = timedelta(seconds=60)
 _AT_MOST = {"commit_slope": 5.0, "memory_slope": 2.0}
 
@@ -52,7 +52,7 @@ class SoakSamples:
 
 
 def main() -> int:
-    """Measure, and print what was found as JSON; 1 if something grows."""
+    """Measure, and print the results as JSON; 1 if a slope is above its bound."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--batches", type=int, default=10_000, help="default: %(default)s")
     parser.add_argument("--tables", type=int, default=32, help="default: %(default)s")
@@ -61,35 +61,36 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gamelake-soak-") as folder:
         place = Location(uri=Path(folder).as_uri())
         context = get_context("spawn")
-        stop, answers = context.Event(), context.Queue()
-        maintenance = context.Process(target=_run_maintenance, args=(place, stop, answers))
+        stop, results = context.Event(), context.Queue()
+        maintenance = context.Process(target=_run_maintenance, args=(place, stop, results))
         maintenance.start()
         try:
             found = _stream(place, arguments)
         finally:
             stop.set()
-            done = answers.get(timeout=600)
+            done = results.get(timeout=600)
             maintenance.join()
     return _print(found, done)
 
 
-def _run_maintenance(place: Location, stop: Event, answers: "Queue[dict[str, Any]]") -> None:
-    """All schedules, in a process of their own as cron has them."""
-    schedules = _Maintenance(Store(place), stop)
+def _run_maintenance(place: Location, stop: Event, results: "Queue[dict[str, Any]]") -> None:
+    """All maintenance tasks, in their own process, as in production."""
+    maintenance = _Maintenance(Store(place), stop)
     threads = [
-        Thread(target=work) for work in (schedules.compact, schedules.vacuum, schedules.clean_logs, schedules.read)
+        Thread(target=work)
+        for work in (maintenance.compact, maintenance.vacuum, maintenance.clean_logs, maintenance.read)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    answers.put(
+    results.put(
         {
-            "packed_files": schedules.compacted,
-            "vacuumed_files": schedules.vacuumed,
-            "tidied_files": schedules.deleted_entries,
-            "reads": schedules.reads,
-            "errors": schedules.errors[:5],
+            "packed_files": maintenance.compacted,
+            "vacuumed_files": maintenance.vacuumed,
+            "tidied_files": maintenance.deleted_entries,
+            "reads": maintenance.reads,
+            "errors": maintenance.errors[:5],
         }
     )
 
@@ -111,7 +112,7 @@ def _stream(place: Location, arguments: argparse.Namespace) -> SoakSamples:
 
 
 def _forget_soon(place: Location, batch: Sequence[TableFiles]) -> None:
-    """Have checkpoints name what was compacted for as long as vacuum keeps it; by themselves they do for a week."""
+    """Shorten the retention of removed files in checkpoints to that of vacuum; the default is a week."""
     kept = {"delta.deletedFileRetentionDuration": f"interval {int(_RETENTION.total_seconds())} seconds"}
     for entry in batch:
         open_table(place, entry.table).alter.set_table_properties(kept)
@@ -119,7 +120,7 @@ def _forget_soon(place: Location, batch: Sequence[TableFiles]) -> None:
 
 @dataclass(slots=True)
 class _Maintenance:
-    """What runs maintenance the stream until it is stopped; the first error ends the work, and is reported."""
+    """Maintenance concurrent with the stream, until it is stopped; errors are collected."""
 
     store: Store
     stop: Event
@@ -160,8 +161,8 @@ class _Maintenance:
         self.vacuumed += vacuum.delete(vacuum.unreferenced()).replaced_files
 
     def _clean_logs(self) -> None:
-        tidying = LogCleanup(store=self.store, since=datetime.now(UTC) - _RETENTION)
-        self.deleted_entries += sum(plan.carry_out(self.store).deleted_files for plan in tidying.plans(self._tables()))
+        cleanup = LogCleanup(store=self.store, since=datetime.now(UTC) - _RETENTION)
+        self.deleted_entries += sum(plan.carry_out(self.store).deleted_files for plan in cleanup.plans(self._tables()))
 
     def _read(self, table: str) -> None:
         self.reads += len(live_files(open_table(self.store.location, table))) > 0
@@ -171,7 +172,7 @@ class _Maintenance:
             return
         try:
             work()
-        except Exception as error:  # what is maintenance the stream must not end it; the run is reported to have failed
+        except Exception as error:  # maintenance must not end the stream; the run counts as failed
             self.errors.append(f"{type(error).__name__}: {error}")
 
 
@@ -184,7 +185,7 @@ def _print(found: SoakSamples, done: Mapping[str, Any]) -> int:
         "commit_ms_by_tenth": [round(each * 1000, 1) for each in _by_tenth(found.seconds, np.median)],
         **{name: round(value, 2) for name, value in slopes.items()},
         "memory_mib": [min(found.memory) // _MIB, max(found.memory) // _MIB],
-        # What stays open: a reader of a table opens its log's entries all at once.
+        # The least number per tenth: a reader opens all entries of a table's log at once.
         "open_files": {"least": [int(each) for each in _by_tenth(files, np.min)], "most": max(files)},
         **done,
     }
@@ -198,9 +199,9 @@ def _by_tenth(values: Sequence[float], figure: Callable[[Any], float]) -> list[f
 
 
 def _slope(values: Sequence[float]) -> float:
-    """By how many per cent of its mean a line through the values rises, from the end of the warm-up to the last.
+    """Rise of a line through the values, from the end of the warm-up to the last, in per cent of their mean.
 
-    Of the values, medians of a hundred groups: one batch maintenance a vacuum is no slope.
+    It uses medians of a hundred groups, so that single batches during a vacuum have no influence.
     """
     steady = np.asarray(values[len(values) // 10 :], float)
     middles = np.array([np.median(group) for group in np.array_split(steady, min(100, len(steady)))])

@@ -1,4 +1,4 @@
-"""What the ways that run on Spark share: the jobs' own session, and the topic as Spark gives it."""
+"""Spark for the compared approaches: session and topic; and the ceiling: Spark's Kafka source without any output."""
 
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ MAX_OFFSETS_PER_TRIGGER = 1_000_000
 
 @cache
 def warm_session(jars: Path) -> SparkSession:
-    """The session of this process, configured as every job's is."""
+    """The session of this process, configured as the jobs' sessions."""
     return spark_session("benchmark", Location(uri="file:///"), jars)
 
 
@@ -35,17 +35,17 @@ def kafka_records(spark: SparkSession, workload: Workload) -> DataFrame:
 
 
 def trigger_seconds(query: StreamingQuery) -> float:
-    """What the query's micro-batches took, by Spark's own count."""
+    """Seconds of the query's micro-batches, as Spark measures them."""
     return sum(progress.durationMs["triggerExecution"] for progress in query.recentProgress) / 1000
 
 
 def read_into_nowhere(workload: Workload) -> ApproachResult:
-    """Read the whole topic as a stream into Spark's `noop` sink, as plainly as can be."""
+    """Read the whole topic as a stream into Spark's `noop` sink."""
     return _read(kafka_records(warm_session(workload.spark_jars), workload), workload)
 
 
 def read_fan_out_columns_into_nowhere(workload: Workload) -> ApproachResult:
-    """The same with the columns and the number of tasks that the fan-out takes."""
+    """The same with the columns and the number of tasks of the fan-out."""
     spark = warm_session(workload.spark_jars)
     topic = SourceTopic(KafkaAccess(workload.bootstrap_servers), workload.topic)
     records = topic.records(spark, MAX_OFFSETS_PER_TRIGGER)

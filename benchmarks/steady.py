@@ -1,4 +1,4 @@
-"""What is measured under a steady load has in common: the services, the jobs, and the simulator at a rate."""
+"""Services, jobs and the simulator for benchmarks at a steady rate."""
 
 import sys
 import time
@@ -18,14 +18,14 @@ from tools.embedded.service import REPOSITORY
 from tools.simulator.spec import NO_BAD_EVENTS
 
 POLL_SECONDS = 0.5
-# The first batch makes the tables, and what comes before it is the start of a JVM: no measured event waits for it.
+# Sent before the measurement, so that no measured event waits for the start of the JVM and the creation of tables.
 FIRST_EVENTS = 20_000
 _NO_BAD_EVENTS = {name.replace("_", "-"): share for name, share in asdict(NO_BAD_EVENTS).items()}
 
 
 @contextmanager
 def test_bed(name: str) -> Iterator[Workload]:
-    """Services of their own with an empty topic, in a folder that goes with them."""
+    """New services with an empty topic, in a temporary folder."""
     with (
         TemporaryDirectory(prefix=f"gamelake-{name}-") as folder,
         EmbeddedServices(Path(folder) / "services") as services,
@@ -44,7 +44,7 @@ def test_bed(name: str) -> Iterator[Workload]:
 
 @contextmanager
 def running_jobs(workload: Workload, *names: str) -> Iterator[list[ChildProcess]]:
-    """Jobs by the names of their modules, each with a log beside the lakehouse; asked to end with the block."""
+    """Run jobs by the names of their modules, each with a log file; they are stopped at the end of the block."""
     variables = job_variables(workload, CONTRACTS / "games.yaml")
     jobs = [_start(name, f"jobs.{name}", log_of(workload, name), environment=variables) for name in names]
     try:
@@ -55,7 +55,7 @@ def running_jobs(workload: Workload, *names: str) -> Iterator[list[ChildProcess]
 
 
 def start_simulator(workload: Workload, events: int, *, rate: int, games: int) -> ChildProcess:
-    """Send so many events, none of them bad, at a rate (events per second); 0 is as fast as it goes."""
+    """Start a simulator that sends `events` events without defects at `rate` per second; 0 is as fast as possible."""
     options = {
         "target": "kafka",
         "bootstrap-servers": workload.bootstrap_servers,
@@ -64,7 +64,7 @@ def start_simulator(workload: Workload, events: int, *, rate: int, games: int) -
         "games": games,
         "events": events,
         "rate": rate,
-        # Other players and other events than those that came before: silver takes each event once.
+        # Other players and events than before: silver has each event once.
         "seed": events,
         "ledger": workload.directory / "ledger.json",
         **_NO_BAD_EVENTS,
@@ -74,17 +74,17 @@ def start_simulator(workload: Workload, events: int, *, rate: int, games: int) -
 
 
 def simulate(workload: Workload, events: int, *, rate: int, games: int) -> None:
-    """Send events, and return when all are sent."""
+    """Run a simulator to its end."""
     simulator = start_simulator(workload, events, rate=rate, games=games)
     while simulator.is_running():
         time.sleep(POLL_SECONDS)
 
 
 def wait_for(records: int, taken: Callable[[], int], jobs: list[ChildProcess], patience: timedelta) -> None:
-    """Return when so many records have been taken.
+    """Wait until `records` records are committed.
 
     Raises:
-        RecordsMissingError: they were not, in time.
+        RecordsMissingError: they are not within the time limit.
         ServiceEndedError: a job has ended.
     """
     latest = time.monotonic() + patience.total_seconds()
@@ -92,12 +92,12 @@ def wait_for(records: int, taken: Callable[[], int], jobs: list[ChildProcess], p
         for job in jobs:
             job.raise_if_ended()
         if time.monotonic() > latest:
-            raise RecordsMissingError(f"{found:,} of {records:,} records were taken in {patience}")
+            raise RecordsMissingError(f"{found:,} of {records:,} records were committed in {patience}")
         time.sleep(POLL_SECONDS)
 
 
 def log_of(workload: Workload, name: str) -> Path:
-    """Where a job or the simulator writes."""
+    """The log file of a job or of the simulator."""
     return workload.directory / f"{name}.log"
 
 

@@ -1,4 +1,4 @@
-"""Wall and CPU seconds of a stretch of work that several processes share."""
+"""Wall and CPU seconds of work that is done by several processes."""
 
 import os
 import time
@@ -17,7 +17,7 @@ _BUSY = (1, 2, 3, 6, 7, 8)
 
 @dataclass(frozen=True, slots=True)
 class Stopwatch:
-    """Started when it is made; counts this process or another one, with all of its descendants, Kafka apart."""
+    """Measures a process with its descendants, and Kafka separately; it starts when it is created."""
 
     root: int
     kafka: int
@@ -26,12 +26,12 @@ class Stopwatch:
 
     @classmethod
     def start(cls, kafka: int, root: int | None = None) -> Self:
-        """Begin to count; both are process ids."""
+        """Start; both arguments are process ids, `root` defaults to this process."""
         root = root or os.getpid()
         return cls(root, kafka, time.perf_counter(), _cpu_seconds(root, kafka))
 
     def stop(self) -> Lap:
-        """What has passed since the start."""
+        """The times since the start."""
         seconds = time.perf_counter() - self._seconds
         now = _cpu_seconds(self.root, self.kafka)
         if now is None or self._cpu is None:
@@ -46,7 +46,7 @@ class Stopwatch:
 
 
 def _cpu_seconds(root: int, kafka: int) -> tuple[float, float, float] | None:
-    """CPU seconds so far of two process trees and of the whole machine; only Linux tells them."""
+    """CPU seconds so far of two process trees and of the whole machine; None on systems other than Linux."""
     if not (_PROC / "stat").exists():
         return None
     ticks = os.sysconf("SC_CLK_TCK")

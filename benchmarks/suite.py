@@ -1,4 +1,4 @@
-"""One run of the benchmarks: services, topic, warm-up, rounds, and what they found."""
+"""One run of the benchmarks: services, topic, warm-up, rounds, and the results."""
 
 import shutil
 import uuid
@@ -27,7 +27,7 @@ _WARM_UP_SHARE, _WARM_UPS = 8, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteRequest:
-    """What to measure, and where to put what is only needed meanwhile."""
+    """What to measure, and the directory for temporary files."""
 
     events: int
     repeats: int
@@ -36,12 +36,12 @@ class SuiteRequest:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The ways of moving records among the names, in the order of a round."""
+        """The approaches among the names, in the order of a round."""
         return tuple(name for name in APPROACHES if name in self.names)
 
 
 def run(request: SuiteRequest, say: Callable[[str], None]) -> Results:
-    """Measure everything that was asked for; nothing but logs is left in the directory."""
+    """Run the requested benchmarks; only logs are left in the directory."""
     measured_at = datetime.now(UTC)
     directory = request.directory / uuid.uuid4().hex[:8]
     with EmbeddedServices(directory / "services") as services:
@@ -77,7 +77,7 @@ class _Suite:
     say: Callable[[str], None]
 
     def rounds(self) -> tuple[Filled, tuple[Measurement, ...]]:
-        """Each way once per round, so that a machine that slows down slows all of them down alike."""
+        """Run each approach once per round, so that a machine that gets slower affects all of them alike."""
         filled, warm_up = self._topics()
         measurements = []
         with WorkerProcesses(self.request.directory / "logs") as peers:
@@ -106,7 +106,7 @@ class _Suite:
         return outcome
 
     def commits(self) -> tuple[CommitTimes, ...]:
-        """The commits alone, if they were asked for."""
+        """Measure commits, if requested."""
         if COMMITS not in self.request.names:
             return ()
         self.say(f"committing to {TABLES} tables")
@@ -117,7 +117,7 @@ class _Suite:
         )
 
     def freshness(self) -> tuple[FreshnessMeasurement, ...]:
-        """The job at a steady rate, if it was asked for."""
+        """Measure freshness, if requested."""
         if FRESHNESS not in self.request.names:
             return ()
         found = []

@@ -1,4 +1,4 @@
-"""The figures that were promised, what they must reach, and what a run found of them."""
+"""Performance targets: figures, the bounds that they must reach, and their values in a run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from benchmarks.results import Results
 
 
 class TargetVerdict(StrEnum):
-    """Whether a figure is what it must be."""
+    """Whether a figure reaches its bound."""
 
     REACHED = "reached"
     FALLS_SHORT = "**falls short**"
@@ -28,7 +28,7 @@ class TargetVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PerformanceTarget:
-    """A figure, the value that its median must reach from below or (`at_most`) from above, and where it is found."""
+    """A figure with its bound; its median must be at least the bound, or at most with `at_most`."""
 
     text: str
     bound: float
@@ -38,11 +38,11 @@ class PerformanceTarget:
 
     @property
     def bound_text(self) -> str:
-        """What is to be reached, in words."""
+        """The bound as text."""
         return f"{'at most' if self.at_most else 'at least'} {self.bound:g}{self.unit}"
 
     def found(self, results: Results) -> str:
-        """The median and the least and greatest value."""
+        """The median, with the least and greatest value."""
         values = self.values(results)
         if not values:
             return "-"
@@ -58,9 +58,9 @@ class PerformanceTarget:
 
 
 def rate_ratios(results: Results, way: str, *others: str) -> list[float]:
-    """Records per second of one way over those of the fastest of others, round by round.
+    """Ratio of records per second of an approach to those of the fastest of others, for each round.
 
-    The micro-batches alone count: a query's start takes its time whatever it does, and would bring any two ways closer.
+    Only micro-batches count: the start of a query takes the same time for all, and would make ratios closer to 1.
     """
     fastest: dict[int, float] = {}
     for each in (found for other in others for found in results.of(other)):
@@ -107,7 +107,7 @@ TARGETS: tuple[PerformanceTarget, ...] = (
     PerformanceTarget(
         "rate with the dedup window, times that with Spark's own deduplication", 1, "", _fan_out_to(DEDUP_BY_SPARK)
     ),
-    PerformanceTarget("rate while small files are packed beside it, of the rate without", 0.85, "", _during_compaction),
+    PerformanceTarget("rate during compaction of small files, of the rate without", 0.85, "", _during_compaction),
     PerformanceTarget("rate with 20 rules for each game's rows, of the rate without", 0.85, "", _with_rules),
     PerformanceTarget("32 idempotent commits together", 0.4, " s", _commit_seconds, at_most=True),
     PerformanceTarget("bytes per event in the game tables", 60, "", _silver_bytes, at_most=True),

@@ -1,4 +1,7 @@
-"""The ways that Spark's and Delta's own guides show: `foreachBatch`, `persist`, and Delta writes by Spark."""
+"""The approaches of Spark's and Delta's guides: `foreachBatch`, `persist`, and Delta writes by Spark.
+
+Rows are decoded by the fan-out's own decoder.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +38,7 @@ _decoders: dict[tuple[str, str], Decoder] = {}
 
 
 def decoded_columns() -> pa.Schema:
-    """The columns of all versions together, and those that the tables are told apart and partitioned by."""
+    """The columns of all versions together, with those for the choice of the table and for the partitions."""
     schemas = [_columns_of(schema.message) for schema in load_schemas(CONTRACTS, VERSIONS)]
     whole: pa.Schema = reduce(merged, schemas)
     return whole.append(pa.field(EVENT_DATE, pa.date32())).append(pa.field(GAME_TABLE, pa.string()))
@@ -57,7 +60,7 @@ class DecodeTask:
     columns: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode records; what can't be decoded is left out."""
+        """Decode records; undecodable ones are left out."""
         router = Router(self.contract, ())
         for batch in batches:
             for group in self._decoder().decode(batch.column("value")).groups:
@@ -90,7 +93,7 @@ def _column(events: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 TABLES = 30
-# All games in one table: what a single append can do that need not tell them apart.
+# All games in one table, which a single append can write.
 _ONE_TABLE = "silver/all_games_events"
 _THREADS = 8
 

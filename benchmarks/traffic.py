@@ -1,4 +1,4 @@
-"""The topic that all ways read, and the games contracts that spread it over fewer or more tables."""
+"""The topic that all approaches read, and games contracts that spread it over fewer or more tables."""
 
 import shutil
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ PARTITIONS = 4
 VERSIONS = 3
 CONTRACTS = REPOSITORY / "contracts"
 RULES = REPOSITORY / "quality" / "rules" / "all_games.yaml"
-# Of 20 rules that judge a game's rows 15 are those of all games, and 5 its own.
+# Of the 20 rules for a game's rows, 15 are shared by all games, and 5 are its own.
 _SHARED_RULES = 15
 _OWN_RULES = (
     "amount <= {}",
@@ -33,17 +33,17 @@ _OWN_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a topic holds: records, and the bytes of their values together."""
+    """The content of a topic: number of records, and total size of their values."""
 
     records: int
     value_bytes: int
 
 
 def fill(bootstrap_servers: str, registry_url: str, topic: str, events: int) -> Filled:
-    """Make a topic and fill it with events of all games and versions, none of them bad.
+    """Create a topic and fill it with events of all games and versions, without defects.
 
     Raises:
-        DeliveryError: Kafka did not take every record.
+        DeliveryError: Kafka did not confirm every record.
     """
     create_topic(bootstrap_servers, topic, PARTITIONS)
     schemas = load_schemas(CONTRACTS, VERSIONS)
@@ -62,7 +62,7 @@ def fill(bootstrap_servers: str, registry_url: str, topic: str, events: int) -> 
 
 
 def write_contract(folder: Path, tables: int) -> Path:
-    """Write a games contract that spreads all games evenly over so many tables, and give its path."""
+    """Write a games contract that spreads all games evenly over `tables` tables; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     games = [{"name": f"game_{number + 1:03d}", "match": list(GAME_NAMES[number::tables])} for number in range(tables)]
     path = folder / f"games-{tables}.yaml"
@@ -71,9 +71,9 @@ def write_contract(folder: Path, tables: int) -> Path:
 
 
 def write_rules(folder: Path, tables: int) -> Path:
-    """Write 20 rules for each game of the contract for so many tables, which no event breaks; give the folder.
+    """Write 20 rules for each game of a contract with `tables` tables, which no event breaks; returns the folder.
 
-    The schemas are put beside them, where a contract's stand: rules may name columns that no event has brought yet.
+    The schemas are copied next to them, as in a contract: rules may name columns that no event has had yet.
     """
     shutil.copytree(CONTRACTS / "proto", folder / "proto", dirs_exist_ok=True)
     own = [
@@ -82,7 +82,7 @@ def write_rules(folder: Path, tables: int) -> Path:
             "expect": expect.format(100_000 + number),
             "severity": "quarantine",
             "owner": "benchmarks",
-            "why": "It takes time.",
+            "why": "A rule that takes time to evaluate.",
             "games": [f"game_{number:03d}"],
         }
         for number in range(1, tables + 1)

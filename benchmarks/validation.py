@@ -1,7 +1,7 @@
-"""Measures how long a closed day takes to validate: `python -m benchmarks.validation`.
+"""Measures the validation of a closed day: `python -m benchmarks.validation`.
 
-Games with a clean day each, in three files of a table; rules of the platform and checks of tables; Great Expectations
-on a local Spark with all cores. Prints one JSON document.
+Each game has a clean day, in three files of a table. The rules of the platform and the table checks are evaluated by
+Great Expectations on a local Spark with all cores. Prints one JSON document.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def _rows(game: str, count: int, number: int) -> pa.Table:
 
 
 def _uuids(random: np.random.Generator, count: int) -> pa.Array:
-    """Texts of 36 characters; hexadecimal digits of a buffer with the dashes put between."""
+    """Random UUIDs as text."""
     digits = np.frombuffer(random.bytes(16 * count).hex().encode(), np.uint8).reshape(count, 32)
     dash = np.full((count, 1), ord("-"), np.uint8)
     ends = (0, 8, 12, 16, 20, 32)
@@ -107,10 +107,10 @@ def _make(store: Store, games: list[str], rows: int) -> pa.Schema:
 
 
 def measure(games: int, rows: int) -> dict[str, object]:
-    """Make a lakehouse, and validate its day.
+    """Create a lakehouse, and validate its day.
 
     Raises:
-        GamelakeError: the rules or the tables are not what the suites need.
+        GamelakeError: the rules or the tables don't fit the suites.
     """
     os.environ |= spark_environment()
     names = [f"game_{number:02}" for number in range(games)]

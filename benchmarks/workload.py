@@ -1,4 +1,4 @@
-"""What every way of moving the topic's records has in common: the work, and what it hands back."""
+"""The common interface of the compared approaches: the workload, and the result of a run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from gamelake.streaming.settings import IngestSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The topic to read and the services to read it with; `directory` is for what a run writes."""
+    """The topic to read, and the services for it; `directory` is for the run's output."""
 
     bootstrap_servers: str
     registry_url: str
@@ -25,7 +25,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproachResult:
-    """What a way found about itself; it has checked that no record is missing."""
+    """The result of a run of an approach, which has checked that no record is missing."""
 
     records: int
     lap: Lap
@@ -39,11 +39,11 @@ Approach: TypeAlias = Callable[[Workload], ApproachResult]
 
 
 class RecordsMissingError(Exception):
-    """A way ended without having moved all records: its time means nothing."""
+    """An approach ended without all records: its time is invalid."""
 
 
 def check_records(way: str, moved: int, expected: int) -> None:
-    """Let only a whole run count.
+    """Check that an approach has moved all records.
 
     Raises:
         RecordsMissingError: the numbers differ.
@@ -53,12 +53,12 @@ def check_records(way: str, moved: int, expected: int) -> None:
 
 
 def location_of(workload: Workload) -> Location:
-    """The lakehouse of a run, new and empty."""
+    """The lakehouse of a run."""
     return Location(uri=(workload.directory / "lakehouse").resolve().as_uri())
 
 
 def job_variables(workload: Workload, games_file: Path) -> dict[str, str]:
-    """The settings of the ingest job as the environment gives them, all else at its default."""
+    """Environment variables of the ingest job; all other settings have their defaults."""
     return {
         "GAMELAKE_LAKEHOUSE": location_of(workload).uri,
         "GAMELAKE_BOOTSTRAP_SERVERS": workload.bootstrap_servers,

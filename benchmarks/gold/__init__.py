@@ -1,4 +1,4 @@
-"""How fast gold follows silver, beside thirty Spark MERGEs, and with tables up to a hundred times as large.
+"""Measures refreshes of gold tables: against thirty Spark MERGEs, and with tables up to a hundred times as large.
 
-It knows nothing of how events come into silver.
+It does not use the ingestion of events into silver.
 """

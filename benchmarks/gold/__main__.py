@@ -1,4 +1,4 @@
-"""Measures how gold follows silver: `python -m benchmarks.gold`."""
+"""Measures refreshes of gold tables: `python -m benchmarks.gold`."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ _QUICK = suite.GoldSizes(tables=4, players=2_000, new_rows=40_000, rounds=1, fac
 
 
 def main() -> int:
-    """Measure; 1 when something went wrong."""
+    """Measure; 1 if the benchmark failed."""
     arguments = _parser().parse_args()
     started, measured_at = time.monotonic(), datetime.now(UTC)
     os.environ |= spark_environment()
@@ -54,24 +54,24 @@ def main() -> int:
 
 
 def _measured(
-    sizes: suite.GoldSizes, tell: Callable[[str], None]
+    sizes: suite.GoldSizes, emit: Callable[[str], None]
 ) -> tuple[tuple[RefreshComparison, ...], tuple[Refreshes, ...]]:
     """Both parts; the one that needs no Spark comes first."""
     contract = load_games(REPOSITORY / "contracts" / "games.yaml")
     (spec,) = (each for each in contract.aggregates if each.name == "player_agg")
-    refreshes = tuple(suite.grow(sizes, spec, tell))
+    refreshes = tuple(suite.grow(sizes, spec, emit))
     spark = spark_session("gold", Location(uri="file:///"), REPOSITORY / "build" / "jars" / "spark")
-    # For the peer: its own default of 200 would be all that is measured.
+    # For MERGE: with the default of 200, the overhead of its tasks would dominate.
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     try:
-        return tuple(suite.race(spark, sizes, spec, tell)), refreshes
+        return tuple(suite.race(spark, sizes, spec, emit)), refreshes
     finally:
         spark.stop()
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gold", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small tables, one round, no report: to see that all goes")
+    parser.add_argument("--quick", action="store_true", help="small tables, one round, no report: to try it")
     parser.add_argument("--out", type=Path, default=_RESULTS, help="folder for the results; default: %(default)s")
     return parser
 

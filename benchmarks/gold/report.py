@@ -1,4 +1,4 @@
-"""Writes what a run of the gold benchmark found into docs/performance.md."""
+"""Writes the results of the gold benchmark into docs/performance.md, with a chart."""
 
 from pathlib import Path
 from statistics import median
@@ -12,7 +12,7 @@ _WANTED_SECONDS, _WANTED_TIMES, _WANTED_SLOPE = 10.0, 10.0, 0.1
 
 
 def write_report(results: GoldResults, docs: Path) -> None:
-    """Put the tables between the document's markers, and draw the chart.
+    """Write the tables between the document's markers, and draw the chart.
 
     Raises:
         MarkersMissingError: the document has no markers.
@@ -24,7 +24,7 @@ def write_report(results: GoldResults, docs: Path) -> None:
 
 
 def summary(results: GoldResults) -> str:
-    """What was to be reached and what was found."""
+    """The targets and the measured figures."""
     seconds = [each.ours for each in results.races]
     times = [each.spark / each.ours for each in results.races]
     tables = f"{results.tables} tables of {results.players:,} players, {results.new_rows:,} new rows"
@@ -52,8 +52,8 @@ def summary(results: GoldResults) -> str:
 def _circumstances(results: GoldResults) -> str:
     return (
         f"Measured on {results.measured_at[:10]} at commit `{results.commit}`, on {results.cores} cores "
-        f"({results.cpu_model}), tables on the local disk; {len(results.races)} rounds, both ways by turns in one "
-        "Spark session, and equal results at the end."
+        f"({results.cpu_model}), tables on the local disk; {len(results.races)} rounds, both approaches alternately in "
+        "one Spark session, with equal results at the end."
     )
 
 

@@ -1,4 +1,4 @@
-"""What a run of the gold benchmark found, as it is kept."""
+"""The results of the gold benchmark, as they are stored."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from benchmarks.results import write_json
 
 
 class RefreshComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One round: the same new rows into all tables, both ways; seconds."""
+    """One round: seconds of both approaches for the same new rows in all tables."""
 
     round: int
     ours: float
@@ -17,7 +17,7 @@ class RefreshComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refreshes(msgspec.Struct, frozen=True, kw_only=True):
-    """The same change to a table of a size: seconds of each refresh, and the rows that it wrote."""
+    """Refreshes of a table of one size after the same change: seconds of each, and the rows written."""
 
     grown: str
     factor: int
@@ -28,7 +28,7 @@ class Refreshes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def median(self) -> float:
-        """Seconds of the refresh in the middle."""
+        """Median of the seconds."""
         return float(np.median(self.seconds))
 
 
@@ -46,11 +46,11 @@ class GoldResults(msgspec.Struct, frozen=True, kw_only=True):
     refreshes: tuple[Refreshes, ...]
 
     def of(self, grown: str) -> tuple[Refreshes, ...]:
-        """The refreshes of tables that grew in one way, by size."""
+        """The refreshes of tables in which `grown` grew, by size."""
         return tuple(sorted((each for each in self.refreshes if each.grown == grown), key=lambda each: each.factor))
 
     def slope(self, grown: str) -> float:
-        """By which power of a table's size the time of a refresh grows; least squares over logarithms."""
+        """Exponent of the table's size in the time of a refresh; least squares over logarithms."""
         found = self.of(grown)
         factors = np.log([each.factor for each in found])
         return float(np.polyfit(factors, np.log([each.median for each in found]), 1)[0])

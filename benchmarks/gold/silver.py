@@ -1,4 +1,4 @@
-"""GrowingSilverTable tables to make gold of: events of players at random, written without a stream."""
+"""Silver tables with events of random players, written without a stream."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -19,21 +19,21 @@ class GrowingSilverTable:
     """One silver table that grows.
 
     Args:
-        lake: where the table is.
-        table: its place there.
-        players: how many there are; all of them are equally likely in an event.
-        seed: of what is at random.
+        lake: the lakehouse.
+        table: path of the table in it.
+        players: number of players; each has the same probability in an event.
+        seed: seed of the random events.
     """
 
     def __init__(self, lake: Location, table: str, players: int, seed: int) -> None:
         self._place = lake.child(table)
         self._random = np.random.default_rng(seed)
-        # As pseudonyms are: of no order that says anything.
+        # In random order, as pseudonyms are.
         self._players = pa.array([f"{value:032x}" for value in self._random.integers(0, 2**62, players)])
         self._days = 0
 
     def append(self, rows: int) -> None:
-        """Commit one more day of so many events."""
+        """Commit one more day with `rows` events."""
         day = _NOON + timedelta(days=self._days)
         self._days += 1
         write_deltalake(self._place, self._events(rows, day), mode="append", partition_by=["event_date"])

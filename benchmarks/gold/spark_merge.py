@@ -1,4 +1,4 @@
-"""The peer: thirty gold tables kept up by Spark's MERGE, from the new rows alone."""
+"""The alternative to compare with: gold tables that are updated by Spark's MERGE from the new rows."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +13,13 @@ _ADDED = ("session_count", "event_count", "bookings")
 
 
 def merge_all(spark: SparkSession, lake: Location, games: Sequence[str], day: str) -> None:
-    """Merge a day's events into each game's table; four merges at a time, which is where more gain nothing."""
+    """Merge a day's events into each game's table, four at a time; more are not faster."""
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(lambda game: merge(spark, lake, game, day), games))
 
 
 def place(lake: Location, game: str) -> str:
-    """Where the peer has a game's table."""
+    """The path of the game's table that MERGE updates."""
     return lake.child(f"by_spark/{game}_player_agg")
 
 

@@ -1,4 +1,4 @@
-"""One run: rounds of both ways over thirty tables, then one table that grows a hundredfold."""
+"""One run: rounds of both approaches over thirty tables, then one table that grows a hundredfold."""
 
 import shutil
 import time
@@ -25,12 +25,12 @@ _DAY = "2026-11-{:02d}"
 
 
 class GoldBenchmarkError(Exception):
-    """A refresh failed, or the two ways disagree: there are no figures then."""
+    """A refresh failed, or the results of the two approaches differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldSizes:
-    """What a run does."""
+    """The sizes of a run."""
 
     tables: int = 30
     players: int = 20_000
@@ -41,12 +41,12 @@ class GoldSizes:
 
 
 def race(
-    spark: SparkSession, sizes: GoldSizes, spec: AggregateSpec, tell: Callable[[str], None]
+    spark: SparkSession, sizes: GoldSizes, spec: AggregateSpec, emit: Callable[[str], None]
 ) -> Iterator[RefreshComparison]:
-    """Both ways by turns; the first round is for warming up and is not told.
+    """Run both approaches alternately; the first round is a warm-up and is not returned.
 
     Raises:
-        GoldBenchmarkError: see there.
+        GoldBenchmarkError: a refresh failed, or the results differ.
     """
     games = [f"game_{number:02d}" for number in range(sizes.tables)]
     share = sizes.new_rows // sizes.tables
@@ -69,14 +69,14 @@ def race(
             ways.insert(number % 2, partial(spark_merge.merge_all, spark, lake, games, day))
             seconds = [_timed(way) for way in ways]
             found = RefreshComparison(round=number, ours=seconds[1 - number % 2], spark=seconds[number % 2])
-            tell(f"round {number}: gold {found.ours:.1f} s, Spark's MERGE {found.spark:.1f} s")
+            emit(f"round {number}: gold {found.ours:.1f} s, Spark's MERGE {found.spark:.1f} s")
             if number:
                 yield found
         _compare(lake, games, spec)
 
 
-def grow(sizes: GoldSizes, spec: AggregateSpec, tell: Callable[[str], None]) -> Iterator[Refreshes]:
-    """The same change to one table, whose history or whose players are so many times as many."""
+def grow(sizes: GoldSizes, spec: AggregateSpec, emit: Callable[[str], None]) -> Iterator[Refreshes]:
+    """Measure the same change to one table with a larger history or more players."""
     share = sizes.new_rows // sizes.tables
     for grown in (HISTORY, PLAYERS):
         for factor in sizes.factors:
@@ -97,7 +97,7 @@ def grow(sizes: GoldSizes, spec: AggregateSpec, tell: Callable[[str], None]) -> 
                 seconds=tuple(each.seconds for each in done),
                 rows_written=done[-1].rows_written,
             )
-            tell(f"{factor} times the {grown}: {found.median:.2f} s, {found.rows_written:,} rows written")
+            emit(f"{factor} times the {grown}: {found.median:.2f} s, {found.rows_written:,} rows written")
             yield found
 
 
@@ -127,7 +127,7 @@ def _compare(lake: Location, games: Sequence[str], spec: AggregateSpec) -> None:
         ]
         ours, theirs = (table.select([*spec.group_by, *spec.columns]).sort_by("gamer_id") for table in tables)
         if ours.cast(theirs.schema).combine_chunks() != theirs.combine_chunks():
-            raise GoldBenchmarkError(f"the two ways disagree about {game}")
+            raise GoldBenchmarkError(f"the results of the two approaches differ for {game}")
 
 
 def _folder() -> Path:

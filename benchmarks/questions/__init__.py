@@ -1,4 +1,4 @@
-"""How long the worked questions take in Trino on the stack, over as many events as one cares to wait for.
+"""Measures the worked questions in Trino on the running stack, over a chosen number of events.
 
-It writes tables of its own beside the stack's, and takes them away again; it imports no test.
+It writes its own tables into the stack's lakehouse, and removes them again.
 """

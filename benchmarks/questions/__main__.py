@@ -31,19 +31,19 @@ from tools.stack import ports
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
 _SQL = REPOSITORY / "sql"
-Tell = Callable[[str], None]
+Emit = Callable[[str], None]
 
 
 def main() -> int:
-    """Write, ask, take away; 1 when the stack is not there."""
+    """Write tables, run the questions, remove the tables; 1 if the stack is not running."""
     arguments = _parser().parse_args()
     started = time.monotonic()
 
-    def tell(line: str) -> None:
+    def emit(line: str) -> None:
         print(f"{time.monotonic() - started:6.0f} s  {line}", flush=True)
 
     try:
-        results = _measured(arguments, tell)
+        results = _measured(arguments, emit)
     except (GamelakeError, OSError, RequestException, Error) as error:
         print(f"benchmarks.questions: {error}", file=sys.stderr)
         return 1
@@ -54,20 +54,20 @@ def main() -> int:
     return 0
 
 
-def _measured(arguments: argparse.Namespace, tell: Tell) -> QuestionResults:
+def _measured(arguments: argparse.Namespace, emit: Emit) -> QuestionResults:
     contract = load_games(REPOSITORY / "contracts" / "games.yaml")
     trino = TrinoClient(arguments.trino_url or f"http://127.0.0.1:{ports()['TRINO_PORT']}")
     trino.ask("SELECT 1", "analyst")
     base = _location(arguments.lakehouse)
     location = Location(uri=arguments.reuse or base.child(f"bench-{uuid.uuid4().hex[:8]}"), options=base.options)
-    tell(f"tables are in {location.uri}")
+    emit(f"tables are in {location.uri}")
     try:
         if not arguments.reuse:
-            _write(location, contract, arguments, tell)
+            _write(location, contract, arguments, emit)
         seen = location.uri.replace(base.uri, arguments.seen_by_trino or base.uri, 1)
         tables = table_names(Store(location))
         with trino.naming(seen, tables) as names:
-            asked = tuple(_measure_questions(trino, names, contract, arguments.rounds, tell))
+            asked = tuple(_measure_questions(trino, names, contract, arguments.rounds, emit))
             [[rows]] = trino.ask(f"SELECT count(*) FROM {names['silver.events']}", "analyst")  # noqa: S608 # our own name
     finally:
         if not (arguments.keep or arguments.reuse):
@@ -84,7 +84,7 @@ def _measured(arguments: argparse.Namespace, tell: Tell) -> QuestionResults:
     )
 
 
-def _write(location: Location, contract: GamesContract, arguments: argparse.Namespace, tell: Tell) -> None:
+def _write(location: Location, contract: GamesContract, arguments: argparse.Namespace, emit: Emit) -> None:
     titles = [game.game_name for game in contract.games]
     players, writer = (
         SimulatedPlayers(titles, arguments.players, seed=7),
@@ -94,29 +94,29 @@ def _write(location: Location, contract: GamesContract, arguments: argparse.Name
     written = 0
     for number, day in enumerate(days):
         written += writer.add(players.day(day, arguments.rows // len(days), number / len(days)))
-        tell(f"{day}: {written:,} events")
-    writer.finish(tell)
+        emit(f"{day}: {written:,} events")
+    writer.finish(emit)
 
 
 def _measure_questions(
-    trino: TrinoClient, names: Mapping[str, str], contract: GamesContract, rounds: int, tell: Tell
+    trino: TrinoClient, names: Mapping[str, str], contract: GamesContract, rounds: int, emit: Emit
 ) -> Iterator[QuestionTimes]:
     relations = Relations(frozenset(names), load_views(_SQL / "views"), contract.games)
     for question in load_questions(_SQL / "questions").values():
         if not question.is_portable:
-            # About the tables' own history: it asks nothing of the events.
+            # It queries the tables' history, not events.
             continue
         sql = relations.written_out(question.sql, names)
         try:
             first, *others = [trino.seconds(sql, question.asked_by) for _ in range(rounds + 1)]
         except TrinoQueryError as error:
-            tell(f"{question.name}: {error.message}")
+            emit(f"{question.name}: {error.message}")
             yield QuestionTimes(question=question.name, first=0, seconds=(), refusal=error.error_name or "refused")
             continue
         asked = QuestionTimes(
             question=question.name, first=round(first, 3), seconds=tuple(round(each, 3) for each in others)
         )
-        tell(f"{question.name}: {asked.median:.2f} s, the first time {first:.2f} s")
+        emit(f"{question.name}: {asked.median:.2f} s, the first time {first:.2f} s")
         yield asked
 
 
@@ -125,7 +125,7 @@ def _location(lakehouse: str) -> Location:
         "GAMELAKE_LAKEHOUSE": lakehouse,
         "GAMELAKE_S3_ENDPOINT": f"http://127.0.0.1:{ports()['OBJECT_STORE_PORT']}",
         "GAMELAKE_S3_REGION": "us-east-1",
-        # The only key that may write a folder of its own beside the tables.
+        # The only key that may write another folder into the lakehouse's bucket.
         "AWS_SHARED_CREDENTIALS_FILE": str(REPOSITORY / "compose/secrets/object-store-root"),
     }
     return LakehouseSettings.from_env({**variables, **os.environ, "GAMELAKE_LAKEHOUSE": lakehouse}).location

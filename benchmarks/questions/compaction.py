@@ -1,7 +1,7 @@
 """Measures the worked questions before and after compaction: `python -m benchmarks.questions.compaction`.
 
-DuckDB asks, as `make sql ENGINE=duckdb` does, before and after the compaction that the schedule runs; both must answer
-alike. Of a question about one game on one day it is counted which files the log lets a reader leave out.
+DuckDB runs the questions, as `make sql ENGINE=duckdb`, before and after the scheduled compaction; the results must be
+equal. For a query of one game on one day, it also counts the files that a reader can skip by the log.
 """
 
 import argparse
@@ -36,12 +36,12 @@ _BOUNDS = {"p95_times": 5.0, "pruned_percent": 95.0}
 
 
 def main() -> int:
-    """Measure, and print what was found as JSON; 1 if a figure falls short or an answer differs."""
+    """Measure, and print the results as JSON; 1 if a figure misses its bound or a result differs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.questions.compaction", description=__doc__)
     parser.add_argument("--files", type=int, default=10_000, help="of silver/events; default: %(default)s")
     parser.add_argument("--rows-per-file", type=int, default=100, help="default: %(default)s")
     parser.add_argument("--days", type=int, default=30, help="default: %(default)s")
-    parser.add_argument("--rounds", type=int, default=2, help="times that each question is asked; default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=2, help="number of runs of each question; default: %(default)s")
     arguments = parser.parse_args()
     contract = load_games(REPOSITORY / "contracts" / "games.yaml")
     with tempfile.TemporaryDirectory(prefix="gamelake-packed-") as folder:
@@ -76,32 +76,32 @@ def _write(place: Location, contract: GamesContract, days: Sequence[date], argum
 def _measure_questions(
     place: Location, contract: GamesContract, rounds: int
 ) -> tuple[dict[str, list[str]], list[float]]:
-    """The answers, as rows in any order, and the seconds that each took."""
+    """The results, as sorted rows, and the seconds of each run."""
     relations = Relations(table_names(Store(place)), load_views(_SQL / "views"), contract.games)
-    answers, seconds = {}, []
+    results, seconds = {}, []
     for question in _questions():
         sql = as_of(question.sql, datetime.now(UTC).date())
         for _ in range(rounds):
             started = time.perf_counter()
             found = answer(sql, relations.read_by(sql), place)
             seconds.append(time.perf_counter() - started)
-        answers[question.name] = sorted(map(_rounded, found.to_pylist()))
-    return answers, seconds
+        results[question.name] = sorted(map(_rounded, found.to_pylist()))
+    return results, seconds
 
 
 def _questions() -> list[Question]:
-    """Those about events in silver, which any engine answers."""
+    """Portable questions about events in silver."""
     questions = load_questions(_SQL / "questions").values()
     return [each for each in questions if each.is_portable and "silver." in each.sql]
 
 
 def _rounded(row: dict[str, object]) -> str:
-    """A row as text; sums of fractions come in the order in which they are read."""
+    """A row as text, with rounded fractions: sums depend on the order in which rows are read."""
     return repr([round(each, 6) if isinstance(each, float) else each for each in row.values()])
 
 
 def _pruned(place: Location, day: date) -> float:
-    """Of how many per cent of the files the log says that they have nothing of one game on one day."""
+    """Per cent of the files that the log excludes for one game on one day."""
     wanted = (pc.field("game_name") == ONE_TITLE) & (pc.field("event_date") == pa.scalar(day))
     read = list(DeltaTable(place.child(SILVER_EVENTS)).to_pyarrow_dataset().get_fragments(filter=wanted))
     return 100 * (1 - len(read) / len(_files(place)))

@@ -1,4 +1,4 @@
-"""Days of play in thirty games, a column at a time: sessions of players player come more or less often."""
+"""Generates days of events of thirty games, column by column: sessions of players with different activity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _PRODUCTS, _PRICES = pa.array(["gems", "pack", "pass", "chest"]), np.array([0.99
 
 @dataclass(frozen=True, slots=True)
 class DayOfEvents:
-    """A day's events in the order of their times; `events` has the common columns, `details` a game's own besides."""
+    """A day's events by time; `events` has the common columns, `details` the additional columns of a game's table."""
 
     day: date
     events: pa.Table
@@ -44,7 +44,7 @@ class DayOfEvents:
 
 
 class SimulatedPlayers:
-    """Everybody player plays; half of them from the first day on, the others come one after the other."""
+    """All players; half of them play from the first day on, the others start one after the other."""
 
     def __init__(self, games: Sequence[str], players: int, seed: int) -> None:
         self._random = np.random.default_rng(seed)
@@ -52,13 +52,13 @@ class SimulatedPlayers:
         popularity = 1 / np.arange(1, len(games) + 1) ** _SKEW
         self._game = self._random.choice(len(games), players, p=popularity / popularity.sum())
         self._platform = self._random.choice(3, players, p=(0.56, 0.36, 0.08))
-        # As the vault's pseudonyms are: sixteen bytes that say nothing.
+        # Sixteen random bytes, as the vault's pseudonyms.
         names = np.frombuffer(self._random.bytes(16 * players), np.uint8).reshape(players, 16)
         self._names = fixed_width_text(hex_digits(names))
         self._level = self._random.geometric(0.05, players)
 
     def day(self, day: date, rows: int, progress: float) -> DayOfEvents:
-        """So many events of a day; `progress` from 0 to 1 says how much of the time is over."""
+        """Generate `rows` events of a day; `progress` from 0 to 1 is the elapsed share of the days."""
         random, sessions = self._random, rows // _EVENTS_PER_SESSION + 1
         known = int(len(self._game) * (0.5 + 0.5 * progress))
         player = (random.random(sessions) ** 1.5 * known).astype(np.int64)
@@ -120,5 +120,5 @@ class SimulatedPlayers:
 
 
 def days_until(today: date, count: int) -> list[date]:
-    """So many days, the last of which is today."""
+    """`count` days, the last of which is `today`."""
     return [today - timedelta(days=before) for before in range(count - 1, -1, -1)]

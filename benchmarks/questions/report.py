@@ -1,4 +1,4 @@
-"""Writes what a run found into docs/performance.md, with a picture."""
+"""Writes the results of the questions into docs/performance.md, with a chart."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from benchmarks.report import put_between_markers, table
 from benchmarks.targets import TargetVerdict
 
 _WANTED_MOST, _WANTED_MEDIAN, _WANTED_ROWS = 5.0, 1.5, 50_000_000
-# How many events play comes to is drawn: somewhat more or fewer than were asked for.
+# The number of events is random: a little more or less than requested.
 _ROWS_TOLERANCE = 0.01
 
 
 def write_report(results: QuestionResults, docs: Path) -> None:
-    """Put the tables between the document's markers, and draw the chart.
+    """Write the tables between the document's markers, and draw the chart.
 
     Raises:
         MarkersMissingError: the document has no markers.
@@ -23,7 +23,7 @@ def write_report(results: QuestionResults, docs: Path) -> None:
 
 
 def summary(results: QuestionResults) -> str:
-    """What was to be reached and what was found."""
+    """The targets and the measured figures."""
     enough = results.rows >= _WANTED_ROWS * (1 - _ROWS_TOLERANCE)
     refused = sum(bool(each.refusal) for each in results.asked)
     slowest = max(results.asked, key=lambda each: each.median)

@@ -1,4 +1,4 @@
-"""What a run found, as it is kept."""
+"""The results of the questions, as they are stored."""
 
 from pathlib import Path
 from statistics import median
@@ -9,7 +9,7 @@ from benchmarks.results import write_json
 
 
 class QuestionTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """A question: the seconds of its first answer and of those after it; or why there was none."""
+    """Seconds of a question's first run and of the later ones; or why it was refused."""
 
     question: str
     first: float
@@ -18,7 +18,7 @@ class QuestionTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def median(self) -> float:
-        """The seconds in the middle."""
+        """Median of the seconds."""
         return median(self.seconds) if self.seconds else float("inf")
 
 
@@ -36,12 +36,12 @@ class QuestionResults(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slowest(self) -> float:
-        """The seconds of the slowest question."""
+        """Seconds of the slowest question."""
         return max(each.median for each in self.asked)
 
     @property
     def median(self) -> float:
-        """The seconds of the question in the middle."""
+        """Median over the questions."""
         return median(each.median for each in self.asked)
 
 

@@ -1,4 +1,4 @@
-"""The tables that the questions read, as the platform writes them: a commit a day in silver, gold sorted by key."""
+"""Writes the tables that the questions read, as the platform does: one commit per day in silver, gold sorted by key."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ _GAME = "game_name"
 
 @dataclass(slots=True)
 class LakehouseWriter:
-    """Writes a lakehouse of known size; gold is made at the end, of what each day adds up to."""
+    """Writes a lakehouse of known size; gold is written at the end, from the aggregates of each day."""
 
     location: Location
     contract: GamesContract
@@ -42,12 +42,12 @@ class LakehouseWriter:
     _parts: dict[str, list[pa.Table]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Nothing is written yet."""
+        """Open the store; nothing is written yet."""
         self._store, self._tables = Store(self.location), DeltaTables(self.location)
         self._parts = {spec.name: [] for spec in self.contract.aggregates}
 
     def add(self, day: DayOfEvents) -> int:
-        """Commit a day's events to silver, and keep what gold needs of them; gives how many there were."""
+        """Commit a day's events to silver, and aggregate them for gold; returns their number."""
         self._commit(SILVER_EVENTS, day.events, str(day.day))
         mine = pc.equal(day.events.column(_GAME), ONE_TITLE)
         own = day.events.filter(mine)
@@ -61,7 +61,7 @@ class LakehouseWriter:
                 self._parts[spec.name].append(sql.table(define(_of_all_games(spec)).over("day")))
         return len(rows)
 
-    def finish(self, tell: Callable[[str], None]) -> None:
+    def finish(self, emit: Callable[[str], None]) -> None:
         """Write gold, and a table of dead letters that is as good as empty."""
         letters = pa.table({"reason": ["unroutable"], "detail": ["no table takes this game_name"]})
         schema = dead_letter_schema(BRONZE_SCHEMA)
@@ -74,7 +74,7 @@ class LakehouseWriter:
                 with engine(self.threads) as sql:
                     sql.give("parts", rows)
                     rows = sql.table(define(_of_all_games(spec)).merging("parts"))
-            tell(f"gold: {len(rows):,} rows of {spec.name}")
+            emit(f"gold: {len(rows):,} rows of {spec.name}")
             if spec.over is Over.ALL_GAMES:
                 self._gold(spec, "", rows)
                 continue

@@ -1,4 +1,4 @@
-"""Trino as an analyst asks it, with tables of the benchmark's own in the place of the platform's."""
+"""Queries to Trino as an analyst, on temporary tables of the benchmark instead of the platform's."""
 
 import time
 import uuid
@@ -14,15 +14,15 @@ from trino.exceptions import TrinoQueryError
 
 @dataclass(frozen=True, slots=True)
 class TrinoClient:
-    """A Trino, by its address."""
+    """A client of the Trino at `url`."""
 
     url: str
 
     def ask(self, sql: str, user: str) -> list[list[Any]]:
-        """The rows of an answer.
+        """Run a query; returns the rows.
 
         Raises:
-            TrinoQueryError: Trino refuses, or can't.
+            TrinoQueryError: the query failed.
         """
         parts = urlsplit(self.url)
         connection = connect(  # type: ignore[no-untyped-call] # it takes anything
@@ -37,10 +37,10 @@ class TrinoClient:
             connection.close()
 
     def seconds(self, sql: str, user: str) -> float:
-        """How long it takes until the last row of an answer is here.
+        """Seconds of a query until its last row.
 
         Raises:
-            TrinoQueryError: Trino refuses, or can't.
+            TrinoQueryError: the query failed.
         """
         started = time.perf_counter()
         self.ask(sql, user)
@@ -48,7 +48,7 @@ class TrinoClient:
 
     @contextmanager
     def naming(self, place: str, tables: Collection[str]) -> Iterator[Mapping[str, str]]:
-        """Name tables under a place by names that nobody has seen; the names are gone after the block."""
+        """Register tables under a location with new names; they are unregistered at the end of the block."""
         prefix = f"gold.bench_{uuid.uuid4().hex[:8]}"
         names = {table: f"{prefix}_{table.replace('.', '_')}" for table in sorted(tables)}
         self.ask("CREATE SCHEMA IF NOT EXISTS gold", "catalog")

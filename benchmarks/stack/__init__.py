@@ -1,4 +1,4 @@
-"""The figures of the running stack: how much it sustains, and how soon an event can be asked for in Trino.
+"""Benchmarks of the running stack: the sustained rate, and the delay until Trino returns an event.
 
-It reaches the stack as a person at the desk does, by published ports and docker compose, and imports no test.
+It uses the stack's published ports and docker compose.
 """

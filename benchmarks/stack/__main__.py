@@ -15,7 +15,7 @@ from tools.embedded.service import REPOSITORY
 
 
 def main() -> int:
-    """Measure what the command line asks for; 1 when the stack is not there or the load failed."""
+    """Run the benchmarks; 1 if the stack is not running or the load failed."""
     arguments = _parser().parse_args()
     started = time.monotonic()
     try:
@@ -30,12 +30,12 @@ def main() -> int:
     return 0
 
 
-def _measured(arguments: argparse.Namespace, tell: throughput.Tell) -> StackResults:
-    tell(f"{arguments.rate:,} events/s for {arguments.seconds} s")
-    load = throughput.measure(arguments.rate, arguments.seconds, tell)
-    tell(f"drained in {load.drained_seconds} s; now {report.VISIBILITY_RATE:,} events/s, and questions to Trino")
+def _measured(arguments: argparse.Namespace, emit: throughput.Emit) -> StackResults:
+    emit(f"{arguments.rate:,} events/s for {arguments.seconds} s")
+    load = throughput.measure(arguments.rate, arguments.seconds, emit)
+    emit(f"drained in {load.drained_seconds} s; now {report.VISIBILITY_RATE:,} events/s, and questions to Trino")
     seen = visibility.measure(report.VISIBILITY_RATE, arguments.visibility_seconds)
-    tell(f"visible in Trino: p50 {seen.p50} s, p95 {seen.p95} s, oldest {seen.max} s")
+    emit(f"visible in Trino: p50 {seen.p50} s, p95 {seen.p95} s, oldest {seen.max} s")
     return StackResults(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=short_commit(REPOSITORY),

@@ -1,8 +1,7 @@
-"""Measures files in the running stack: `python -m benchmarks.stack.files`.
+"""Measures the ingestion of files in the running stack: `python -m benchmarks.stack.files`.
 
-First how long many files take, put into the bucket as fast as it takes them, from the first one's upload to the last
-event in a table. Then how soon a file is in silver: some a second, one after the other, each from the start of its
-upload to the moment at which all tables are seen to have its events.
+First the time for many files that are uploaded as fast as possible, from the first upload to the last committed event.
+Then the delay of single files at a steady rate, from the start of each upload until its events are in all tables.
 """
 
 import argparse
@@ -35,25 +34,25 @@ _POLL_SECONDS = 0.2
 
 
 class FilesMissingError(Exception):
-    """Not every file was read in time, or not every event was taken."""
+    """Not every file was read in time, or not every event was committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """What the stream of files has decided since a moment."""
+    """The batches of the stream of files since a point in time."""
 
     manifests: Manifests
     first: int
 
     @classmethod
     def from_now(cls) -> "Batches":
-        """Those to come."""
+        """The batches from now on."""
         manifests = Manifests(Store(lakehouse("catalog")), _STREAM)
         last = manifests.last(1)
         return cls(manifests, last[-1].batch_id + 1 if last else 0)
 
     def all(self) -> list[BatchManifest]:
-        """Those that have come."""
+        """The batches so far."""
         found: list[BatchManifest] = []
         while (manifest := self.manifests.read(self.first + len(found))) is not None:
             found.append(manifest)
@@ -61,7 +60,7 @@ class Batches:
 
 
 def main() -> int:
-    """Measure, and print what was found as JSON."""
+    """Measure, and print the results as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stack.files", description=__doc__)
     parser.add_argument("--files", type=int, default=5_000, help="put as fast as the store takes them (%(default)s)")
     parser.add_argument("--events", type=int, default=1_000, help="in each (%(default)s)")
@@ -77,10 +76,10 @@ def main() -> int:
 
 
 def all_at_once(files: int, events: int) -> dict[str, float]:
-    """Put all files there; gives what it took until all their events were taken.
+    """Upload all files at once; returns the figures until all their events were committed.
 
     Raises:
-        FilesMissingError: they were not.
+        FilesMissingError: not all events were committed in time.
     """
     contents = _contents(files, events)
     keys, batches, started = _keys(files), Batches.from_now(), time.monotonic()
@@ -102,10 +101,10 @@ def all_at_once(files: int, events: int) -> dict[str, float]:
 
 
 def one_by_one(files: int, pace: float, events: int) -> dict[str, float]:
-    """Put files there at a steady pace; gives how long after its upload each was seen committed (seconds).
+    """Upload files at a steady rate; returns the delays (seconds) from each upload to its commit.
 
     Raises:
-        FilesMissingError: some were not.
+        FilesMissingError: not all events were committed in time.
     """
     contents = _contents(files, events)
     keys, batches, objects = _keys(files), Batches.from_now(), open_objects(_landing())
@@ -123,7 +122,7 @@ def one_by_one(files: int, pace: float, events: int) -> dict[str, float]:
 
 
 def _watch(batches: Batches, files: int) -> dict[str, float]:
-    """When each file's batch was first seen in all its tables, until so many files were."""
+    """Wait for `files` files; returns the time at which each one was first seen committed."""
     seen: dict[str, float] = {}
     done, latest = 0, time.monotonic() + _PATIENCE.total_seconds()
     while len(seen) < files:
@@ -152,7 +151,7 @@ def _objects_of(manifest: BatchManifest) -> list[str]:
 
 
 def _contents(files: int, events: int) -> list[bytes]:
-    """Files with events that no other measurement had."""
+    """Contents of files with new events."""
     first = uuid.uuid4().int
     return [content(first + number, events) for number in range(files)]
 

@@ -1,4 +1,4 @@
-"""What a measurement asks of the running stack: the topic's ends, a load, the CPU of each service."""
+"""Probes of the running stack: the topic's end offsets, CPU time of each service; and the simulator for the load."""
 
 import http.client
 import socket
@@ -19,11 +19,11 @@ _ANSWER_SECONDS = 20
 
 
 class StackMissingError(Exception):
-    """The stack is not up."""
+    """The stack is not running."""
 
 
 class TopicEnds:
-    """The newest offsets of the topic."""
+    """The end offsets of the topic."""
 
     def __init__(self) -> None:
         access = kafka("ingest-events")
@@ -38,7 +38,7 @@ class TopicEnds:
 
 
 def start_simulator(rate: int, events: int) -> subprocess.Popen[bytes]:
-    """Simulated players of 30 games at a rate, who send nothing bad; in a container of the stack."""
+    """Start a simulator of 30 games in a container of the stack; it sends events without defects at a rate."""
     nothing_bad = [f"--{share}=0" for share in ("late", "future", "undecodable", "unknown-game", "null-time")]
     command = [
         *(str(COMPOSE / "stack.sh"), "run", "--rm", "--no-deps", "--no-TTY", "tools"),

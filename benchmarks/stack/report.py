@@ -1,4 +1,4 @@
-"""Writes what a run on the stack found into docs/performance.md."""
+"""Writes the results of a run on the stack into docs/performance.md."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ _SAMPLES_PER_ROW = 3
 
 
 def write_report(results: StackResults, document: Path) -> None:
-    """Put the tables between the document's markers.
+    """Write the tables between the document's markers.
 
     Raises:
         MarkersMissingError: the document has no markers.
@@ -28,7 +28,7 @@ def write_report(results: StackResults, document: Path) -> None:
 
 
 def sustained(load: Throughput) -> bool:
-    """Whether the tables kept up with the rate that was wanted."""
+    """Whether the tables sustained the wanted rate."""
     wanted = _SHARE * load.rate
     return (
         load.sent_rate >= wanted

@@ -1,4 +1,4 @@
-"""What a run on the stack found, as the file that keeps it."""
+"""The results of a run on the stack, as they are stored."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from benchmarks.results import write_json
 
 
 class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A look at the load: records in Kafka and records in tables since its start, seconds after it."""
+    """A sample of the load: records in Kafka and in tables since its start, `seconds` after it."""
 
     seconds: float
     sent: int
@@ -16,12 +16,12 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def behind(self) -> int:
-        """Records that Kafka has and the tables lack."""
+        """Records in Kafka that are not in the tables."""
         return self.sent - self.taken
 
 
 class Throughput(msgspec.Struct, frozen=True, kw_only=True):
-    """A load at a rate that was asked for, look by look, and what it cost."""
+    """A load at a requested rate: samples, and CPU seconds of the services."""
 
     rate: int
     samples: tuple[LoadSample, ...]
@@ -32,24 +32,24 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sent_rate(self) -> float:
-        """Records per second into Kafka, from the first look to the last."""
+        """Records per second into Kafka, from the first sample to the last."""
         first, last = self.samples[0], self.samples[-1]
         return (last.sent - first.sent) / (last.seconds - first.seconds)
 
     @property
     def taken_rate(self) -> float:
-        """Records per second into tables, from the first look to the last."""
+        """Records per second into tables, from the first sample to the last."""
         first, last = self.samples[0], self.samples[-1]
         return (last.taken - first.taken) / (last.seconds - first.seconds)
 
     @property
     def most_behind(self) -> int:
-        """The greatest number of records that were behind at any look."""
+        """The greatest lag of all samples, in records."""
         return max(each.behind for each in self.samples)
 
 
 class Visibility(msgspec.Struct, frozen=True, kw_only=True):
-    """How old events were when Trino first returned them, in seconds, at a steady rate."""
+    """Age of events when Trino first returned them, in seconds, at a steady rate."""
 
     rate: int
     events: int

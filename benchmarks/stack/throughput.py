@@ -1,4 +1,4 @@
-"""How much the stack sustains: players at a steady rate, and how far the tables are behind Kafka, look by look."""
+"""Measures the rate that the stack sustains: simulated players at a steady rate, and samples of the tables' lag."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,18 +14,18 @@ _POLL_SECONDS = 0.5
 _START_SECONDS = 120
 _DRAIN_SECONDS = 300
 _WARM_UP_SECONDS = 20
-# The simulator makes up for the seconds that it took to start.
+# The simulator catches up the seconds of its start.
 _SPARE_SECONDS = 30
 
-Tell = Callable[[str], None]
+Emit = Callable[[str], None]
 
 
 class LoadFailedError(Exception):
-    """The simulator ended early, or the tables did not take everything in time."""
+    """The simulator ended early, or not everything was committed in time."""
 
 
-class Taken:
-    """Where the stream stands, read off the manifests of its batches."""
+class CommittedOffsets:
+    """The stream's committed offsets, read from the manifests of its batches."""
 
     def __init__(self) -> None:
         self._manifests = Manifests(Store(lakehouse("catalog")), STREAM)
@@ -36,7 +36,7 @@ class Taken:
         self.rows = 0
 
     def now(self) -> dict[int, int]:
-        """The offset that the stream reads next, for each partition it has read of."""
+        """The next offset of each partition that the stream has read."""
         while (manifest := self._manifests.read(self._next)) is not None:
             self._next += 1
             self.batches += 1
@@ -49,25 +49,25 @@ def _after(manifest: BatchManifest) -> Mapping[int, int]:
     return {taken.partition: taken.last + 1 for taken in manifest.offsets}
 
 
-def measure(rate: int, seconds: int, tell: Tell) -> Throughput:
-    """Load the stack for so many seconds after a warm-up, then wait until the tables have everything.
+def measure(rate: int, seconds: int, emit: Emit) -> Throughput:
+    """Load the stack for `seconds` after a warm-up, then wait until the tables have everything.
 
     Raises:
-        LoadFailedError: the load was not what was asked for.
+        LoadFailedError: the rate was not reached, or the tables did not catch up.
     """
-    ends, taken = TopicEnds(), Taken()
+    ends, taken = TopicEnds(), CommittedOffsets()
     before = ends.now()
-    # Longer than it is looked at, so that no look falls behind its end.
+    # Longer than the measurement, so that no sample comes after its end.
     events = rate * (seconds + _WARM_UP_SECONDS + _SPARE_SECONDS)
     simulator = start_simulator(rate, events)
     _wait_for(lambda: ends.now() != before, _START_SECONDS, "the simulator sent nothing")
     time.sleep(_WARM_UP_SECONDS)
     cpu, started, batches, rows = cpu_seconds(), time.monotonic(), taken.batches, taken.rows
-    samples = [_look(ends, taken, before, started)]
+    samples = [_sample(ends, taken, before, started)]
     while samples[-1].seconds < seconds - 1 and simulator.poll() is None:
         time.sleep(max(0.0, len(samples) * _SAMPLE_SECONDS - (time.monotonic() - started)))
-        samples.append(_look(ends, taken, before, started))
-        tell(_line(samples))
+        samples.append(_sample(ends, taken, before, started))
+        emit(_line(samples))
     used = {name: round(after - cpu.get(name, 0), 1) for name, after in cpu_seconds().items()}
     if simulator.wait(timeout=_DRAIN_SECONDS) != 0:
         raise LoadFailedError("the simulator failed: build/benchmarks/simulator.log says why")
@@ -88,7 +88,7 @@ def under_load(samples: Sequence[LoadSample], events: int) -> tuple[LoadSample, 
     return tuple(each for each in samples if each.sent < events)
 
 
-def _look(ends: TopicEnds, taken: Taken, before: Mapping[int, int], started: float) -> LoadSample:
+def _sample(ends: TopicEnds, taken: CommittedOffsets, before: Mapping[int, int], started: float) -> LoadSample:
     # The tables first: so a record that comes in between counts as behind.
     have, there = taken.now(), ends.now()
     return LoadSample(
