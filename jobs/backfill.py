@@ -1,8 +1,8 @@
-"""Brings into silver what bronze has and silver lacks: for a game or a table that is new, lost, or was set back.
+"""Writes rows into silver that bronze has and silver lacks: for a table that is new, lost or was restored.
 
-The records are decoded as the newest code and contract have it; an event that a table has already is left alone. With
---rewrite the rows that are there are decoded once more and take the place of the old ones: for a column that is new.
-The streams go on meanwhile. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md).
+The records are decoded with the current code and contract; existing events are skipped. With --rewrite, existing rows
+are decoded again and replaced: for a column that was added later. The streams continue. Prints one JSON document.
+Settings come from GAMELAKE_* variables (docs/settings.md).
 """
 
 import argparse
@@ -28,19 +28,19 @@ from gamelake.storage.store import Store
 
 
 def main() -> int:
-    """Backfill, or say what a backfill would do."""
+    """Backfill, or print the dry run."""
     arguments = _arguments()
     settings = ReplaySettings.from_env()
     targets = _targets(arguments, settings)
     if arguments.rewrite:
-        return _rewritten(settings, targets, arguments)
+        return _rewrite(settings, targets, arguments)
     bronze = Selection(source=BRONZE_EVENTS, since=arguments.since, until=arguments.until)
-    asked = ReplayRequest(bronze, targets)
+    request = ReplayRequest(bronze, targets)
     with replayer("backfill", settings) as replays:
-        return printed(replays.dry_run(asked) if arguments.dry_run else replays.replay(asked))
+        return print_result(replays.dry_run(request) if arguments.dry_run else replays.replay(request))
 
 
-def _rewritten(settings: ReplaySettings, targets: frozenset[str], arguments: argparse.Namespace) -> int:
+def _rewrite(settings: ReplaySettings, targets: frozenset[str], arguments: argparse.Namespace) -> int:
     tables, days = settings.tables, DayRange(arguments.from_day, arguments.to_day)
     location = tables.lakehouse.location
     with (
@@ -49,7 +49,7 @@ def _rewritten(settings: ReplaySettings, targets: frozenset[str], arguments: arg
     ):
         rewriter = Rewriter(replays, spark)
         rewrite = rewriter.dry_run if arguments.dry_run else rewriter.rewrite
-        return printed([rewrite(table, days) for table in sorted(targets)])
+        return print_result([rewrite(table, days) for table in sorted(targets)])
 
 
 def _targets(arguments: argparse.Namespace, settings: ReplaySettings) -> frozenset[str]:
@@ -57,7 +57,7 @@ def _targets(arguments: argparse.Namespace, settings: ReplaySettings) -> frozens
     games = {game.name for game in contract.games} | set(games_of(Store(settings.tables.lakehouse.location)))
     known = {SILVER_EVENTS} | {game_table(game) for game in games}
     if unknown := sorted(set(arguments.tables) - known):
-        raise SettingsError(f"'{unknown[0]}' is no silver table; these are: {', '.join(sorted(known))}")
+        raise SettingsError(f"'{unknown[0]}' is not a silver table; these are: {', '.join(sorted(known))}")
     return frozenset(arguments.tables or known)
 
 
@@ -65,25 +65,25 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
     add_period(parser)
-    parser.add_argument("--rewrite", action="store_true", help="decode the rows anew that the tables have")
-    parser.add_argument("--from-day", type=date.fromisoformat, metavar="DAY", help="with --rewrite: of these days")
-    parser.add_argument("--to-day", type=date.fromisoformat, metavar="DAY", help="the last of them")
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be written, and change nothing")
+    parser.add_argument("--rewrite", action="store_true", help="decode the existing rows of the tables again")
+    parser.add_argument("--from-day", type=date.fromisoformat, metavar="DAY", help="with --rewrite: the first day")
+    parser.add_argument("--to-day", type=date.fromisoformat, metavar="DAY", help="with --rewrite: the last day")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written, and change nothing")
     arguments = parser.parse_args()
     if arguments.rewrite and not arguments.tables:
-        parser.error("--rewrite goes with the names of tables")
+        parser.error("--rewrite requires the names of tables")
     if (arguments.from_day or arguments.to_day) and not arguments.rewrite:
-        parser.error("--from-day and --to-day go with --rewrite; --since and --until are about when Kafka took it in")
+        parser.error("--from-day and --to-day require --rewrite; --since and --until select by Kafka timestamp")
     return arguments
 
 
 def add_period(parser: argparse.ArgumentParser) -> None:
-    """The period in which Kafka took in the records that are meant."""
-    parser.add_argument("--since", type=moment, help="records that Kafka took in from then on: 2026-11-22T14:00:00Z")
-    parser.add_argument("--until", type=moment, help="and before then")
+    """Add the options that select records by Kafka timestamp."""
+    parser.add_argument("--since", type=moment, help="first Kafka timestamp, such as 2026-11-22T14:00:00Z")
+    parser.add_argument("--until", type=moment, help="end of the Kafka timestamps, exclusive")
 
 
-def printed(result: msgspec.Struct | Sequence[msgspec.Struct]) -> int:
+def print_result(result: msgspec.Struct | Sequence[msgspec.Struct]) -> int:
     """Print a result as one JSON document."""
     print(msgspec.json.format(msgspec.json.encode(result)).decode())
     return OK

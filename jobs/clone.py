@@ -1,9 +1,10 @@
-"""Gives an analyst tables to play with, as they were at a version or a time, and copies no byte where that can be.
+"""Clones tables for analysts, as they were at a version or a time, without copying data where possible.
 
-One table, several, or all of a game (silver and gold), under a name: silver/kart_rumble_events of the clone `before`
-is clones.before_kart_rumble_events to SQL. On an object store a clone of silver names the source's files, which vacuum
-keeps for as long as there is the clone; --copy gives it files of its own. An erasure drops clones with rows of who is
-forgotten. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
+Clones one table, several, or all of a game (silver and gold), under a name: silver/kart_rumble_events of the clone
+`before` is clones.before_kart_rumble_events in SQL. On an object store a clone of silver references the source's files,
+which vacuum keeps as long as the clone exists; --copy gives it files of its own. An erasure drops clones with rows of
+the erased player. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no
+Kafka.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from gamelake.storage.store import Store
 
 
 def main() -> int:
-    """Make a clone, say what it would be, drop one, or list them."""
+    """Make a clone, print its dry run, drop a clone, or list all."""
     arguments = _arguments()
     store = Store(LakehouseSettings.from_env().location)
     clones = Clones(store)
@@ -46,10 +47,10 @@ def _sources(store: Store, arguments: argparse.Namespace) -> Sequence[str]:
     there = cloneable(store)
     if arguments.game:
         if not (found := tables_of(store, arguments.game)):
-            raise SettingsError(f"there is no table of a game '{arguments.game}'; these are: {', '.join(there)}")
+            raise SettingsError(f"there is no table of a game '{arguments.game}'; the tables are: {', '.join(there)}")
         return found
     if unknown := sorted(set(arguments.tables) - set(there)):
-        raise SettingsError(f"'{unknown[0]}' is no table that can be cloned; these are: {', '.join(there)}")
+        raise SettingsError(f"'{unknown[0]}' can't be cloned; the tables are: {', '.join(there)}")
     return sorted(set(arguments.tables))
 
 
@@ -66,8 +67,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events")
     parser.add_argument("--game", help="all tables of this game, in place of TABLE")
     to = parser.add_mutually_exclusive_group()
-    to.add_argument("--version", type=int, help="as this version of the table was; default: as it is now")
-    to.add_argument("--time", type=moment, help="as it was then, such as 2026-11-22T14:00:00Z")
+    to.add_argument("--version", type=int, help="clone this version of the table; default: the newest")
+    to.add_argument("--time", type=moment, help="clone the version of this time, such as 2026-11-22T14:00:00Z")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--copy", dest="kind", action="store_const", const=CloneKind.COPY, help="with files of its own")
     kind.add_argument(
@@ -78,15 +79,15 @@ def _arguments() -> argparse.Namespace:
         help="with the source's files (object stores)",
     )
     other = parser.add_mutually_exclusive_group()
-    other.add_argument("--drop", metavar="NAME", help="take a clone away")
+    other.add_argument("--drop", metavar="NAME", help="delete a clone")
     other.add_argument("--list", action="store_true", help="all clones, and the bytes that vacuum keeps for each")
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be done, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and change nothing")
     arguments = parser.parse_args()
     is_making = not (arguments.drop or arguments.list)
     if is_making != bool(arguments.name) or (is_making and bool(arguments.game) == bool(arguments.tables)):
-        parser.error("name the clone and its tables, or say --game; --drop and --list go alone")
+        parser.error("name the clone and its tables, or use --game; --drop and --list take no other arguments")
     if arguments.version is not None and (arguments.game or len(arguments.tables) > 1):
-        parser.error("--version goes with one table, as each has versions of its own; several go with --time")
+        parser.error("--version requires a single table, as each has versions of its own; use --time for several")
     return arguments
 
 

@@ -1,8 +1,8 @@
-"""Decodes again what was set aside: dead letters, or what stands in the quarantine.
+"""Decodes dead letters or quarantined rows again.
 
-For after a schema, the games contract, a rule or the code was put right. What has become readable, and breaks no rule
-as they are now, lands in its tables once and is marked in dead_letters/replayed or quarantine/replayed; the others
-stay. The streams go on meanwhile. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md).
+Run it after a schema, the games contract, a rule or the code was fixed. Records that can be decoded now and break no
+current rule are written to their tables once and marked in dead_letters/replayed or quarantine/replayed; the others
+stay. The streams continue. Prints one JSON document. Settings come from GAMELAKE_* variables (docs/settings.md).
 """
 
 import argparse
@@ -16,18 +16,18 @@ from gamelake.recovery.replay.settings import ReplaySettings
 from gamelake.recovery.replay.setup import replayer
 from gamelake.storage.listing import has_log
 from gamelake.storage.store import Store
-from jobs.backfill import add_period, printed
+from jobs.backfill import add_period, print_result
 
 _SOURCES = {"dead_letters": DEAD_LETTERS, "quarantine": QUARANTINE}
 
 
 def main() -> int:
-    """Replay, or say what a replay would do."""
+    """Replay, or print the dry run."""
     arguments = _arguments()
     settings = ReplaySettings.from_env()
     source = _SOURCES[arguments.source]
     if not has_log(Store(settings.tables.lakehouse.location), source):
-        return printed(Replayed(source=source, records=0, rows={}, still_dead={}))
+        return print_result(Replayed(source=source, records=0, rows={}, still_dead={}))
     letters = Selection(
         source=source,
         reasons=tuple(arguments.reason),
@@ -36,7 +36,7 @@ def main() -> int:
         until=arguments.until,
     )
     with replayer("replay", settings) as replays:
-        return printed(
+        return print_result(
             replays.dry_run(ReplayRequest(letters)) if arguments.dry_run else replays.replay(ReplayRequest(letters))
         )
 
@@ -49,22 +49,22 @@ def _arguments() -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME",
-        help="with --source quarantine: only rows that this rule set aside; may be given several times",
+        help="with --source quarantine: only rows that this rule quarantined; may be given several times",
     )
     parser.add_argument(
         "--reason",
         action="append",
         default=[],
         choices=[each.value for each in DeadLetterReason],
-        help="only letters with this reason; may be given several times",
+        help="only dead letters with this reason; may be given several times",
     )
     add_period(parser)
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would land, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written, and change nothing")
     arguments = parser.parse_args()
     if arguments.rule and arguments.source != "quarantine":
-        parser.error("--rule goes with --source quarantine")
+        parser.error("--rule requires --source quarantine")
     if arguments.reason and arguments.source != "dead_letters":
-        parser.error("--reason is of dead letters; rows of the quarantine have a --rule")
+        parser.error("--reason requires --source dead_letters; quarantined rows have a --rule")
     return arguments
 
 

@@ -101,7 +101,7 @@ class Rewriter:
 
     def _before(self, table: str, days: DayRange) -> _Before:
         handle = open_table(self.replays.store.location, table)
-        files = [file for file in live_files(handle) if days.have(file.partition.get(EVENT_DATE) or "")]
+        files = [file for file in live_files(handle) if days.contains(file.partition.get(EVENT_DATE) or "")]
         rows = dict(zip(*_rows_by_file(handle), strict=True))
         columns = frozenset(field.name for field in handle.schema().fields)
         return _Before(handle.version(), files, sum(rows[file.path] for file in files), columns)

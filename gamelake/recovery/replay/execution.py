@@ -1,4 +1,4 @@
-"""Reads the records of a small replay in this process, where starting Spark would take longer than the whole of it."""
+"""Readers of a replay's records: Spark, or this process where a replay is smaller than the start of Spark."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pyspark.sql.functions import col, lit
 
 from gamelake.model.naming import QUARANTINE
 from gamelake.recovery.replay.marks import COORDINATES, MARKED_IN, WHY
-from gamelake.recovery.replay.selection import Selection, place_of
+from gamelake.recovery.replay.selection import Selection, column_of
 from gamelake.recovery.replay.task import ReplayPlan, ReplayReport, ReplayTask, decode_report
 from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
@@ -26,17 +26,17 @@ from gamelake.streaming.plan import REPORT_SCHEMA
 
 @dataclass(frozen=True, slots=True)
 class SparkReader:
-    """Runs the tasks of a replay on Spark."""
+    """Reads records and runs the tasks on Spark."""
 
     spark: SparkSession
     location: Location
 
     def reports(self, selection: Selection, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-        """Read a selection, do what the plan says."""
+        """Run the plan on the selected records; a report for each task and chunk."""
         return run(self._records(selection, plan.versions), plan)
 
     def _records(self, selection: Selection, versions: Mapping[str, int]) -> DataFrame:
-        """The records, in tables as they were at some versions; of what a replay settles those not yet settled."""
+        """The selected records at fixed versions of the tables, without those that are settled already."""
         found = table(self.spark, self.location, selection.source, versions[selection.source])
         for condition in _conditions(selection):
             found = found.where(condition)
@@ -50,18 +50,18 @@ class SparkReader:
 
 
 def run(found: DataFrame, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-    """Do what the plan says with records of bronze or of the dead letters."""
+    """Run the plan on records of bronze, dead letters or the quarantine."""
     rows = _sorted_by_source(found).mapInArrow(ReplayTask(plan), REPORT_SCHEMA).collect()
     return tuple(decode_report(bytes(row.report)) for row in rows)
 
 
 def table(spark: SparkSession, location: Location, name: str, version: int) -> DataFrame:
-    """A version of a table."""
+    """A table at a version."""
     return spark.read.format("delta").option("versionAsOf", version).load(location.child(name))
 
 
 def _sorted_by_source(found: DataFrame) -> DataFrame:
-    """The records as tasks get them; of duplicates the first is the one that counts."""
+    """The records in the order of the tasks: by partition, time and offset; of duplicates the first counts."""
     why = [col(name) for name in WHY.values() if name in found.columns]
     columns = [col("topic"), col("offset"), col("value"), *why]
     partition, moment = col("partition").cast("int").alias("partition"), col("kafka_timestamp").alias("timestamp")
@@ -74,7 +74,7 @@ def _conditions(selection: Selection) -> list[Column]:
     day, taken_in = col("ingest_date"), col("kafka_timestamp")
     conditions = [col("reason").isin(list(selection.reasons))] if selection.reasons else []
     conditions += [col("rule").isin(list(selection.rules))] if selection.rules else []
-    # The quarantine's rows lie by the days of the events.
+    # The quarantine is partitioned by the days of events, not of ingestion.
     by_day = selection.source != QUARANTINE
     if selection.since is not None:
         conditions += [day >= lit(selection.since.date())] if by_day else []
@@ -97,29 +97,29 @@ _RECORDS_A_BATCH = 20_000
 
 @dataclass(frozen=True, slots=True)
 class LocalReader:
-    """Runs one task, here."""
+    """Reads records and runs one task in this process."""
 
     location: Location
 
     def bytes(self, selection: Selection, version: int) -> int:
-        """How large the files are that a selection has to read."""
+        """The size of the files that a selection has to read."""
         return sum(file.size for file in self._files(selection, version))
 
     def reports(self, selection: Selection, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-        """Read a selection, do what the plan says."""
+        """Run the plan on the selected records; a report for each task and chunk."""
         found = self._read(selection, plan.versions[selection.source])
         marks = MARKED_IN.get(selection.source, "")
         if marks in plan.versions:
             settled = self._table(marks, plan.versions[marks], list(COORDINATES))
             found = found.join(settled, list(COORDINATES), join_type="left anti")
         batches = _in_order(found).to_batches(max_chunksize=_RECORDS_A_BATCH)
-        return tuple(_unpacked(ReplayTask(plan)(iter(batches))))
+        return tuple(_decoded(ReplayTask(plan)(iter(batches))))
 
     def _read(self, selection: Selection, version: int) -> pa.Table:
         schema = schema_of(open_table(self.location, selection.source, version))
         why = [WHY[selection.source]] if selection.source in WHY else []
         rows = dataset(self.location, selection.source, schema, self._files(selection, version))
-        columns = {name: pc.field(place_of(selection, name)) for name in (*COORDINATES, "value", *why)}
+        columns = {name: pc.field(column_of(selection, name)) for name in (*COORDINATES, "value", *why)}
         return rows.to_table(columns=columns, filter=_condition(selection))
 
     def _table(self, name: str, version: int, columns: list[str]) -> pa.Table:
@@ -127,18 +127,18 @@ class LocalReader:
         return dataset(self.location, name, schema_of(handle), live_files(handle)).to_table(columns=columns)
 
     def _files(self, selection: Selection, version: int) -> list[FileEntry]:
-        """The files that may have such records, by their days and by the least and greatest offset in them."""
+        """The files that may have such records, by their days and offset statistics."""
         handle = open_table(self.location, selection.source, version)
         offsets = {row["path"]: row for row in pa.table(handle.get_add_actions(flatten=True)).to_pylist()}
         return [file for file in live_files(handle) if _may_have(selection, file, offsets[file.path])]
 
 
-def _unpacked(reports: Iterator[pa.RecordBatch]) -> Iterator[ReplayReport]:
-    return (decode_report(packed) for batch in reports for packed in batch.column(0).to_pylist())
+def _decoded(reports: Iterator[pa.RecordBatch]) -> Iterator[ReplayReport]:
+    return (decode_report(report) for batch in reports for report in batch.column(0).to_pylist())
 
 
 def _in_order(found: pa.Table) -> pa.Table:
-    """The records as tasks get them; of duplicates the first is the one that counts."""
+    """The records in the order of the tasks: by partition, time and offset; of duplicates the first counts."""
     found = found.set_column(
         found.schema.get_field_index("partition"), "partition", found["partition"].cast(pa.int32())
     ).rename_columns({"kafka_timestamp": "timestamp"})
@@ -146,7 +146,7 @@ def _in_order(found: pa.Table) -> pa.Table:
 
 
 def _condition(selection: Selection) -> pc.Expression | None:
-    partition, offset = pc.field(place_of(selection, "partition")), pc.field(place_of(selection, "offset"))
+    partition, offset = pc.field(column_of(selection, "partition")), pc.field(column_of(selection, "offset"))
     taken_in = pc.field("kafka_timestamp")
     conditions = [pc.field("reason").isin(list(selection.reasons))] if selection.reasons else []
     conditions += [pc.field("rule").isin(list(selection.rules))] if selection.rules else []

@@ -1,4 +1,4 @@
-"""A replay as the driver runs it: rows that the tables lack, found and written by tasks, committed once."""
+"""The driver of a replay: tasks find and write rows that the tables lack, one commit for each table adds them."""
 
 import logging
 import time
@@ -29,21 +29,24 @@ from gamelake.streaming.decision import sum_counts
 from gamelake.streaming.plan import TaskPlan
 from gamelake.streaming.table_columns import TableColumns
 
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 5
 _WAIT_SECONDS = 120
-_LOOK_EVERY_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 def settled_version(store: Store, source: str) -> int:
-    """The newest version of a table, once all batches that it has are in every other table too.
+    """Wait until all batches that a table has are in every other table too; returns the newest version.
 
     Raises:
         TableNotFoundError: there is no table.
-        TransientError: a batch stays half committed; the stream that decided it does not run.
+        TransientError: a batch stays partly committed, as its stream does not run.
     """
     handle = open_table(store.location, source)
     for stream in streams_of(store):
         generations = Generations(store, stream).all()
-        # A new generation begins when the last batch of the one before is in all tables.
+        # A new generation starts when the last batch of the former one is in all tables.
         batch = handle.transaction_version(generations[-1].app_id) if generations else None
         if batch is not None:
             _await(store, generations[-1], batch)
@@ -57,10 +60,10 @@ def _await(store: Store, generation: Generation, batch: int) -> None:
     while lacking := [table for table in lacking if not _has(store, table, generation.app_id, batch)]:
         if time.monotonic() > deadline:
             raise TransientError(
-                f"batch {batch} of {generation.stream} is not in {lacking[0]} yet, and nobody commits it: start the "
-                "stream's job, which finishes it, and try again. Nothing was changed"
+                f"batch {batch} of {generation.stream} is not in {lacking[0]} yet, its stream does not run: start the "
+                "stream's job, which finishes the batch, and try again. Nothing was changed"
             )
-        time.sleep(_LOOK_EVERY_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _has(store: Store, table: str, app_id: str, batch: int) -> bool:
@@ -68,16 +71,11 @@ def _has(store: Store, table: str, app_id: str, batch: int) -> bool:
     return taken is not None and taken >= batch
 
 
-log = logging.getLogger(__name__)
-
-_ATTEMPTS = 5
-
-
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay did, or would do: records read, rows by table that they become, what stays dead, by reason.
+    """What a replay did, or would do: records read, rows by table, records that stay dead letters by reason.
 
-    `quarantined` and `dropped` are rows that broke a rule, by the rule; of the quarantine's own those that stay there.
-    `run` is its number, None if nothing was written.
+    `quarantined` and `dropped` are rows that broke a rule, by rule; of the quarantine as source, those that stay.
+    `run` is the number of the run, None if nothing was written.
     """
 
     source: str
@@ -91,44 +89,44 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """The records to read again, and the tables that may get their rows; all, if none is named."""
+    """The records to read again, and the tables that may get their rows; empty for all tables."""
 
     selection: Selection
     targets: frozenset[str] = frozenset()
 
 
 class RecordReader(Protocol):
-    """Reads records and runs the tasks on them, here or on many machines."""
+    """Reads records and runs the tasks on them, in this process or on Spark."""
 
     def reports(self, selection: Selection, plan: ReplayPlan, /) -> tuple[ReplayReport, ...]:
-        """Read a selection, do what the plan says."""
+        """Run the plan on the selected records."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedReplay:
-    """What the tasks have found, and written."""
+    """What the tasks found and wrote."""
 
     reports: tuple[ReplayReport, ...]
     tables: tuple[TableFiles, ...]
 
     @property
     def records(self) -> int:
-        """Records that were read."""
+        """The number of records that were read."""
         return sum(report.records for report in self.reports)
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows by table."""
+        """The number of rows by table."""
         return sum_counts(report.rows for report in self.reports)
 
     @property
     def still_dead(self) -> dict[str, int]:
-        """Records that can't become rows, by reason."""
+        """The number of records that can't become rows, by reason."""
         return sum_counts(report.still_dead for report in self.reports)
 
     @property
     def judged(self) -> Judged:
-        """What the rules came to."""
+        """The sum of the rules' results."""
         return merge_judged(report.judged for report in self.reports)
 
 
@@ -142,56 +140,56 @@ class Replayer:
     decoding: TaskPlan
     failpoints: Failpoints
 
-    def dry_run(self, asked: ReplayRequest) -> Replayed:
-        """What a replay would do; nothing is written.
+    def dry_run(self, request: ReplayRequest) -> Replayed:
+        """Decode and count, and write nothing.
 
         Raises:
-            TransientError: a batch of the stream is half committed.
+            TransientError: a batch of the stream is partly committed.
         """
-        return _result(asked, self._land(asked, 0, Purpose.COUNT))
+        return _result(request, self._land(request, 0, Purpose.COUNT))
 
-    def replay(self, asked: ReplayRequest) -> Replayed:
-        """Bring the rows back that the tables lack.
+    def replay(self, request: ReplayRequest) -> Replayed:
+        """Write the rows that the tables lack.
 
         Raises:
-            LeaseHeldError: another process changes which rows the tables have.
+            LeaseHeldError: another process holds the revision lease.
             LeaseLostError: another process has taken over; nothing was committed.
-            TransientError: a batch of the stream is half committed.
-            BrokenRuleError: a row breaks a rule that nothing may break; nothing was committed.
+            TransientError: a batch of the stream is partly committed.
+            BrokenRuleError: a row breaks a rule with the action `fail`; nothing was committed.
         """
         with replay_run(self.store, self.tables, self.failpoints) as run:
-            return self._replay(asked, run)
+            return self._replay(request, run)
 
-    def _replay(self, asked: ReplayRequest, run: ReplayRun) -> Replayed:
-        decided = self._land(asked, run.number, Purpose.WRITE)
+    def _replay(self, request: ReplayRequest, run: ReplayRun) -> Replayed:
+        decided = self._land(request, run.number, Purpose.WRITE)
         self.failpoints.reach(Failpoint.AFTER_FILES)
         require_no_failures(decided.judged)
         if decided.tables:
-            run.settle(_manifest(asked, decided, run.number))
-        return msgspec.structs.replace(_result(asked, decided), run=run.number if decided.tables else None)
+            run.settle(_manifest(request, decided, run.number))
+        return msgspec.structs.replace(_result(request, decided), run=run.number if decided.tables else None)
 
-    def _land(self, asked: ReplayRequest, number: int, purpose: Purpose) -> DecidedReplay:
-        source = {asked.selection.source: settled_version(self.store, asked.selection.source)}
+    def _land(self, request: ReplayRequest, number: int, purpose: Purpose) -> DecidedReplay:
+        source = {request.selection.source: settled_version(self.store, request.selection.source)}
         versions = self.present_versions() | source
         plan = ReplayPlan(
             decoding=self.decoding,
             run=number,
-            source=asked.selection.source,
-            targets=asked.targets,
+            source=request.selection.source,
+            targets=request.targets,
             versions=versions,
             wanted=WantedRows.MISSING,
             purpose=purpose,
         )
-        return self.decide(partial(self.reader.reports, asked.selection), plan)
+        return self.decide(partial(self.reader.reports, request.selection), plan)
 
     def present_versions(self) -> dict[str, int]:
-        """The tables that a replay may add to, and their newest versions."""
+        """The newest versions of the tables that a replay may append to."""
         others = (SILVER_EVENTS, REPLAYED, QUARANTINE, RELEASED)
         there = [name for name in table_paths(self.store) if game_of(name) or name in others]
         return {name: open_table(self.store.location, name).version() for name in there}
 
     def decide(self, run: Callable[[ReplayPlan], tuple[ReplayReport, ...]], plan: ReplayPlan) -> DecidedReplay:
-        """Have the tasks read records, and write what the plan wants of them.
+        """Run the tasks, again if they disagree on a table's columns.
 
         Raises:
             IncompatibleSchemaError: the tasks could not agree on a table's columns.
@@ -208,22 +206,22 @@ class Replayer:
         raise conflict
 
 
-def _manifest(asked: ReplayRequest, decided: DecidedReplay, number: int) -> ReplayManifest:
+def _manifest(request: ReplayRequest, decided: DecidedReplay, number: int) -> ReplayManifest:
     return ReplayManifest(
         number=number,
-        source=asked.selection.source,
+        source=request.selection.source,
         written_at=datetime.now(UTC).isoformat(),
         records=decided.records,
-        settled=decided.rows.get(MARKED_IN.get(asked.selection.source, ""), 0),
+        settled=decided.rows.get(MARKED_IN.get(request.selection.source, ""), 0),
         still_dead=decided.still_dead,
         tables=decided.tables,
     )
 
 
-def _result(asked: ReplayRequest, decided: DecidedReplay) -> Replayed:
+def _result(request: ReplayRequest, decided: DecidedReplay) -> Replayed:
     judged = decided.judged
     return Replayed(
-        source=asked.selection.source,
+        source=request.selection.source,
         records=decided.records,
         rows=decided.rows,
         still_dead=decided.still_dead,

@@ -1,7 +1,8 @@
-"""The runs that bring rows back: one at a time, and each to its end, whoever comes to it.
+"""Replay runs: one at a time, each completed by its own process or by the next run.
 
-A run's number is its lease's token. Of a run that was killed before it settled, the next one settles that it did
-nothing, so that a process that only seemed dead can't settle it any more; what it had settled is committed first.
+The number of a run is the token of its lease. If a run was killed before it wrote its manifest, the next one writes an
+empty manifest in its place, so that a process that only stalled can't commit any more; if it had written its manifest,
+the next one commits it first.
 """
 
 import logging
@@ -26,7 +27,7 @@ _COMMIT_THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class ReplayRun:
-    """The right to bring rows back."""
+    """A replay run: holds the revision lease."""
 
     manifests: ReplayManifests
     tables: DeltaTables
@@ -35,11 +36,11 @@ class ReplayRun:
 
     @property
     def number(self) -> int:
-        """Greater than that of every run before."""
+        """The number of the run, greater than that of every earlier run."""
         return self.lease.token
 
     def settle(self, manifest: ReplayManifest) -> None:
-        """Write down what was decided, and commit it to every table.
+        """Write the manifest, and commit it to every table.
 
         Raises:
             LeaseLostError: another process has taken over; nothing was committed.
@@ -51,7 +52,7 @@ class ReplayRun:
         self.finish(manifest)
 
     def finish(self, manifest: ReplayManifest) -> None:
-        """Commit what was settled; tables that have it already are left alone."""
+        """Commit a manifest to the tables that do not have it yet."""
 
         def commit(entry: TableFiles) -> None:
             self.tables.append(entry, manifest.transaction)
@@ -64,10 +65,10 @@ class ReplayRun:
 
 @contextmanager
 def replay_run(store: Store, tables: DeltaTables, failpoints: Failpoints) -> Iterator[ReplayRun]:
-    """Finish what a killed run has settled, then have the right to a run of one's own.
+    """Take the revision lease, finish the manifests of killed runs, and start a new run.
 
     Raises:
-        LeaseHeldError: another process changes which rows the tables have.
+        LeaseHeldError: another process holds the revision lease.
     """
     manifests = ReplayManifests(store)
     with revision_lease(store) as lease:
@@ -75,6 +76,6 @@ def replay_run(store: Store, tables: DeltaTables, failpoints: Failpoints) -> Ite
             manifests.settle(ReplayManifest(number=lease.token - 1))
         run = ReplayRun(manifests, tables, failpoints, lease)
         for manifest in manifests.unfinished():
-            log.warning("replay %d was settled before: finishing its commits", manifest.number)
+            log.warning("replay %d was not finished: committing its manifest", manifest.number)
             run.finish(manifest)
         yield run

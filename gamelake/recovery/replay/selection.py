@@ -13,13 +13,15 @@ from gamelake.storage.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Records of a table, by what they must have in common; what is empty asks for nothing.
+    """Conditions on the records of a table; an empty one selects all.
 
     Attributes:
         source: the table: bronze, the dead letters or the quarantine.
-        reasons: of dead letters; `rules`: by which rows were quarantined.
-        since, until: when Kafka took the records in, the end not included.
-        offsets: of one topic.
+        reasons: of dead letters.
+        rules: those that quarantined the rows.
+        since: first Kafka timestamp.
+        until: end of the Kafka timestamps, exclusive.
+        offsets: offset ranges of one topic.
     """
 
     source: str
@@ -30,13 +32,13 @@ class Selection:
     offsets: tuple[OffsetRange, ...] = ()
 
 
-def place_of(selection: Selection, name: str) -> str:
-    """The column that has a part of the record's coordinates: the quarantine names them as silver does."""
+def column_of(selection: Selection, name: str) -> str:
+    """The column of a Kafka coordinate: the quarantine names them as silver does."""
     return f"kafka_{name}" if selection.source == QUARANTINE and name in ("partition", "offset") else name
 
 
 def joined(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """The same offsets in as few ranges as there can be."""
+    """Merge overlapping and adjacent offset ranges of each partition."""
     result: list[OffsetRange] = []
     for each in sorted(ranges, key=lambda taken: (taken.partition, taken.first)):
         last = result[-1] if result else None
@@ -51,13 +53,13 @@ def joined(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
 
 
 def offsets_of(store: Store, transactions: Collection[str]) -> tuple[OffsetRange, ...]:
-    """The records of batches, which are named as the tables' logs name them: `application/batch`."""
+    """The offset ranges of batches, named `application/batch` as in the tables' logs."""
     wanted = set(transactions)
     return joined(taken for stream in streams_of(store) for taken in _of_stream(store, stream, wanted))
 
 
 def streams_in(store: Store, transactions: Collection[str]) -> tuple[str, ...]:
-    """The streams whose batches these are."""
+    """The streams that wrote these batches."""
     applications = {transaction.rpartition("/")[0] for transaction in transactions}
     return tuple(
         stream

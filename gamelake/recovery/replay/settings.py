@@ -1,4 +1,4 @@
-"""The settings of the jobs that decode records again."""
+"""The settings of replay, backfill and restore."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from gamelake.streaming.plan import ChunkLimits, TaskPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
-    """What a replay needs to know."""
+    """Settings of a replay."""
 
     tables: TableSettings
     registry_url: str
@@ -40,15 +40,15 @@ class ReplaySettings:
         )
 
     def decoding(self) -> TaskPlan:
-        """How the tasks decode.
+        """The decoding part of the tasks' plan.
 
         Raises:
-            ContractError: the games contract is impossible.
+            ContractError: the games contract is invalid.
         """
         return TaskPlan(
             lakehouse=self.tables.lakehouse.location,
             registry_url=self.registry_url,
-            topic="",  # each record brings its own
+            topic="",  # each record has its own
             contract=load_games(self.tables.games_file),
             schema_wait=self.schema_wait,
             chunk=ChunkLimits(records=self.chunk_records),

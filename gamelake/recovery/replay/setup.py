@@ -1,4 +1,4 @@
-"""Opens what a replay needs: the tables, how to decode, and what reads the records, by how many there are."""
+"""Sets a replay up: tables, decoding, today's rules, and the reader of records by their size."""
 
 import logging
 from collections.abc import Iterator
@@ -26,31 +26,31 @@ from gamelake.streaming.rules import RulesLoader
 
 log = logging.getLogger(__name__)
 
-# Decoded, these are some hundreds of MiB; one process takes them in the time that Spark takes to start.
-HERE_BYTES = 32 * 2**20
+# Decoded, these are some hundreds of MiB; one process handles them in the time that Spark takes to start.
+LOCAL_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderBySize:
-    """Reads here what is small, and starts Spark for what is not."""
+    """Reads small selections in this process, and starts Spark for larger ones."""
 
     location: Location
     sessions: Sessions
 
     def reports(self, selection: Selection, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-        """Read a selection, do what the plan says."""
-        here = LocalReader(self.location)
-        size = here.bytes(selection, plan.versions[selection.source])
-        if size <= HERE_BYTES:
-            return here.reports(selection, plan)
-        log.info("%d MiB of %s are read by Spark", size >> 20, selection.source)
+        """Run the plan on the selected records."""
+        local = LocalReader(self.location)
+        size = local.bytes(selection, plan.versions[selection.source])
+        if size <= LOCAL_BYTES:
+            return local.reports(selection, plan)
+        log.info("reading %d MiB of %s with Spark", size >> 20, selection.source)
         with self.sessions() as spark:
             return SparkReader(spark, self.location).reports(selection, plan)
 
 
 @contextmanager
 def replayer(name: str, settings: ReplaySettings) -> Iterator[Replayer]:
-    """What replays, in a Spark application of that name where it takes one, until the end of the block."""
+    """A replayer for the block; `name` is that of the Spark application, if one is needed."""
     location = settings.tables.lakehouse.location
     with opened(
         settings, ReaderBySize(location, partial(own_session, name, location, settings.tables.spark_jars))
@@ -60,10 +60,10 @@ def replayer(name: str, settings: ReplaySettings) -> Iterator[Replayer]:
 
 @contextmanager
 def opened(settings: ReplaySettings, reader: RecordReader) -> Iterator[Replayer]:
-    """What replays with a reader of its own, until the end of the block.
+    """A replayer with a given reader, for the block.
 
     Raises:
-        ContractError: the games contract is impossible, or a rule can't be evaluated.
+        ContractError: the games contract is invalid, or a rule can't be evaluated.
     """
     location = settings.tables.lakehouse.location
     store = Store(location)
@@ -74,7 +74,7 @@ def opened(settings: ReplaySettings, reader: RecordReader) -> Iterator[Replayer]
 
 
 def _rules(settings: ReplaySettings, store: Store, tables: DeltaTables) -> CheckedRules:
-    """Today's rules: what a replay brings back is judged like what comes new."""
+    """The current rules: replayed rows are evaluated like new ones."""
     games_file = settings.tables.games_file
 
     def schemas() -> dict[str, pa.Schema]:

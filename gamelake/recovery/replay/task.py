@@ -1,4 +1,4 @@
-"""What happens inside a Spark task of a replay: records in, files of the rows that are wanted and one report out."""
+"""The Spark task of a replay: reads records, writes files of the wanted rows, and returns reports."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ from gamelake.streaming.task import kafka_microseconds, schema_ids, worker_decod
 
 @dataclass(frozen=True, slots=True)
 class QuarantineWriter:
-    """Chooses the rows that neither silver nor the quarantine has; `targets` are the tables that may get rows."""
+    """Chooses the quarantined rows that neither silver nor the quarantine has, for the tables in `targets`."""
 
     presence: Presence
     targets: frozenset[str]
 
     def rows(self, offenders: QuarantinedRows, records: pa.RecordBatch) -> Iterator[tuple[TableDay, pa.RecordBatch]]:
-        """The quarantine's rows, by their days."""
+        """The new rows of the quarantine by day; `records` has the Kafka record of each row, in the same order."""
         found = as_quarantine(offenders, common_columns(offenders.rows), records)
         games, days = offenders.games.to_numpy(zero_copy_only=False), event_days(found)
         for game in sorted(set(games)):
@@ -67,13 +67,13 @@ class WantedRows(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DayRange:
-    """Days of events, both ends included; None: without end."""
+    """A range of days of events, both ends included; None is unbounded."""
 
     first: date | None = None
     last: date | None = None
 
-    def have(self, day: str) -> bool:
-        """Whether a day, as Delta writes it, is one of them."""
+    def contains(self, day: str) -> bool:
+        """Whether an ISO date is in the range."""
         after = self.first is None or day >= self.first.isoformat()
         return after and (self.last is None or day <= self.last.isoformat())
 
@@ -87,14 +87,14 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPlan:
-    """Everything that a task needs besides its records; pickled into the job.
+    """The input of a task besides its records; pickled into the Spark job.
 
     Attributes:
         run: the number of the run.
-        source: the table that the records stand in.
-        targets: the tables that may get rows; all, if there are none.
-        versions: the tables that are there, as they are looked at.
-        days: of the events that may become rows.
+        source: the table of the records.
+        targets: the tables that may get rows; empty for all.
+        versions: the version at which each existing table is read.
+        days: the days of events that may become rows.
     """
 
     decoding: TaskPlan
@@ -108,9 +108,9 @@ class ReplayPlan:
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One chunk of one task: its files, the records it read, rows by table, and what can't become a row, by reason.
+    """The report of one chunk: files, number of records, rows by table, and undecodable records by reason.
 
-    `judged` is what the rules came to.
+    `judged` has the counts of quarantined and dropped rows by rule.
     """
 
     files: tuple[WrittenFile, ...]
@@ -127,14 +127,22 @@ class ReplayTask:
     plan: ReplayPlan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode and write what is wanted of all records of a partition; yield one packed report per chunk."""
+        """Decode the records of a partition and write the wanted rows; yield one encoded report per chunk.
+
+        Args:
+            batches: columns `topic`, `partition` (int32), `offset`, `timestamp` (us, UTC), `value` (binary) and the
+                reason column of the source; sorted by partition, timestamp and offset.
+
+        Yields:
+            Batches of one row with the column `report` (binary).
+        """
         chunk = _Chunk(self.plan)
         for batch in batches:
             chunk.take(batch)
             if chunk.is_full():
-                yield _pack(chunk.flush())
+                yield _encode(chunk.flush())
         if chunk.counts.records:
-            yield _pack(chunk.flush())
+            yield _encode(chunk.flush())
 
 
 @dataclass(slots=True)
@@ -153,7 +161,7 @@ class _Chunk:
         decoding, store = plan.decoding, Store(plan.decoding.lakehouse)
         router = Router(decoding.contract, decoding.unlisted_tables)
         self._decoder = worker_decoder(decoding, store)
-        # Rows that are there already stay, whatever the rules say by now.
+        # Existing rows stay, even if they break a newer rule.
         self._judge = judge_for(decoding.rules if plan.wanted is WantedRows.MISSING else NO_CHECKED_RULES)
         limits, schemas = decoding.contract.event_time, dict(decoding.schemas)
         self._sorter = Sorter(router, limits, schemas, judge=self._judge)
@@ -171,7 +179,7 @@ class _Chunk:
         return self.counts.records >= limits.records or self.counts.bytes >= limits.value_bytes
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Decode one batch of records and keep what is wanted of it."""
+        """Decode one batch of records and keep the wanted rows."""
         self.counts.records += len(batch)
         self.counts.bytes += batch.column("value").nbytes
         decoded = self._decoder.decode(batch.column("value"))
@@ -189,7 +197,7 @@ class _Chunk:
             self._mark(batch, [*decoded.rejects.rows, *still])
 
     def _add(self, run: RowRun) -> None:
-        if not self._plan.days.have(TableDay(run.table, run.day).date):
+        if not self._plan.days.contains(TableDay(run.table, run.day).date):
             return
         events = self._presence.events(run.table, run.rows)
         partitions = run.rows.column("kafka_partition").to_numpy()
@@ -216,7 +224,7 @@ class _Chunk:
                     self._writer.add(target, rows)
 
     def _mark(self, batch: pa.RecordBatch, still: list[int]) -> None:
-        """Mark all but what stays where it is."""
+        """Mark all records as settled, except those that stay in the source."""
         settled, table = without(batch, still), MARKED_IN[self._plan.source]
         self.counts.rows[table] += len(settled)
         if self._plan.purpose is Purpose.WRITE:
@@ -225,7 +233,7 @@ class _Chunk:
                 self._writer.add(TableDay(table, int(day)), marks.filter(pa.array(days == day)))
 
     def flush(self) -> ReplayReport:
-        """Write the files and start afresh."""
+        """Write the files, and start a new chunk."""
         counts, self.counts = self.counts, _Counts()
         return ReplayReport(
             files=self._writer.write(),
@@ -237,7 +245,7 @@ class _Chunk:
 
 
 def _as_records(batch: pa.RecordBatch, decoded: Decoded) -> pa.RecordBatch:
-    """What the quarantine keeps of the records."""
+    """The columns of the records that the quarantine keeps."""
     columns = {
         "topic": batch.column("topic"),
         "kafka_timestamp": batch.column("timestamp"),
@@ -248,9 +256,9 @@ def _as_records(batch: pa.RecordBatch, decoded: Decoded) -> pa.RecordBatch:
 
 
 def decode_report(report: bytes) -> ReplayReport:
-    """A report from the row that a task yields."""
+    """Decode a report from the row that a task yields."""
     return msgspec.msgpack.decode(report, type=ReplayReport)
 
 
-def _pack(report: ReplayReport) -> pa.RecordBatch:
+def _encode(report: ReplayReport) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], names=["report"])

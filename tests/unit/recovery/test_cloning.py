@@ -220,14 +220,14 @@ def test_the_job_makes_lists_and_drops(store: Store, tables: DeltaTables) -> Non
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("before", "bronze/events"), "'bronze/events' is no table that can be cloned; these are: silver/kart_rumble"),
+        (("before", "bronze/events"), "'bronze/events' can't be cloned; the tables are: silver/kart_rumble"),
         (("before", "--game", "chess"), "there is no table of a game 'chess'"),
         (("Before!", NAME), "'Before!' is not a name for a clone"),
         (("before", NAME, "--version", "9"), "has versions 0 to 2, not 9"),
         (("before", NAME, "--time", "2000-01-01"), "was created at"),
-        (("before", "--game", "kart_rumble", "--version", "1"), "--version goes with one table"),
+        (("before", "--game", "kart_rumble", "--version", "1"), "--version requires a single table"),
         (("before",), "name the clone and its tables"),
-        (("--drop", "after"), "there is no clone 'after'; these are: none"),
+        (("--drop", "after"), "there is no clone 'after'; the clones are: none"),
     ],
 )
 def test_what_can_not_be_cloned_is_refused_with_its_reason(
