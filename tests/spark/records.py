@@ -30,7 +30,7 @@ CONTRACT = GamesContract(
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PlannedRecord:
     """One record of partition 0."""
 
     offset: int
@@ -81,13 +81,13 @@ class KnownSchemas:
         return Decider(plan, schemas, Parallelism(cores=tasks, records_per_task=1), rules)
 
 
-def as_frame(spark: SparkSession, records: Sequence[Record], partitions: int = 2) -> DataFrame:
+def as_frame(spark: SparkSession, records: Sequence[PlannedRecord], partitions: int = 2) -> DataFrame:
     """The records as tasks get them, spread over so many Spark partitions in order."""
     rows = [(b"k", record.value, 0, record.offset, NOW, None) for record in records]
     return spark.createDataFrame(rows, RECORD_TYPES).repartitionByRange(partitions, "offset")
 
 
-def planned(records: Sequence[Record]) -> PlannedOffsets:
+def planned(records: Sequence[PlannedRecord]) -> PlannedOffsets:
     """What a batch of exactly these records plans to read."""
     return PlannedOffsets({0: min(r.offset for r in records)}, {0: max(r.offset for r in records) + 1})
 

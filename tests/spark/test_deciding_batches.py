@@ -12,7 +12,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
 from gamelake.streaming.kafka_source import PlannedOffsets
-from tests.spark.records import KnownSchemas, Record, as_frame, commit, planned
+from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def schemas(tmp_path: Path) -> KnownSchemas:
 def test_every_record_of_every_task_is_a_row_or_a_dead_letter(spark: SparkSession, schemas: KnownSchemas) -> None:
     plain = schemas.add()
     values = [schemas.value(plain, f"e{n}", ("Archery", "Bingo", "Curling")[n % 3]) for n in range(90)]
-    records = [Record(n, value) for n, value in enumerate([*values, b"poison", b""])]
+    records = [PlannedRecord(n, value) for n, value in enumerate([*values, b"poison", b""])]
 
     with DeltaTables(schemas.location) as tables:
         decision = schemas.decider(tables).decide(as_frame(spark, records, 3), planned(records))
@@ -43,7 +43,7 @@ def test_every_record_of_every_task_is_a_row_or_a_dead_letter(spark: SparkSessio
 
 def test_a_small_batch_writes_one_file_per_table(spark: SparkSession, schemas: KnownSchemas) -> None:
     plain = schemas.add()
-    records = [Record(n, schemas.value(plain, f"e{n}", ("Archery", "Bingo")[n % 2])) for n in range(50)]
+    records = [PlannedRecord(n, schemas.value(plain, f"e{n}", ("Archery", "Bingo")[n % 2])) for n in range(50)]
 
     with DeltaTables(schemas.location) as tables:
         decision = schemas.decider(tables, tasks=1).decide(as_frame(spark, records, 4), planned(records))
@@ -55,8 +55,8 @@ def test_two_tasks_that_disagree_on_a_column_are_run_again_and_the_older_schema_
     spark: SparkSession, schemas: KnownSchemas
 ) -> None:
     as_flag, as_text = schemas.add("bool boosted = 60;"), schemas.add("string boosted = 61;")
-    first = [Record(n, schemas.value(as_text, f"text-{n}", "Archery")) for n in range(10)]
-    second = [Record(n + 10, schemas.value(as_flag, f"flag-{n}", "Archery")) for n in range(10)]
+    first = [PlannedRecord(n, schemas.value(as_text, f"text-{n}", "Archery")) for n in range(10)]
+    second = [PlannedRecord(n + 10, schemas.value(as_flag, f"flag-{n}", "Archery")) for n in range(10)]
     records = first + second
 
     with DeltaTables(schemas.location) as tables:
@@ -70,7 +70,7 @@ def test_two_tasks_that_disagree_on_a_column_are_run_again_and_the_older_schema_
 
 def test_records_outside_the_plan_stop_the_batch(spark: SparkSession, schemas: KnownSchemas) -> None:
     plain = schemas.add()
-    records = [Record(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(10)]
+    records = [PlannedRecord(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(10)]
 
     with DeltaTables(schemas.location) as tables, pytest.raises(OffsetGapError, match="planned were 0 to 4"):
         schemas.decider(tables).decide(as_frame(spark, records), PlannedOffsets({0: 0}, {0: 5}))
@@ -78,7 +78,7 @@ def test_records_outside_the_plan_stop_the_batch(spark: SparkSession, schemas: K
 
 def test_a_batch_that_is_committed_twice_is_there_once(spark: SparkSession, schemas: KnownSchemas) -> None:
     plain = schemas.add()
-    records = [Record(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(10)]
+    records = [PlannedRecord(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(10)]
 
     with DeltaTables(schemas.location) as tables:
         decision = schemas.decider(tables).decide(as_frame(spark, records), planned(records))
@@ -90,7 +90,7 @@ def test_a_batch_that_is_committed_twice_is_there_once(spark: SparkSession, sche
 
 def test_an_event_that_comes_twice_is_one_row_and_counted(spark: SparkSession, schemas: KnownSchemas) -> None:
     plain = schemas.add()
-    records = [Record(n, schemas.value(plain, f"e{n % 10}", ("Archery", "Bingo")[n % 2])) for n in range(30)]
+    records = [PlannedRecord(n, schemas.value(plain, f"e{n % 10}", ("Archery", "Bingo")[n % 2])) for n in range(30)]
     window = DedupWindow(Store(schemas.location), "events", DedupLimits())
 
     with DeltaTables(schemas.location) as tables:
@@ -107,7 +107,7 @@ def test_a_kafka_partition_in_two_tasks_is_refused_where_duplicates_matter(
     spark: SparkSession, schemas: KnownSchemas
 ) -> None:
     plain = schemas.add()
-    records = [Record(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(20)]
+    records = [PlannedRecord(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(20)]
     window = DedupWindow(Store(schemas.location), "events", DedupLimits())
 
     with DeltaTables(schemas.location) as tables, pytest.raises(SplitPartitionError, match="partition 0"):

@@ -11,7 +11,7 @@ from gamelake.layers.comments import EventComments
 from gamelake.model.games import load_games
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
-from tests.spark.records import KnownSchemas, Record, as_frame, commit, planned
+from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
 
 CONTRACT = load_games(Path("contracts/games.yaml"))
 TABLE = "silver/archery_events"
@@ -24,7 +24,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Path:
     for batch, field in enumerate(("", "// How lucky.\nint32 luck = 60;")):
         schema_id = schemas.add(field)
         with DeltaTables(schemas.location, EventComments(CONTRACT, Store(schemas.location))) as tables:
-            records = [Record(batch, schemas.value(schema_id, f"e{batch}", "Archery"))]
+            records = [PlannedRecord(batch, schemas.value(schema_id, f"e{batch}", "Archery"))]
             decider = schemas.decider(tables, [TABLE] if batch else [])
             commit(tables, decider.decide(as_frame(spark, records, 1), planned(records)), batch)
     return tmp_path

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from gamelake.storage.tables import DeltaTables
-from tests.spark.records import KnownSchemas, Record, as_frame, commit, planned
+from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
 
 TABLES = ("bronze/events", "silver/events", "silver/archery_events", "silver/bingo_events", "dead_letters/events")
 Rows = list[tuple[object, ...]]
@@ -40,7 +40,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Path:
             values = [
                 schemas.value(schema_id, f"e{n:04d}", ("Archery", "Bingo")[n % 2]) for n in range(start, start + 99)
             ]
-            records = [Record(start + n, value) for n, value in enumerate([*values, b"poison"])]
+            records = [PlannedRecord(start + n, value) for n, value in enumerate([*values, b"poison"])]
             decision = schemas.decider(tables, TABLES).decide(as_frame(spark, records), planned(records))
             commit(tables, decision, batch)
     return tmp_path
@@ -95,7 +95,7 @@ def test_a_table_that_spark_has_compacted_still_takes_batches(spark: SparkSessio
     before = with_duckdb(spark, path, "SELECT event_id FROM lake_table")
     spark.sql(f"OPTIMIZE delta.`{path}`")
     schemas = KnownSchemas(lake, count=2)
-    records = [Record(1000 + n, schemas.value(1, f"later{n}", "Bingo")) for n in range(10)]
+    records = [PlannedRecord(1000 + n, schemas.value(1, f"later{n}", "Bingo")) for n in range(10)]
 
     with DeltaTables(schemas.location) as tables:
         commit(tables, schemas.decider(tables, TABLES).decide(as_frame(spark, records), planned(records)), 3)

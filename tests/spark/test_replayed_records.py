@@ -19,14 +19,14 @@ from gamelake.recovery.replay.task import DayRange
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.plan import TaskPlan
-from tests.spark.records import CONTRACT, KnownSchemas, Record, as_frame, commit, planned
+from tests.spark.records import CONTRACT, KnownSchemas, PlannedRecord, as_frame, commit, planned
 
 ARCHERY = "silver/archery_events"
 STRICT = GamesContract(games=CONTRACT.games[:1], unlisted_games=UnlistedGames.DEAD_LETTERS)
 LETTERS, BRONZE = Selection(source=DEAD_LETTERS), Selection(source=BRONZE_EVENTS)
 
 
-class Lake:
+class ReplayedLakehouse:
     """A lakehouse that takes batches, and replays."""
 
     def __init__(self, spark: SparkSession, folder: Path, reader: type[LocalReader | SparkReader]) -> None:
@@ -38,7 +38,7 @@ class Lake:
 
     def take(self, values: list[bytes], contract: GamesContract = CONTRACT) -> None:
         """A batch as the stream takes it."""
-        records = [Record(self.records + n, value) for n, value in enumerate(values)]
+        records = [PlannedRecord(self.records + n, value) for n, value in enumerate(values)]
         with DeltaTables(self.schemas.location) as tables:
             decider = self.schemas.decider(tables, [ARCHERY, SILVER_EVENTS], contract=contract)
             commit(tables, decider.decide(as_frame(self.spark, records), planned(records)), self.batches)
@@ -80,15 +80,15 @@ class Lake:
 
 
 @pytest.fixture(params=[LocalReader, SparkReader])
-def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
-    return Lake(spark, tmp_path, request.param)
+def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> ReplayedLakehouse:
+    return ReplayedLakehouse(spark, tmp_path, request.param)
 
 
 def names(prefix: str, count: int) -> list[str]:
     return [f"{prefix}-{n}" for n in range(count)]
 
 
-def test_dead_letters_of_a_game_that_was_unknown_land_once_and_are_marked(lake: Lake) -> None:
+def test_dead_letters_of_a_game_that_was_unknown_land_once_and_are_marked(lake: ReplayedLakehouse) -> None:
     plain = lake.schemas.add()
     lake.take(lake.events(names("a", 5), "Archery", plain), STRICT)
     lake.take([*lake.events(names("b", 7), "Bingo", plain), b"poison"], STRICT)
@@ -106,7 +106,7 @@ def test_dead_letters_of_a_game_that_was_unknown_land_once_and_are_marked(lake: 
     assert set(marks["reason"].to_pylist()) == {"unroutable"}
 
 
-def test_a_dead_letter_whose_event_was_sent_again_is_settled_and_no_second_row(lake: Lake) -> None:
+def test_a_dead_letter_whose_event_was_sent_again_is_settled_and_no_second_row(lake: ReplayedLakehouse) -> None:
     plain = lake.schemas.add()
     lake.take(lake.events(["again", "other"], "Bingo", plain), STRICT)
     lake.take(lake.events(["again"], "Bingo", plain))
@@ -117,7 +117,7 @@ def test_a_dead_letter_whose_event_was_sent_again_is_settled_and_no_second_row(l
     assert lake.ids("silver/bingo_events") == Counter(["again", "other"])
 
 
-def test_only_letters_of_the_reasons_that_are_asked_for_are_replayed(lake: Lake) -> None:
+def test_only_letters_of_the_reasons_that_are_asked_for_are_replayed(lake: ReplayedLakehouse) -> None:
     plain = lake.schemas.add()
     lake.take([*lake.events(names("b", 3), "Bingo", plain), b"", b"poison"], STRICT)
 
@@ -126,7 +126,7 @@ def test_only_letters_of_the_reasons_that_are_asked_for_are_replayed(lake: Lake)
     assert (replayed.records, replayed.still_dead, replayed.run) == (2, {"bad_framing": 2}, None)
 
 
-def test_rows_that_a_table_lost_come_back_from_bronze_and_no_others(lake: Lake) -> None:
+def test_rows_that_a_table_lost_come_back_from_bronze_and_no_others(lake: ReplayedLakehouse) -> None:
     plain = lake.schemas.add()
     for batch in range(3):
         lake.take(lake.events(names(f"batch{batch}", 4), "Archery", plain))
@@ -139,7 +139,7 @@ def test_rows_that_a_table_lost_come_back_from_bronze_and_no_others(lake: Lake) 
     assert lake.replay(ReplayRequest(BRONZE)).rows == {}
 
 
-def test_of_an_event_that_bronze_has_twice_one_row_comes_back(lake: Lake) -> None:
+def test_of_an_event_that_bronze_has_twice_one_row_comes_back(lake: ReplayedLakehouse) -> None:
     plain = lake.schemas.add()
     lake.take(lake.events(["one"], "Archery", plain))
     lake.take(lake.events(["two", "two", "one"], "Archery", plain), STRICT)
@@ -149,7 +149,7 @@ def test_of_an_event_that_bronze_has_twice_one_row_comes_back(lake: Lake) -> Non
     assert lake.replay(ReplayRequest(BRONZE)).rows == {ARCHERY: 1, SILVER_EVENTS: 1}
 
 
-def test_rows_get_a_column_that_older_code_did_not_write(lake: Lake) -> None:
+def test_rows_get_a_column_that_older_code_did_not_write(lake: ReplayedLakehouse) -> None:
     boosted = lake.schemas.add("bool boosted = 60;")
     lake.take(
         [lake.schemas.value(boosted, each, "Archery", event_params={"boosted": True}) for each in names("old", 6)]
@@ -167,7 +167,7 @@ def test_rows_get_a_column_that_older_code_did_not_write(lake: Lake) -> None:
     assert lake.ids(ARCHERY) == Counter(names("old", 6) + names("new", 2))
 
 
-def test_a_rewrite_that_would_lose_rows_is_refused(lake: Lake) -> None:
+def test_a_rewrite_that_would_lose_rows_is_refused(lake: ReplayedLakehouse) -> None:
     plain = lake.schemas.add()
     lake.take(lake.events(names("a", 6), "Archery", plain))
     before = DeltaTable(lake.schemas.folder / ARCHERY).version()

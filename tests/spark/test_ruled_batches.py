@@ -25,7 +25,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.plan import TaskPlan
-from tests.spark.records import CONTRACT, KnownSchemas, Record, as_frame, commit, planned
+from tests.spark.records import CONTRACT, KnownSchemas, PlannedRecord, as_frame, commit, planned
 from tests.unit.quality.ruling import a_rule, written
 
 ARCHERY, BINGO = "silver/archery_events", "silver/bingo_events"
@@ -45,7 +45,7 @@ class _Fixed:
         return self.rules
 
 
-class Lake:
+class RuledLakehouse:
     """A lakehouse whose batches are judged."""
 
     def __init__(self, spark: SparkSession, folder: Path, reader: type[LocalReader | SparkReader]) -> None:
@@ -64,7 +64,7 @@ class Lake:
         self, ids: list[str], rules: CheckedRules, game: str = "Archery", contract: GamesContract = CONTRACT
     ) -> Decision:
         values = [self.schemas.value(self.plain, each, game) for each in ids]
-        records = [Record(self.records + n, value) for n, value in enumerate(values)]
+        records = [PlannedRecord(self.records + n, value) for n, value in enumerate(values)]
         with DeltaTables(self.schemas.location) as tables:
             decider = self.schemas.decider(tables, _TABLES, contract=contract, rules=_Fixed(rules))
             decision = decider.decide(as_frame(self.spark, records), planned(records))
@@ -95,16 +95,16 @@ class Lake:
 
 
 @pytest.fixture(params=[LocalReader, SparkReader])
-def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
-    return Lake(spark, tmp_path, request.param)
+def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> RuledLakehouse:
+    return RuledLakehouse(spark, tmp_path, request.param)
 
 
 @pytest.fixture
-def here(spark: SparkSession, tmp_path: Path) -> Lake:
-    return Lake(spark, tmp_path, LocalReader)
+def here(spark: SparkSession, tmp_path: Path) -> RuledLakehouse:
+    return RuledLakehouse(spark, tmp_path, LocalReader)
 
 
-def test_a_batch_is_judged_in_all_its_tasks_together(here: Lake) -> None:
+def test_a_batch_is_judged_in_all_its_tasks_together(here: RuledLakehouse) -> None:
     rules = here.rules(
         NOT_BAD,
         a_rule("dropped", "NOT starts_with(event_id, 'drop')", severity="drop"),
@@ -122,7 +122,7 @@ def test_a_batch_is_judged_in_all_its_tasks_together(here: Lake) -> None:
     assert here.rows(BRONZE_EVENTS).num_rows == 8
 
 
-def test_who_is_forgotten_is_forgotten_in_the_quarantine_too(here: Lake) -> None:
+def test_who_is_forgotten_is_forgotten_in_the_quarantine_too(here: RuledLakehouse) -> None:
     here.take(["bad-1", "bad-2"], here.rules(NOT_BAD))
     store = Store(here.schemas.location)
     table = next(each for each in player_tables(store) if each.name == QUARANTINE)
@@ -133,7 +133,7 @@ def test_who_is_forgotten_is_forgotten_in_the_quarantine_too(here: Lake) -> None
     assert here.rows(QUARANTINE).num_rows == 0
 
 
-def test_what_was_quarantined_lands_once_when_its_rule_is_put_right_and_the_rest_stays(lake: Lake) -> None:
+def test_what_was_quarantined_lands_once_when_its_rule_is_put_right_and_the_rest_stays(lake: RuledLakehouse) -> None:
     lake.take(["good", "bad-1", "bad-2", "other-1"], lake.rules(NOT_BAD, a_rule("other", "event_id <> 'other-1'")))
     today = lake.rules(a_rule("not_bad", "event_id <> 'bad-2'"), a_rule("other", "event_id <> 'other-1'"))
 
@@ -149,7 +149,7 @@ def test_what_was_quarantined_lands_once_when_its_rule_is_put_right_and_the_rest
     assert lake.ids(QUARANTINE) == Counter(["bad-1", "bad-2", "other-1"])
 
 
-def test_only_what_the_named_rules_set_aside_is_replayed(here: Lake) -> None:
+def test_only_what_the_named_rules_set_aside_is_replayed(here: RuledLakehouse) -> None:
     here.take(["bad-1", "other-1"], here.rules(NOT_BAD, a_rule("other", "event_id <> 'other-1'")))
 
     replayed = here.replay(QUARANTINE, here.rules(a_rule()), "other")
@@ -158,7 +158,7 @@ def test_only_what_the_named_rules_set_aside_is_replayed(here: Lake) -> None:
     assert here.ids(ARCHERY) == Counter(["other-1"])
 
 
-def test_a_dead_letter_that_becomes_readable_and_breaks_a_rule_is_quarantined_and_settled(here: Lake) -> None:
+def test_a_dead_letter_that_becomes_readable_and_breaks_a_rule_is_quarantined_and_settled(here: RuledLakehouse) -> None:
     rules = here.rules(NOT_BAD)
     here.take(["good", "bad"], rules, "Bingo", STRICT)
 
@@ -170,7 +170,7 @@ def test_a_dead_letter_that_becomes_readable_and_breaks_a_rule_is_quarantined_an
     assert (row["event_id"], row["game"], row["rule"], row["kafka_offset"]) == ("bad", "bingo", "not_bad", 1)
 
 
-def test_rows_that_are_brought_back_from_bronze_are_judged_and_none_is_quarantined_twice(here: Lake) -> None:
+def test_rows_that_are_brought_back_from_bronze_are_judged_and_none_is_quarantined_twice(here: RuledLakehouse) -> None:
     rules = here.rules(NOT_BAD)
     here.take(["one", "bad-1"], rules)
     here.take(["two", "bad-2"], here.rules(a_rule()))
@@ -185,7 +185,7 @@ def test_rows_that_are_brought_back_from_bronze_are_judged_and_none_is_quarantin
     assert here.ids(QUARANTINE) == Counter(["bad-1", "bad-2"])
 
 
-def test_what_nothing_may_break_stops_a_replay_before_it_changes_anything(here: Lake) -> None:
+def test_what_nothing_may_break_stops_a_replay_before_it_changes_anything(here: RuledLakehouse) -> None:
     here.take(["bad-1"], here.rules(NOT_BAD))
 
     with pytest.raises(BrokenRuleError, match="1 rows of archery break 'not_bad'"):

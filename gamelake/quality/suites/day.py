@@ -40,7 +40,7 @@ from gamelake.storage.tables import open_table
 
 
 @dataclass(slots=True)
-class GameCounts:
+class GameRowCounts:
     """The counts of a game: its rows, and by rule name those that break it and those that it can't be evaluated on."""
 
     rows: int = 0
@@ -49,11 +49,11 @@ class GameCounts:
     unjudged: Counter[str] = field(default_factory=Counter)
 
 
-def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, GameCounts]:
+def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, GameRowCounts]:
     """The counts by game, summed over files."""
-    found: dict[str, GameCounts] = {}
+    found: dict[str, GameRowCounts] = {}
     for row in counts:
-        counted = found.setdefault(row[GAME], GameCounts())
+        counted = found.setdefault(row[GAME], GameRowCounts())
         counted.rows += row[ROWS]
         counted.broken.update({rule.name: row[rule.name] or 0 for rule in rules.rules})
         counted.samples = {**row[SAMPLES], **counted.samples}
@@ -62,7 +62,7 @@ def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, GameC
 
 
 def validate_rules(
-    validations: ValidationRun, spark: SparkSession, game: str, rules: RuleSet, counted: GameCounts
+    validations: ValidationRun, spark: SparkSession, game: str, rules: RuleSet, counted: GameRowCounts
 ) -> Iterator[ExpectationResult]:
     """Validate the rule counts of a game; a rule is skipped if the day has no rows or the rule can't be evaluated."""
     judged = [rule for rule in rules.of(game) if counted.rows and not counted.unjudged[rule.name]]
@@ -124,7 +124,7 @@ class LakehouseDay:
         for game in games:
             findings = list(GameChecks(self.store, game, self.day).findings())
             outcomes = [
-                *validate_rules(validations, spark, game, self.rules.rules, counted.get(game, GameCounts())),
+                *validate_rules(validations, spark, game, self.rules.rules, counted.get(game, GameRowCounts())),
                 *validate_findings(validations, spark, game, findings),
             ]
             log.info("%s: %s", game, one_line_summary(outcomes))

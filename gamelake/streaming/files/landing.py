@@ -23,7 +23,7 @@ class OverwrittenObjectError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredObject:
+class ListedObject:
     """An object in a listing; `moment_microseconds` is its last change, since 1970."""
 
     name: ObjectName
@@ -61,7 +61,7 @@ class LandingBucket:
             return bytes(obstore.get_range(self._objects, name.key, start=0, length=limit + 1))
         return bytes(found.bytes())
 
-    def objects(self, prefix: str) -> "list[StoredObject]":
+    def objects(self, prefix: str) -> "list[ListedObject]":
         """All objects under a prefix; only reconciliation lists the bucket."""
         found = []
         for batch in obstore.list(self._objects, prefix or None):
@@ -70,7 +70,7 @@ class LandingBucket:
                     bucket=self.bucket, key=each["path"], version="", etag=(each.get("e_tag") or "").strip('"')
                 )
                 moment = int(each["last_modified"].timestamp() * 1_000_000)
-                found.append(StoredObject(name, each["size"], moment))
+                found.append(ListedObject(name, each["size"], moment))
         return found
 
 

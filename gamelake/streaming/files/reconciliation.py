@@ -15,7 +15,7 @@ from gamelake.storage.delta_log import live_files
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
 from gamelake.streaming.files.changes import ObjectChange
-from gamelake.streaming.files.landing import LandingBucket, StoredObject, is_partial
+from gamelake.streaming.files.landing import LandingBucket, ListedObject, is_partial
 
 
 class BucketReconciliation(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class BucketReconciliation(msgspec.Struct, frozen=True, kw_only=True):
 class MissingNotifications:
     """Objects without a notification, and the counts of the reconciliation."""
 
-    objects: tuple[StoredObject, ...]
+    objects: tuple[ListedObject, ...]
     summary: BucketReconciliation
 
     def changes(self) -> Iterator[ObjectChange]:

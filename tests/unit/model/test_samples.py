@@ -9,7 +9,15 @@ import pytest
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.games import load_games
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
-from tests.unit.streaming.tasks import Json, Lakehouse, Outcome, Record, framed, game_event_schema, schema_id
+from tests.unit.streaming.tasks import (
+    Json,
+    KafkaTaskRecord,
+    TaskLakehouse,
+    TaskOutcome,
+    framed,
+    game_event_schema,
+    schema_id,
+)
 
 _SAMPLES = sorted(Path("contracts/samples").glob("*.json"))
 _PASSING = [path for path in _SAMPLES if path.name.endswith(".pass.json")]
@@ -23,8 +31,8 @@ _REASONS_OF_EVENTS = {
 
 
 @pytest.fixture
-def lakehouse(tmp_path: Path) -> Lakehouse:
-    return Lakehouse(tmp_path, load_games(Path("contracts/games.yaml")))
+def lakehouse(tmp_path: Path) -> TaskLakehouse:
+    return TaskLakehouse(tmp_path, load_games(Path("contracts/games.yaml")))
 
 
 def _read(path: Path) -> Json:
@@ -32,12 +40,12 @@ def _read(path: Path) -> Json:
     return sample
 
 
-def _run(path: Path, lakehouse: Lakehouse) -> Outcome:
+def _run(path: Path, lakehouse: TaskLakehouse) -> TaskOutcome:
     sample = _read(path)
     version = int(path.name.split(".")[1].removeprefix("v"))
     value = framed(sample["event"], game_event_schema(version), schema_id(version))
     taken_in = datetime.fromisoformat(sample.get("taken_in", "2026-01-01T12:00:00Z"))
-    return lakehouse.run([Record(value=value, timestamp=taken_in)])
+    return lakehouse.run([KafkaTaskRecord(value=value, timestamp=taken_in)])
 
 
 def _as_json(value: object) -> object:
@@ -64,7 +72,7 @@ def test_there_is_a_sample_for_every_reason_that_an_event_can_be_refused_for() -
 
 
 @pytest.mark.parametrize("path", _PASSING, ids=lambda path: path.name)
-def test_a_good_sample_lands_in_its_table(path: Path, lakehouse: Lakehouse) -> None:
+def test_a_good_sample_lands_in_its_table(path: Path, lakehouse: TaskLakehouse) -> None:
     sample, outcome = _read(path), _run(path, lakehouse)
 
     assert dict(outcome.dead_letters) == {}
@@ -75,7 +83,7 @@ def test_a_good_sample_lands_in_its_table(path: Path, lakehouse: Lakehouse) -> N
 
 
 @pytest.mark.parametrize("path", _FAILING, ids=lambda path: path.name)
-def test_a_bad_sample_becomes_a_dead_letter(path: Path, lakehouse: Lakehouse) -> None:
+def test_a_bad_sample_becomes_a_dead_letter(path: Path, lakehouse: TaskLakehouse) -> None:
     sample, outcome = _read(path), _run(path, lakehouse)
 
     assert outcome.game_tables == set()

@@ -70,7 +70,7 @@ def an_event(**changes: object) -> Json:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class KafkaTaskRecord:
     """One Kafka record as a task gets it."""
 
     value: bytes | None
@@ -81,27 +81,29 @@ class Record:
     headers: str | None = None
 
 
-def a_record(version: int = 1, *, offset: int = 0, **changes: object) -> Record:
-    return Record(value=framed(an_event(**changes), game_event_schema(version), schema_id(version)), offset=offset)
+def a_record(version: int = 1, *, offset: int = 0, **changes: object) -> KafkaTaskRecord:
+    return KafkaTaskRecord(
+        value=framed(an_event(**changes), game_event_schema(version), schema_id(version)), offset=offset
+    )
 
 
-def a_spoiled_record(*, offset: int = 0) -> Record:
-    return Record(value=b"\0" + schema_id(1).to_bytes(4, "big") + b"\0\xff", offset=offset)
+def a_spoiled_record(*, offset: int = 0) -> KafkaTaskRecord:
+    return KafkaTaskRecord(value=b"\0" + schema_id(1).to_bytes(4, "big") + b"\0\xff", offset=offset)
 
 
-def numbered(records: Iterable[Record]) -> list[Record]:
+def numbered(records: Iterable[KafkaTaskRecord]) -> list[KafkaTaskRecord]:
     """The records one after the other in their partition."""
     return [replace(record, offset=offset) for offset, record in enumerate(records)]
 
 
-def as_batch(records: Sequence[Record]) -> pa.RecordBatch:
+def as_batch(records: Sequence[KafkaTaskRecord]) -> pa.RecordBatch:
     columns = [[getattr(record, name) for record in records] for name in RECORD_SCHEMA.names]
     arrays = [pa.array(values, each.type) for values, each in zip(columns, RECORD_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA)
 
 
 @dataclass
-class Outcome:
+class TaskOutcome:
     """What a task reported, and the rows it wrote."""
 
     store: Store
@@ -151,7 +153,7 @@ class Outcome:
 
 
 @dataclass
-class Lakehouse:
+class TaskLakehouse:
     """A lakehouse that knows the schemas of the game event, so that no task asks a registry."""
 
     folder: Path
@@ -168,7 +170,7 @@ class Lakehouse:
         """Make a schema known under an id."""
         self.store.put(schema_path(under), schema.SerializeToString())
 
-    def run(self, records: Sequence[Record], *, batch_records: int = 1_000, **plan: object) -> Outcome:
+    def run(self, records: Sequence[KafkaTaskRecord], *, batch_records: int = 1_000, **plan: object) -> TaskOutcome:
         """Run one task over records, handed to it in batches of so many."""
         task = FanOutTask(
             TaskPlan(
@@ -181,4 +183,4 @@ class Lakehouse:
         )
         batches = (as_batch(records[at : at + batch_records]) for at in range(0, len(records), batch_records))
         packed = (row for batch in task(batches) for row in batch.column("report").to_pylist())
-        return Outcome(self.store, decode_reports(packed))
+        return TaskOutcome(self.store, decode_reports(packed))

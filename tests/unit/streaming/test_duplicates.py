@@ -21,9 +21,9 @@ from tests.unit.streaming.tasks import (
     KART_TABLE,
     NOON,
     YETI_TABLE,
-    Lakehouse,
-    Outcome,
-    Record,
+    KafkaTaskRecord,
+    TaskLakehouse,
+    TaskOutcome,
     an_event,
     framed,
     game_event_schema,
@@ -38,7 +38,7 @@ STREAM, SEED = "ingest", "query"
 class Deduplicated:
     """A lakehouse whose batches are settled one after the other, as the driver does it."""
 
-    lakehouse: Lakehouse
+    lakehouse: TaskLakehouse
     limits: DedupLimits = field(default_factory=DedupLimits)
     taken: int = 0
 
@@ -51,7 +51,7 @@ class Deduplicated:
         self.window = DedupWindow(self.lakehouse.store, STREAM, self.limits)
         self.window.resume(Manifests(self.lakehouse.store, STREAM))
 
-    def attempt(self, records: Sequence[Record], batch_records: int = 1_000, **plan: object) -> Outcome:
+    def attempt(self, records: Sequence[KafkaTaskRecord], batch_records: int = 1_000, **plan: object) -> TaskOutcome:
         """Run a batch that nothing comes of."""
         return self.lakehouse.run(numbered(records), batch_records=batch_records, dedup=self.plan(), **plan)
 
@@ -59,14 +59,14 @@ class Deduplicated:
         """What the next batch's tasks are told."""
         return self.window.plan(SEED, self.taken)
 
-    def batch(self, records: Sequence[Record], batch_records: int = 1_000, **plan: object) -> Outcome:
+    def batch(self, records: Sequence[KafkaTaskRecord], batch_records: int = 1_000, **plan: object) -> TaskOutcome:
         """Run a batch and settle it."""
         outcome = self.attempt(records, batch_records, **plan)
         self.window.took(Manifests(self.lakehouse.store, STREAM).settle(self._manifest(outcome)))
         self.taken += 1
         return outcome
 
-    def _manifest(self, outcome: Outcome) -> BatchManifest:
+    def _manifest(self, outcome: TaskOutcome) -> BatchManifest:
         return a_manifest(self.taken, [report.events for report in outcome.reports if report.events])
 
     @property
@@ -93,20 +93,20 @@ def a_manifest(batch_id: int, events: Sequence[EventsFile]) -> BatchManifest:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Deduplicated:
-    return Deduplicated(Lakehouse(tmp_path))
+    return Deduplicated(TaskLakehouse(tmp_path))
 
 
-def sent(event_id: str | None, minutes: float = 0, **changes: str | None) -> Record:
+def sent(event_id: str | None, minutes: float = 0, **changes: str | None) -> KafkaTaskRecord:
     """An event that Kafka took in so many minutes after noon."""
-    record = Record(value=framed(an_event(eventId=event_id, **changes), game_event_schema(1), schema_id(1)))
+    record = KafkaTaskRecord(value=framed(an_event(eventId=event_id, **changes), game_event_schema(1), schema_id(1)))
     return replace(record, timestamp=NOON + timedelta(minutes=minutes))
 
 
-def ids(outcome: Outcome, table: str = SILVER_EVENTS) -> list[str]:
+def ids(outcome: TaskOutcome, table: str = SILVER_EVENTS) -> list[str]:
     return [row["event_id"] for row in outcome.rows(table)]
 
 
-def duplicates(outcome: Outcome) -> Counter[str]:
+def duplicates(outcome: TaskOutcome) -> Counter[str]:
     return sum((Counter(report.duplicates) for report in outcome.reports), Counter[str]())
 
 
@@ -225,7 +225,7 @@ def test_a_clock_that_is_ahead_ends_no_window(lake: Deduplicated) -> None:
 def test_no_more_events_are_remembered_than_allowed_and_those_are_the_newest(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lake = Deduplicated(Lakehouse(tmp_path), DedupLimits(events=5))
+    lake = Deduplicated(TaskLakehouse(tmp_path), DedupLimits(events=5))
     for number in range(4):
         lake.batch([sent(f"{number}-{each}") for each in range(2)])
     found = [file.path for file in lake.plan().known[0]]
@@ -273,7 +273,7 @@ def test_a_partition_in_two_tasks_is_refused() -> None:
 def test_what_comes_in_whatever_order_silver_has_an_event_once_a_window(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, int]]], restarts: set[int], chunk: int
 ) -> None:
-    lake = Deduplicated(Lakehouse(tmp_path_factory.mktemp("lakehouse")))
+    lake = Deduplicated(TaskLakehouse(tmp_path_factory.mktemp("lakehouse")))
     rows: dict[str, list[int]] = {}
     newest = 0
     for number, batch in enumerate(batches):

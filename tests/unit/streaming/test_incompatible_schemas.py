@@ -9,8 +9,8 @@ from gamelake.model.naming import DEAD_LETTERS
 from tests.unit.streaming.tasks import (
     KART_TABLE,
     YETI_TABLE,
-    Lakehouse,
-    Record,
+    KafkaTaskRecord,
+    TaskLakehouse,
     a_record,
     an_event,
     compiled,
@@ -34,17 +34,17 @@ _CLASHING_CASE = _HEAD + "  Params event_params = 20;\n}\nmessage Params { strin
 
 
 @pytest.fixture
-def lakehouse(tmp_path: Path) -> Lakehouse:
-    return Lakehouse(tmp_path)
+def lakehouse(tmp_path: Path) -> TaskLakehouse:
+    return TaskLakehouse(tmp_path)
 
 
-def _record(lakehouse: Lakehouse, text: str, under: int, **changes: object) -> Record:
+def _record(lakehouse: TaskLakehouse, text: str, under: int, **changes: object) -> KafkaTaskRecord:
     schema = compiled(text)
     lakehouse.register(under, schema)
-    return Record(value=framed(an_event(**changes), schema, under))
+    return KafkaTaskRecord(value=framed(an_event(**changes), schema, under))
 
 
-def test_the_first_type_of_a_new_column_stands(lakehouse: Lakehouse) -> None:
+def test_the_first_type_of_a_new_column_stands(lakehouse: TaskLakehouse) -> None:
     number = _record(lakehouse, _SCORE_AS_NUMBER, 50, score=5)
     text = _record(lakehouse, _SCORE_AS_TEXT, 51, score="five")
     other_game = _record(lakehouse, _SCORE_AS_TEXT, 51, score="six", gameName="Yeti Ski")
@@ -58,7 +58,7 @@ def test_the_first_type_of_a_new_column_stands(lakehouse: Lakehouse) -> None:
     assert letter["detail"] == "column score is int64 in the table and string in the record"
 
 
-def test_the_tables_own_type_stands_before_any(lakehouse: Lakehouse) -> None:
+def test_the_tables_own_type_stands_before_any(lakehouse: TaskLakehouse) -> None:
     records = [_record(lakehouse, _SCORE_AS_NUMBER, 50, score=5), _record(lakehouse, _SCORE_AS_TEXT, 51, score="five")]
     table = pa.schema([("score", pa.string()), ("event_date", pa.date32())])
 
@@ -69,7 +69,7 @@ def test_the_tables_own_type_stands_before_any(lakehouse: Lakehouse) -> None:
 
 
 @pytest.mark.parametrize("batch_records", [1, 10])
-def test_the_verdict_is_the_same_in_every_batch_of_a_task(batch_records: int, lakehouse: Lakehouse) -> None:
+def test_the_verdict_is_the_same_in_every_batch_of_a_task(batch_records: int, lakehouse: TaskLakehouse) -> None:
     number = _record(lakehouse, _SCORE_AS_NUMBER, 50, score=5)
     text = _record(lakehouse, _SCORE_AS_TEXT, 51, score="five")
 
@@ -79,7 +79,7 @@ def test_the_verdict_is_the_same_in_every_batch_of_a_task(batch_records: int, la
     assert outcome.count(KART_TABLE) == 3
 
 
-def test_fields_that_differ_by_case_only_make_no_table(lakehouse: Lakehouse) -> None:
+def test_fields_that_differ_by_case_only_make_no_table(lakehouse: TaskLakehouse) -> None:
     outcome = lakehouse.run([_record(lakehouse, _CLASHING_CASE, 50)])
 
     assert dict(outcome.dead_letters) == {"incompatible_schema": 1}
@@ -95,17 +95,17 @@ def test_fields_that_differ_by_case_only_make_no_table(lakehouse: Lakehouse) -> 
         (_HEAD.replace("string event_name", "int32 event_name") + "}\n", "column event_name"),
     ],
 )
-def test_a_message_that_is_no_event_is_set_aside(text: str, word: str, lakehouse: Lakehouse) -> None:
+def test_a_message_that_is_no_event_is_set_aside(text: str, word: str, lakehouse: TaskLakehouse) -> None:
     lakehouse.register(50, compiled(text))
 
-    outcome = lakehouse.run(numbered([Record(value=b"\0\0\0\0\x32\0"), a_record(1)]))
+    outcome = lakehouse.run(numbered([KafkaTaskRecord(value=b"\0\0\0\0\x32\0"), a_record(1)]))
 
     assert dict(outcome.dead_letters) == {"incompatible_schema": 1}
     assert word in outcome.rows(DEAD_LETTERS)[0]["detail"]
     assert outcome.count(KART_TABLE) == 1
 
 
-def test_fields_grow_at_every_depth_within_a_batch(lakehouse: Lakehouse) -> None:
+def test_fields_grow_at_every_depth_within_a_batch(lakehouse: TaskLakehouse) -> None:
     small = _HEAD + "  Part part = 20;\n  repeated Part parts = 21;\n  map<string, Part> named = 22;\n}\n"
     one, two = small + "message Part { int32 a = 1; }", small + "message Part { string b = 2; int32 a = 1; }"
     first = _record(lakehouse, one, 50, part={"a": 1}, parts=[{"a": 1}], named={"k": {"a": 1}})
@@ -119,7 +119,7 @@ def test_fields_grow_at_every_depth_within_a_batch(lakehouse: Lakehouse) -> None
     assert [row["named"] for row in rows] == [[("k", old)], [("k", new)], [("k", old)]]
 
 
-def test_fields_without_content_stop_no_event(lakehouse: Lakehouse) -> None:
+def test_fields_without_content_stop_no_event(lakehouse: TaskLakehouse) -> None:
     text = _HEAD.replace("message", 'import "google/protobuf/empty.proto";\nmessage', 1)
     text += "  repeated google.protobuf.Empty marks = 20;\n  Hollow hollow = 21;\n}\nmessage Hollow {}\n"
 

@@ -14,19 +14,19 @@ from gamelake.quality.rules import load_rules
 from gamelake.storage.manifests import Judged
 from gamelake.streaming.plan import DedupPlan
 from tests.unit.quality.ruling import a_rule, written
-from tests.unit.streaming.tasks import KART_TABLE, YETI_TABLE, Lakehouse, Outcome, a_record, an_event, numbered
+from tests.unit.streaming.tasks import KART_TABLE, YETI_TABLE, TaskLakehouse, TaskOutcome, a_record, an_event, numbered
 
 
 @pytest.fixture
-def lakehouse(tmp_path: Path) -> Lakehouse:
-    return Lakehouse(tmp_path / "lake")
+def lakehouse(tmp_path: Path) -> TaskLakehouse:
+    return TaskLakehouse(tmp_path / "lake")
 
 
 def _rules(folder: Path, *rules: dict[str, object]) -> CheckedRules:
     return check_rules(load_rules(written(folder / "rules", *rules)), COMMON_SCHEMA, ())
 
 
-def _judged(outcome: Outcome) -> Judged:
+def _judged(outcome: TaskOutcome) -> Judged:
     return merge_judged(report.judged for report in outcome.reports)
 
 
@@ -38,7 +38,7 @@ def _three(**last: object) -> list[object]:
     ]
 
 
-def test_a_row_that_breaks_a_rule_of_warning_goes_on_and_is_counted(lakehouse: Lakehouse, tmp_path: Path) -> None:
+def test_a_row_that_breaks_a_rule_of_warning_goes_on_and_is_counted(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule(severity="warn"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -54,7 +54,7 @@ def test_a_row_that_breaks_a_rule_of_warning_goes_on_and_is_counted(lakehouse: L
 
 
 def test_a_row_that_is_quarantined_is_kept_typed_with_the_rule_and_its_record(
-    lakehouse: Lakehouse, tmp_path: Path
+    lakehouse: TaskLakehouse, tmp_path: Path
 ) -> None:
     rules = _rules(tmp_path, a_rule(), a_rule("named", "event_name <> 'level_completed'", severity="warn"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
@@ -80,7 +80,7 @@ def test_a_row_that_is_quarantined_is_kept_typed_with_the_rule_and_its_record(
     assert _judged(outcome).quarantined == {"paid": 1}
 
 
-def test_a_row_that_is_dropped_is_in_bronze_alone(lakehouse: Lakehouse, tmp_path: Path) -> None:
+def test_a_row_that_is_dropped_is_in_bronze_alone(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule(severity="drop"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -90,7 +90,7 @@ def test_a_row_that_is_dropped_is_in_bronze_alone(lakehouse: Lakehouse, tmp_path
     assert _judged(outcome).dropped == {"paid": 1}
 
 
-def test_what_one_rule_quarantines_another_does_not_drop(lakehouse: Lakehouse, tmp_path: Path) -> None:
+def test_what_one_rule_quarantines_another_does_not_drop(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule("kept"), a_rule("gone", severity="drop"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -100,7 +100,7 @@ def test_what_one_rule_quarantines_another_does_not_drop(lakehouse: Lakehouse, t
     assert {count.rule: count.broken for count in judged.counts} == {"kept": 1, "gone": 1}
 
 
-def test_a_rule_judges_the_games_that_it_names(lakehouse: Lakehouse, tmp_path: Path) -> None:
+def test_a_rule_judges_the_games_that_it_names(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule("of_yeti", "event_id = ''", games=["yeti_ski"]))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -111,7 +111,9 @@ def test_a_rule_judges_the_games_that_it_names(lakehouse: Lakehouse, tmp_path: P
     assert _judged(outcome).quarantined == {"of_yeti": 1}
 
 
-def test_an_event_that_was_quarantined_is_a_duplicate_when_it_comes_again(lakehouse: Lakehouse, tmp_path: Path) -> None:
+def test_an_event_that_was_quarantined_is_a_duplicate_when_it_comes_again(
+    lakehouse: TaskLakehouse, tmp_path: Path
+) -> None:
     dedup = DedupPlan(folder="_gamelake/streams/s/events", batch_id=0, seed="s", window_seconds=600)
     bad = an_event(eventParams={"amount": -1.0})
     records = numbered([a_record(1, **bad), a_record(1, **bad), a_record(1, **an_event(eventId="other"))])
@@ -125,7 +127,7 @@ def test_an_event_that_was_quarantined_is_a_duplicate_when_it_comes_again(lakeho
 
 
 def test_what_nothing_may_break_stops_the_batch_with_the_rule_and_the_game(
-    lakehouse: Lakehouse, tmp_path: Path
+    lakehouse: TaskLakehouse, tmp_path: Path
 ) -> None:
     rules = _rules(tmp_path, a_rule(severity="fail"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event

@@ -19,9 +19,9 @@ from tests.unit.streaming.tasks import (
     KART_TABLE,
     NOON,
     YETI_TABLE,
-    Lakehouse,
-    Outcome,
-    Record,
+    KafkaTaskRecord,
+    TaskLakehouse,
+    TaskOutcome,
     a_record,
     a_spoiled_record,
     numbered,
@@ -29,8 +29,8 @@ from tests.unit.streaming.tasks import (
 
 
 @pytest.fixture
-def lakehouse(tmp_path: Path) -> Lakehouse:
-    return Lakehouse(tmp_path)
+def lakehouse(tmp_path: Path) -> TaskLakehouse:
+    return TaskLakehouse(tmp_path)
 
 
 _KINDS = {
@@ -39,15 +39,15 @@ _KINDS = {
     "yeti": a_record(3, gameName="Yeti Ski", attributes={"a": "b"}),
     "yesterday": a_record(1, eventTime="2025-12-31T23:00:00Z"),
     "spoiled": a_spoiled_record(),
-    "no frame": Record(value=b"hello"),
-    "no value": Record(value=None),
+    "no frame": KafkaTaskRecord(value=b"hello"),
+    "no value": KafkaTaskRecord(value=None),
     "no time": a_record(1, eventTime=None),
     "unlisted": a_record(1, gameName="Unknown"),
     "late": replace(a_record(1), timestamp=NOON + timedelta(days=1)),
 }
 
 
-def _assert_books_add_up(outcome: Outcome, records: int) -> None:
+def _assert_books_add_up(outcome: TaskOutcome, records: int) -> None:
     dead = sum(outcome.dead_letters.values())
     assert outcome.records == outcome.count(BRONZE_EVENTS) == records
     assert outcome.count(SILVER_EVENTS) == sum(outcome.count(table) for table in outcome.game_tables)
@@ -62,7 +62,7 @@ def test_every_record_ends_in_exactly_one_place(
 ) -> None:
     records = numbered(_KINDS[kind] for kind in kinds)
 
-    outcome = Lakehouse(tmp_path_factory.mktemp("lakehouse")).run(records, batch_records=batch_records)
+    outcome = TaskLakehouse(tmp_path_factory.mktemp("lakehouse")).run(records, batch_records=batch_records)
 
     _assert_books_add_up(outcome, len(records))
     places = [row["kafka_offset"] for table in outcome.game_tables for row in outcome.rows(table)]
@@ -76,8 +76,8 @@ def test_rows_do_not_depend_on_the_size_of_a_chunk(
 ) -> None:
     records = numbered(list(_KINDS.values()) * 8)
 
-    whole = Lakehouse(tmp_path).run(records, batch_records=5)
-    chunked = Lakehouse(tmp_path_factory.mktemp("chunked")).run(
+    whole = TaskLakehouse(tmp_path).run(records, batch_records=5)
+    chunked = TaskLakehouse(tmp_path_factory.mktemp("chunked")).run(
         records, batch_records=5, chunk=ChunkLimits(records=chunk_records)
     )
 
@@ -89,12 +89,12 @@ def test_rows_do_not_depend_on_the_size_of_a_chunk(
     assert len(chunked.reports) == -(-len(records) // max(5, -(-chunk_records // 5) * 5))
 
 
-def _known(outcome: Outcome, table: str) -> list[dict[str, object]]:
+def _known(outcome: TaskOutcome, table: str) -> list[dict[str, object]]:
     """Rows without nulls: a file has no column that none of its rows needs."""
     return [{name: value for name, value in row.items() if value is not None} for row in outcome.rows(table)]
 
 
-def test_a_chunk_is_also_full_when_its_values_are_large(lakehouse: Lakehouse) -> None:
+def test_a_chunk_is_also_full_when_its_values_are_large(lakehouse: TaskLakehouse) -> None:
     records = numbered([a_record(1, gamerId="x" * 2_000)] * 10)
 
     outcome = lakehouse.run(records, batch_records=1, chunk=ChunkLimits(value_bytes=4_000))
@@ -103,11 +103,11 @@ def test_a_chunk_is_also_full_when_its_values_are_large(lakehouse: Lakehouse) ->
     _assert_books_add_up(outcome, 10)
 
 
-def test_a_task_without_records_reports_nothing(lakehouse: Lakehouse) -> None:
+def test_a_task_without_records_reports_nothing(lakehouse: TaskLakehouse) -> None:
     assert lakehouse.run([]).reports == []
 
 
-def test_offsets_are_reported_by_partition(lakehouse: Lakehouse) -> None:
+def test_offsets_are_reported_by_partition(lakehouse: TaskLakehouse) -> None:
     records = [
         replace(a_record(1), partition=partition, offset=offset)
         for partition, offset in ((1, 8), (0, 3), (1, 5), (0, 4))
@@ -119,7 +119,7 @@ def test_offsets_are_reported_by_partition(lakehouse: Lakehouse) -> None:
     assert taken == [(0, 3, 4, 2), (1, 5, 8, 2)]
 
 
-def test_events_land_in_the_day_they_happened_and_bytes_in_the_day_they_came(lakehouse: Lakehouse) -> None:
+def test_events_land_in_the_day_they_happened_and_bytes_in_the_day_they_came(lakehouse: TaskLakehouse) -> None:
     records = numbered(
         [
             a_record(1, eventTime="2025-12-31T23:59:59.999999Z"),
@@ -149,7 +149,7 @@ def test_events_land_in_the_day_they_happened_and_bytes_in_the_day_they_came(lak
         ("9999-12-31T23:59:59Z", "implausible_event_time"),
     ],
 )
-def test_a_time_that_can_not_be_is_a_reason(time: str | None, reason: str, lakehouse: Lakehouse) -> None:
+def test_a_time_that_can_not_be_is_a_reason(time: str | None, reason: str, lakehouse: TaskLakehouse) -> None:
     outcome = lakehouse.run([a_record(1, eventTime=time)])
 
     assert dict(outcome.dead_letters) == {reason: 1}
@@ -157,7 +157,7 @@ def test_a_time_that_can_not_be_is_a_reason(time: str | None, reason: str, lakeh
 
 def test_the_contract_says_how_far_off_a_time_may_be(tmp_path: Path) -> None:
     limits = EventTimeLimits(max_age_days=1, max_ahead_hours=1)
-    lakehouse = Lakehouse(tmp_path, GamesContract(games=(KART,), event_time=limits))
+    lakehouse = TaskLakehouse(tmp_path, GamesContract(games=(KART,), event_time=limits))
     times = ("2025-12-31T12:00:00Z", "2025-12-31T11:59:59Z", "2026-01-01T13:00:00Z", "2026-01-01T13:00:01Z")
 
     outcome = lakehouse.run(numbered(a_record(1, eventTime=time) for time in times))
@@ -165,14 +165,14 @@ def test_the_contract_says_how_far_off_a_time_may_be(tmp_path: Path) -> None:
     assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0, 2]
 
 
-def test_a_record_that_kafka_gave_no_time_is_taken_all_the_same(lakehouse: Lakehouse) -> None:
+def test_a_record_that_kafka_gave_no_time_is_taken_all_the_same(lakehouse: TaskLakehouse) -> None:
     outcome = lakehouse.run([replace(a_spoiled_record(), timestamp=None)])
 
     (row,) = outcome.rows(BRONZE_EVENTS)
     assert (row["kafka_timestamp"], row["ingest_date"]) == (None, "1970-01-01")
 
 
-def test_an_unlisted_game_is_set_aside(lakehouse: Lakehouse) -> None:
+def test_an_unlisted_game_is_set_aside(lakehouse: TaskLakehouse) -> None:
     outcome = lakehouse.run([a_record(1, gameName="New Game")])
 
     assert dict(outcome.dead_letters) == {"unroutable": 1}
@@ -182,7 +182,7 @@ def test_an_unlisted_game_gets_its_own_table_if_the_contract_says_so_up_to_a_lim
     contract = GamesContract(games=(KART,), unlisted_games=UnlistedGames.OWN_TABLE, max_unlisted_tables=2)
     names = ("New Game", "Old Game", "One Too Many", "New Game", "Kart Rumble")
 
-    outcome = Lakehouse(tmp_path, contract).run(
+    outcome = TaskLakehouse(tmp_path, contract).run(
         numbered(a_record(1, gameName=name) for name in names),
         unlisted_tables=frozenset({"silver/old_game_events"}),
     )
@@ -203,7 +203,7 @@ def test_a_table_may_be_partitioned_further(tmp_path: Path) -> None:
         for name, platform in (("a", "ios"), ("b", "ios"), ("a", None), ("a", "ios"))
     ]
 
-    outcome = Lakehouse(tmp_path, contract).run(numbered(records))
+    outcome = TaskLakehouse(tmp_path, contract).run(numbered(records))
 
     files = [file for file in outcome.files if file.table == KART_TABLE]
     values = Counter((file.file.partition["event_name"], file.file.partition["platform"]) for file in files)
@@ -213,7 +213,7 @@ def test_a_table_may_be_partitioned_further(tmp_path: Path) -> None:
     assert {"event_name", "platform", "event_date"} <= outcome.columns(KART_TABLE)
 
 
-def test_columns_of_three_versions_stand_side_by_side(lakehouse: Lakehouse) -> None:
+def test_columns_of_three_versions_stand_side_by_side(lakehouse: TaskLakehouse) -> None:
     records = numbered(
         [
             a_record(1),
@@ -232,7 +232,7 @@ def test_columns_of_three_versions_stand_side_by_side(lakehouse: Lakehouse) -> N
     assert {file.schema_ids for file in outcome.files if file.table == KART_TABLE} == {(41, 42, 43)}
 
 
-def test_many_tables_and_days_make_one_file_each(lakehouse: Lakehouse) -> None:
+def test_many_tables_and_days_make_one_file_each(lakehouse: TaskLakehouse) -> None:
     days = ("2025-12-30", "2025-12-31", "2026-01-01")
     records = numbered(
         a_record(1, gameName=game, eventTime=f"{day}T10:00:00Z")
@@ -247,7 +247,7 @@ def test_many_tables_and_days_make_one_file_each(lakehouse: Lakehouse) -> None:
     assert by_table == {BRONZE_EVENTS: 1, SILVER_EVENTS: 3, KART_TABLE: 3, YETI_TABLE: 3}
 
 
-def test_headers_keys_and_bytes_survive(lakehouse: Lakehouse) -> None:
+def test_headers_keys_and_bytes_survive(lakehouse: TaskLakehouse) -> None:
     headers = '[{"key":"trace","value":"00FF80"},{"key":"none"},{"key":"","value":""}]'
     good = replace(a_record(1), headers=headers, key=b"\x00\xff")
     bad = replace(a_spoiled_record(offset=1), headers=headers, key=None)
@@ -262,7 +262,7 @@ def test_headers_keys_and_bytes_survive(lakehouse: Lakehouse) -> None:
     assert (letters[0]["value"], letters[0]["offset"], letters[0]["topic"]) == (bad.value, 1, "events")
 
 
-def test_bronze_knows_the_schema_of_what_has_a_frame(lakehouse: Lakehouse) -> None:
-    outcome = lakehouse.run(numbered([a_record(2), a_spoiled_record(), Record(value=b"no frame")]))
+def test_bronze_knows_the_schema_of_what_has_a_frame(lakehouse: TaskLakehouse) -> None:
+    outcome = lakehouse.run(numbered([a_record(2), a_spoiled_record(), KafkaTaskRecord(value=b"no frame")]))
 
     assert [row["schema_id"] for row in outcome.rows(BRONZE_EVENTS)] == [42, 41, None]
