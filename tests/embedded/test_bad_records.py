@@ -30,7 +30,7 @@ def poison(sender: Sender, count: int) -> list[bytes | None]:
     return [chance.choice(makers)() for _ in range(count)]
 
 
-def test_ten_thousand_poisonous_records_cost_no_good_one(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_ten_thousand_bad_records_lose_no_good_one(lakehouse: Lakehouse, sender: Sender) -> None:
     lakehouse.settings["GAMELAKE_FLOOD_SHARE"] = "1"
     values = poison(sender, POISON)
     for start in range(0, POISON, 2_000):
@@ -48,7 +48,7 @@ def test_ten_thousand_poisonous_records_cost_no_good_one(lakehouse: Lakehouse, s
     assert lakehouse.reconciliation().problems == []
 
 
-def test_a_flood_of_bad_records_stops_the_query_and_takes_nothing(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_a_flood_of_bad_records_stops_the_query_and_commits_nothing(lakehouse: Lakehouse, sender: Sender) -> None:
     lakehouse.settings["GAMELAKE_FLOOD_RECORDS"] = "1000"
     sender.send_events(100, "Archery")
     lakehouse.ingest()

@@ -34,7 +34,7 @@ def test_a_deleted_checkpoint_is_rebuilt_from_the_manifests(lakehouse: Lakehouse
     assert checkpoint(lakehouse, 1).is_dir()
 
 
-def test_a_truncated_checkpoint_is_refused_by_name_and_rebuilt_on_request(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_a_truncated_checkpoint_is_named_and_rebuilt_on_request(lakehouse: Lakehouse, sender: Sender) -> None:
     sender.send_events(60, "Archery")
     lakehouse.ingest()
     (checkpoint(lakehouse, 0) / "offsets" / "0").write_bytes(b"")
@@ -52,9 +52,7 @@ def test_a_truncated_checkpoint_is_refused_by_name_and_rebuilt_on_request(lakeho
     assert lakehouse.reconciliation().problems == []
 
 
-def test_a_topic_that_was_made_again_stops_the_stream_until_someone_says_go_on(
-    lakehouse: Lakehouse, sender: Sender
-) -> None:
+def test_a_recreated_topic_stops_the_stream_until_its_use_is_confirmed(lakehouse: Lakehouse, sender: Sender) -> None:
     sender.send_events(60, "Archery")
     lakehouse.ingest()
     delete_topic(lakehouse.bootstrap_servers, lakehouse.topic)
@@ -73,7 +71,9 @@ def test_a_topic_that_was_made_again_stops_the_stream_until_someone_says_go_on(
     assert lakehouse.reconciliation().problems == []
 
 
-def test_what_retention_deleted_stops_the_stream_until_it_is_given_up(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_records_deleted_by_retention_stop_the_stream_until_they_are_skipped(
+    lakehouse: Lakehouse, sender: Sender
+) -> None:
     kept = sender.send_events(60, "Archery")
     lakehouse.ingest()
     sender.send_events(60, "Archery")

@@ -32,7 +32,7 @@ def doctor_says(folder: Path, port: int) -> str:
     return line
 
 
-def test_a_port_that_a_program_listens_on_is_named_with_both_ways_out(tmp_path: Path) -> None:
+def test_a_port_in_use_is_named_with_both_remedies(tmp_path: Path) -> None:
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
 

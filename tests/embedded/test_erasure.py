@@ -145,7 +145,7 @@ def platform(tmp_path: Path, lakehouse: Lakehouse, kafka: EmbeddedKafka) -> Iter
     gateway.process.stop()
 
 
-def test_what_was_forgotten_is_nowhere_and_nothing_brings_it_back(platform: Platform, tmp_path: Path) -> None:
+def test_erased_data_is_nowhere_and_nothing_restores_it(platform: Platform, tmp_path: Path) -> None:
     people = [Person() for _ in range(PLAYERS)]
     gone, also_gone, stays = people[:3]
     secrets = [secret for person in people for secret in person.secrets]

@@ -34,7 +34,7 @@ def outcomes(lakehouse: Lakehouse) -> Counter[tuple[str, str]]:
     return Counter((row["object"], row["outcome"]) for row in rows)
 
 
-def test_a_file_becomes_rows_once_however_it_is_named_and_packed(lakehouse: Lakehouse, landing: Landing) -> None:
+def test_a_file_becomes_rows_once_with_any_name_and_compression(lakehouse: Lakehouse, landing: Landing) -> None:
     ids, plain = events(100, "Archery")
     more, packed = events(50, "Bingo", event_params={"level": 3, "platform": "ios"}, attributes={"mode": "hard"})
     others, zipped = events(20, "Bingo")
@@ -59,7 +59,7 @@ def test_a_file_becomes_rows_once_however_it_is_named_and_packed(lakehouse: Lake
     assert lakehouse.reconciliation().records == 170
 
 
-def test_events_that_came_another_way_are_not_doubled(lakehouse: Lakehouse, landing: Landing, sender: Sender) -> None:
+def test_events_from_kafka_are_not_doubled_by_files(lakehouse: Lakehouse, landing: Landing, sender: Sender) -> None:
     sent = sender.send_events(60, "Archery")
     lakehouse.ingest()
     ids, content = events(40, "Archery")
@@ -76,7 +76,7 @@ def test_events_that_came_another_way_are_not_doubled(lakehouse: Lakehouse, land
     assert lakehouse.reconciliation().problems == []
 
 
-def test_what_is_no_file_of_events_is_set_aside_with_its_reason(lakehouse: Lakehouse, landing: Landing) -> None:
+def test_an_unreadable_file_becomes_a_dead_letter_with_its_reason(lakehouse: Lakehouse, landing: Landing) -> None:
     ids, content = events(10, "Archery")
     lines = content.splitlines()
     lines[2] = b'{"event_id": "x", "level": '
@@ -135,7 +135,7 @@ def test_events_whose_file_came_first_are_not_doubled_by_kafka(
     assert lakehouse.reconciliation().problems == []
 
 
-def test_events_that_come_both_ways_at_once_are_taken_once(
+def test_events_from_both_sources_at_once_are_ingested_once(
     lakehouse: Lakehouse, landing: Landing, sender: Sender
 ) -> None:
     every: list[str] = []
@@ -157,7 +157,7 @@ def test_events_that_come_both_ways_at_once_are_taken_once(
     assert lakehouse.reconciliation().problems == []
 
 
-def test_what_no_notification_named_is_found_by_one_listing(lakehouse: Lakehouse, landing: Landing) -> None:
+def test_files_without_a_notification_are_found_by_one_listing(lakehouse: Lakehouse, landing: Landing) -> None:
     named, content = events(10, "Archery")
     lost, unnamed = events(10, "Archery")
     landing.deliver("named.json", content)

@@ -14,7 +14,7 @@ from tests.embedded.sending import Sender
 HOT, OTHERS = "Archery", ("Bingo", "Chess", "Darts")
 
 
-def test_a_hot_game_makes_no_other_game_wait(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_a_hot_game_delays_no_other_game(lakehouse: Lakehouse, sender: Sender) -> None:
     lakehouse.settings["GAMELAKE_MAX_OFFSETS_PER_TRIGGER"] = "4000"
     for _ in range(3):
         sender.send_events(3_600, HOT)

@@ -86,7 +86,9 @@ def make_spark_talkative(lakehouse: Lakehouse) -> None:
     lakehouse.settings["SPARK_CONF_DIR"] = str(configuration)
 
 
-def test_the_job_gets_in_and_its_password_is_written_down_nowhere(lakehouse: Lakehouse, secured: SecuredKafka) -> None:
+def test_the_job_is_authenticated_and_its_password_is_stored_nowhere(
+    lakehouse: Lakehouse, secured: SecuredKafka
+) -> None:
     make_spark_talkative(lakehouse)
     port = free_port()
     lakehouse.settings["GAMELAKE_METRICS_PORT"] = str(port)
@@ -128,7 +130,7 @@ def all_command_lines() -> Iterator[str]:
             yield path.read_text(errors="replace")
 
 
-def test_a_wrong_password_is_for_a_person_to_put_right(lakehouse: Lakehouse) -> None:
+def test_a_wrong_password_is_no_transient_error(lakehouse: Lakehouse) -> None:
     wrong = lakehouse.directory / "kafka-ingest-events"
     wrong.write_text("username=ingest-events\npassword=another-password\n")
     lakehouse.settings["GAMELAKE_KAFKA_CREDENTIALS_FILE"] = str(wrong)
@@ -139,7 +141,7 @@ def test_a_wrong_password_is_for_a_person_to_put_right(lakehouse: Lakehouse) -> 
     assert "another-password" not in job.log_text()
 
 
-def test_a_topic_that_the_user_may_not_read_is_for_a_person_to_put_right(lakehouse: Lakehouse) -> None:
+def test_a_topic_without_read_access_is_no_transient_error(lakehouse: Lakehouse) -> None:
     """Kafka does not tell a stranger to a topic whether it is there."""
     lakehouse.topic = "misspelt"
     job = lakehouse.start()
@@ -148,7 +150,7 @@ def test_a_topic_that_the_user_may_not_read_is_for_a_person_to_put_right(lakehou
     assert "the topic 'misspelt'" in job.log_text()
 
 
-def test_a_kafka_that_is_away_at_the_start_is_a_passing_trouble(lakehouse: Lakehouse) -> None:
+def test_an_unavailable_kafka_at_the_start_is_a_transient_error(lakehouse: Lakehouse) -> None:
     lakehouse.bootstrap_servers = f"127.0.0.1:{free_port()}"
     job = lakehouse.start()
 
@@ -156,7 +158,7 @@ def test_a_kafka_that_is_away_at_the_start_is_a_passing_trouble(lakehouse: Lakeh
     assert "KafkaUnavailableError" in job.log_text()
 
 
-def test_upkeep_sees_how_long_the_topic_is_kept_and_how_far_it_goes_and_nothing_in_it(secured: SecuredKafka) -> None:
+def test_maintenance_sees_retention_and_offsets_of_the_topic_but_no_records(secured: SecuredKafka) -> None:
     access, partition = secured.access("upkeep"), TopicPartition(TOPIC, 0)
     assert topic_retention(access, TOPIC) == timedelta(hours=168)
 
@@ -173,6 +175,6 @@ def test_upkeep_sees_how_long_the_topic_is_kept_and_how_far_it_goes_and_nothing_
     }
 
 
-def test_who_may_not_see_how_a_topic_is_set_is_told_what_is_missing(secured: SecuredKafka) -> None:
+def test_the_missing_right_to_describe_a_topic_is_named(secured: SecuredKafka) -> None:
     with pytest.raises(KafkaUnavailableError, match="needs the right to describe the topic's settings"):
         topic_retention(secured.access("simulator"), TOPIC)

@@ -37,7 +37,7 @@ def test_a_driver_killed_at_any_step_loses_nothing_and_doubles_nothing(lakehouse
     assert lakehouse.reconciliation().problems == []
 
 
-def test_what_a_killed_batch_decided_stands_whatever_the_contract_says_later(
+def test_the_decision_of_a_killed_batch_is_kept_though_the_contract_changes(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:
     sent = sender.send_events(30, "Archery")
@@ -51,7 +51,7 @@ def test_what_a_killed_batch_decided_stands_whatever_the_contract_says_later(
     assert lakehouse.reconciliation().problems == []
 
 
-def test_what_a_killed_batch_decided_stands_when_the_registry_is_gone(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_the_decision_of_a_killed_batch_is_kept_without_a_registry(lakehouse: Lakehouse, sender: Sender) -> None:
     sent = sender.send_events(30, "Archery")
     lakehouse.ingest_killed(Failpoint.AFTER_TABLE_COMMIT, 2)
     lakehouse.registry_url = "http://127.0.0.1:9/nobody-is-here"

@@ -62,7 +62,7 @@ def some_plays(count: int, oldest: float) -> list[Play]:
     return sorted(plays, key=lambda play: -play.ago)
 
 
-def test_states_are_right_however_often_the_job_is_killed_and_a_forgotten_player_has_none(
+def test_states_are_right_after_any_number_of_kills_and_an_erased_player_has_none(
     lakehouse: Lakehouse, sender: Sender, topics: tuple[str, str]
 ) -> None:
     now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=5)
@@ -106,7 +106,7 @@ def test_states_are_right_however_often_the_job_is_killed_and_a_forgotten_player
     assert {row["gamer_id"] for row in lakehouse.rows(_STATES).to_pylist()} == expected.keys() - {"g3"}
 
 
-def test_a_patch_that_breaks_purchases_is_told_by_the_topic_and_the_table_once(
+def test_a_patch_that_breaks_purchases_is_reported_once_in_the_topic_and_the_table(
     lakehouse: Lakehouse, sender: Sender, topics: tuple[str, str]
 ) -> None:
     now = datetime.now(UTC).replace(second=0, microsecond=0)

@@ -31,7 +31,7 @@ def gateway(
     opened.process.stop()
 
 
-def test_a_lost_vault_costs_personal_data_alone_and_its_backup_brings_back_all_but_the_erased(
+def test_a_lost_vault_loses_only_personal_data_and_its_backup_restores_all_but_the_erased(
     gateway: Gateway, tmp_path: Path
 ) -> None:
     before = pseudonyms_after_playing(gateway)

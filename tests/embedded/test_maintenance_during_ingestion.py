@@ -91,7 +91,7 @@ def again_and_again(*works: Callable[[], None]) -> Iterator[None]:
         each.result()
 
 
-def test_a_stream_with_all_of_upkeep_beside_it_loses_no_commit_and_no_reader(
+def test_a_stream_with_concurrent_maintenance_loses_no_commit_and_no_reader(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:
     schema_id, sent = sender.register(contract_text(1)), 0

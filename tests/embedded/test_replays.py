@@ -12,7 +12,7 @@ from tests.embedded.sending import Sender
 WITHOUT_BINGO = GAMES.replace("own_table", "dead_letters").replace("  - name: bingo\n    match: [Bingo]\n", "")
 
 
-def test_dead_letters_that_are_replayed_land_once_though_the_replay_is_killed_again_and_again(
+def test_replayed_dead_letters_land_once_though_the_replay_is_killed_repeatedly(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:
     lakehouse.games_file.write_text(WITHOUT_BINGO)
@@ -38,9 +38,7 @@ def test_dead_letters_that_are_replayed_land_once_though_the_replay_is_killed_ag
     assert (reconciliation.problems, reconciliation.replayed) == ([], 40)
 
 
-def test_a_bad_period_is_set_back_and_brought_back_while_the_stream_goes_on(
-    lakehouse: Lakehouse, sender: Sender
-) -> None:
+def test_a_bad_period_is_restored_and_backfilled_while_the_stream_runs(lakehouse: Lakehouse, sender: Sender) -> None:
     tables = ("silver/archery_events", SILVER_EVENTS)
     sender.send_events(100, "Archery")
     lakehouse.ingest()

@@ -94,7 +94,7 @@ def empty_registry(tmp_path: Path) -> Iterator[EmbeddedRegistry]:
         yield empty
 
 
-def test_a_platform_of_which_only_the_tables_are_left_comes_back_and_goes_on(
+def test_a_platform_with_only_its_tables_left_is_restored_and_continues(
     tmp_path: Path,
     kafka: EmbeddedKafka,
     topic: Callable[[int], str],

@@ -11,7 +11,7 @@ from gamelake.model.naming import BRONZE_EVENTS, QUALITY, QUARANTINE, RELEASED, 
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 from tests.eventually import eventually
-from tests.unit.quality.ruling import a_rule, written
+from tests.unit.quality.rules_and_rows import a_rule, written
 
 NOT_BAD = a_rule("not_bad", "session_id <> 'bad'")
 NOT_GONE = a_rule("not_gone", "session_id <> 'gone'", severity="drop")
@@ -26,7 +26,7 @@ def ruled(lakehouse: Lakehouse, *rules: dict[str, object]) -> Iterator[Path]:
     yield folder
 
 
-def test_a_rule_that_is_changed_judges_the_next_batch_without_a_restart(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_a_changed_rule_applies_to_the_next_batch_without_a_restart(lakehouse: Lakehouse, sender: Sender) -> None:
     with ruled(lakehouse, NOT_LOUD) as folder, lakehouse.ingesting() as job:
         before = sender.send_events(20, "Archery", session_id="bad")
         lakehouse.await_rows(SILVER_EVENTS, before)
@@ -57,7 +57,7 @@ def test_a_rule_that_is_changed_judges_the_next_batch_without_a_restart(lakehous
     }
 
 
-def test_each_row_is_judged_once_though_driver_and_replay_are_killed_and_the_rules_are_changed_meanwhile(
+def test_each_row_is_evaluated_once_though_driver_and_replay_are_killed_and_rules_change_meanwhile(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:
     good, bad, gone = Counter[str](), Counter[str](), Counter[str]()
@@ -93,7 +93,7 @@ def test_each_row_is_judged_once_though_driver_and_replay_are_killed_and_the_rul
         assert (lakehouse.reconciliation().problems, lakehouse.reconciliation().released) == ([], 30)
 
 
-def test_a_row_that_nothing_may_break_stops_the_query(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_a_row_that_breaks_a_rule_of_severity_fail_stops_the_query(lakehouse: Lakehouse, sender: Sender) -> None:
     with ruled(lakehouse, NOT_BAD | {"severity": "fail"}) as folder:
         sent = sender.send_events(20, "Archery") + sender.send_events(3, "Bingo", session_id="bad")
         job = lakehouse.start("--available-now")
@@ -108,7 +108,7 @@ def test_a_row_that_nothing_may_break_stops_the_query(lakehouse: Lakehouse, send
     assert lakehouse.reconciliation().problems == []
 
 
-def test_a_rule_that_cannot_be_evaluated_is_found_at_the_start(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_a_rule_that_cannot_be_evaluated_is_rejected_at_the_start(lakehouse: Lakehouse, sender: Sender) -> None:
     with ruled(lakehouse, a_rule(expect="amuont >= 0")):
         sender.send_events(1, "Archery")
         job = lakehouse.start("--available-now")

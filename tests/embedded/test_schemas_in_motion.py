@@ -32,7 +32,7 @@ def test_new_columns_and_new_games_appear_while_the_job_runs(lakehouse: Lakehous
     assert lakehouse.reconciliation().problems == []
 
 
-def test_an_incompatible_schema_sets_aside_that_game_and_no_other(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_an_incompatible_schema_dead_letters_that_game_and_no_other(lakehouse: Lakehouse, sender: Sender) -> None:
     # Another type under a new field number: the registry's own rules would refuse it, a producer may not ask.
     changed = contract_text(1).replace("string session_id = 7;", "int64 session_id = 77;")
     # The column is common to all games, so only a game-specific one shows that games are apart.
@@ -55,7 +55,7 @@ def test_an_incompatible_schema_sets_aside_that_game_and_no_other(lakehouse: Lak
     assert lakehouse.reconciliation().problems == []
 
 
-def test_without_a_registry_known_schemas_flow_and_unknown_ones_are_set_aside(
+def test_without_a_registry_known_schemas_are_read_and_unknown_ones_are_dead_lettered(
     lakehouse: Lakehouse, sender: Sender, registry: EmbeddedRegistry
 ) -> None:
     new_schema = contract_text(1).replace(

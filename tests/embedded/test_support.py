@@ -82,7 +82,7 @@ def send(gateway: Gateway, player: str) -> None:
 
 
 @pytest.mark.parametrize("player", ["anna", "Änne/of the?woods#1", "a%2Fb", "..", "玩家"])
-def test_a_forgotten_player_is_gone_and_gets_another_pseudonym(
+def test_an_erased_player_is_gone_and_gets_another_pseudonym(
     gateway: Gateway, kafka: EmbeddedKafka, name: str, player: str
 ) -> None:
     send(gateway, player)
@@ -118,7 +118,7 @@ def pseudonym_of(gateway: Gateway, player: str) -> str:
         (404, {"key": OTHER, "secret": OTHER_SECRET}),
     ],
 )
-def test_only_support_of_the_same_game_forgets_a_player(gateway: Gateway, status: int, changes: dict[str, str]) -> None:
+def test_only_support_of_the_same_game_erases_a_player(gateway: Gateway, status: int, changes: dict[str, str]) -> None:
     send(gateway, "carla")
 
     reply = request(gateway, "DELETE", "carla", **changes)

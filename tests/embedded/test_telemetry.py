@@ -17,7 +17,7 @@ from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.process_table import descendants_of
 from tests.scraping import Scraped, declared_names, scrape
-from tests.unit.quality.ruling import a_rule, written
+from tests.unit.quality.rules_and_rows import a_rule, written
 from tools.embedded.ports import free_port
 
 QUERY = {"query": "ingest_events"}
@@ -66,7 +66,7 @@ def spark_hanging(job: Job) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_the_figures_are_those_of_manifests_and_tables(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
+def test_the_metrics_are_those_of_manifests_and_tables(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
     lakehouse.settings["GAMELAKE_RULES"] = str(written(lakehouse.directory / "rules", LATE))
     with lakehouse.ingesting():
         sender.send_events(300, "Archery")
@@ -137,7 +137,7 @@ def check_caught_up(figures: Scraped, lakehouse: Lakehouse) -> None:
         )
 
 
-def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_goes_on(
+def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_continues(
     lakehouse: Lakehouse, sender: Sender, url: str
 ) -> None:
     with lakehouse.ingesting() as job:
@@ -166,7 +166,7 @@ def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_goes_on(
     assert after.value("gamelake_stream_seconds_behind") == 0
 
 
-def test_a_restart_goes_on_with_the_lag_and_counts_from_zero(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
+def test_a_restart_continues_with_the_lag_and_counts_from_zero(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
     sender.send_events(30, "Archery")
     lakehouse.ingest()
     sender.send_events(10, "Archery")
@@ -179,9 +179,7 @@ def test_a_restart_goes_on_with_the_lag_and_counts_from_zero(lakehouse: Lakehous
     assert lakehouse.reconciliation().problems == []
 
 
-def test_a_port_that_is_taken_costs_the_metrics_and_not_the_stream(
-    lakehouse: Lakehouse, sender: Sender, url: str
-) -> None:
+def test_a_port_in_use_stops_the_metrics_but_not_the_stream(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
     lakehouse.settings["GAMELAKE_METRICS_PORT"] = lakehouse.registry_url.split(":")[2].split("/")[0]
     sender.send_events(10, "Archery")
 

@@ -25,7 +25,9 @@ def disk(lakehouse: Lakehouse, missing_service: Callable[[str], NoReturn]) -> It
         missing_service(str(error))
 
 
-def test_a_second_driver_is_refused_and_the_books_stay_whole(lakehouse: Lakehouse, sender: Sender) -> None:
+def test_a_second_driver_is_rejected_and_the_reconciliation_has_no_differences(
+    lakehouse: Lakehouse, sender: Sender
+) -> None:
     sender.send_events(20, "Archery")
     drivers = [lakehouse.start()]
     try:
@@ -55,7 +57,7 @@ def test_a_second_driver_is_refused_and_the_books_stay_whole(lakehouse: Lakehous
     assert any(words in ended.log_text() for words in told)
 
 
-def test_a_batch_without_room_fails_whole_and_goes_on_with_room(
+def test_a_batch_without_disk_space_fails_whole_and_continues_with_space(
     lakehouse: Lakehouse, sender: Sender, disk: SmallDisk
 ) -> None:
     sender.send_events(20, "Archery")

@@ -1,4 +1,4 @@
-"""Spark reads, packs and follows a table whose old history was folded away, as it did before."""
+"""Spark reads, compacts and streams a table with a cleaned log as before."""
 
 from pathlib import Path
 
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.spark
 FIRST, LATER = 60, 20
 
 
-def test_a_tidied_table_is_the_same_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_with_a_cleaned_log_is_the_same_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     history = StreamHistory(tmp_path / "lake")
     since = history.take(FIRST)
     history.take(LATER)
-    tidying = LogCleanup(store=history.store, since=since, keep_manifests=1)
-    for plan in list(tidying.plans([table.name for table in TABLES])):
+    cleanup = LogCleanup(store=history.store, since=since, keep_manifests=1)
+    for plan in list(cleanup.plans([table.name for table in TABLES])):
         plan.carry_out(history.store)
     path = history.store.location.child(SILVER.name)
 

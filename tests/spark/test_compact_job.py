@@ -60,7 +60,7 @@ def files(silver: Silver) -> int:
     return len(DeltaTable(silver.folder / TABLE).file_uris())
 
 
-def test_a_dry_run_says_what_the_round_then_does(spark: SparkSession, silver: Silver) -> None:
+def test_a_dry_run_reports_what_the_run_then_does(spark: SparkSession, silver: Silver) -> None:
     before = players(silver)
 
     [would] = results(job(silver, "--dry-run"))
@@ -92,7 +92,7 @@ def test_one_that_was_killed_before_its_commit_is_done_again(spark: SparkSession
     assert (files(silver), players(silver)) == (1, before)
 
 
-def test_more_than_a_little_is_packed_in_the_tasks_of_a_spark_job(spark: SparkSession, silver: Silver) -> None:
+def test_a_larger_amount_is_compacted_in_the_tasks_of_a_spark_job(spark: SparkSession, silver: Silver) -> None:
     before = players(silver)
     contract = load_games(REPOSITORY / "contracts/games.yaml")
     of_all = CompactionRun(silver.store, contract, CompactionScope.DAILY, datetime.now(UTC).date())
@@ -115,7 +115,7 @@ def test_what_is_too_large_without_spark_is_left_with_the_command_that_packs_it(
     assert rest["command"] == f"python -m jobs.compact --scope daily {TABLE}"
 
 
-def test_a_table_too_big_for_a_task_is_packed_by_spark(
+def test_a_table_too_big_for_a_task_is_compacted_by_spark(
     spark: SparkSession, silver: Silver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = players(silver)

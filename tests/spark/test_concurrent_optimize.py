@@ -15,7 +15,7 @@ from tests.eventually import eventually
 from tests.player_tables import SILVER, an_entry, players_in, store_in
 
 PLAYER = "a" * 32
-ROUNDS = 2
+RUNS = 2
 
 
 def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSession, tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSessio
                 batch += 1
         return batch
 
-    packing = TableCompaction(
+    compaction = TableCompaction(
         store.location, SILVER.name, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
     )
 
@@ -43,17 +43,17 @@ def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSessio
     with ThreadPoolExecutor(1) as pool:
         stream = pool.submit(append_on)
         try:
-            for _ in range(ROUNDS):
+            for _ in range(RUNS):
                 # Nothing is raised: an append since then is no conflict for either.
                 await_files()
                 spark.sql(f"OPTIMIZE delta.`{path}`")
                 await_files()
-                packing()
+                compaction()
         finally:
             stop.set()
         batches = stream.result()
 
     assert players_in(store, SILVER) == {PLAYER: batches}
     done = [entry["operation"] for entry in DeltaTable(path).history()]
-    assert done.count("OPTIMIZE") == 2 * ROUNDS
+    assert done.count("OPTIMIZE") == 2 * RUNS
     assert done.count("WRITE") == batches

@@ -1,4 +1,4 @@
-"""Tables say what they and their columns mean, to Spark too, and whoever writes them next keeps it."""
+"""Comments of tables and columns are visible to Spark, and every writer keeps them."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_spark_shows_what_the_columns_of_a_new_table_and_new_columns_mean(spark:
     assert description[0] == "Events of archery, with all that its messages have."
 
 
-def test_whoever_writes_next_keeps_what_the_columns_mean(spark: SparkSession, lake: Path) -> None:
+def test_the_next_writer_keeps_the_comments_of_columns(spark: SparkSession, lake: Path) -> None:
     path = lake / TABLE
     before = comments(spark, path)
     rows = DeltaTable(path).to_pyarrow_table()

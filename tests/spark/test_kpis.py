@@ -109,7 +109,7 @@ def test_what_comes_after_its_hour_is_closed_is_counted_as_late_and_as_nothing_e
     assert sum(int(str(row[3])) for row in kpis.rows("kpi_late")) == len(kpis.silver.events)
 
 
-def test_one_event_with_a_clock_that_is_days_ahead_makes_nobody_late(kpis: Kpis) -> None:
+def test_one_event_with_a_clock_that_is_days_ahead_makes_no_other_late(kpis: Kpis) -> None:
     ahead = Event(at=BEGINNING + 40 * HOUR, taken_in=BEGINNING, gamer="ahead")
     others = [Event(at=BEGINNING + n * MINUTE) for n in range(30)]
 
@@ -142,7 +142,7 @@ def test_a_checkpoint_that_is_lost_makes_the_query_count_all_of_silver_again(kpi
     check_equal(kpis, events)
 
 
-def test_after_rows_were_deleted_the_query_stops_until_it_is_told_to_begin_anew(kpis: Kpis) -> None:
+def test_after_rows_were_deleted_the_query_stops_until_a_rebuild_is_requested(kpis: Kpis) -> None:
     events = some_events(150, seed=5)
     kpis.take(events[:100])
     DeltaTable(kpis.silver.folder / SILVER_EVENTS).delete("game_name = 'Bingo'")
@@ -154,7 +154,7 @@ def test_after_rows_were_deleted_the_query_stops_until_it_is_told_to_begin_anew(
     check_equal(kpis, [event for event in events[:100] if event.game != "Bingo"])
 
 
-def test_a_query_counts_anew_by_itself_when_silver_is_set_back_while_it_runs_and_while_it_does_not(kpis: Kpis) -> None:
+def test_a_query_rebuilds_by_itself_when_silver_is_restored_whether_it_runs_or_not(kpis: Kpis) -> None:
     events = some_events(150, seed=6)
     kpis.take(events[:100])
     kpis.silver.append(events[100:])

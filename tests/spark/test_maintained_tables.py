@@ -1,4 +1,4 @@
-"""After a long life of upkeep a table is the same to every engine, and what they read is what was sent."""
+"""After long maintenance a table is the same to every engine, with the events that were sent."""
 
 from collections import Counter
 
@@ -40,7 +40,7 @@ def by_engine(spark: SparkSession, table: Upkept, path: str) -> dict[str, Counte
     return {engine: as_read(each) for engine, each in found.items()}
 
 
-def test_a_table_that_has_lived_long_is_the_same_to_every_engine(spark: SparkSession, table: Upkept) -> None:
+def test_a_table_after_long_maintenance_is_the_same_to_every_engine(spark: SparkSession, table: Upkept) -> None:
     found = by_engine(spark, table, SILVER_EVENTS)
 
     assert table.events

@@ -1,4 +1,4 @@
-"""Batches that rules judge, and what replays make of rows that were set aside."""
+"""Batches under rules, and replays of quarantined rows."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.plan import TaskPlan
 from tests.spark.records import CONTRACT, KnownSchemas, PlannedRecord, as_frame, commit, planned
-from tests.unit.quality.ruling import a_rule, written
+from tests.unit.quality.rules_and_rows import a_rule, written
 
 ARCHERY, BINGO = "silver/archery_events", "silver/bingo_events"
 STRICT = GamesContract(games=CONTRACT.games[:1], unlisted_games=UnlistedGames.DEAD_LETTERS)
@@ -122,7 +122,7 @@ def test_a_batch_is_judged_in_all_its_tasks_together(here: RuledLakehouse) -> No
     assert here.rows(BRONZE_EVENTS).num_rows == 8
 
 
-def test_who_is_forgotten_is_forgotten_in_the_quarantine_too(here: RuledLakehouse) -> None:
+def test_an_erased_player_is_erased_in_the_quarantine_too(here: RuledLakehouse) -> None:
     here.take(["bad-1", "bad-2"], here.rules(NOT_BAD))
     store = Store(here.schemas.location)
     table = next(each for each in player_tables(store) if each.name == QUARANTINE)
@@ -133,7 +133,7 @@ def test_who_is_forgotten_is_forgotten_in_the_quarantine_too(here: RuledLakehous
     assert here.rows(QUARANTINE).num_rows == 0
 
 
-def test_what_was_quarantined_lands_once_when_its_rule_is_put_right_and_the_rest_stays(lake: RuledLakehouse) -> None:
+def test_quarantined_rows_land_once_after_their_rule_is_repaired_and_the_rest_stays(lake: RuledLakehouse) -> None:
     lake.take(["good", "bad-1", "bad-2", "other-1"], lake.rules(NOT_BAD, a_rule("other", "event_id <> 'other-1'")))
     today = lake.rules(a_rule("not_bad", "event_id <> 'bad-2'"), a_rule("other", "event_id <> 'other-1'"))
 
@@ -149,7 +149,7 @@ def test_what_was_quarantined_lands_once_when_its_rule_is_put_right_and_the_rest
     assert lake.ids(QUARANTINE) == Counter(["bad-1", "bad-2", "other-1"])
 
 
-def test_only_what_the_named_rules_set_aside_is_replayed(here: RuledLakehouse) -> None:
+def test_only_rows_quarantined_by_the_named_rules_are_replayed(here: RuledLakehouse) -> None:
     here.take(["bad-1", "other-1"], here.rules(NOT_BAD, a_rule("other", "event_id <> 'other-1'")))
 
     replayed = here.replay(QUARANTINE, here.rules(a_rule()), "other")
@@ -170,7 +170,7 @@ def test_a_dead_letter_that_becomes_readable_and_breaks_a_rule_is_quarantined_an
     assert (row["event_id"], row["game"], row["rule"], row["kafka_offset"]) == ("bad", "bingo", "not_bad", 1)
 
 
-def test_rows_that_are_brought_back_from_bronze_are_judged_and_none_is_quarantined_twice(here: RuledLakehouse) -> None:
+def test_rows_backfilled_from_bronze_are_evaluated_and_none_is_quarantined_twice(here: RuledLakehouse) -> None:
     rules = here.rules(NOT_BAD)
     here.take(["one", "bad-1"], rules)
     here.take(["two", "bad-2"], here.rules(a_rule()))

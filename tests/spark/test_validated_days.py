@@ -185,9 +185,9 @@ def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: 
     assert (lost.status, lost.observed) == (CheckStatus.FAILED, 1)
     assert lost.detail == "among them 0:4 (partition:offset)"
     assert (files.status, files.detail) == (CheckStatus.FAILED, "6 and 5")
-    told = [BatchCoordinates((CoordinateRange(0, 0, 9),), in_bronze_alone=1)]
+    reported = [BatchCoordinates((CoordinateRange(0, 0, 9),), in_bronze_alone=1)]
     assert (
-        _hops(spark, store, list(TableHops(store, spark, DAY).hops(told)))[lost.expected.name].status
+        _hops(spark, store, list(TableHops(store, spark, DAY).hops(reported)))[lost.expected.name].status
         is CheckStatus.PASSED
     )
 

@@ -230,7 +230,7 @@ def test_the_job_ends_with_what_it_found(store: Store) -> None:
     well = doctor(store)
     assert (well.returncode, well.stderr) == (0, "")
     needs = [line.split()[1] for line in well.stdout.splitlines()]
-    assert needs == ["retentions:", "streams:", "leases:", "tables:", "backups:", "books:"]
+    assert needs == ["retentions:", "streams:", "leases:", "tables:", "backups:", "reconciliation:"]
 
     store.put(ENTRY.format(version=55), b"")
     ill = doctor(store, "--json")

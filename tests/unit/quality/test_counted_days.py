@@ -11,7 +11,7 @@ from gamelake.model.naming import game_table
 from gamelake.quality.suites.counting import GAME, ROWS, SAMPLES, UNJUDGED, CountBrokenRows, GameDayFiles
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
-from tests.unit.quality.ruling import a_rule, checked
+from tests.unit.quality.rules_and_rows import a_rule, checked
 
 DAY = date(2026, 1, 8)
 
@@ -77,7 +77,7 @@ def test_a_column_that_the_table_lacks_is_null(lake: Location, tmp_path: Path) -
     assert (row["there"], row["high"]) == (1, 0)
 
 
-def test_a_rule_that_can_not_judge_a_tables_columns_says_so(lake: Location, tmp_path: Path) -> None:
+def test_a_rule_that_does_not_fit_a_tables_columns_is_reported(lake: Location, tmp_path: Path) -> None:
     _write(lake, "chess", [{"amount": 1.0, "level": {"a": 1}}])
 
     (row,) = _counted(lake, tmp_path / "rules", a_rule("high", "level > 3"))

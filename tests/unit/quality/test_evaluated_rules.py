@@ -1,4 +1,4 @@
-"""Which rows break which rule: all rules at once come to what each comes to row by row."""
+"""Which rows break which rule: all rules at once give the same as each rule row by row."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gamelake.quality.evaluation import Evaluator
 from tests.unit.properties import examples
-from tests.unit.quality.ruling import COLUMNS, GAMES, a_rule, checked, some_rows
+from tests.unit.quality.rules_and_rows import COLUMNS, GAMES, a_rule, checked, some_rows
 
 # A row, and what a condition comes to for it: true, false, or None for NULL.
 Row: TypeAlias = Mapping[str, object]
@@ -79,10 +79,10 @@ def _joined(word: str, left: Condition, right: Condition) -> Condition:
     settles = word == "OR"
 
     def joined(row: Row) -> bool | None:
-        answers = (left[1](row), right[1](row))
-        if settles in answers:
+        results = (left[1](row), right[1](row))
+        if settles in results:
             return settles
-        return None if None in answers else not settles
+        return None if None in results else not settles
 
     return f"({left[0]}) {word} ({right[0]})", joined
 
@@ -114,7 +114,7 @@ _OF = st.sampled_from([None, ["chess"], ["pool"]])
     conditions=st.lists(st.tuples(_CONDITIONS, _OF), min_size=1, max_size=5),
     rows=st.lists(st.tuples(_ROWS, st.sampled_from([-1, 0, 1])), max_size=12),
 )
-def test_all_rules_at_once_come_to_what_each_comes_to_row_by_row(
+def test_all_rules_at_once_give_the_same_as_each_rule_row_by_row(
     conditions: list[tuple[Condition, list[str] | None]], rows: list[tuple[Row, int]]
 ) -> None:
     rules = [a_rule(f"r{at}", text, games=games) for at, ((text, _), games) in enumerate(conditions)]
@@ -144,21 +144,21 @@ def _broken(evaluator: Evaluator, rows: pa.RecordBatch) -> dict[str, list[bool]]
     return {each.rule.name: each.rows.tolist() for each in evaluator.broken(rows, GAMES, np.zeros(len(rows), np.int64))}
 
 
-def test_a_column_that_the_rows_lack_is_null_and_what_is_null_holds(folder: Path) -> None:
+def test_a_missing_column_is_null_and_null_satisfies_a_rule(folder: Path) -> None:
     evaluator = Evaluator(checked(folder, a_rule(), a_rule("there", "level IS NOT NULL")))
     rows = some_rows([{"event_name": "a"}, {"event_name": "b"}], pa.schema([COLUMNS.field("event_name")]))
 
     assert _broken(evaluator, rows) == {"there": [True, True]}
 
 
-def test_a_row_of_which_a_condition_cannot_be_computed_holds_and_the_others_are_judged(folder: Path) -> None:
+def test_a_row_for_which_a_condition_cannot_be_computed_satisfies_it_and_others_are_evaluated(folder: Path) -> None:
     evaluator = Evaluator(checked(folder, a_rule("number", "CAST(event_name AS INTEGER) > 0"), a_rule()))
     rows = some_rows([{"event_name": "x", "amount": -1}, {"event_name": "-7"}, {"event_name": "7"}])
 
     assert _broken(evaluator, rows) == {"number": [False, True, False], "paid": [True, False, False]}
 
 
-def test_a_rule_that_the_type_of_a_column_does_not_fit_is_told_and_the_others_judge(folder: Path) -> None:
+def test_a_rule_that_does_not_fit_a_columns_type_is_reported_and_the_others_are_evaluated(folder: Path) -> None:
     evaluator = Evaluator(checked(folder, a_rule("level", "level % 2 = 0"), a_rule()))
     rows = pa.RecordBatch.from_pydict({"level": [["a"], ["b"]], "amount": [1.0, -1.0]})
 
@@ -166,7 +166,7 @@ def test_a_rule_that_the_type_of_a_column_does_not_fit_is_told_and_the_others_ju
     assert [rule.name for rule in evaluator.not_evaluated(rows)] == ["level"]
 
 
-def test_moments_are_compared_in_utc_and_have_their_day(folder: Path) -> None:
+def test_timestamps_are_compared_in_utc(folder: Path) -> None:
     evaluator = Evaluator(
         checked(
             folder,
@@ -189,6 +189,6 @@ def test_there_may_be_more_rules_than_a_word_has_bits(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["read_text('/etc/hostname') <> amount", "getenv('HOME') = event_name"])
-def test_a_rule_sees_nothing_of_the_machine(folder: Path, text: str) -> None:
+def test_a_rule_can_not_read_files_of_the_machine(folder: Path, text: str) -> None:
     with pytest.raises(Exception, match=r"rules\.yaml"):
         checked(folder, a_rule(expect=text))

@@ -1,4 +1,4 @@
-"""Rules as they are written: what is read, and what is refused with its file, its line and what to do."""
+"""Rules are read from files; invalid ones are rejected with file, line and remedy."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from gamelake.quality.checking import check_rules
 from gamelake.quality.rules import Severity, load_rules
 from gamelake.storage.store import Location, Store
 from gamelake.streaming.rules import known_columns
-from tests.unit.quality.ruling import a_rule, checked, loaded, written
+from tests.unit.quality.rules_and_rows import a_rule, checked, loaded, written
 
 
-def test_a_rule_says_what_must_hold_of_whom_and_why(tmp_path: Path) -> None:
+def test_a_rule_has_a_condition_games_an_owner_and_a_reason(tmp_path: Path) -> None:
     (rule,) = loaded(tmp_path, a_rule(games=["chess"], why="a price\n  is not negative")).rules
 
     assert (rule.name, rule.severity, rule.owner, rule.why) == (
@@ -28,7 +28,7 @@ def test_a_rule_says_what_must_hold_of_whom_and_why(tmp_path: Path) -> None:
     assert rule.location == f"{tmp_path}/rules.yaml:2"
 
 
-def test_the_rules_of_all_files_are_in_force_together_the_weightiest_first(tmp_path: Path) -> None:
+def test_the_rules_of_all_files_form_one_set_the_most_severe_first(tmp_path: Path) -> None:
     written(tmp_path, a_rule("b", severity="warn"), a_rule("d", severity="drop"), file="one.yaml")
     written(tmp_path, a_rule("a", severity="fail"), a_rule("c"), file="two.yaml")
 
@@ -41,7 +41,7 @@ def test_a_folder_without_rules_is_a_set_without_rules(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "line", "told"),
+    ("rule", "line", "message"),
     [
         (a_rule(severity="sometimes"), 4, "severity"),
         (a_rule(owner=None), 2, "owner"),
@@ -61,14 +61,14 @@ def test_a_folder_without_rules_is_a_set_without_rules(tmp_path: Path) -> None:
         (a_rule(expect="COLUMNS(*) IS NOT NULL"), 3, "names all columns"),
     ],
 )
-def test_what_is_no_rule_is_refused_with_its_place(
-    tmp_path: Path, rule: dict[str, object], line: int, told: str
+def test_an_invalid_rule_is_rejected_with_its_line(
+    tmp_path: Path, rule: dict[str, object], line: int, message: str
 ) -> None:
-    with pytest.raises(ContractError, match=rf"rules\.yaml:{line}: .*{told}"):
+    with pytest.raises(ContractError, match=rf"rules\.yaml:{line}: .*{message}"):
         loaded(tmp_path, rule)
 
 
-def test_two_rules_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_rules_with_one_name_are_rejected(tmp_path: Path) -> None:
     written(tmp_path, a_rule(), file="one.yaml")
     written(tmp_path, a_rule(), file="two.yaml")
 
@@ -77,7 +77,7 @@ def test_two_rules_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "message"),
     [
         (a_rule(expect="amuont >= 0"), "names the column 'amuont', which no schema has"),
         (a_rule(expect="purchase.price > 0"), "can't be evaluated"),
@@ -86,14 +86,14 @@ def test_two_rules_of_one_name_are_refused(tmp_path: Path) -> None:
         (a_rule(games=["ludo"]), "is for the game 'ludo', which the games contract doesn't list"),
     ],
 )
-def test_a_rule_that_can_judge_nothing_is_found_before_any_row_comes(
-    tmp_path: Path, rule: dict[str, object], told: str
+def test_a_rule_that_can_not_be_evaluated_is_rejected_before_any_row(
+    tmp_path: Path, rule: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(ContractError, match=rf"rules\.yaml:2: .*{told}"):
+    with pytest.raises(ContractError, match=rf"rules\.yaml:2: .*{message}"):
         checked(tmp_path, rule)
 
 
-def test_a_rule_is_the_same_however_it_is_written(tmp_path: Path) -> None:
+def test_the_fingerprint_does_not_depend_on_formatting(tmp_path: Path) -> None:
     (one,) = loaded(tmp_path / "one", a_rule(expect="amount>=0 and LEVEL<5")).rules
     (two,) = loaded(tmp_path / "two", a_rule(expect="(amount >= 0)\n  AND level < 5", owner="you", why="so")).rules
 
@@ -103,7 +103,7 @@ def test_a_rule_is_the_same_however_it_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [{"expect": "amount > 0"}, {"severity": "warn"}])
-def test_a_rule_that_means_another_thing_has_another_fingerprint(tmp_path: Path, change: dict[str, object]) -> None:
+def test_a_changed_rule_has_another_fingerprint(tmp_path: Path, change: dict[str, object]) -> None:
     before, after = loaded(tmp_path / "a", a_rule()), loaded(tmp_path / "b", a_rule() | change)
 
     assert before.rules[0].fingerprint != after.rules[0].fingerprint

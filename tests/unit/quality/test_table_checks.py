@@ -61,7 +61,7 @@ def _failed(found: list[TableFinding]) -> set[str]:
     return {each.check for each in found if each.status is CheckStatus.FAILED}
 
 
-def test_a_day_like_the_others_passes_and_what_can_not_be_compared_is_skipped(store: Store) -> None:
+def test_a_day_like_the_others_passes_and_checks_without_history_are_skipped(store: Store) -> None:
     found = _checked(store, _week())
 
     assert _failed(found) == set()
@@ -82,7 +82,7 @@ def test_a_day_like_the_others_passes_and_what_can_not_be_compared_is_skipped(st
         (_events(DAY, 300, country="FI"), {"columns_are_the_same"}),
     ],
 )
-def test_each_kind_of_damage_fails_the_checks_that_are_meant_for_it_and_no_other(
+def test_each_kind_of_damage_fails_its_checks_and_no_others(
     store: Store, today: list[dict[str, object]], checks: set[str]
 ) -> None:
     rows = [{"country": None} | event for event in _week(today)]
@@ -95,7 +95,7 @@ def test_a_row_that_silver_events_lacks_is_found(store: Store) -> None:
     assert _failed(_checked(store, _week(), _week()[:-1])) == {"rows_are_in_silver_events"}
 
 
-def test_gold_is_compared_with_silver_as_gold_last_saw_it(store: Store) -> None:
+def test_gold_is_compared_with_the_version_of_silver_that_it_was_made_of(store: Store) -> None:
     _checked(store, _week())
     (players,) = [each for each in GoldTables(store, load_games(GAMES_FILE)).now() if each.table == PLAYERS]
     assert isinstance(attempt(players), Refreshed)
@@ -112,7 +112,7 @@ def _status(store: Store, check: str) -> CheckStatus:
     return next(each.status for each in GameChecks(store, "chess", DAY).findings() if each.check == check)
 
 
-def test_a_new_table_has_nothing_to_be_compared_with(store: Store) -> None:
+def test_checks_of_a_new_table_are_skipped(store: Store) -> None:
     found = _checked(store, _events(DAY, 10))
 
     assert {each.status for each in found if each.check in ("volume", "freshness")} == {CheckStatus.SKIPPED}

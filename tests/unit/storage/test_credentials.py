@@ -50,7 +50,7 @@ def test_a_profile_without_a_secret_is_named(file: Path) -> None:
         shared_credentials(file, "half")
 
 
-def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="nowhere', which can't be read: No such file"):
         shared_credentials(tmp_path / "nowhere", "default")
 

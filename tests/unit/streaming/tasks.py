@@ -1,4 +1,4 @@
-"""Fan-out tasks run on Arrow batches, without Spark, Kafka or a registry; what they wrote, read back."""
+"""Runs fan-out tasks on Arrow batches, without Spark, Kafka or a registry, and reads what they wrote."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -116,7 +116,7 @@ class TaskOutcome:
 
     @property
     def dead_letters(self) -> Counter[str]:
-        """How many records were set aside, by reason."""
+        """The number of dead letters by reason."""
         return sum((Counter(report.dead_letters) for report in self.reports), Counter[str]())
 
     @property
@@ -182,5 +182,5 @@ class TaskLakehouse:
             )
         )
         batches = (as_batch(records[at : at + batch_records]) for at in range(0, len(records), batch_records))
-        packed = (row for batch in task(batches) for row in batch.column("report").to_pylist())
-        return TaskOutcome(self.store, decode_reports(packed))
+        reports = (row for batch in task(batches) for row in batch.column("report").to_pylist())
+        return TaskOutcome(self.store, decode_reports(reports))

@@ -1,4 +1,4 @@
-"""A stream knows what another one has taken, whenever it looks, and settles only what the other has not settled."""
+"""A stream knows the events of a concurrent stream, and commits only events that the other one has not committed."""
 
 from pathlib import Path
 from threading import Event, Thread
@@ -65,85 +65,85 @@ def store(tmp_path: Path) -> Store:
     return Store(Location(uri=f"file://{tmp_path}"))
 
 
-def known(beside: ConcurrentFilesStream) -> set[str]:
-    return {file.path for taken in beside.taken for file in taken.files}
+def known(other: ConcurrentFilesStream) -> set[str]:
+    return {file.path for taken in other.taken for file in taken.files}
 
 
-def test_what_was_taken_before_the_start_and_since_is_known(store: Store) -> None:
+def test_events_ingested_before_and_after_the_start_are_known(store: Store) -> None:
     files = Files(store)
     paths = {files.settle("a"), files.settle("b")}
-    beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
+    other = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
 
-    beside.refresh()
-    assert known(beside) == paths
+    other.refresh()
+    assert known(other) == paths
     paths.add(files.settle("c"))
-    beside.refresh()
-    assert known(beside) == paths
+    other.refresh()
+    assert known(other) == paths
 
 
-def test_what_is_settled_while_a_batch_was_decided_is_known_to_the_next_one(store: Store) -> None:
-    files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.refresh()
+def test_events_committed_during_a_batch_are_known_to_the_next_batch(store: Store) -> None:
+    files, other = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
+    other.refresh()
     path = files.settle("a")
 
-    with beside.locked((silver(store, "b"),)) as is_clear:
+    with other.locked((silver(store, "b"),)) as is_clear:
         assert is_clear
-    beside.refresh()
+    other.refresh()
 
-    assert known(beside) == {path}
+    assert known(other) == {path}
 
 
-def test_a_batch_that_has_an_event_which_was_settled_meanwhile_is_not_clear(store: Store) -> None:
-    files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.refresh()
+def test_a_batch_with_an_event_that_was_committed_meanwhile_is_not_clear(store: Store) -> None:
+    files, other = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
+    other.refresh()
     path = files.settle("a", "b")
 
-    with beside.locked((silver(store, "b", "c"),)) as is_clear:
+    with other.locked((silver(store, "b", "c"),)) as is_clear:
         assert not is_clear
-    beside.refresh()
+    other.refresh()
 
-    assert known(beside) == {path}
-    with beside.locked((silver(store, "c"),)) as is_clear:
+    assert known(other) == {path}
+    with other.locked((silver(store, "c"),)) as is_clear:
         assert is_clear
 
 
 def test_the_same_id_of_another_game_is_another_event(store: Store) -> None:
-    files, beside = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.refresh()
+    files, other = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM))
+    other.refresh()
     files.settle("a")
 
-    with beside.locked((silver(store, "a", game="Bingo"),)) as is_clear:
+    with other.locked((silver(store, "a", game="Bingo"),)) as is_clear:
         assert is_clear
 
 
-def test_a_stream_that_was_never_started_is_nobodys_concern(store: Store) -> None:
-    beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.refresh()
+def test_a_stream_that_was_never_started_blocks_no_other(store: Store) -> None:
+    other = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
+    other.refresh()
 
-    with commit_lease(store), beside.locked((silver(store, "a"),)) as is_clear:
+    with commit_lease(store), other.locked((silver(store, "a"),)) as is_clear:
         assert is_clear
-    assert known(beside) == set()
+    assert known(other) == set()
 
 
-def test_two_streams_never_settle_at_once(store: Store) -> None:
+def test_two_streams_never_commit_a_decision_at_the_same_time(store: Store) -> None:
     Files(store)
-    beside = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    beside.refresh()
+    other = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
+    other.refresh()
     order: list[str] = []
     entered, leave = Event(), Event()
 
-    def other() -> None:
+    def hold() -> None:
         with commit_lease(store):
             entered.set()
             leave.wait(10)
             order.append("other")
 
-    thread = Thread(target=other)
+    thread = Thread(target=hold)
     thread.start()
     assert entered.wait(10)
     waiting = Thread(target=leave.set)
     waiting.start()
-    with beside.locked(()):
+    with other.locked(()):
         order.append("ours")
     thread.join()
     waiting.join()

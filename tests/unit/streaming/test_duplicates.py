@@ -1,4 +1,4 @@
-"""Duplicates in one task and from batch to batch: silver has an event once, and no event is lost for another's sake."""
+"""Duplicates in one task and from batch to batch: silver has each event once, and no event is lost."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class Deduplicated:
         return self.lakehouse.run(numbered(records), batch_records=batch_records, dedup=self.plan(), **plan)
 
     def plan(self) -> DedupPlan:
-        """What the next batch's tasks are told."""
+        """The plan of the next batch."""
         return self.window.plan(SEED, self.taken)
 
     def batch(self, records: Sequence[KafkaTaskRecord], batch_records: int = 1_000, **plan: object) -> TaskOutcome:
@@ -110,7 +110,7 @@ def duplicates(outcome: TaskOutcome) -> Counter[str]:
     return sum((Counter(report.duplicates) for report in outcome.reports), Counter[str]())
 
 
-def test_of_two_in_one_batch_the_first_is_a_row_and_the_other_stands_in_bronze_only(lake: Deduplicated) -> None:
+def test_of_two_in_one_batch_the_first_is_a_row_and_the_other_is_in_bronze_only(lake: Deduplicated) -> None:
     outcome = lake.batch([sent("a"), sent("b"), sent("a", minutes=1)])
 
     assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0, 1]
@@ -140,7 +140,9 @@ def test_duplicates_are_found_across_batches_and_restarts(lake: Deduplicated) ->
     assert ids(outcome) == ["c"]
 
 
-def test_after_the_window_an_event_is_a_row_again_and_a_duplicate_does_not_make_it_longer(lake: Deduplicated) -> None:
+def test_after_the_window_an_event_is_a_row_again_and_a_duplicate_does_not_extend_the_window(
+    lake: Deduplicated,
+) -> None:
     outcomes = [lake.batch([sent("a", minutes=minute)]) for minute in (0, 6, 10, 10.1, 16, 20.1, 20.2)]
 
     assert [ids(outcome) for outcome in outcomes] == [["a"], [], [], ["a"], [], [], ["a"]]
@@ -175,7 +177,7 @@ def test_a_dead_letter_makes_no_later_event_a_duplicate(lake: Deduplicated) -> N
     assert ids(outcome) == ["a", "b"]
 
 
-def test_what_a_failed_attempt_took_is_not_known(lake: Deduplicated) -> None:
+def test_events_of_a_failed_attempt_are_not_known(lake: Deduplicated) -> None:
     for _ in range(3):
         assert ids(lake.attempt([sent("a")])) == ["a"]
     lake.restart()
@@ -185,7 +187,7 @@ def test_what_a_failed_attempt_took_is_not_known(lake: Deduplicated) -> None:
     assert ids(lake.batch([sent("a")])) == []
 
 
-def test_what_failed_attempts_left_is_removed_once_their_batch_is_settled(lake: Deduplicated) -> None:
+def test_files_of_failed_attempts_are_deleted_once_their_batch_is_committed(lake: Deduplicated) -> None:
     lake.attempt([sent("a")])
     lake.attempt([sent("a")])
     lake.restart()
@@ -215,14 +217,14 @@ def test_a_quiet_partition_keeps_its_own_window(lake: Deduplicated) -> None:
     assert outcome.count(SILVER_EVENTS) == 0
 
 
-def test_a_clock_that_is_ahead_ends_no_window(lake: Deduplicated) -> None:
+def test_a_clock_that_is_ahead_does_not_move_the_window(lake: Deduplicated) -> None:
     lake.batch([sent("a")])
     lake.batch([sent("b", minutes=60 * 24 * 365 * 50)])
 
     assert all(file.newest < 2**31 for files in lake.plan().known.values() for file in files)
 
 
-def test_no_more_events_are_remembered_than_allowed_and_those_are_the_newest(
+def test_at_most_the_allowed_number_of_events_is_kept_and_the_newest_ones(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     lake = Deduplicated(TaskLakehouse(tmp_path), DedupLimits(events=5))
@@ -234,7 +236,7 @@ def test_no_more_events_are_remembered_than_allowed_and_those_are_the_newest(
     assert "GAMELAKE_DEDUP_MAX_EVENTS" in caplog.text
 
 
-def test_a_file_that_is_gone_stops_the_batch_and_the_next_start_goes_on_without_it(
+def test_a_missing_file_stops_the_batch_and_the_next_start_continues_without_it(
     lake: Deduplicated, caplog: pytest.LogCaptureFixture
 ) -> None:
     events = (EventsFile(path=f"{events_folder(STREAM)}/{0:012d}-x", sections=(a_section(),)),)
@@ -254,7 +256,7 @@ def a_section() -> EventsSection:
     return EventsSection(partition=0, start=0, events=1, newest=int(NOON.timestamp()))
 
 
-def test_a_partition_in_two_tasks_is_refused() -> None:
+def test_a_partition_in_two_tasks_is_rejected() -> None:
     def report(task: str, partition: int) -> TaskReport:
         taken = OffsetRange(partition=partition, first=0, last=0, records=1)
         return TaskReport(task=task, files=(), offsets=(taken,), dead_letters={})
@@ -270,7 +272,7 @@ def test_a_partition_in_two_tasks_is_refused() -> None:
     restarts=st.sets(st.integers(0, 5)),
     chunk=st.integers(1, 12),
 )
-def test_what_comes_in_whatever_order_silver_has_an_event_once_a_window(
+def test_in_any_order_of_records_silver_has_an_event_once_per_window(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, int]]], restarts: set[int], chunk: int
 ) -> None:
     lake = Deduplicated(TaskLakehouse(tmp_path_factory.mktemp("lakehouse")))

@@ -1,4 +1,4 @@
-"""A schema that a table can't take costs only that game's records of that schema."""
+"""An incompatible schema rejects only that game's records of that schema."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def _record(lakehouse: TaskLakehouse, text: str, under: int, **changes: object) 
     return KafkaTaskRecord(value=framed(an_event(**changes), schema, under))
 
 
-def test_the_first_type_of_a_new_column_stands(lakehouse: TaskLakehouse) -> None:
+def test_the_first_type_of_a_new_column_is_kept(lakehouse: TaskLakehouse) -> None:
     number = _record(lakehouse, _SCORE_AS_NUMBER, 50, score=5)
     text = _record(lakehouse, _SCORE_AS_TEXT, 51, score="five")
     other_game = _record(lakehouse, _SCORE_AS_TEXT, 51, score="six", gameName="Yeti Ski")
@@ -58,7 +58,7 @@ def test_the_first_type_of_a_new_column_stands(lakehouse: TaskLakehouse) -> None
     assert letter["detail"] == "column score is int64 in the table and string in the record"
 
 
-def test_the_tables_own_type_stands_before_any(lakehouse: TaskLakehouse) -> None:
+def test_the_type_in_the_table_takes_precedence(lakehouse: TaskLakehouse) -> None:
     records = [_record(lakehouse, _SCORE_AS_NUMBER, 50, score=5), _record(lakehouse, _SCORE_AS_TEXT, 51, score="five")]
     table = pa.schema([("score", pa.string()), ("event_date", pa.date32())])
 
@@ -95,7 +95,7 @@ def test_fields_that_differ_by_case_only_make_no_table(lakehouse: TaskLakehouse)
         (_HEAD.replace("string event_name", "int32 event_name") + "}\n", "column event_name"),
     ],
 )
-def test_a_message_that_is_no_event_is_set_aside(text: str, word: str, lakehouse: TaskLakehouse) -> None:
+def test_a_message_that_is_no_event_becomes_a_dead_letter(text: str, word: str, lakehouse: TaskLakehouse) -> None:
     lakehouse.register(50, compiled(text))
 
     outcome = lakehouse.run(numbered([KafkaTaskRecord(value=b"\0\0\0\0\x32\0"), a_record(1)]))
@@ -119,7 +119,7 @@ def test_fields_grow_at_every_depth_within_a_batch(lakehouse: TaskLakehouse) -> 
     assert [row["named"] for row in rows] == [[("k", old)], [("k", new)], [("k", old)]]
 
 
-def test_fields_without_content_stop_no_event(lakehouse: TaskLakehouse) -> None:
+def test_empty_fields_reject_no_event(lakehouse: TaskLakehouse) -> None:
     text = _HEAD.replace("message", 'import "google/protobuf/empty.proto";\nmessage', 1)
     text += "  repeated google.protobuf.Empty marks = 20;\n  Hollow hollow = 21;\n}\nmessage Hollow {}\n"
 

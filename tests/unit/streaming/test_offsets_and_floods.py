@@ -1,4 +1,4 @@
-"""What a batch read against what it planned to read, and the breaker that stops a flood of bad records."""
+"""The planned and the read offsets of a batch, and the breaker that stops a flood of bad records."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def _taken(partition: int, first: int, last: int, records: int | None = None) ->
     )
 
 
-def test_ranges_come_from_the_plan_and_counts_from_what_was_there() -> None:
+def test_ranges_come_from_the_plan_and_counts_from_the_records() -> None:
     planned = PlannedOffsets({0: 10, 1: 5}, {0: 20, 1: 5, 2: 8})
 
     ranges = taken_offsets(planned, [_taken(0, 12, 18, records=4), _taken(2, 3, 7)])
@@ -24,7 +24,7 @@ def test_ranges_come_from_the_plan_and_counts_from_what_was_there() -> None:
     assert ranges == (_taken(0, 10, 19, records=4), _taken(2, 3, 7))
 
 
-def test_a_range_of_which_nothing_is_left_counts_no_records() -> None:
+def test_a_range_without_records_counts_none() -> None:
     assert taken_offsets(PlannedOffsets({0: 10}, {0: 20}), []) == (_taken(0, 10, 19, records=0),)
 
 
@@ -78,7 +78,7 @@ def test_more_bad_records_than_the_share_stop_the_query() -> None:
         breaker.check(100, {"unknown_schema": 51})
 
 
-def test_a_flood_is_told_with_its_reasons_the_most_frequent_first() -> None:
+def test_a_flood_is_reported_with_its_reasons_the_most_frequent_first() -> None:
     breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
 
     with pytest.raises(DeadLetterFloodError, match="Its reasons: unroutable 60, unknown_schema 30"):
@@ -89,7 +89,7 @@ def test_a_few_bad_records_at_the_start_are_no_flood() -> None:
     FloodBreaker(FloodLimit(share=0.5, records=100)).check(99, {"unroutable": 99})
 
 
-def test_small_batches_are_judged_together() -> None:
+def test_small_batches_are_counted_together() -> None:
     breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
     for _ in range(9):
         breaker.check(10, {"unroutable": 9})
@@ -99,7 +99,7 @@ def test_small_batches_are_judged_together() -> None:
         breaker.check(10, {"unroutable": 9})
 
 
-def test_what_is_long_past_is_forgotten() -> None:
+def test_old_batches_are_not_counted() -> None:
     breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
     breaker.count(90, 90)
     for _ in range(10):
@@ -108,14 +108,14 @@ def test_what_is_long_past_is_forgotten() -> None:
     breaker.check(10, {"unroutable": 10})
 
 
-def test_a_good_batch_is_never_held_up_by_bad_ones_before_it() -> None:
+def test_a_good_batch_is_never_rejected_because_of_earlier_bad_ones() -> None:
     breaker = FloodBreaker(FloodLimit(share=0.5, records=100))
     breaker.count(1_000, 1_000)
 
     breaker.check(10, {})
 
 
-def test_a_share_of_one_sets_everything_aside() -> None:
+def test_a_share_of_one_accepts_any_number_of_dead_letters() -> None:
     FloodBreaker(FloodLimit(share=1, records=1)).check(1_000, {"unroutable": 1_000})
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints: a damaged one is named, a lost one is rebuilt where the manifests end, an alien one is refused."""
+"""Checkpoints: a damaged one is named, a lost one is rebuilt from manifests, one of another stream is rejected."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -55,7 +55,7 @@ def test_a_first_start_makes_generation_0_and_its_own_checkpoint(stream: Stream)
     assert stream.open(TOPIC_ID) == stream.current() == generation
 
 
-def test_a_whole_checkpoint_is_gone_on_with(running: Generation, stream: Stream) -> None:
+def test_an_intact_checkpoint_is_continued(running: Generation, stream: Stream) -> None:
     assert stream.open(TOPIC_ID) == running
     assert stream.folder(running).read() == CheckpointState(running.query_id, 1, 1)
     assert stream.folder(running).offsets(1) == {0: 20, 1: 0}
@@ -73,7 +73,7 @@ _FILES = ("metadata", "offsets/0", "offsets/1", "commits/1")
 
 @pytest.mark.parametrize("file", _FILES)
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_a_file_that_was_cut_off_is_named(
+def test_a_truncated_file_is_named(
     file: str, share: float, running: Generation, stream: Stream, tmp_path: Path
 ) -> None:
     path = tmp_path / running.checkpoint / file
@@ -85,7 +85,7 @@ def test_a_file_that_was_cut_off_is_named(
 
 
 @pytest.mark.parametrize(("file", "named"), [("metadata", "metadata"), ("offsets/1", "offsets")])
-def test_a_file_that_is_missing_is_named(
+def test_a_missing_checkpoint_file_is_named(
     file: str, named: str, running: Generation, stream: Stream, tmp_path: Path
 ) -> None:
     for path in (tmp_path / running.checkpoint / "offsets").glob("?" if file == "offsets/1" else "none"):
@@ -97,14 +97,14 @@ def test_a_file_that_is_missing_is_named(
         stream.open(TOPIC_ID)
 
 
-def test_the_offsets_of_another_topic_are_refused(running: Generation, stream: Stream, tmp_path: Path) -> None:
+def test_the_offsets_of_another_topic_are_rejected(running: Generation, stream: Stream, tmp_path: Path) -> None:
     log_batch(tmp_path, running, 2, {0: 30}, topic="other")
 
     with pytest.raises(CheckpointError, match=rf"it is not of the topic '{TOPIC}'"):
         stream.open(TOPIC_ID)
 
 
-def test_the_checkpoint_of_another_query_is_refused(running: Generation, stream: Stream, tmp_path: Path) -> None:
+def test_the_checkpoint_of_another_query_is_rejected(running: Generation, stream: Stream, tmp_path: Path) -> None:
     (tmp_path / running.checkpoint / "metadata").write_text('{"id":"someone-else"}', encoding="utf-8")
 
     with pytest.raises(CheckpointError, match="belongs to query someone-else"):
@@ -127,7 +127,7 @@ def test_a_lost_checkpoint_is_rebuilt_where_the_manifests_end(
     assert stream.open(TOPIC_ID) == rebuilt
 
 
-def test_a_checkpoint_that_is_rebuilt_twice_goes_on_after_what_was_done_between(
+def test_a_checkpoint_that_is_rebuilt_twice_continues_after_the_batches_between(
     running: Generation, stream: Stream, tmp_path: Path
 ) -> None:
     rebuilt = stream.rebuild(TOPIC_ID, "asked for")
@@ -153,7 +153,7 @@ def test_a_checkpoint_that_is_lost_before_the_first_batch_starts_at_the_beginnin
 
 
 @pytest.mark.parametrize("writes", range(8))
-def test_a_rebuild_that_dies_half_way_never_starts_from_the_beginning(
+def test_an_interrupted_rebuild_never_starts_from_the_beginning(
     writes: int, running: Generation, stream: Stream, tmp_path: Path
 ) -> None:
     _remove_checkpoint(tmp_path, running)
@@ -169,9 +169,7 @@ def test_a_rebuild_that_dies_half_way_never_starts_from_the_beginning(
     assert stream.folder(opened).offsets(1) == {0: 20}
 
 
-def test_a_rebuilt_checkpoint_that_lost_its_logs_is_refused(
-    running: Generation, stream: Stream, tmp_path: Path
-) -> None:
+def test_a_rebuilt_checkpoint_without_logs_is_rejected(running: Generation, stream: Stream, tmp_path: Path) -> None:
     rebuilt = stream.rebuild(TOPIC_ID, "asked for")
     _remove_checkpoint(tmp_path, rebuilt, "*/*")
 
@@ -181,13 +179,13 @@ def test_a_rebuilt_checkpoint_that_lost_its_logs_is_refused(
 
 
 @pytest.mark.usefixtures("running")
-def test_a_topic_that_was_made_again_is_refused(stream: Stream) -> None:
+def test_a_recreated_topic_is_rejected(stream: Stream) -> None:
     for attempt in (stream.open, lambda topic_id: stream.rebuild(topic_id, "asked for")):
         with pytest.raises(TopicRecreatedError, match="--new-topic"):
             attempt(NEW_TOPIC_ID)
 
 
-def test_a_new_topic_is_read_from_its_beginning_when_asked_for(running: Generation, stream: Stream) -> None:
+def test_a_recreated_topic_is_read_from_its_beginning_on_request(running: Generation, stream: Stream) -> None:
     restarted = stream.restart_on_new_topic(NEW_TOPIC_ID, {0: 3, 1: 0})
 
     assert (restarted.number, restarted.first_batch, restarted.topic_id) == (1, 2, NEW_TOPIC_ID)
@@ -211,14 +209,14 @@ def test_two_processes_can_not_start_the_same_generation(tmp_path: Path, stream:
     assert stream.open(TOPIC_ID).number == 0
 
 
-def test_what_was_never_started_can_not_be_rebuilt(stream: Stream) -> None:
+def test_a_stream_that_was_never_started_can_not_be_rebuilt(stream: Stream) -> None:
     with pytest.raises(CheckpointError, match="never started"):
         stream.rebuild(TOPIC_ID, "asked for")
     with pytest.raises(CheckpointError, match="never started"):
         stream.restart_on_new_topic(NEW_TOPIC_ID, {})
 
 
-def test_offsets_that_kafka_has_deleted_can_be_given_up_on_record(running: Generation, stream: Stream) -> None:
+def test_offsets_that_kafka_has_deleted_can_be_skipped_and_are_recorded(running: Generation, stream: Stream) -> None:
     expected = stream.next_offsets(TOPIC_ID)
     earliest = {partition: offset + 5 for partition, offset in expected.items()}
 
@@ -232,7 +230,7 @@ def test_offsets_that_kafka_has_deleted_can_be_given_up_on_record(running: Gener
     assert stream.rebuild(TOPIC_ID, "asked again", earliest).lost == ()
 
 
-def test_nothing_is_given_up_that_kafka_still_holds(stream: Stream, running: Generation) -> None:
+def test_no_offset_is_skipped_that_kafka_still_holds(stream: Stream, running: Generation) -> None:
     rebuilt = stream.rebuild(running.topic_id, "asked for", {0: 0})
 
     assert rebuilt.lost == ()
@@ -244,7 +242,7 @@ def test_a_batch_that_another_driver_has_decided_stops_this_one(
 ) -> None:
     decide(stream, structs.replace(running, number=7), batch_id=2, last=39)
     log_batch(tmp_path, running, 2, {0: 40})
-    # Of a batch that is decided already, neither the records nor a decider are looked at.
+    # A batch that is decided already needs neither records nor a decider.
     nothing = cast("Any", None)
     with DeltaTables(location_of(tmp_path)) as tables:
         body = FanOut(OpenStream(stream, running, tables, nothing), nothing, nothing, Failpoints())

@@ -1,4 +1,4 @@
-"""A fan-out task: every record ends in exactly one place, and the books of every batch add up."""
+"""A fan-out task: every record ends in exactly one place, and the counts of every batch match."""
 
 from collections import Counter
 from dataclasses import replace
@@ -47,7 +47,7 @@ _KINDS = {
 }
 
 
-def _assert_books_add_up(outcome: TaskOutcome, records: int) -> None:
+def _assert_counts_match(outcome: TaskOutcome, records: int) -> None:
     dead = sum(outcome.dead_letters.values())
     assert outcome.records == outcome.count(BRONZE_EVENTS) == records
     assert outcome.count(SILVER_EVENTS) == sum(outcome.count(table) for table in outcome.game_tables)
@@ -64,7 +64,7 @@ def test_every_record_ends_in_exactly_one_place(
 
     outcome = TaskLakehouse(tmp_path_factory.mktemp("lakehouse")).run(records, batch_records=batch_records)
 
-    _assert_books_add_up(outcome, len(records))
+    _assert_counts_match(outcome, len(records))
     places = [row["kafka_offset"] for table in outcome.game_tables for row in outcome.rows(table)]
     places += [row["offset"] for row in outcome.rows(DEAD_LETTERS)]
     assert sorted(places) == [row["offset"] for row in outcome.rows(BRONZE_EVENTS)] == list(range(len(records)))
@@ -100,7 +100,7 @@ def test_a_chunk_is_also_full_when_its_values_are_large(lakehouse: TaskLakehouse
     outcome = lakehouse.run(records, batch_records=1, chunk=ChunkLimits(value_bytes=4_000))
 
     assert len(outcome.reports) > 2
-    _assert_books_add_up(outcome, 10)
+    _assert_counts_match(outcome, 10)
 
 
 def test_a_task_without_records_reports_nothing(lakehouse: TaskLakehouse) -> None:
@@ -119,7 +119,7 @@ def test_offsets_are_reported_by_partition(lakehouse: TaskLakehouse) -> None:
     assert taken == [(0, 3, 4, 2), (1, 5, 8, 2)]
 
 
-def test_events_land_in_the_day_they_happened_and_bytes_in_the_day_they_came(lakehouse: TaskLakehouse) -> None:
+def test_silver_is_partitioned_by_event_day_and_bronze_by_ingest_day(lakehouse: TaskLakehouse) -> None:
     records = numbered(
         [
             a_record(1, eventTime="2025-12-31T23:59:59.999999Z"),
@@ -149,13 +149,13 @@ def test_events_land_in_the_day_they_happened_and_bytes_in_the_day_they_came(lak
         ("9999-12-31T23:59:59Z", "implausible_event_time"),
     ],
 )
-def test_a_time_that_can_not_be_is_a_reason(time: str | None, reason: str, lakehouse: TaskLakehouse) -> None:
+def test_an_implausible_event_time_is_a_reason(time: str | None, reason: str, lakehouse: TaskLakehouse) -> None:
     outcome = lakehouse.run([a_record(1, eventTime=time)])
 
     assert dict(outcome.dead_letters) == {reason: 1}
 
 
-def test_the_contract_says_how_far_off_a_time_may_be(tmp_path: Path) -> None:
+def test_the_contract_sets_the_limits_of_event_times(tmp_path: Path) -> None:
     limits = EventTimeLimits(max_age_days=1, max_ahead_hours=1)
     lakehouse = TaskLakehouse(tmp_path, GamesContract(games=(KART,), event_time=limits))
     times = ("2025-12-31T12:00:00Z", "2025-12-31T11:59:59Z", "2026-01-01T13:00:00Z", "2026-01-01T13:00:01Z")
@@ -165,14 +165,14 @@ def test_the_contract_says_how_far_off_a_time_may_be(tmp_path: Path) -> None:
     assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0, 2]
 
 
-def test_a_record_that_kafka_gave_no_time_is_taken_all_the_same(lakehouse: TaskLakehouse) -> None:
+def test_a_record_without_a_kafka_timestamp_is_ingested(lakehouse: TaskLakehouse) -> None:
     outcome = lakehouse.run([replace(a_spoiled_record(), timestamp=None)])
 
     (row,) = outcome.rows(BRONZE_EVENTS)
     assert (row["kafka_timestamp"], row["ingest_date"]) == (None, "1970-01-01")
 
 
-def test_an_unlisted_game_is_set_aside(lakehouse: TaskLakehouse) -> None:
+def test_an_unlisted_game_is_dead_lettered(lakehouse: TaskLakehouse) -> None:
     outcome = lakehouse.run([a_record(1, gameName="New Game")])
 
     assert dict(outcome.dead_letters) == {"unroutable": 1}
@@ -213,7 +213,7 @@ def test_a_table_may_be_partitioned_further(tmp_path: Path) -> None:
     assert {"event_name", "platform", "event_date"} <= outcome.columns(KART_TABLE)
 
 
-def test_columns_of_three_versions_stand_side_by_side(lakehouse: TaskLakehouse) -> None:
+def test_rows_of_three_schema_versions_share_one_table(lakehouse: TaskLakehouse) -> None:
     records = numbered(
         [
             a_record(1),
@@ -262,7 +262,7 @@ def test_headers_keys_and_bytes_survive(lakehouse: TaskLakehouse) -> None:
     assert (letters[0]["value"], letters[0]["offset"], letters[0]["topic"]) == (bad.value, 1, "events")
 
 
-def test_bronze_knows_the_schema_of_what_has_a_frame(lakehouse: TaskLakehouse) -> None:
+def test_bronze_has_the_schema_id_of_framed_records(lakehouse: TaskLakehouse) -> None:
     outcome = lakehouse.run(numbered([a_record(2), a_spoiled_record(), KafkaTaskRecord(value=b"no frame")]))
 
     assert [row["schema_id"] for row in outcome.rows(BRONZE_EVENTS)] == [42, 41, None]

@@ -1,4 +1,4 @@
-"""Each content of an object is read once, however often and in whichever order it is named."""
+"""Each content of an object is read once, however often and in any order it is notified."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ def keys(found: ChosenObjects) -> list[str]:
 
 @examples(100)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy")), max_size=12))
-def test_a_content_is_chosen_once_and_a_key_that_was_written_again_is_seen(
+def test_a_content_is_chosen_once_and_an_overwritten_key_is_detected(
     tmp_path_factory: pytest.TempPathFactory, named: list[tuple[str, str]]
 ) -> None:
     found = chosen(tmp_path_factory.getbasetemp(), *(change(key, etag) for key, etag in named))
@@ -60,14 +60,14 @@ def test_a_content_is_chosen_once_and_a_key_that_was_written_again_is_seen(
     assert found.ignored["repeated"] == len(named) - len(contents)
 
 
-def test_what_was_written_again_is_set_aside_if_that_is_wanted(tmp_path: Path) -> None:
+def test_an_overwritten_file_is_a_dead_letter_if_so_configured(tmp_path: Path) -> None:
     found = chosen(tmp_path, change("a", "x"), change("a", "y"), overwritten=OverwritePolicy.SET_ASIDE)
 
     assert [each.name.etag for each in found.objects] == ["x"]
     assert [(each.name.etag, each.reason) for each in found.rejected] == [("y", DeadLetterReason.OVERWRITTEN_FILE)]
 
 
-def test_other_buckets_are_dead_letters_and_other_folders_are_passed_over(tmp_path: Path) -> None:
+def test_other_buckets_are_dead_letters_and_other_folders_are_ignored(tmp_path: Path) -> None:
     values = (change("in/a"), change("out/b"), change("in/"), change("in/c", bucket="foreign"))
 
     found = chosen(tmp_path, *values, prefix="in/")
@@ -77,7 +77,7 @@ def test_other_buckets_are_dead_letters_and_other_folders_are_passed_over(tmp_pa
     assert [each.reason for each in found.rejected] == [DeadLetterReason.FOREIGN_OBJECT]
 
 
-def test_what_is_removed_and_what_names_no_object_is_passed_over(tmp_path: Path) -> None:
+def test_removed_objects_and_notifications_without_object_are_ignored(tmp_path: Path) -> None:
     found = chosen(tmp_path, change("a", event="s3:ObjectRemoved:Delete"), b'{"Event": "s3:TestEvent"}')
 
     assert keys(found) == []

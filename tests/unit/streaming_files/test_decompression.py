@@ -1,4 +1,4 @@
-"""Files unpack by what they begin with, whole or not at all, and never to more than may be."""
+"""Files are decompressed by their first bytes, completely or not at all, and never beyond the limit."""
 
 import gzip
 from collections.abc import Callable
@@ -64,5 +64,7 @@ def test_a_file_without_compression_stays_as_it_is_whatever_its_name() -> None:
         ("a.json", b"PAR1...", FileFormat.PARQUET),
     ],
 )
-def test_the_format_is_told_by_the_name_and_parquet_by_itself(key: str, content: bytes, expected: FileFormat) -> None:
+def test_the_format_follows_from_the_name_and_that_of_parquet_from_the_content(
+    key: str, content: bytes, expected: FileFormat
+) -> None:
     assert format_of(key, content) is expected

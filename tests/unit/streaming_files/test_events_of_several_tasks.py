@@ -1,4 +1,4 @@
-"""Of an event that several tasks of a batch have found, the first task keeps it."""
+"""An event that several tasks of a batch have found is kept by the first task."""
 
 import numpy as np
 import pytest
@@ -37,11 +37,11 @@ def report(store: Store, task_number: int, number: int, names: set[int]) -> File
 
 @examples(60)
 @given(st.dictionaries(st.integers(0, 3), st.lists(st.integers(0, 12), unique=True, max_size=8)))
-def test_each_event_is_left_to_the_first_task_that_has_it(
+def test_each_event_is_kept_by_the_first_task_that_has_it(
     tmp_path_factory: pytest.TempPathFactory, tasks: dict[int, list[int]]
 ) -> None:
     store = Store(Location(uri=f"file://{tmp_path_factory.getbasetemp()}/claims"))
-    # Each task tells of its events in two chunks, which have none in common.
+    # Each task reports its events in two chunks without common events.
     reports = [
         report(store, task_number, number, set(names[number::2]))
         for task_number, names in sorted(tasks.items())

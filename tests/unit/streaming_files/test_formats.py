@@ -1,4 +1,4 @@
-"""Files of each format become the values that Kafka would have brought."""
+"""Files of each format become the same values as in Kafka."""
 
 import io
 import json
@@ -38,7 +38,7 @@ def test_a_line_with_every_field_is_the_event_with_every_field() -> None:
     assert row["purchase"]["price_micros"] == 2**53 + 1
 
 
-def test_what_a_line_lacks_has_the_value_that_protobuf_gives_it() -> None:
+def test_missing_fields_of_a_line_have_their_protobuf_defaults() -> None:
     events: list[dict[str, Any]] = [{}, {"event_params": {}}, {"event_params": None, "experiment_ids": None}]
 
     rows = decoded(LINES.read([json.dumps(event).encode() for event in events]).values)
@@ -72,7 +72,7 @@ _EVENTS = st.fixed_dictionaries(
 
 @examples(60)
 @given(st.lists(_EVENTS, min_size=1, max_size=5))
-def test_lines_say_what_protobufs_own_reader_of_json_reads(events: list[dict[str, Any]]) -> None:
+def test_lines_are_read_as_by_the_json_parser_of_protobuf(events: list[dict[str, Any]]) -> None:
     read = LINES.read([json.dumps(event).encode() for event in events])
 
     assert read.rejects.rows == []
@@ -97,7 +97,7 @@ def test_lines_say_what_protobufs_own_reader_of_json_reads(events: list[dict[str
         b"[" * 5_000,
     ],
 )
-def test_a_line_that_is_no_event_is_set_aside_alone_with_its_bytes(bad: bytes) -> None:
+def test_a_line_that_is_no_event_alone_becomes_a_dead_letter_with_its_bytes(bad: bytes) -> None:
     read = LINES.read([line(), bad, line()])
 
     assert read.rejects.rows == [1]
@@ -116,7 +116,7 @@ def test_a_line_that_is_no_event_is_set_aside_alone_with_its_bytes(bad: bytes) -
         b'{"attributes": {"a@b.c": 1}}',
     ],
 )
-def test_a_line_with_a_field_that_the_contract_lacks_is_set_aside_without_its_bytes(bad: bytes) -> None:
+def test_a_line_with_an_unknown_field_becomes_a_dead_letter_without_its_bytes(bad: bytes) -> None:
     read = LINES.read([bad, line()])
 
     assert read.rejects.reasons == [DeadLetterReason.UNKNOWN_FIELD]
@@ -142,12 +142,12 @@ def test_delimited_messages_are_found_whole(bodies: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\x05abc", b"\xff", b"\xff\xff\xff\xff\xff\xff\x01a", as_delimited(b"abc")[:-1]])
-def test_delimited_messages_that_are_cut_off_are_no_file(content: bytes) -> None:
+def test_truncated_delimited_messages_make_the_file_unreadable(content: bytes) -> None:
     with pytest.raises(UnreadableFileError):
         delimited.bodies(content)
 
 
-def test_parquet_that_has_the_contracts_columns_is_the_events() -> None:
+def test_parquet_with_the_contracts_columns_gives_the_events() -> None:
     whole = DECODER.decode(pa.array([ParseDict(WHOLE, GetMessageClass(MESSAGE)()).SerializeToString()], pa.binary()))
     bodies = pa.array([ParseDict(WHOLE, GetMessageClass(MESSAGE)()).SerializeToString(), b""], pa.binary())
     sink = io.BytesIO()
@@ -171,7 +171,7 @@ def test_parquet_with_few_columns_is_read_and_the_others_are_empty() -> None:
     "table",
     [pa.table({"email": ["a"]}), pa.table({"event_params": [{"ip": "1"}]}), pa.table({"event_id": [[1]]})],
 )
-def test_parquet_with_other_columns_is_no_file(table: pa.Table) -> None:
+def test_parquet_with_other_columns_is_unreadable(table: pa.Table) -> None:
     sink = io.BytesIO()
     pq.write_table(table, sink)
 

@@ -1,4 +1,4 @@
-"""What object stores say of their objects is understood, in the words of each of them."""
+"""Notifications of each object store are parsed."""
 
 import json
 from contextlib import suppress
@@ -38,7 +38,7 @@ def test_a_message_of_s3_names_its_object_with_the_key_as_it_is() -> None:
     assert notice.moment == datetime(2026, 11, 22, 10, 0, 0, 123_000, tzinfo=UTC)
 
 
-def test_the_envelopes_of_sns_and_sqs_are_opened() -> None:
+def test_notifications_inside_messages_of_sns_and_sqs_are_parsed() -> None:
     plain = said().decode()
     by_sns = json.dumps({"Type": "Notification", "Message": plain})
     by_sqs = json.dumps({"MessageId": "1", "Body": by_sns})
@@ -67,18 +67,18 @@ def test_an_event_of_event_bridge_names_its_object() -> None:
         ("LifecycleExpiration:Delete", ObjectEventType.REMOVED),
     ],
 )
-def test_what_happened_is_told_by_the_events_name(event: str, event_type: ObjectEventType) -> None:
+def test_the_event_type_follows_from_the_event_name(event: str, event_type: ObjectEventType) -> None:
     [notice] = object_events(said(eventName=event))
 
     assert notice.event_type is event_type
 
 
 @pytest.mark.parametrize("event", ["s3:ObjectAccessed:Get", "s3:Replication:OperationFailed", "ObjectTagging:Put"])
-def test_what_makes_no_content_names_nothing(event: str) -> None:
+def test_events_that_create_no_content_have_no_object(event: str) -> None:
     assert object_events(said(eventName=event)) == []
 
 
-def test_the_test_message_of_aws_names_nothing() -> None:
+def test_the_test_message_of_aws_has_no_object() -> None:
     assert object_events(b'{"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "landing"}') == []
 
 
@@ -86,14 +86,14 @@ def test_the_test_message_of_aws_names_nothing() -> None:
     "value",
     [None, b"", b"no JSON", b"[]", b"7", b"{}", b'{"Records": [{}]}', b'{"Records": 3}', b'{"Message": "no JSON"}'],
 )
-def test_what_is_no_notification_is_an_error_that_says_so(value: bytes | None) -> None:
+def test_an_invalid_notification_is_an_error_with_its_reason(value: bytes | None) -> None:
     with pytest.raises(NotificationError, match="the notification"):
         object_events(value)
 
 
 @examples(200)
 @given(st.binary(max_size=60))
-def test_whatever_comes_is_a_notification_or_an_error(value: bytes) -> None:
+def test_any_value_is_a_notification_or_an_error(value: bytes) -> None:
     with suppress(NotificationError):
         assert isinstance(object_events(value), list)
 
@@ -103,7 +103,7 @@ def test_whatever_comes_is_a_notification_or_an_error(value: bytes) -> None:
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40),
     st.integers(0, 2**40),
 )
-def test_what_we_say_ourselves_is_understood(key: str, size: int) -> None:
+def test_notifications_of_this_library_are_parsed(key: str, size: int) -> None:
     moment = datetime(2026, 11, 22, 10, tzinfo=UTC)
 
     [notice] = object_events(value_of(ObjectChange(bucket="landing", key=key, etag="e-1", size=size, moment=moment)))

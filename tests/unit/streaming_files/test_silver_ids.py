@@ -1,4 +1,4 @@
-"""Which events silver has: read once for all tasks of a worker, and forgotten when silver may have lost them."""
+"""Events of silver are read once for all tasks of a worker, and dropped when silver no longer has their file."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -78,7 +78,7 @@ def has(task: SilverIds, *ids: str, at: datetime = NOON) -> list[bool]:
     return [bool(each) for each in found]
 
 
-def test_an_event_is_known_by_its_game_and_id_in_files_of_its_time_alone(store: Store, read: list[str]) -> None:
+def test_an_event_is_found_by_game_and_id_only_in_files_of_its_time(store: Store, read: list[str]) -> None:
     land(store, "a")
     version = land(store, "b", at=NOON + timedelta(days=1))
 
@@ -99,7 +99,7 @@ def test_the_next_task_of_a_worker_reads_only_files_that_are_new(store: Store, r
     assert len(read) == 2
 
 
-def test_what_was_taken_out_of_silver_since_is_not_known_any_more(store: Store) -> None:
+def test_events_that_were_deleted_from_silver_are_not_found_any_more(store: Store) -> None:
     assert has(a_task(store, land(store, "a", "b")), "a") == [True]
 
     restored = land(store, "b", mode="overwrite")
@@ -107,7 +107,7 @@ def test_what_was_taken_out_of_silver_since_is_not_known_any_more(store: Store) 
     assert has(a_task(store, restored), "a", "b") == [False, True]
 
 
-def test_what_a_worker_may_not_keep_in_memory_is_read_once_all_the_same(store: Store, read: list[str]) -> None:
+def test_files_beyond_the_memory_limit_are_also_read_once(store: Store, read: list[str]) -> None:
     land(store, "a", "b")
     version = land(store, "c", "d", "e")
 
@@ -116,7 +116,7 @@ def test_what_a_worker_may_not_keep_in_memory_is_read_once_all_the_same(store: S
     assert len(read) == 2
 
 
-def test_a_file_that_is_too_long_to_sort_at_once_is_known_whole(
+def test_a_file_too_large_to_sort_at_once_is_searched_completely(
     store: Store, monkeypatch: pytest.MonkeyPatch, read: list[str]
 ) -> None:
     monkeypatch.setattr(silver_ids, "_ROWS_AT_ONCE", 2)

@@ -1,4 +1,4 @@
-"""Objects are shared out evenly, always in the same way, and their events' coordinates are their own."""
+"""Objects are divided evenly and always in the same way between tasks, and event coordinates are unique."""
 
 from random import Random
 
@@ -24,7 +24,9 @@ def named(number: int, size: int, partition: int = 0) -> NamedObject:
 
 @examples(60)
 @given(st.lists(st.integers(0, 200 * MIB), min_size=1, max_size=60), st.integers(1, 8), st.randoms())
-def test_every_object_is_in_one_parcel_and_the_same_one_each_time(sizes: list[int], cores: int, random: Random) -> None:
+def test_every_object_is_in_one_task_input_and_always_the_same_one(
+    sizes: list[int], cores: int, random: Random
+) -> None:
     objects = [named(number, size) for number, size in enumerate(sizes)]
     shares = task_inputs(objects, (), cores, {})
 
@@ -33,7 +35,7 @@ def test_every_object_is_in_one_parcel_and_the_same_one_each_time(sizes: list[in
     assert task_inputs(objects, (), cores, {}) == shares
 
 
-def test_little_is_one_task_and_much_is_spread_over_the_cores() -> None:
+def test_a_small_batch_is_one_task_and_a_large_one_uses_all_cores() -> None:
     assert len(task_inputs([named(n, 1000) for n in range(20)], (), 4, {})) == 1
     assert len(task_inputs([named(n, 75_000) for n in range(200)], (), 4, {})) == 4
     shares = task_inputs([named(n, 10 * MIB) for n in range(40)], (), 4, {})
@@ -54,7 +56,7 @@ def test_an_events_coordinates_lead_back_to_its_notification(
     assert place.first_offset + number < 2**63
 
 
-def test_events_stand_behind_their_files_coordinates_and_name_the_file() -> None:
+def test_records_have_the_coordinates_and_the_name_of_their_file() -> None:
     places = [named(number, 1, partition=number) for number in (3, 4)]
     records = object_coordinates([(each.position, each.name) for each in places]).records(
         pa.array([b"a", b"b", b"c"], pa.binary()), np.array([0, 0, 1]), np.array([0, 1, 0])

@@ -1,4 +1,4 @@
-"""Rules that change while a stream runs: good ones are taken, broken ones leave those in force that were good."""
+"""Rules that change while a stream runs: valid ones are used, and after invalid ones the last valid ones stay."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from gamelake.model.errors import ContractError
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.rules import RuleSet
 from gamelake.quality.rules_in_force import WatchedRules
-from tests.unit.quality.ruling import COLUMNS, GAMES, a_rule, written
+from tests.unit.quality.rules_and_rows import COLUMNS, GAMES, a_rule, written
 
 
 class _Schemas:
@@ -26,7 +26,7 @@ def _names(watched: WatchedRules) -> list[str]:
     return [rule.name for rule in watched.now().rules.rules]
 
 
-def test_a_rule_that_is_added_changed_or_taken_out_is_in_force_at_the_next_look(tmp_path: Path) -> None:
+def test_added_changed_and_removed_rules_take_effect_at_the_next_reload(tmp_path: Path) -> None:
     watched = WatchedRules(written(tmp_path, a_rule()), _Schemas().check)
     first = watched.now().rules.fingerprint
 
@@ -38,7 +38,7 @@ def test_a_rule_that_is_added_changed_or_taken_out_is_in_force_at_the_next_look(
     assert _names(watched) == ["another"]
 
 
-def test_rules_that_are_broken_leave_those_that_were_good_and_are_told(tmp_path: Path) -> None:
+def test_invalid_rules_are_reported_and_the_last_valid_ones_stay(tmp_path: Path) -> None:
     watched = WatchedRules(written(tmp_path, a_rule()), _Schemas().check)
 
     written(tmp_path, a_rule("another", "amount >"))
@@ -50,7 +50,7 @@ def test_rules_that_are_broken_leave_those_that_were_good_and_are_told(tmp_path:
     assert watched.refused == ""
 
 
-def test_a_rule_on_a_column_that_is_yet_to_come_is_taken_when_a_schema_has_it(
+def test_a_rule_on_a_future_column_takes_effect_when_a_schema_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schemas = _Schemas()
@@ -60,10 +60,10 @@ def test_a_rule_on_a_column_that_is_yet_to_come_is_taken_when_a_schema_has_it(
 
     schemas.columns = pa.schema([*COLUMNS, pa.field("stars", pa.int64())])
     assert _names(watched) == ["paid"]
-    monkeypatch.setattr("gamelake.quality.rules_in_force._TRY_AGAIN_SECONDS", 0)
+    monkeypatch.setattr("gamelake.quality.rules_in_force._RETRY_SECONDS", 0)
     assert _names(watched) == ["later"]
 
 
-def test_rules_that_are_broken_at_the_start_are_refused(tmp_path: Path) -> None:
+def test_invalid_rules_at_the_start_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="which no schema has"):
         WatchedRules(written(tmp_path, a_rule(expect="stars >= 0")), _Schemas().check)

@@ -1,4 +1,4 @@
-"""What manifests say of the coordinates that their batches took."""
+"""The coordinates of batches, from their manifests."""
 
 from datetime import date
 from pathlib import Path
@@ -31,7 +31,7 @@ def _settle(store: Store, batch_id: int, written_at: str, files: FilesTaken | No
     Manifests(store, stream).settle(manifest)
 
 
-def test_a_batch_has_told_of_its_duplicates_and_of_what_its_rules_dropped(tmp_path: Path) -> None:
+def test_a_batch_reports_its_duplicates_and_dropped_rows(tmp_path: Path) -> None:
     store = Store(Location(uri=tmp_path.as_uri()))
     _settle(store, 0, "2026-01-08T10:00:00+00:00")
 

@@ -1,4 +1,4 @@
-"""gold/quality: each batch counts once, whoever looks how often."""
+"""gold/quality: each batch counts once."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from gamelake.quality.daily import QualityTable, store_rules
 from gamelake.quality.rules import RuleSet
 from gamelake.storage.manifests import BatchManifest, Judged, Manifests, OffsetRange, RuleCount
 from gamelake.storage.store import Location, Store
-from tests.unit.quality.ruling import a_rule, loaded
+from tests.unit.quality.rules_and_rows import a_rule, loaded
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def _rows(store: Store) -> dict[tuple[str, str, str], tuple[int, int]]:
     return {(str(row["day"]), row["game"], row["rule"]): (row["judged"], row["broken"]) for row in found}
 
 
-def test_batches_are_added_up_by_day_game_and_rule(store: Store, rules: RuleSet) -> None:
+def test_batches_are_summed_by_day_game_and_rule(store: Store, rules: RuleSet) -> None:
     store_rules(store, rules)
     _batch(store, rules, 0)
     _batch(store, rules, 1)
@@ -68,7 +68,7 @@ def test_batches_are_added_up_by_day_game_and_rule(store: Store, rules: RuleSet)
     }
 
 
-def test_a_batch_counts_once_whoever_looks_how_often(store: Store, rules: RuleSet) -> None:
+def test_a_batch_counts_once_in_any_number_of_updates(store: Store, rules: RuleSet) -> None:
     store_rules(store, rules)
     _batch(store, rules, 0)
     QualityTable(store, "s").catch_up()
@@ -79,7 +79,7 @@ def test_a_batch_counts_once_whoever_looks_how_often(store: Store, rules: RuleSe
     assert _rows(store)["2026-01-01", "chess", "paid"] == (18, 6)
 
 
-def test_two_streams_come_to_one_table(store: Store, rules: RuleSet) -> None:
+def test_two_streams_write_one_table(store: Store, rules: RuleSet) -> None:
     store_rules(store, rules)
     for stream in ("s", "other"):
         _batch(store, rules, 0, stream=stream)
@@ -88,7 +88,7 @@ def test_two_streams_come_to_one_table(store: Store, rules: RuleSet) -> None:
     assert _rows(store)["2026-01-01", "chess", "paid"] == (18, 6)
 
 
-def test_batches_that_nothing_judged_make_no_table_and_are_passed_over(
+def test_batches_without_rules_create_no_table_and_are_skipped(
     store: Store, rules: RuleSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gamelake.quality.daily._BATCHES_AT_ONCE", 2)

@@ -1,4 +1,4 @@
-"""What a task does with rows that break a rule."""
+"""A task keeps, quarantines or drops rows that break a rule."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from gamelake.quality.judging import merge_judged, require_no_failures
 from gamelake.quality.rules import load_rules
 from gamelake.storage.manifests import Judged
 from gamelake.streaming.plan import DedupPlan
-from tests.unit.quality.ruling import a_rule, written
+from tests.unit.quality.rules_and_rows import a_rule, written
 from tests.unit.streaming.tasks import KART_TABLE, YETI_TABLE, TaskLakehouse, TaskOutcome, a_record, an_event, numbered
 
 
@@ -38,7 +38,9 @@ def _three(**last: object) -> list[object]:
     ]
 
 
-def test_a_row_that_breaks_a_rule_of_warning_goes_on_and_is_counted(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
+def test_a_row_that_breaks_a_warning_rule_goes_to_silver_and_is_counted(
+    lakehouse: TaskLakehouse, tmp_path: Path
+) -> None:
     rules = _rules(tmp_path, a_rule(severity="warn"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -53,9 +55,7 @@ def test_a_row_that_breaks_a_rule_of_warning_goes_on_and_is_counted(lakehouse: T
     assert outcome.count(QUARANTINE) == 0
 
 
-def test_a_row_that_is_quarantined_is_kept_typed_with_the_rule_and_its_record(
-    lakehouse: TaskLakehouse, tmp_path: Path
-) -> None:
+def test_a_quarantined_row_is_kept_typed_with_its_rule_and_its_record(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule(), a_rule("named", "event_name <> 'level_completed'", severity="warn"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -80,7 +80,7 @@ def test_a_row_that_is_quarantined_is_kept_typed_with_the_rule_and_its_record(
     assert _judged(outcome).quarantined == {"paid": 1}
 
 
-def test_a_row_that_is_dropped_is_in_bronze_alone(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
+def test_a_dropped_row_is_only_in_bronze(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule(severity="drop"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -90,7 +90,7 @@ def test_a_row_that_is_dropped_is_in_bronze_alone(lakehouse: TaskLakehouse, tmp_
     assert _judged(outcome).dropped == {"paid": 1}
 
 
-def test_what_one_rule_quarantines_another_does_not_drop(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
+def test_a_row_that_one_rule_quarantines_is_not_dropped_by_another(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule("kept"), a_rule("gone", severity="drop"))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -100,7 +100,7 @@ def test_what_one_rule_quarantines_another_does_not_drop(lakehouse: TaskLakehous
     assert {count.rule: count.broken for count in judged.counts} == {"kept": 1, "gone": 1}
 
 
-def test_a_rule_judges_the_games_that_it_names(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
+def test_a_rule_applies_only_to_its_games(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule("of_yeti", "event_id = ''", games=["yeti_ski"]))
     records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
@@ -111,9 +111,7 @@ def test_a_rule_judges_the_games_that_it_names(lakehouse: TaskLakehouse, tmp_pat
     assert _judged(outcome).quarantined == {"of_yeti": 1}
 
 
-def test_an_event_that_was_quarantined_is_a_duplicate_when_it_comes_again(
-    lakehouse: TaskLakehouse, tmp_path: Path
-) -> None:
+def test_a_quarantined_event_that_is_sent_again_is_a_duplicate(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     dedup = DedupPlan(folder="_gamelake/streams/s/events", batch_id=0, seed="s", window_seconds=600)
     bad = an_event(eventParams={"amount": -1.0})
     records = numbered([a_record(1, **bad), a_record(1, **bad), a_record(1, **an_event(eventId="other"))])
@@ -126,7 +124,7 @@ def test_an_event_that_was_quarantined_is_a_duplicate_when_it_comes_again(
     assert sum(section.events for section in outcome.reports[0].events.sections) == 2
 
 
-def test_what_nothing_may_break_stops_the_batch_with_the_rule_and_the_game(
+def test_a_broken_rule_of_severity_fail_stops_the_batch_and_is_named_with_the_game(
     lakehouse: TaskLakehouse, tmp_path: Path
 ) -> None:
     rules = _rules(tmp_path, a_rule(severity="fail"))
