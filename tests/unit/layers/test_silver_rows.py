@@ -53,8 +53,8 @@ def test_parameters_that_are_no_message_stay_a_column() -> None:
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        ({"kafka_offset": pa.array([1])}, "named kafka_offset, which is the platform's own"),
-        ({"Event_Date": pa.array(["x"])}, "named event_date, which is the platform's own"),
+        ({"kafka_offset": pa.array([1])}, "named kafka_offset, which is a column of the platform"),
+        ({"Event_Date": pa.array(["x"])}, "named event_date, which is a column of the platform"),
         ({"event_name": pa.array([1])}, "column event_name is string in the table and int64 in the record"),
         ({"event_time": pa.array(["today"])}, "column event_time is timestamp"),
         (
