@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a backup, or puts one back, of the running stack, or else of what `make demo` has left:
+# Makes or restores a backup of the running stack, or else of the output of `make demo`:
 # `backup.sh make [OPTION...]` or `backup.sh restore FOLDER [OPTION...]`.
 set -eu
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Examines the lakehouse that there is: the running stack's, or else the one of `make demo`. Exit code 1 when anything
-# FAILs, 2 when it can't look; 0 also where there is none.
+# Runs jobs.doctor on the running stack's lakehouse, or else on that of `make demo`. Exit code 1 if any check FAILs, 2 if it
+# can't read the lakehouse; 0 also if there is none.
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Removes data, after saying exactly which and asking: what the desk's programs left under build/, and the stack's
-# volumes with the containers that hold them. The jars, .venv, images and secrets stay.
-# YES=1 does not ask, DRY_RUN=1 only says. macOS still ships bash 3.2: no newer syntax here.
+# Lists data and removes it after asking: the output of local programs under build/, and the stack's volumes with their
+# containers. Keeps jars, .venv, images and secrets.
+# YES=1 does not ask, DRY_RUN=1 only lists. macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
 here="$(cd "$(dirname "$0")" && pwd)"
-# Tests name another one.
+# Tests override it.
 readonly build="${BUILD_DIRECTORY:-$(dirname "$here")/build}"
 readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
 readonly ours="label=com.docker.compose.project=$project"
@@ -15,7 +15,7 @@ files() {
   find "$build" -mindepth 1 -maxdepth 1 ! -name jars ! -name registry ! -name stamps | sort
 }
 
-# Found by their label and not in the compose files, so that none of an overlay is overlooked.
+# By label, not from the compose files, so that volumes of all overlays are included.
 volumes() {
   docker volume ls --quiet --filter "$ours" 2>/dev/null | sort
 }
@@ -32,13 +32,13 @@ has_engine() {
   command -v docker >/dev/null 2>&1 && docker info >/dev/null 2>&1
 }
 
-say_what() {
-  echo "This would be removed, with all that is in it:"
+list_found() {
+  echo "To be removed, with all contents:"
   [ -z "$found_files" ] || printf '%s\n' "$found_files" | sed 's/^/  /'
   [ -z "$found_volumes" ] || printf '%s\n' "$found_volumes" | sed 's/^/  the stack'\''s volume /'
 }
 
-is_wanted() {
+confirmed() {
   local answer=""
   [ "${YES:-}" != 1 ] || return 0
   printf 'Remove it? [y/N] '
@@ -60,15 +60,15 @@ found_volumes=""
 if has_engine; then
   found_volumes="$(volumes)"
 else
-  echo "No Docker engine answers: the stack's volumes, if there are any, stay."
+  echo "The Docker engine does not respond: the stack's volumes, if any, are kept."
 fi
 if [ -z "$found_files$found_volumes" ]; then
   echo "There is nothing to remove."
   exit 0
 fi
-say_what
+list_found
 [ "${DRY_RUN:-}" != 1 ] || exit 0
-if ! is_wanted; then
+if ! confirmed; then
   echo "Nothing was removed."
   exit 1
 fi

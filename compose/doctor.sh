@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Says whether this machine can run the stack, as the Docker engine sees it: one PASS, WARN or FAIL line for each need,
-# each with its remedy. `doctor.sh --minimal` looks at what `make up-minimal` runs; exit code 1 when anything FAILs.
+# Checks whether this machine can run the stack, as the Docker engine sees it: one PASS, WARN or FAIL line per requirement,
+# with a remedy. `doctor.sh --minimal` checks what `make up-minimal` runs; exit code 1 if any check FAILs.
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
 here="$(cd "$(dirname "$0")" && pwd)"
-# Tests name another one.
+# Tests override it.
 readonly here compose_directory="${COMPOSE_DIRECTORY:-$here}"
 # shellcheck source=compose/read_env.sh
 . "$here/read_env.sh"
@@ -13,9 +13,9 @@ readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
 readonly oldest_engine=20.10
 readonly oldest_compose=2.20
 readonly cores_wanted=2
-# Beside the containers' limits: the engine, the kernel's caches, and a desk to work at.
+# In addition to the containers' limits: for the engine, the kernel's caches and other programs.
 readonly spare_mib=1024
-# Images take some 6 GiB, their making as much again; then tables and Kafka's log grow.
+# Images take about 6 GiB, building them as much again; tables and Kafka's log grow over time.
 readonly disk_needed_gib=8
 readonly disk_wanted_gib=20
 
@@ -26,7 +26,7 @@ usage() {
   cat <<EOT
 usage: doctor.sh [--minimal | --help]
   (nothing)  check this machine for the whole stack
-  --minimal  check it for the stack without its observability
+  --minimal  check it for the stack of make up-minimal
 Reads compose/.env and compose/.env.override, and WORKERS (how many Spark workers, default 1).
 EOT
 }
@@ -40,7 +40,7 @@ fail() {
   failures=$((failures + 1))
 }
 
-is_at_least() { # VERSION OLDEST, of which the first two numbers count
+is_at_least() { # VERSION OLDEST; compares the first two numbers
   local major minor oldest_major oldest_minor
   IFS=. read -r major minor _ <<<"$1.0"
   IFS=. read -r oldest_major oldest_minor _ <<<"$2.0"
@@ -52,19 +52,19 @@ compose_files() {
   if [ "$mix" = minimal ]; then
     echo "$compose_directory/compose.yaml"
   else
-    # The overlays of official images change none of the numbers.
+    # The overlays of official images don't change memory limits or ports.
     find "$compose_directory" -maxdepth 1 -name 'compose*.yaml' ! -name 'compose.official*.yaml'
   fi
 }
 
-# What the mix uses of .env, so that no list of services stands here too.
+# The variables of .env that the chosen compose files use, so that this script needs no list of services.
 variables_ending_in() { # SUFFIX
   compose_files | while IFS= read -r file; do
     grep -o "\${[A-Z_]*$1[:}]" "$file" | sed 's/[^A-Z_]//g' || true
   done | sort -u
 }
 
-engine_says() { # GO TEMPLATE
+engine_info() { # GO TEMPLATE
   docker info --format "$1" 2>/dev/null
 }
 
@@ -74,15 +74,15 @@ check_engine() {
     fail "engine: there is no docker command; install Docker (https://docs.docker.com/engine/install)"
     return 1
   fi
-  version="$(engine_says '{{.ServerVersion}}')" || version=""
+  version="$(engine_info '{{.ServerVersion}}')" || version=""
   if [ -z "$version" ]; then
-    fail "engine: it does not answer; start Docker, or add yourself to the group that may use it (Linux: sudo usermod -aG docker \$USER, then log in again)"
+    fail "engine: it does not respond; start Docker, or add yourself to the group that may use it (Linux: sudo usermod -aG docker \$USER, then log in again)"
     return 1
   fi
   if is_at_least "$version" "$oldest_engine"; then
     pass "engine: $version"
   else
-    fail "engine: $version is older than $oldest_engine; bring Docker up to date"
+    fail "engine: $version is older than $oldest_engine; update Docker"
   fi
 }
 
@@ -95,16 +95,16 @@ check_compose() {
   elif is_at_least "$version" "$oldest_compose"; then
     pass "compose: $version"
   else
-    fail "compose: $version is older than $oldest_compose; bring the compose plugin up to date"
+    fail "compose: $version is older than $oldest_compose; update the compose plugin"
   fi
 }
 
 check_architecture() {
   local architecture
-  architecture="$(engine_says '{{.Architecture}}')"
+  architecture="$(engine_info '{{.Architecture}}')"
   case "$architecture" in
     x86_64 | amd64 | aarch64 | arm64) pass "architecture: $architecture" ;;
-    *) fail "architecture: the images are made for amd64 and arm64, not for $architecture; use such a machine" ;;
+    *) fail "architecture: the images support amd64 and arm64, not $architecture; use another machine" ;;
   esac
 }
 
@@ -120,41 +120,41 @@ memory_needed_mib() {
 
 check_memory() {
   local seen needed remedy
-  seen=$(($(engine_says '{{.MemTotal}}') / 1048576))
+  seen=$(($(engine_info '{{.MemTotal}}') / 1048576))
   needed="$(memory_needed_mib)"
   remedy="give the engine more (Docker Desktop: Settings, Resources)"
   [ "$mix" = minimal ] || remedy="$remedy, or run make up-minimal"
   if [ "$seen" -lt "$needed" ]; then
     fail "memory: the engine has $seen MiB, the containers may take $needed MiB; $remedy"
   elif [ "$seen" -lt $((needed + spare_mib)) ]; then
-    warn "memory: the engine has $seen MiB, the containers may take $needed MiB, which leaves little beside them; $remedy"
+    warn "memory: the engine has $seen MiB, the containers may take $needed MiB, which leaves little for other programs; $remedy"
   else
     pass "memory: the engine has $seen MiB, the containers may take $needed MiB"
   fi
-  [ "$(engine_says '{{.MemoryLimit}}')" = true ] ||
-    warn "memory: this engine enforces no limits, so one container can take all; switch on the kernel's memory cgroup"
+  [ "$(engine_info '{{.MemoryLimit}}')" = true ] ||
+    warn "memory: this engine enforces no limits, so one container can use all memory; enable the kernel's memory cgroup"
 }
 
 check_cores() {
   local seen
-  seen="$(engine_says '{{.NCPU}}')"
+  seen="$(engine_info '{{.NCPU}}')"
   if [ "$seen" -ge "$cores_wanted" ]; then
     pass "cores: $seen"
   else
-    warn "cores: the engine has $seen, and starting takes minutes with less than $cores_wanted; give it more (Docker Desktop: Settings, Resources)"
+    warn "cores: the engine has $seen, and the start takes minutes with less than $cores_wanted; give it more (Docker Desktop: Settings, Resources)"
   fi
 }
 
 check_disk() {
   local root free_gib
-  root="$(engine_says '{{.DockerRootDir}}')"
+  root="$(engine_info '{{.DockerRootDir}}')"
   free_gib="$(df -Pk "$root" 2>/dev/null | awk 'NR == 2 { print int($4 / 1048576) }')" || free_gib=""
   if [ -z "$free_gib" ]; then
-    warn "disk: the engine keeps its data in a machine of its own, which can't be looked into from here; see that it has $disk_wanted_gib GiB free (docker system df)"
+    warn "disk: the engine's data is in a virtual machine, whose disk can't be checked from here; make sure that it has $disk_wanted_gib GiB free (docker system df)"
   elif [ "$free_gib" -lt "$disk_needed_gib" ]; then
-    fail "disk: $free_gib GiB free under $root, at least $disk_needed_gib are needed; make room (docker system prune removes what no container uses)"
+    fail "disk: $free_gib GiB free under $root, at least $disk_needed_gib are required; free disk space (docker system prune removes what no container uses)"
   elif [ "$free_gib" -lt "$disk_wanted_gib" ]; then
-    warn "disk: $free_gib GiB free under $root; with less than $disk_wanted_gib tables and logs soon fill it; make room (docker system prune removes what no container uses)"
+    warn "disk: $free_gib GiB free under $root; with less than $disk_wanted_gib tables and logs soon fill it; free disk space (docker system prune removes what no container uses)"
   else
     pass "disk: $free_gib GiB free under $root"
   fi
@@ -164,7 +164,7 @@ accepts_connections() { # PORT
   (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
-# Not by `docker ps`, which writes neighbouring ports as a range.
+# Not from `docker ps`, which prints adjacent ports as a range.
 own_ports() {
   local containers
   containers="$(docker ps --quiet --filter "label=com.docker.compose.project=$project")"
@@ -173,7 +173,7 @@ own_ports() {
   docker inspect --format '{{range .NetworkSettings.Ports}}{{range .}} {{.HostPort}} {{end}}{{end}}' $containers
 }
 
-holder_of() { # PORT; a container of whichever project, seen also where the engine is a machine of its own
+holder_of() { # PORT; a container of any project; also works if the engine runs in a virtual machine
   docker ps --filter "publish=$1" --format '{{.Names}}' 2>/dev/null | head -n 1
 }
 
@@ -189,10 +189,10 @@ check_ports() {
     esac
     holder="$(holder_of "$port")"
     if [ -n "$holder" ]; then
-      fail "ports: the container $holder has 127.0.0.1:$port; end it (docker stop $holder), or choose another with $name=... in compose/.env.override"
+      fail "ports: the container $holder uses 127.0.0.1:$port; stop it (docker stop $holder), or set another port with $name=... in compose/.env.override"
       taken=$((taken + 1))
     elif accepts_connections "$port"; then
-      fail "ports: something else listens on 127.0.0.1:$port; end it, or choose another with $name=... in compose/.env.override"
+      fail "ports: another program listens on 127.0.0.1:$port; stop it, or set another port with $name=... in compose/.env.override"
       taken=$((taken + 1))
     fi
   done
@@ -213,7 +213,7 @@ case "${1:-}" in
 esac
 
 read_env "$compose_directory"
-# Without an engine nothing else can be seen, and every further line would say the same thing.
+# Without an engine all other checks would fail for the same reason.
 check_engine || exit 1
 check_compose
 check_architecture

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Changes the games' keys under a running gateway, which reads them again within seconds. A secret is replaced in two
-# steps, while a game's releases go over from one to the other: `game_key.sh add KEY` puts a second one beside the first,
-# `game_key.sh retire KEY` takes the first away. `game_key.sh support GAME` makes a key that forgets the game's players
-# and hands out what is kept of them. macOS still ships bash 3.2: no newer syntax here.
+# Changes the games' keys of a running gateway, which reloads them within seconds. Replace a secret in two steps, while the
+# game's releases migrate: `game_key.sh add KEY` adds a second secret, `game_key.sh retire KEY` removes the first one.
+# `game_key.sh support GAME` creates a key that may erase and export the data of the game's players. macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
 readonly file="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}/ingest-keys"
 
 usage() {
-  echo "usage: game_key.sh add KEY | retire KEY | support GAME (the keys' ids are in $file; no secret is shown)"
+  echo "usage: game_key.sh add KEY | retire KEY | support GAME (the keys' ids are in $file; secrets are never printed)"
 }
 
 fail() {
@@ -20,14 +19,14 @@ random_text() {
   head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'
 }
 
-# Into the file itself and not beside it: a container goes on seeing the file that it was started with.
+# Overwrite the file, don't replace it: a container keeps the mounted inode.
 write() { # CONTENT
   chmod u+w "$file"
   printf '%s\n' "$1" >"$file"
   chmod 0444 "$file"
 }
 
-secrets_of() { # KEY; as they stand between the brackets, with a comma between two
+secrets_of() { # KEY; the text between the brackets, with a comma between two secrets
   sed -n "s/.*{id: $1, .*secrets: \\[\\([^]]*\\)\\].*/\\1/p" "$file"
 }
 
@@ -37,7 +36,7 @@ replace() { # KEY SECRETS
 
 add_secret() { # KEY SECRETS
   case "$2" in
-    *,*) fail "$1 has two secrets already: retire the first one before another is added." ;;
+    *,*) fail "$1 already has two secrets: retire the first one before you add another." ;;
   esac
   replace "$1" "$2, $(random_text)"
   echo "$1 has a second secret: release the game with it, then 'game_key.sh retire $1'."
@@ -46,17 +45,17 @@ add_secret() { # KEY SECRETS
 retire_secret() { # KEY SECRETS
   case "$2" in
     *,*) ;;
-    *) fail "$1 has one secret only: add the new one first." ;;
+    *) fail "$1 has only one secret: add the new one first." ;;
   esac
   replace "$1" "${2#*, }"
-  echo "$1 has its new secret alone."
+  echo "$1 has only its new secret."
 }
 
 make_support_key() { # GAME
   grep -q "game: $1," "$file" || fail "$file has no key of the game $1."
-  [ -z "$(secrets_of "$1-support")" ] || fail "$1 has a support key already, $1-support."
+  [ -z "$(secrets_of "$1-support")" ] || fail "$1 already has a support key, $1-support."
   write "$(cat "$file" && printf '  - {id: %s-support, role: support, game: %s, secrets: [%s]}' "$1" "$1" "$(random_text)")"
-  echo "made the key $1-support: whoever looks after the players of $1 finds its secret in $file."
+  echo "made the key $1-support: give its secret in $file to the support team of $1."
 }
 
 case "${2:-}" in
@@ -65,7 +64,7 @@ case "${2:-}" in
     exit 1
     ;;
 esac
-[ -f "$file" ] || fail "$file is missing: run 'make up', which makes it."
+[ -f "$file" ] || fail "$file is missing: run 'make up', which creates it."
 case "$1" in
   support) make_support_key "$2" ;;
   add | retire)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the stack's images, one after the other: `images.sh [NAME...]`, all of them without a name.
-# Two builds at once would only fight for the same cores; the engine's cache makes a second run take seconds.
+# Sequential, because builds use all cores; with the engine's cache a second run takes seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Its variables are the build arguments.
+# Its variables are build arguments.
 set -a
 . compose/.env
 [ ! -f compose/.env.override ] || . compose/.env.override
@@ -22,14 +22,14 @@ fail() {
   exit 1
 }
 
-# A machine that sees the web through its own certificate authority has it in Debian's folder for local ones.
+# Certificate authorities of the machine, for example of a TLS proxy, from Debian's folder for local ones.
 collect_certificates() {
   rm -rf build/certificates
   mkdir -p build/certificates
   find /usr/local/share/ca-certificates -name '*.crt' -exec cp {} build/certificates/ \; 2>/dev/null || true
 }
 
-# Debian's own image where a container registry answers, and the same system from Debian's packages where none does.
+# Debian's own image, or without a container registry the same system from Debian's packages.
 debian_image() {
   local candidate
   for candidate in "$DEBIAN_IMAGE" "$bootstrapped"; do
@@ -42,7 +42,7 @@ debian_image() {
     echo "$DEBIAN_IMAGE"
     return
   fi
-  say "no container registry answers: making $bootstrapped from Debian's packages" >&2
+  say "no container registry responds: building $bootstrapped from Debian's packages" >&2
   bootstrap_debian
   echo "$bootstrapped"
 }
@@ -59,7 +59,7 @@ bootstrap_debian() {
 
 build() { # NAME
   local started=$SECONDS
-  # The classic builder does without the buildx plugin, and every Dockerfile here does without BuildKit.
+  # The classic builder needs no buildx plugin, and no Dockerfile here needs BuildKit.
   DOCKER_BUILDKIT="${DOCKER_BUILDKIT:-0}" docker build --file "compose/$1/Dockerfile" --tag "gamelake/$1:$GAMELAKE_TAG" \
     --label "dev.gamelake.image=$1" \
     --build-arg "DEBIAN=$debian" \
@@ -78,7 +78,7 @@ case "${1:-}" in
     exit
     ;;
 esac
-docker info >/dev/null 2>&1 || fail "the Docker engine does not answer; make doctor says more."
+docker info >/dev/null 2>&1 || fail "the Docker engine does not respond; run make doctor."
 mkdir -p build
 : >"$log"
 collect_certificates

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds what make needs on this machine: `prerequisites.sh python|java|maven` prints its path, or says in one sentence what to install.
+# Finds a program that make needs: `prerequisites.sh python|java|maven` prints its path, or what to install.
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
@@ -20,7 +20,7 @@ find_python() {
   local candidate
   for candidate in python3 python3.13 python3.12 python3.11 python; do
     if is_new_enough_python "$candidate"; then
-      # Debian keeps ensurepip in a package of its own, without which a venv has no pip.
+      # Debian has ensurepip in a separate package, without which a venv has no pip.
       "$candidate" -c "import ensurepip, venv" 2>/dev/null ||
         missing "$candidate cannot make virtual environments: install its venv package (Debian: apt-get install python3-venv)."
       command -v "$candidate"
@@ -32,11 +32,11 @@ find_python() {
 
 java_candidates() {
   echo "${JAVA_HOME:-}"
-  # A shim on the PATH (jenv, asdf) says nothing by its own path, so the JVM itself is asked.
+  # A shim on the PATH (jenv, asdf) does not lead to the JDK, so use the JVM's own java.home.
   if command -v java >/dev/null 2>&1; then
     java -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.home = //p'
   fi
-  # A pattern that matches nothing stays as it is, and names no Java.
+  # A pattern without a match stays unexpanded, and is no JDK.
   printf '%s\n' /usr/lib/jvm/* "${HOME:-}"/.sdkman/candidates/java/* \
     /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home /Library/Java/JavaVirtualMachines/*/Contents/Home
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the stack's secrets, once, as files that only this user can reach: `secrets.sh` makes what is missing,
-# `secrets.sh --check` refuses what anybody could guess. It never overwrites a secret, and never shows one.
+# Creates the stack's secrets, once, as files for this user only: `secrets.sh` creates missing ones, `secrets.sh --check`
+# rejects weak ones. It never overwrites a secret, and never prints one.
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
@@ -18,9 +18,9 @@ readonly well_known="admin changeit changeme default gamelake grafana guest kafk
 usage() {
   cat <<EOT
 usage: secrets.sh [--check | --help]
-  (nothing)  make the secrets that are missing, then check all of them
-  --check    check only: each is there, none is well known or shorter than $shortest characters
-They stand in $directory.
+  (nothing)  create missing secrets, then check all of them
+  --check    check only: all exist, none is well known or shorter than $shortest characters
+The secrets are in $directory.
 EOT
 }
 
@@ -29,16 +29,16 @@ fail() {
   exit 1
 }
 
-random_text() { # 192 bits as 48 letters and digits: no service needs them quoted
+random_text() { # 192 bits as 48 letters and digits, which need no quoting in any service
   head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'
 }
 
-# Written beside its place and moved there whole, so that no start ever finds half a secret.
+# Written to a temporary file and renamed, so that a secret is never incomplete.
 keep() { # NAME, the content on standard input
   local unfinished="$directory/.$1.unfinished"
   rm -f "$unfinished"
   cat >"$unfinished"
-  # Containers read it as users of their own; the directory keeps everybody else on this machine out.
+  # Containers read it with other user ids; the directory's mode excludes other users of this machine.
   chmod 0444 "$unfinished"
   mv "$unfinished" "$directory/$1"
   echo "made $1"
@@ -80,12 +80,12 @@ vault_keys() {
   printf 'index: "%s"\ncurrent: first\nkeys:\n  first: "%s"\n' "$(random_key)" "$(random_key)"
 }
 
-games() { # the games of the contract, a line each
+games() { # the names of the contract's games, one per line
   # Other lists of the file have names too.
   sed -n '/^games:/,/^[a-z]/s/^ *- name: *\([a-z0-9_]*\).*/\1/p' "$games_file"
 }
 
-# A key for each game of the contract, also for those that have come since; the others stay as they are.
+# A key for each game of the contract that has none; existing keys are not changed.
 make_game_keys() {
   local game missing="" file="$directory/ingest-keys"
   for game in $(games); do
@@ -102,7 +102,7 @@ value_of() { # NAME KEY
 }
 
 refuse() { # NAME PROBLEM
-  fail "$directory/$1: $2; remove that file and run 'make up', which makes it again ('make clean' first if the stack has run with it)."
+  fail "$directory/$1: $2; remove that file and run 'make up', which creates it again ('make clean' first if the stack has run with it)."
 }
 
 check_value() { # NAME WHAT VALUE SHORTEST
@@ -110,25 +110,25 @@ check_value() { # NAME WHAT VALUE SHORTEST
   lower="$(printf '%s' "$3" | tr '[:upper:]' '[:lower:]')"
   [ -n "$3" ] || refuse "$1" "there is no $2"
   for known in $well_known; do
-    [ "$lower" != "$known" ] || refuse "$1" "the $2 is one that everybody knows"
+    [ "$lower" != "$known" ] || refuse "$1" "the $2 is well known"
   done
   [ "${#3}" -ge "$4" ] || refuse "$1" "the $2 has less than $4 characters"
-  # One character outside of these would need quoting in a Java, an INI or a shell file, each in its own way.
+  # Other characters need quoting, which differs between Java, INI and shell files.
   case "$3" in
     *[!A-Za-z0-9_.-]*) refuse "$1" "the $2 has characters other than letters, digits, '_', '.' and '-'" ;;
   esac
 }
 
 check_directory() {
-  [ -d "$directory" ] || fail "there are no secrets yet: run 'make up', which makes them."
+  [ -d "$directory" ] || fail "there are no secrets yet: run 'make up', which creates them."
   case "$(ls -ld "$directory")" in
     d???------*) ;;
-    *) fail "$directory is open to other users of this machine: run 'chmod 700 $directory'." ;;
+    *) fail "$directory is accessible for other users of this machine: run 'chmod 700 $directory'." ;;
   esac
 }
 
 check_file() { # NAME
-  [ -f "$directory/$1" ] || fail "$directory/$1 is missing: run 'make up', which makes it."
+  [ -f "$directory/$1" ] || fail "$directory/$1 is missing: run 'make up', which creates it."
   [ -r "$directory/$1" ] || fail "$directory/$1 can't be read: run 'chmod 444 $directory/$1'."
 }
 
@@ -138,7 +138,7 @@ check_all() {
   for user in $object_store_users; do
     name="object-store-$user"
     check_file "$name"
-    # MinIO wants three characters at least of a user's name.
+    # MinIO requires at least three characters.
     check_value "$name" aws_access_key_id "$(value_of "$name" aws_access_key_id)" 3
     check_value "$name" aws_secret_access_key "$(value_of "$name" aws_secret_access_key)" "$shortest"
   done
@@ -146,16 +146,16 @@ check_all() {
     name="kafka-$user"
     check_file "$name"
     [ "$(value_of "$name" username)" = "$user" ] ||
-      refuse "$name" "it must say username=$user, the name that compose/kafka/topics.yaml gives rights to"
+      refuse "$name" "it must contain username=$user, the name in compose/kafka/topics.yaml"
     check_value "$name" password "$(value_of "$name" password)" "$shortest"
   done
   for user in $database_users; do
     name="postgres-$user"
     check_file "$name"
-    [ "$(value_of "$name" username)" = "$user" ] || refuse "$name" "it must say username=$user, the role's name"
+    [ "$(value_of "$name" username)" = "$user" ] || refuse "$name" "it must contain username=$user, the role's name"
     check_value "$name" password "$(value_of "$name" password)" "$shortest"
   done
-  # What is in these two is their service's to check, which says what is wrong and nothing else.
+  # Their services check the contents of these two.
   for name in $key_files; do
     check_file "$name"
   done

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# docker compose over the files of the stack: `stack.sh [--minimal] COMMAND...`; OFFICIAL=1, here or in .env.override,
-# takes the projects' own images.
-# Grafana is on no package registry: where its image is not there and can't be pulled, it is left out.
+# Runs docker compose with the stack's files: `stack.sh [--minimal] COMMAND...`; OFFICIAL=1, here or in .env.override,
+# uses the projects' official images.
+# Grafana is on no package registry: if its image is not present and can't be pulled, it is omitted.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=compose/read_env.sh
 . ./read_env.sh
 read_env .
 
-readonly remembered=../build/stack-without-grafana
+readonly pull_failed=../build/stack-without-grafana
 
 has_grafana() {
   local image="$GRAFANA_IMAGE"
   docker image inspect "$image" >/dev/null 2>&1 && return
-  # Asked once: a registry that does not answer is waited for at every command otherwise.
-  [ ! -f "$remembered" ] || return 1
+  # Try once: otherwise every command would wait for a registry that does not respond.
+  [ ! -f "$pull_failed" ] || return 1
   docker pull --quiet "$image" >/dev/null 2>&1 && return
-  mkdir -p "${remembered%/*}" && touch "$remembered"
-  echo "stack: Grafana is left out, since no container registry answers; Prometheus' own pages show the same figures." >&2
+  mkdir -p "${pull_failed%/*}" && touch "$pull_failed"
+  echo "stack: Grafana is omitted, because no container registry responds; Prometheus' console pages show the same data." >&2
   return 1
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Brings the stack up, whatever of it was there before: `up.sh [--minimal]`, without observability if minimal.
+# Starts the stack, or updates a running one: `up.sh [--minimal]`, with --minimal without the overlays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=compose/read_env.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says where the running stack answers, who may come, where the password is (never what it is), and what to do next.
+# Prints the running stack's addresses, users, the files of their passwords (never a password), and next steps.
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
@@ -26,7 +26,7 @@ $1
   esac
 }
 
-# SERVICE WHAT WHERE WHO; a line for a service that does not run would only mislead.
+# SERVICE NAME ADDRESS USER; no line for a service that does not run.
 row() {
   ! is_running "$1" || printf '  %-22s %-42s %s\n' "$2" "$3" "$4"
 }
@@ -38,7 +38,7 @@ password_in() { # SECRET
 read_env "$compose_directory"
 running="$(running_services)"
 if [ -z "$running" ]; then
-  echo "gamelake: the stack does not run: make up brings it up." >&2
+  echo "gamelake: the stack does not run: make up starts it." >&2
   exit 1
 fi
 
@@ -47,13 +47,13 @@ row ingest "Ingest gateway" "http://$host:$INGEST_PORT" "each game by its key, c
 row trino "Trino (SQL)" "http://$host:$TRINO_PORT" "analyst (silver, gold) or engineer (all), no password"
 row grafana "Grafana" "http://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
-  row prometheus "Dashboards" "http://$host:$PROMETHEUS_PORT/consoles/index.html" "no password; Prometheus' own, instead of Grafana's"
+  row prometheus "Dashboards" "http://$host:$PROMETHEUS_PORT/consoles/index.html" "no password; Prometheus' consoles, instead of Grafana"
 row prometheus "Prometheus" "http://$host:$PROMETHEUS_PORT" "no password"
 row alertmanager "Alertmanager" "http://$host:$ALERTMANAGER_PORT" "no password"
 row ingest-events "The query's Spark UI" "http://$host:$INGEST_EVENTS_PORT" "no password"
 row spark-master "Spark master" "http://$host:$SPARK_MASTER_PORT" "no password"
 row spark-history "Spark history" "http://$host:$SPARK_HISTORY_PORT" "no password"
-row data-docs "Data Docs" "http://$host:$DATA_DOCS_PORT" "no password; what the last validation found"
+row data-docs "Data Docs" "http://$host:$DATA_DOCS_PORT" "no password; the last validation's results"
 row object-store "Object store, console" "http://$host:$OBJECT_STORE_CONSOLE_PORT" "user and password in compose/secrets/object-store-root"
 row object-store "Object store, S3" "http://$host:$OBJECT_STORE_PORT" "keys in compose/secrets/object-store-*"
 row registry "Schema registry" "http://$host:$REGISTRY_PORT" "no password; Confluent's API under /apis/ccompat/v7"
@@ -63,6 +63,6 @@ cat <<EOT
 Next:
   make smoke        send one event and wait until Trino returns it
   make demo-stack   simulate players
-  make sql          ask Trino; make sql Q="SELECT count(*) FROM silver.events"
-  make help         all there is
+  make sql          query Trino; make sql Q="SELECT count(*) FROM silver.events"
+  make help         all targets
 EOT

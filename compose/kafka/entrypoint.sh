@@ -33,7 +33,7 @@ value_of() { # FILE KEY
 # The two parsers of JAAS files disagree on escaped quotes, so secrets contain only characters that need no escaping.
 check_plain() { # FILE KEY VALUE
   case "$3" in
-    "") fail "$1 has no line '$2=...': remove it and run 'make up', which makes it again." ;;
+    "") fail "$1 has no line '$2=...': remove it and run 'make up', which creates it again." ;;
     *[!A-Za-z0-9_.-]*) fail "the $2 in $1 may have letters, digits, '_', '.' and '-' only: remove it and run 'make up'." ;;
   esac
 }
@@ -41,7 +41,7 @@ check_plain() { # FILE KEY VALUE
 write_users() {
   local file username password own_name="" own_password="" entries=""
   for file in "$secrets"/kafka-*; do
-    [ -f "$file" ] || fail "$secrets has no kafka-* secrets: run 'make up', which makes them."
+    [ -f "$file" ] || fail "$secrets has no kafka-* secrets: run 'make up', which creates them."
     username="$(value_of "$file" username)"
     password="$(value_of "$file" password)"
     check_plain "$file" username "$username"

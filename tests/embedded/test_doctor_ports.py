@@ -38,5 +38,5 @@ def test_a_port_in_use_is_named_with_both_remedies(tmp_path: Path) -> None:
 
         line = doctor_says(tmp_path, port)
 
-    assert line.startswith(f"FAIL ports: something else listens on {HOST}:{port}; end it")
+    assert line.startswith(f"FAIL ports: another program listens on {HOST}:{port}; stop it")
     assert "TRINO_PORT=... in compose/.env.override" in line

@@ -113,7 +113,7 @@ def test_without_an_engine_the_desks_data_goes_and_the_volumes_are_said_to_stay(
     outcome = desk.clean("y\n", NO_ENGINE="1")
 
     assert outcome.returncode == 0
-    assert "No Docker engine answers" in outcome.stdout
+    assert "The Docker engine does not respond" in outcome.stdout
     assert (desk.left, desk.removals) == (KEPT, [])
 
 

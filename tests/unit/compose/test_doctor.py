@@ -120,8 +120,8 @@ def test_a_good_machine_passes_in_every_need(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("need", "changed", "remedy"),
     [
-        ("engine", {"ENGINE_VERSION": "19.03.15"}, "bring Docker up to date"),
-        ("compose", {"COMPOSE_VERSION": "2.19.1"}, "bring the compose plugin up to date"),
+        ("engine", {"ENGINE_VERSION": "19.03.15"}, "update Docker"),
+        ("compose", {"COMPOSE_VERSION": "2.19.1"}, "update the compose plugin"),
         ("compose", {"COMPOSE_VERSION": ""}, "install the compose plugin"),
         ("architecture", {"ARCHITECTURE": "riscv64"}, "amd64 and arm64"),
         ("memory", {"MEMORY": str(3_499 * MIB)}, "make up-minimal"),
@@ -144,7 +144,7 @@ def test_a_need_that_is_not_met_fails_with_its_remedy(
     [
         ("memory", {"MEMORY": str(3_600 * MIB)}, "give the engine more"),
         ("cores", {"CORES": "1"}, "give it more"),
-        ("disk", {"FREE_KIB": str(12 * GIB_IN_KIB)}, "make room"),
+        ("disk", {"FREE_KIB": str(12 * GIB_IN_KIB)}, "free disk space"),
         ("disk", {"FREE_KIB": ""}, "docker system df"),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_port_that_another_container_has_is_named_with_both_ways_out(machine: 
     found = machine.examine(TAKEN_PORT="2", HOLDER="someone-elses-kafka")
 
     assert found.exit_code == 1
-    assert found.about("ports").startswith("FAIL ports: the container someone-elses-kafka has 127.0.0.1:2;")
+    assert found.about("ports").startswith("FAIL ports: the container someone-elses-kafka uses 127.0.0.1:2;")
     assert "docker stop someone-elses-kafka" in found.about("ports")
     assert "KAFKA_PORT=... in compose/.env.override" in found.about("ports")
 
@@ -210,7 +210,7 @@ def test_an_engine_that_does_not_answer_is_the_only_thing_said(machine: Machine)
 
     assert found.exit_code == 1
     (line,) = found.lines
-    assert "it does not answer; start Docker" in line
+    assert "it does not respond; start Docker" in line
 
 
 def test_memory_is_the_sum_of_what_the_mix_uses(machine: Machine) -> None:

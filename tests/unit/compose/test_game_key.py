@@ -69,7 +69,7 @@ def test_no_secret_is_shown(folder: Path) -> None:
         (("change", "kart_rumble-1"), "usage"),
         (("support", "chess"), "has no key of the game chess"),
         (("add", "chess-1"), "has no key chess-1"),
-        (("retire", "kart_rumble-1"), "has one secret only"),
+        (("retire", "kart_rumble-1"), "has only one secret"),
     ],
 )
 def test_what_can_not_be_done_is_told_and_changes_nothing(
@@ -87,7 +87,7 @@ def test_what_can_not_be_done_is_told_and_changes_nothing(
 def test_a_third_secret_is_refused(folder: Path) -> None:
     run(folder, "add", "kart_rumble-1")
 
-    assert "has two secrets already" in run(folder, "add", "kart_rumble-1").stderr
+    assert "already has two secrets" in run(folder, "add", "kart_rumble-1").stderr
 
 
 def test_a_support_key_is_made_once_beside_the_games_own(folder: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_support_key_is_made_once_beside_the_games_own(folder: Path) -> None:
     key = read_keys(folder / "ingest-keys", load_games(GAMES))["kart_rumble-support"]
     assert (key.game, key.role) == ("kart_rumble", Role.SUPPORT)
     assert (folder / "ingest-keys").read_text().startswith(before)
-    assert "has a support key already" in run(folder, "support", "kart_rumble").stderr
+    assert "already has a support key" in run(folder, "support", "kart_rumble").stderr
     assert run(folder, "add", "kart_rumble-support").returncode == 0
     assert len(secrets_of(folder, "kart_rumble-support")) == 2
     assert len(secrets_of(folder, "kart_rumble-1")) == 1

@@ -162,18 +162,18 @@ def test_no_secret_is_ever_printed(tmp_path: Path) -> None:
     ("name", "content", "problem"),
     [
         ("object-store-root", "[default]\naws_access_key_id = minioadmin\naws_secret_access_key = minioadmin\n",
-         "the aws_access_key_id is one that everybody knows"),
+         "the aws_access_key_id is well known"),
         ("object-store-root", "[default]\naws_access_key_id = gamelake-root\naws_secret_access_key = MinioAdmin\n",
-         "the aws_secret_access_key is one that everybody knows"),
+         "the aws_secret_access_key is well known"),
         ("object-store-trino", "[default]\naws_access_key_id = gamelake-trino\naws_secret_access_key = k3kd93jd\n",
          "the aws_secret_access_key has less than 16 characters"),
-        ("kafka-admin", "username=admin\npassword=changeme\n", "the password is one that everybody knows"),
-        ("kafka-admin", "username=boss\npassword=0123456789abcdef\n", "it must say username=admin"),
+        ("kafka-admin", "username=admin\npassword=changeme\n", "the password is well known"),
+        ("kafka-admin", "username=boss\npassword=0123456789abcdef\n", "it must contain username=admin"),
         ("kafka-ingest-events", "username=ingest-events\n", "there is no password"),
         ("kafka-simulator", 'username=simulator\npassword=0123456789"abcdef\n', "the password has characters"),
-        ("postgres-vault", "username=postgres\npassword=0123456789abcdef\n", "it must say username=vault"),
-        ("postgres-password", "postgres", "the password is one that everybody knows"),
-        ("grafana-password", "admin", "the password is one that everybody knows"),
+        ("postgres-vault", "username=postgres\npassword=0123456789abcdef\n", "it must contain username=vault"),
+        ("postgres-password", "postgres", "the password is well known"),
+        ("grafana-password", "admin", "the password is well known"),
     ],
 )  # fmt: skip
 def test_what_somebody_could_guess_or_no_service_can_read_is_refused_with_the_remedy(
@@ -194,7 +194,7 @@ def test_a_directory_that_others_can_look_into_is_refused(secrets: Secrets) -> N
     outcome = secrets.run("--check")
 
     assert outcome.returncode == 1
-    assert "is open to other users of this machine: run 'chmod 700" in outcome.stderr
+    assert "is accessible for other users of this machine: run 'chmod 700" in outcome.stderr
 
 
 def test_a_check_before_the_first_start_says_how_they_are_made(tmp_path: Path) -> None:
