@@ -27,6 +27,14 @@ from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_s
 from gamelake.streaming.observers import BatchObserver
 from gamelake.streaming.stream import Stream
 
+log = logging.getLogger(__name__)
+
+_COMMIT_THREADS = 8
+_ATTEMPTS = 5
+_TICK_SECONDS = 0.1
+_MARK_SECONDS = 10
+
+Plan = TypeVar("Plan")
 Plan_co = TypeVar("Plan_co", covariant=True)
 Plan_contra = TypeVar("Plan_contra", contravariant=True)
 
@@ -46,14 +54,6 @@ class StreamMemory(Protocol[Plan_co]):
 
     def took(self, manifest: BatchManifest, /) -> None:
         """Add a batch that all tables have."""
-
-
-log = logging.getLogger(__name__)
-
-_COMMIT_THREADS = 8
-_ATTEMPTS = 5
-_TICK_SECONDS = 0.1
-_MARK_SECONDS = 10
 
 
 class BatchSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +81,6 @@ class OpenStream:
     generation: Generation
     tables: DeltaTables
     topic: SourceTopic
-
-
-Plan = TypeVar("Plan")
 
 
 class FanOut(Generic[Plan]):

@@ -40,6 +40,11 @@ EVENTS_OF_FILES = 2
 # The identities that a worker process has read, by lakehouse and seed; kept from task to task.
 _memories: dict[tuple[str, str], WorkerMemory] = {}
 
+_IDENTITY = ["game_name", "event_id"]
+_TRIES = 20
+# A holder needs the lease for a few requests; one that does not renew it for so long has died.
+_TIMING = LeaseTiming(renew=1.0, patience=6.0, poll=0.02, wait=5.0)
+
 
 @dataclass
 class CrossSourceDuplicateFilter:
@@ -79,12 +84,6 @@ class CrossSourceDuplicateFilter:
         counts, self._counts = self._counts, Counter()
         file, others = self.then.write()
         return file, dict(counts + Counter(others))
-
-
-_IDENTITY = ["game_name", "event_id"]
-_TRIES = 20
-# A holder needs the lease for a few requests; one that does not renew it for so long has died.
-_TIMING = LeaseTiming(renew=1.0, patience=6.0, poll=0.02, wait=5.0)
 
 
 class CrossSourceLock(Protocol):

@@ -24,6 +24,10 @@ from gamelake.streaming.plan import DedupPlan, KnownFile
 _READERS = 8
 EVENT_BYTES = 16
 
+Ints = npt.NDArray[np.int64]
+EVENT_ID = "event_id"
+_MICROSECONDS = 1_000_000
+
 
 @dataclass(slots=True)
 class _WorkerPartition:
@@ -79,12 +83,6 @@ def worker_memory(plan: DedupPlan, store: Store) -> WorkerMemory:
         _memories.clear()
         _memories[key] = WorkerMemory(plan.window_seconds)
     return _memories[key]
-
-
-Ints = npt.NDArray[np.int64]
-
-EVENT_ID = "event_id"
-_MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

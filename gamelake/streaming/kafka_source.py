@@ -14,6 +14,19 @@ from gamelake.layers.bronze import HEADERS_AS_JSON
 from gamelake.model.errors import CheckpointError, GamelakeError, KafkaUnavailableError, OffsetGapError, StartupError
 from gamelake.storage.manifests import BatchManifest, OffsetRange
 
+_REQUEST_SECONDS = 15.0
+# Longer than the request: librdkafka then reports the timeout itself, with its reason.
+_RESULT_SECONDS = 2 * _REQUEST_SECONDS
+_AUTHENTICATION_SECONDS = 3.0
+_UNAVAILABLE = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 # librdkafka's own codes begin with an underscore
+        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._TRANSPORT,  # noqa: SLF001
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedOffsets:
@@ -66,20 +79,6 @@ def check_same_offsets(manifest: BatchManifest, after: Mapping[int, int]) -> Non
                 f"checkpoint it ends at {after.get(taken.partition, 0) - 1}: the checkpoint is an old copy. "
                 "Rebuild it from the manifests with jobs/rebuild_checkpoint.py"
             )
-
-
-_REQUEST_SECONDS = 15.0
-# Longer than the request: librdkafka then reports the timeout itself, with its reason.
-_RESULT_SECONDS = 2 * _REQUEST_SECONDS
-_AUTHENTICATION_SECONDS = 3.0
-_UNAVAILABLE = frozenset(
-    {
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 # librdkafka's own codes begin with an underscore
-        KafkaError._RESOLVE,  # noqa: SLF001
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._TRANSPORT,  # noqa: SLF001
-    }
-)
 
 
 class SourceTopic:

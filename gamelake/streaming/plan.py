@@ -17,6 +17,8 @@ from gamelake.storage.store import Location
 
 MIB = 2**20
 
+REPORT_SCHEMA = "report binary"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkLimits:
@@ -89,9 +91,6 @@ class TaskPlan:
         games = {table: schema for table, schema in schemas.items() if game_of(table)}
         listed = {game.table for game in self.contract.games}
         return replace(self, schemas=games, unlisted_tables=frozenset(games.keys() - listed))
-
-
-REPORT_SCHEMA = "report binary"
 
 
 class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):

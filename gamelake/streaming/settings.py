@@ -18,6 +18,8 @@ from gamelake.storage.settings import LakehouseSettings
 from gamelake.streaming.dedup_window import DedupLimits
 from gamelake.streaming.flood import FloodLimit
 
+_PORT, _HEARTBEAT = "GAMELAKE_METRICS_PORT", "GAMELAKE_HEARTBEAT_FILE"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestSettings:
@@ -84,9 +86,6 @@ def _stream_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]+", text):
         raise SettingsError(f"GAMELAKE_STREAM is '{text}'; it must be made of letters, digits, _ and -")
     return text
-
-
-_PORT, _HEARTBEAT = "GAMELAKE_METRICS_PORT", "GAMELAKE_HEARTBEAT_FILE"
 
 
 def shared(variables: Mapping[str, str], job: str, number: int) -> Mapping[str, str]:

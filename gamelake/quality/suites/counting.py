@@ -30,6 +30,8 @@ _TASKS = pa.schema([pa.field("game", pa.string()), pa.field("path", pa.string())
 # Column names that no rule can have.
 GAME, ROWS, SAMPLES, UNJUDGED = "_game", "_rows", "_samples", "_unjudged"
 
+_MOST_TASKS = 2_000
+
 
 @dataclass(frozen=True, slots=True)
 class GameDayFiles:
@@ -112,9 +114,6 @@ def _coordinates(rows: pa.RecordBatch, broken: BrokenRule, count: int) -> Sequen
     places = pa.array(np.flatnonzero(broken.rows)[:count])
     partitions, offsets = (rows.column(name).take(places).to_pylist() for name in _COORDINATES)
     return [f"{partition}:{offset}" for partition, offset in zip(partitions, offsets, strict=True)]
-
-
-_MOST_TASKS = 2_000
 
 
 def counts_of(spark: SparkSession, count: CountBrokenRows) -> list[Row]:

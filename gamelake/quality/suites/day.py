@@ -38,6 +38,8 @@ from gamelake.storage.listing import games_of, has_log
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class GameRowCounts:
@@ -101,9 +103,6 @@ def _skipped(suite: ValidationSuite, expected: Expectation, detail: str) -> Expe
 
 def _place(samples: str) -> str:
     return f"such as {samples} (partition:offset)" if samples else ""
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,10 @@ from enum import StrEnum
 from gamelake.quality.check_findings import Bounds, TableFinding
 from gamelake.quality.rules import QualityRule, Severity
 
+_NONE = Bounds(0, 0)
+# A correct day may differ from the days before in these: a reason to investigate, but not to hold gold back.
+_SUSPICIOUS = ("volume", "freshness", "columns_are_the_same", "hours_are_there", "is_distributed_as_before")
+
 
 class Weight(StrEnum):
     """The severity of a failed expectation.
@@ -57,11 +61,6 @@ class ValidationSuite:
     def title(self) -> str:
         """The name of the suite in Data Docs."""
         return f"{self.game or 'all games'} {self.name.value}"
-
-
-_NONE = Bounds(0, 0)
-# A correct day may differ from the days before in these: a reason to investigate, but not to hold gold back.
-_SUSPICIOUS = ("volume", "freshness", "columns_are_the_same", "hours_are_there", "is_distributed_as_before")
 
 
 def expectation_of_rule(rule: QualityRule) -> Expectation:

@@ -20,6 +20,17 @@ from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
 from gamelake.storage.listing import has_log
 from gamelake.storage.store import Store
 
+_EQUAL = Bounds(0, 0)
+_NAMED = 3
+# At most this many records are compared; with more, the first ones are enough to find the cause.
+_MOST_COMPARED = 100_000
+_COORDINATES = ("partition", "offset")
+_SETTLED_IN = {
+    SILVER_EVENTS: ("kafka_partition", "kafka_offset"),
+    QUARANTINE: ("kafka_partition", "kafka_offset"),
+    DEAD_LETTERS: _COORDINATES,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakehouseTotals:
@@ -87,18 +98,6 @@ def find_unexplained(lost: Sequence[tuple[int, int]], batches: Sequence[BatchCoo
     too_many = {at: len(records) - batches[at].in_bronze_alone for at, records in found.items()}
     among = sorted(record for at, records in found.items() if too_many[at] > 0 for record in records)
     return UnexplainedRecords(sum(count for count in too_many.values() if count > 0), among)
-
-
-_EQUAL = Bounds(0, 0)
-_NAMED = 3
-# At most this many records are compared; with more, the first ones are enough to find the cause.
-_MOST_COMPARED = 100_000
-_COORDINATES = ("partition", "offset")
-_SETTLED_IN = {
-    SILVER_EVENTS: ("kafka_partition", "kafka_offset"),
-    QUARANTINE: ("kafka_partition", "kafka_offset"),
-    DEAD_LETTERS: _COORDINATES,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ _SCHEMA = pa.schema(
     ]
 )
 
+_SITE = "gamelake"
+
 
 def write_results(
     store: Store, day: date, at: datetime, outcomes: Sequence[ExpectationResult], comments: CommentsOf = no_comments
@@ -77,9 +79,6 @@ def _row(day: date, at: datetime, outcome: ExpectationResult) -> dict[str, objec
         "why": expected.why,
         "detail": outcome.detail,
     }
-
-
-_SITE = "gamelake"
 
 
 def build_docs(validations: ValidationRun, folder: Path) -> Path:

@@ -44,6 +44,11 @@ from gamelake.streaming.task import offset_ranges
 
 log = logging.getLogger(__name__)
 
+_ATTEMPTS = 5
+_COLUMNS = ("partition", "offset", "timestamp", "value")
+# The identities of events are not read by this stream: it searches silver.
+_MOST_IDENTITIES = 10**9
+
 
 @dataclass
 class NewestSchema:
@@ -76,10 +81,6 @@ class NewestSchema:
                 raise
             log.warning("registry unavailable, files are still read by schema %d: %s", self._known, error)
         self._until = self.clock() + self.cached_for.total_seconds()
-
-
-_ATTEMPTS = 5
-_COLUMNS = ("partition", "offset", "timestamp", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +238,6 @@ def _taken(chosen: ChosenObjects, results: Sequence[ObjectResult]) -> FilesTaken
         records=sum(result.records for result in results),
         bytes=sum(result.bytes for result in results),
     )
-
-
-# The identities of events are not read by this stream: it searches silver.
-_MOST_IDENTITIES = 10**9
 
 
 def files_fan_out(settings: FilesSettings, source: OpenStream, store: Store, cores: int) -> FanOut[DedupPlan]:

@@ -24,6 +24,8 @@ _PIECE = 2**20
 # 4 bytes can decompress to 128 KiB: a slice of this size exceeds a limit by 8 MiB at most.
 _ZSTD_SLICE = 256
 
+_AHEAD = 32
+
 
 class TooLargeFileError(Exception):
     """The decompressed file is larger than the limit."""
@@ -72,9 +74,6 @@ def _inflated(content: bytes) -> Iterator[bytes]:
             yield inflater.decompress(content[index : index + _ZSTD_SLICE])
             index += _ZSTD_SLICE
         index = min(index, len(content)) - len(inflater.unused_data)
-
-
-_AHEAD = 32
 
 
 @dataclass(frozen=True, slots=True)

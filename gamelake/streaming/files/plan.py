@@ -16,6 +16,12 @@ from gamelake.streaming.plan import TaskPlan
 
 MIB = 2**20
 
+_BYTES_PER_TASK = 32 * 2**20
+# Up to this size one task does all: compressed JSON lines of it take about a second.
+_BYTES_ALONE = 4 * 2**20
+# The cost of one request to the store, in bytes.
+_PER_OBJECT = 64 * 2**10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLimits:
@@ -98,13 +104,6 @@ def encode_task_input(task_input: TaskInput) -> bytes:
 def decode_task_input(row: bytes) -> TaskInput:
     """A task's input from the value of a row."""
     return msgspec.msgpack.decode(row, type=TaskInput)
-
-
-_BYTES_PER_TASK = 32 * 2**20
-# Up to this size one task does all: compressed JSON lines of it take about a second.
-_BYTES_ALONE = 4 * 2**20
-# The cost of one request to the store, in bytes.
-_PER_OBJECT = 64 * 2**10
 
 
 def task_inputs(

@@ -17,6 +17,8 @@ from gamelake.streaming.files.formats.json_lines import JsonLines
 _COMPRESSED = frozenset({".gz", ".gzip", ".zst", ".zstd"})
 _PARQUET = b"PAR1"
 
+_ROWS = 50_000
+
 
 class FileFormat(StrEnum):
     """The format of a file of events."""
@@ -40,9 +42,6 @@ def format_of(key: str, content: bytes) -> FileFormat:
         return FileFormat.PARQUET
     suffixes = [suffix.lower() for suffix in PurePosixPath(key).suffixes if suffix.lower() not in _COMPRESSED]
     return _BY_SUFFIX.get(suffixes[-1], FileFormat.JSON_LINES) if suffixes else FileFormat.JSON_LINES
-
-
-_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)

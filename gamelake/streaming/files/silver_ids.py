@@ -36,6 +36,9 @@ _FOR_EVER = 2**63 - 1
 _ROWS_AT_ONCE = 65_536
 _RUN = 1_000_000
 
+# The partition numbers of objects, by content and by key, in identity files.
+OBJECTS, KEYS = 0, 1
+
 
 @dataclass(slots=True)
 class _Memory:
@@ -157,10 +160,6 @@ class SilverIds:
         known = np.flatnonzero((codes != NOWHERE) & rows.column(_ID).is_valid().to_numpy(zero_copy_only=False))
         high, rest = self.identities.of(self.router.tables, codes[known], rows.column(_ID).take(pa.array(known)))
         return Events.of(high, rest, np.full(len(known), ANY_TIME, np.int64))
-
-
-# The partition numbers of objects, by content and by key, in identity files.
-OBJECTS, KEYS = 0, 1
 
 
 class SilverDuplicateFilter:

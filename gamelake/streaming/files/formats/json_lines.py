@@ -30,6 +30,8 @@ _KINDS = {
 }
 _DEFAULTS = {"VARCHAR": "''", "BOOLEAN": "false"}
 
+_NAME = re.compile(rb'"([^"\\]*)"\s*:')
+
 
 class JsonLineColumns:
     """Converts valid JSON lines of a message to its columns."""
@@ -95,9 +97,6 @@ def _filled(field: FieldDescriptor, place: str) -> str:
 def _numbered(enum: EnumDescriptor, place: str) -> str:
     cases = " ".join(f"WHEN '{value.name}' THEN {value.number}::INTEGER" for value in enum.values)
     return f"CASE {place} {cases} END"
-
-
-_NAME = re.compile(rb'"([^"\\]*)"\s*:')
 
 
 class JsonLines:
