@@ -35,7 +35,7 @@ class RefreshReporter:
 
     def __init__(self, to: telemetry.GoldTelemetry) -> None:
         self._to = to
-        self.run_finished, self.is_well = to.run_finished, to.is_well
+        self.run_finished, self.mark_alive = to.run_finished, to.mark_alive
 
     def table_refreshed(self, refresh: GoldRefresh, result: Result) -> None:
         """A run has refreshed a table, or failed to."""

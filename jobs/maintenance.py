@@ -83,9 +83,9 @@ def run_scheduler(settings: MaintenanceSettings, tasks: Sequence[ScheduledTask])
     store = Store(settings.lakehouse.location)
     require_put_if_absent(store)
     telemetry = MaintenanceTelemetry(registry, Heartbeat(settings.telemetry.heartbeat_file))
-    programs = ProgramRunner(settings.grace, telemetry.is_well)
+    programs = ProgramRunner(settings.grace, telemetry.mark_alive)
     measurements = TableMeasurements(programs, telemetry, settings.measure_interval)
-    scheduler = Scheduler(store, tasks, programs, telemetry.is_well, measurements.if_due)
+    scheduler = Scheduler(store, tasks, programs, telemetry.mark_alive, measurements.if_due)
     with (
         served(registry, settings.telemetry),
         Repeating("the metrics of tasks", partial(_publish_tasks, scheduler, telemetry), _TASKS_EVERY),

@@ -26,7 +26,7 @@ Row = tuple[str | float | None, ...]
 
 
 @dataclass
-class Upkept(Silver):
+class MaintainedTable(Silver):
     """silver/events of a lakehouse anywhere; `cloned` are the rows of its clone."""
 
     place: Location = field(kw_only=True)
@@ -95,9 +95,9 @@ class Upkept(Silver):
         assert done.kept_for_clones > 0
 
 
-def new_upkept(place: Location) -> Upkept:
+def new_maintained_table(place: Location) -> MaintainedTable:
     """One that has lived."""
-    table = Upkept(Path(), place=place)
+    table = MaintainedTable(Path(), place=place)
     table.live()
     return table
 

@@ -2,7 +2,7 @@
 -- Grain: one row per first_week and game_name, of the weeks that began in the last 45 days.
 -- Asked by: analyst.
 -- A week is named by its Monday. Young weeks have had less time to pay than old ones. A pseudonym is of one game, so that
--- it alone tells a player.
+-- it alone identifies a player.
 WITH first_purchase AS (
     SELECT
         gamer_id,

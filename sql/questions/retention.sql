@@ -2,7 +2,7 @@
 -- Grain: one row per first_day and game_name, of the first days of the last 45 days.
 -- Asked by: analyst.
 -- A share of days that are not over yet is null: the day after yesterday is today. A pseudonym is of one game, so that it
--- alone tells a player.
+-- alone identifies a player.
 WITH newcomer AS (
     SELECT
         game_name,

@@ -161,8 +161,8 @@ def test_sums_that_differ_fail_their_hop_alone(spark: SparkSession, store: Store
 
     outcomes = _hops(spark, store, list(hops_of_totals(accounts)))
 
-    assert _failed(list(outcomes.values())) == {"books_balance", "records_are_in_bronze"}
-    assert outcomes["books_balance"].detail == "events[0]: offset 7"
+    assert _failed(list(outcomes.values())) == {"records_reconcile", "records_are_in_bronze"}
+    assert outcomes["records_reconcile"].detail == "events[0]: offset 7"
 
 
 def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: SparkSession, tmp_path: Path) -> None:

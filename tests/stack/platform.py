@@ -31,7 +31,7 @@ class Stack:
         return running.is_healthy(service)
 
     def await_health(self, service: str, timeout: float = 180) -> None:
-        """Wait until a service is well."""
+        """Wait until a service is healthy."""
         eventually(lambda: self.is_healthy(service), timeout=timeout)
 
     def crash(self, service: str) -> None:

@@ -25,7 +25,7 @@ WRITERS = (
     *(Writer(f"delta_rs{number}", Way.DELTA_RS, commits=60, longest_pause=0.5) for number in range(2)),
     *(Writer(f"fan_out{number}", Way.FAN_OUT, commits=55, longest_pause=0.5) for number in range(2)),
 )
-FIRST = ("nobody", 0)
+FIRST = ("first", 0)
 SECONDS_TO_MEET = 180
 
 # A duel: the faster driver becomes warm by version 1, then both want version 2.

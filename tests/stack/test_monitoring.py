@@ -42,7 +42,7 @@ FIRST_FIGURES_SECONDS = 300
 ORIGINS = ("alertmanager", "gamelake", "kafka", "metrics", "minio", "node", "prometheus")
 FIGURE = re.compile(rf"\b(?:{'|'.join(ORIGINS)})[_:][\w:]+")
 
-# Panels that are rightly empty on a stack that is well, with what they wait for.
+# Panels that are rightly empty on a healthy stack, with what they wait for.
 MAY_BE_EMPTY = {
     ("gamelake-lag", "Alerts that fire"): "an alert",
 }

@@ -47,7 +47,7 @@ class GoldLineage:
         """Emit the lineage of all tables that exist."""
         self.emitter.emit(*self._there.values())
 
-    def is_well(self) -> None:
+    def mark_alive(self) -> None:
         """Do nothing."""
 
 

@@ -19,7 +19,7 @@ class Heartbeat:
 
     @harmless
     def beat(self) -> None:
-        """The query is well now."""
+        """Record that the query is alive now."""
         if self._file is not None:
             self._file.touch()
 

@@ -87,10 +87,10 @@ class GoldTelemetry:
     def run_finished(self, seconds: float) -> None:
         """A run is over."""
         self._seconds.observe(seconds)
-        self.is_well()
+        self.mark_alive()
 
     @harmless
-    def is_well(self) -> None:
+    def mark_alive(self) -> None:
         """The job moves, whether anything was due or not."""
         self._last_run.set(time.time())
         self._heartbeat.beat()

@@ -150,19 +150,19 @@ class KpiTelemetry:
     def started(self) -> None:
         """Spark runs the query."""
         self._gauges[KpiMetric.UP].labels(self._query).set(1)
-        self._is_well()
+        self._mark_alive()
 
     @harmless
     def progressed(self, progress: StreamProgress) -> None:
         """A trigger is done."""
-        self._is_well()
+        self._mark_alive()
         if progress.had_batch:
             self._observe(progress.milliseconds)
 
     @harmless
     def idled(self) -> None:
         """The query waits for events."""
-        self._is_well()
+        self._mark_alive()
 
     @harmless
     def terminated(self) -> None:
@@ -174,7 +174,7 @@ class KpiTelemetry:
             if name in milliseconds:
                 self._seconds.labels(self._query, phase).observe(milliseconds[name] / 1000)
 
-    def _is_well(self) -> None:
+    def _mark_alive(self) -> None:
         self._gauges[KpiMetric.LAST_PROGRESS].labels(self._query).set(time.time())
         self._heartbeat.beat()
 

@@ -155,7 +155,7 @@ class MaintenanceTelemetry:
         self._counted: dict[tuple[MaintenanceMetric, tuple[str, ...]], int] = {}
 
     @harmless
-    def is_well(self) -> None:
+    def mark_alive(self) -> None:
         """The job moves."""
         self._heartbeat.beat()
 

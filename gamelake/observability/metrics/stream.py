@@ -214,12 +214,12 @@ class StreamTelemetry(BatchObserver):
         """Spark runs the query."""
         self._instruments.gauge(Metric.UP).set(1)
         self._instruments.gauge(Metric.STARTED).set(time.time())
-        self._is_well()
+        self._mark_alive()
 
     @harmless
     def progressed(self, progress: StreamProgress) -> None:
         """A trigger is done."""
-        self._is_well()
+        self._mark_alive()
         if progress.had_batch:
             self.lag.planned(progress.left)
             for name, phase in _PHASES.items():
@@ -230,14 +230,14 @@ class StreamTelemetry(BatchObserver):
     @harmless
     def idled(self) -> None:
         """The query waits for records."""
-        self._is_well()
+        self._mark_alive()
 
     @harmless
     def terminated(self) -> None:
         """Spark runs the query no more."""
         self._instruments.gauge(Metric.UP).set(0)
 
-    def _is_well(self) -> None:
+    def _mark_alive(self) -> None:
         self._instruments.gauge(Metric.LAST_PROGRESS).set(time.time())
         self._heartbeat.beat()
 

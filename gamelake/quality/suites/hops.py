@@ -125,7 +125,7 @@ def validate_hops(validations: ValidationRun, spark: SparkSession, hops: Sequenc
 def hops_of_totals(accounts: LakehouseTotals) -> Iterator[Hop]:
     """The hops between totals of manifests and logs."""
     yield Hop(
-        "books_balance",
+        "records_reconcile",
         "each offset was taken once, and each file stands once in its table",
         len(accounts.problems),
         "; ".join(accounts.problems[:_NAMED]),

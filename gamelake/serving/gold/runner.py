@@ -131,7 +131,7 @@ class GoldObserver(Protocol):
     def run_finished(self, seconds: float) -> None:
         """A run is over; `seconds` is how long it took."""
 
-    def is_well(self) -> None:
+    def mark_alive(self) -> None:
         """The job is alive, whether a table was due or not."""
 
 
@@ -151,10 +151,10 @@ class GoldObservers:
         for each in self._observers:
             each.run_finished(seconds)
 
-    def is_well(self) -> None:
+    def mark_alive(self) -> None:
         """Notify each observer."""
         for each in self._observers:
-            each.is_well()
+            each.mark_alive()
 
 
 class GoldRunner:
@@ -177,7 +177,7 @@ class GoldRunner:
             due = schedule.due(tables, time.monotonic())
             if due:
                 self._run_tables(due)
-            self._observer.is_well()
+            self._observer.mark_alive()
             stop.wait(schedule.pause(tables, time.monotonic(), _LONGEST_PAUSE))
 
     def _run_tables(self, due: Sequence[GoldRefresh]) -> Sequence[Result]:
@@ -191,7 +191,7 @@ class GoldRunner:
                 log.warning("%s is held back %s", refresh.table, refresh.held)
             self._observer.table_refreshed(refresh, result)
             # A run over many tables with a long backlog takes minutes.
-            self._observer.is_well()
+            self._observer.mark_alive()
         seconds = time.monotonic() - started
         self._observer.run_finished(seconds)
         log.info("%s", summary(results, seconds))

@@ -103,13 +103,13 @@ def driver_lease(store: Store) -> Lease:
     return Lease(store, f"{FOLDER}/driver", "the KPI query")
 
 
-def wait_for_source(store: Store, stop: Event, is_well: Callable[[], None]) -> str | None:
+def wait_for_source(store: Store, stop: Event, mark_alive: Callable[[], None]) -> str | None:
     """Wait for the first events, and say so; gives silver's table id, None if stopped before."""
     while not stop.is_set():
         try:
             return str(open_table(store.location, SILVER_EVENTS).metadata().id)
         except TableNotFoundError:
-            is_well()
+            mark_alive()
             stop.wait(_SOURCE_POLL_SECONDS)
     return None
 

@@ -52,7 +52,7 @@ class OverwritePolicy(StrEnum):
     """What to do with an object whose key had another content before: read it, or write it to the dead letters."""
 
     READ = "read"
-    SET_ASIDE = "set_aside"
+    DEAD_LETTER = "dead_letter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Chooser:
         chosen.taken, chosen.keys = objects.take(fresh), keys.take(fresh)
 
     def _take(self, named: NamedObject, chosen: ChosenObjects) -> None:
-        if named.overwrites and self.overwritten is OverwritePolicy.SET_ASIDE:
+        if named.overwrites and self.overwritten is OverwritePolicy.DEAD_LETTER:
             detail = f"{named.name.key} was overwritten, and by GAMELAKE_FILES_OVERWRITTEN such files are not read"
             rejected = _rejected(named.position, named.name, named.value, DeadLetterReason.OVERWRITTEN_FILE, detail)
             chosen.rejected.append(rejected)

@@ -166,7 +166,7 @@ def a_stream(**changes: object) -> StreamState:
     return StreamState(**(usual | changes))  # type: ignore[arg-type]
 
 
-def test_a_stream_that_keeps_up_is_well() -> None:
+def test_a_stream_that_is_not_behind_is_healthy() -> None:
     [finding] = examine_stream(a_stream(waiting=1_234), NOW)
 
     assert str(finding) == "PASS streams: ingest_events: batch 7, 4 s ago; 1,234 records wait"

@@ -49,7 +49,7 @@ def rows(store: Store) -> int:
     return len(open_table(store.location, SILVER_EVENTS).to_pyarrow_table())
 
 
-def test_its_books_balance(store: Store) -> None:
+def test_its_records_reconcile(store: Store) -> None:
     books = reconcile(store)
 
     assert books.problems == []

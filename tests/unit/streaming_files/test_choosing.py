@@ -61,7 +61,7 @@ def test_a_content_is_chosen_once_and_an_overwritten_key_is_detected(
 
 
 def test_an_overwritten_file_is_a_dead_letter_if_so_configured(tmp_path: Path) -> None:
-    found = chosen(tmp_path, change("a", "x"), change("a", "y"), overwritten=OverwritePolicy.SET_ASIDE)
+    found = chosen(tmp_path, change("a", "x"), change("a", "y"), overwritten=OverwritePolicy.DEAD_LETTER)
 
     assert [each.name.etag for each in found.objects] == ["x"]
     assert [(each.name.etag, each.reason) for each in found.rejected] == [("y", DeadLetterReason.OVERWRITTEN_FILE)]

@@ -66,10 +66,10 @@ def lakehouse_with_lineage(folder: Path, games: Sequence[str]) -> Location:
         outputs=tables("gold/kpi_dau"),
     )
     versions = lambda _: {7: SchemaVersion("game-events-value", 3)}  # noqa: E731
-    with lineage_emitter(LineageOptions(), "ingest_events", location, versions) as told:
-        told.emit(ingest)
-    with lineage_emitter(LineageOptions(), "gold", location) as told:
-        told.emit(*(flow_of(each, RunKind.STREAMING) for each in gold))
-    with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.emit(kpis)
+    with lineage_emitter(LineageOptions(), "ingest_events", location, versions) as job_lineage:
+        job_lineage.emit(ingest)
+    with lineage_emitter(LineageOptions(), "gold", location) as job_lineage:
+        job_lineage.emit(*(flow_of(each, RunKind.STREAMING) for each in gold))
+    with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
+        job_lineage.emit(kpis)
     return location

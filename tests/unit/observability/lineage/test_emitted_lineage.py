@@ -1,4 +1,4 @@
-"""What a job tells becomes events in a table and a file, and nothing that goes wrong there reaches the job."""
+"""The lineage of a job becomes events in a table and a file, and no failure there reaches the job."""
 
 import json
 import logging
@@ -40,8 +40,8 @@ def test_a_run_begins_and_ends_with_all_that_is_known_of_its_tables(tmp_path: Pa
     make_table(location, "silver/events", "event_id", "gamer_id")
     make_table(location, "gold/kpi_dau", "day")
 
-    with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.emit(flow())
+    with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
+        job_lineage.emit(flow())
 
     begun, ended = events(location)
     assert (begun["eventType"], ended["eventType"]) == ("START", "COMPLETE")
@@ -58,8 +58,10 @@ def test_the_table_of_events_can_be_asked_by_job_and_table(tmp_path: Path) -> No
     location = lake(tmp_path)
     topic = FlowEnd(what=TopicDataset("kafka-1:9092,kafka-2:9092", "events"), schema_ids=frozenset({7}))
 
-    with lineage_emitter(LineageOptions(), "ingest_events", location) as told:
-        told.emit(Flow(job="a", description="", kind=RunKind.BATCH, inputs=(topic,), outputs=tables("silver/events")))
+    with lineage_emitter(LineageOptions(), "ingest_events", location) as job_lineage:
+        job_lineage.emit(
+            Flow(job="a", description="", kind=RunKind.BATCH, inputs=(topic,), outputs=tables("silver/events"))
+        )
 
     rows = (
         DeltaTable(location.child(LINEAGE_EVENTS)).to_pyarrow_table().select(["job", "inputs", "outputs"]).to_pylist()
@@ -70,25 +72,25 @@ def test_the_table_of_events_can_be_asked_by_job_and_table(tmp_path: Path) -> No
     assert event["inputs"][0]["facets"]["gamelake_protobuf"]["schemas"] == [{"id": 7}]
 
 
-def test_the_same_told_again_is_no_event(tmp_path: Path) -> None:
+def test_the_same_flow_again_is_no_event(tmp_path: Path) -> None:
     location = lake(tmp_path)
     make_table(location, "silver/events")
     make_table(location, "gold/kpi_dau")
 
-    with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.emit(flow())
+    with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
+        job_lineage.emit(flow())
         eventually(lambda: DeltaTable.is_deltatable(location.child(LINEAGE_EVENTS)), timeout=20)
-        told.emit(flow())
-        told.emit(flow("kpis.dau", "gold/kpi_dau", "gold/kpi_wau"))
+        job_lineage.emit(flow())
+        job_lineage.emit(flow("kpis.dau", "gold/kpi_dau", "gold/kpi_wau"))
 
     assert types(location) == [("kpis.dau", "START"), ("kpis.dau", "RUNNING"), ("kpis.dau", "COMPLETE")]
 
 
-def test_a_run_that_goes_on_tells_of_itself_every_so_often(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_emits_an_event_at_an_interval(tmp_path: Path) -> None:
     location = lake(tmp_path)
 
-    with lineage_emitter(LineageOptions(every=timedelta(milliseconds=50)), "kpis", location) as told:
-        told.emit(flow())
+    with lineage_emitter(LineageOptions(every=timedelta(milliseconds=50)), "kpis", location) as job_lineage:
+        job_lineage.emit(flow())
         eventually(lambda: ("kpis.dau", "RUNNING") in _types_so_far(location), timeout=20)
 
 
@@ -103,8 +105,8 @@ def test_a_table_that_appears_is_emitted(tmp_path: Path, monkeypatch: pytest.Mon
     location = lake(tmp_path)
     monkeypatch.setattr(emitter_module, "_RETRY_SECONDS", 0.02)
 
-    with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.emit(flow())
+    with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
+        job_lineage.emit(flow())
         eventually(lambda: len(_types_so_far(location)) == 1, timeout=20)
         make_table(location, "gold/kpi_dau", "day")
         eventually(lambda: len(_types_so_far(location)) == 2, timeout=20)
@@ -122,8 +124,8 @@ def test_a_run_that_fails_says_so_in_words_that_are_ours(tmp_path: Path, error: 
     location = lake(tmp_path)
 
     def fail() -> None:
-        with lineage_emitter(LineageOptions(), "kpis", location) as told:
-            told.emit(flow())
+        with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
+            job_lineage.emit(flow())
             raise error
 
     with pytest.raises(type(error)):
@@ -137,8 +139,8 @@ def test_a_run_that_fails_says_so_in_words_that_are_ours(tmp_path: Path, error: 
 def test_the_file_has_the_same_events(tmp_path: Path) -> None:
     location, file = lake(tmp_path), tmp_path / "logs" / "lineage.jsonl"
 
-    with lineage_emitter(LineageOptions(file=file), "kpis", location) as told:
-        told.emit(flow("kpis.dau"), flow("kpis.wau"))
+    with lineage_emitter(LineageOptions(file=file), "kpis", location) as job_lineage:
+        job_lineage.emit(flow("kpis.dau"), flow("kpis.wau"))
 
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     key = lambda event: (event["eventTime"], event["job"]["name"])  # noqa: E731
@@ -149,10 +151,10 @@ def test_the_file_has_the_same_events(tmp_path: Path) -> None:
 def test_a_job_without_a_lineage_setting_emits_none(tmp_path: Path) -> None:
     location = lake(tmp_path)
 
-    with lineage_emitter(LineageOptions(every=timedelta()), "kpis", location) as told:
-        told.emit(flow())
+    with lineage_emitter(LineageOptions(every=timedelta()), "kpis", location) as job_lineage:
+        job_lineage.emit(flow())
 
-    assert isinstance(told, NoOpEmitter)
+    assert isinstance(job_lineage, NoOpEmitter)
     assert not (tmp_path / "lake").exists()
 
 
@@ -160,8 +162,8 @@ def test_a_file_that_can_not_be_written_keeps_no_event_from_the_table(tmp_path: 
     location = lake(tmp_path)
     (tmp_path / "folder").mkdir()
 
-    with lineage_emitter(LineageOptions(file=tmp_path / "folder"), "kpis", location) as told:
-        told.emit(flow())
+    with lineage_emitter(LineageOptions(file=tmp_path / "folder"), "kpis", location) as job_lineage:
+        job_lineage.emit(flow())
 
     assert types(location) == [("kpis.dau", "START"), ("kpis.dau", "COMPLETE")]
 
@@ -194,13 +196,13 @@ class _Broken:
 def test_a_store_that_is_away_is_tried_again(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(emitter_module, "_TRY_AGAIN_SECONDS", 0.02)
     sender = _Broken()
-    told = _emitting(lambda: sender)
+    job_lineage = _emitting(lambda: sender)
 
-    told.emit(flow())
+    job_lineage.emit(flow())
     eventually(lambda: "could not be sent" in caplog.text, timeout=20)
     sender.is_back = True
     eventually(lambda: bool(sender.sent), timeout=20)
-    told.end("")
+    job_lineage.end("")
 
     assert sender.sent[0].endswith("kpis.dau")
     assert sender.sent[-1] == "ended kpis.dau"
@@ -246,19 +248,19 @@ def test_a_sender_that_hangs_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, ca
         release.wait(20)
         return _Broken()
 
-    told = _emitting(hang)
+    job_lineage = _emitting(hang)
     with caplog.at_level(logging.WARNING):
-        told.emit(flow())
-        told.end("")
+        job_lineage.emit(flow())
+        job_lineage.end("")
     release.set()
 
     assert "were not sent within" in caplog.text
 
 
 def _emitting(open_sender: Callable[[], _Broken]) -> LineageEmitter:
-    told = LineageEmitter(open_sender, 3_600)
-    told.start()
-    return told
+    job_lineage = LineageEmitter(open_sender, 3_600)
+    job_lineage.start()
+    return job_lineage
 
 
 def test_a_bucket_or_folder_of_files_has_a_name_too() -> None:

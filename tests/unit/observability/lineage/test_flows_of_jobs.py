@@ -153,7 +153,7 @@ def test_gold_emits_the_lineage_of_the_tables_of_a_run_and_of_no_others(tmp_path
 
     lineage.table_refreshed(archery, Refreshed(table=archery.table, outcome=RefreshOutcome.UNCHANGED))
     lineage.run_finished(0.1)
-    lineage.is_well()
+    lineage.mark_alive()
     assert [flow.job for flow in heard.flows] == ["gold.archery_player_agg"]
 
 

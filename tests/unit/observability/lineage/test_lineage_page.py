@@ -107,8 +107,8 @@ def test_cards_do_not_overlap_and_edges_lead_to_the_right(location: Location, vi
 
 def test_a_cycle_is_drawn_too(tmp_path: Path) -> None:
     location = lake(tmp_path)
-    with lineage_emitter(LineageOptions(), "forget_player", location) as told:
-        told.emit(flow("forget_player", "silver/events", inputs=("silver/events",)))
+    with lineage_emitter(LineageOptions(), "forget_player", location) as job_lineage:
+        job_lineage.emit(flow("forget_player", "silver/events", inputs=("silver/events",)))
 
     svg = picture(Graph.of(recorded(Store(location))), LineageView.EXPANDED)
 
@@ -137,8 +137,8 @@ def test_the_page_has_columns_sql_versions_and_schemas(location: Location) -> No
 
 def test_the_page_is_self_contained_and_escapes_texts_of_events(tmp_path: Path) -> None:
     location = lake(tmp_path)
-    with lineage_emitter(LineageOptions(), "kpis", location) as told:
-        told.emit(flow("</script><script>alert(1)"))
+    with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
+        job_lineage.emit(flow("</script><script>alert(1)"))
 
     page = as_page(recorded(Store(location)))
 
@@ -154,8 +154,8 @@ def test_the_page_is_self_contained_and_escapes_texts_of_events(tmp_path: Path) 
 def test_the_newest_event_of_each_job_counts_and_older_nodes_stay(tmp_path: Path) -> None:
     location, file = lake(tmp_path), tmp_path / "lineage.jsonl"
     for outputs in (("gold/a",), ("gold/b",)):
-        with lineage_emitter(LineageOptions(file=file), "kpis", location) as told:
-            told.emit(flow("kpis.dau", *outputs))
+        with lineage_emitter(LineageOptions(file=file), "kpis", location) as job_lineage:
+            job_lineage.emit(flow("kpis.dau", *outputs))
 
     for found in (recorded(Store(location)), recorded_in(file)):
         assert Graph.of(found).nodes.keys() == {"job kpis.dau", "silver/events", "gold/a", "gold/b"}

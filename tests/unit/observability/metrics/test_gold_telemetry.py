@@ -46,7 +46,7 @@ def test_a_table_that_never_succeeded_or_is_held_back_is_as_old_as_can_be(
 
 
 def test_a_job_that_has_nothing_to_do_gives_a_sign_of_life_too(registry: CollectorRegistry, tmp_path: Path) -> None:
-    GoldTelemetry(registry, Heartbeat(tmp_path / "heartbeat")).is_well()
+    GoldTelemetry(registry, Heartbeat(tmp_path / "heartbeat")).mark_alive()
 
     assert (tmp_path / "heartbeat").exists()
     assert (registry.get_sample_value("gamelake_gold_last_run_timestamp_seconds") or 0) > 0

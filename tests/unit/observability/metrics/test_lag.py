@@ -167,7 +167,7 @@ def test_a_query_that_falls_back_never_catches_up() -> None:
     assert query.catch_up == math.inf
 
 
-def test_a_query_that_takes_all_there_is_is_not_behind_though_a_batch_is_always_in_progress() -> None:
+def test_a_query_that_takes_all_there_is_not_behind_though_a_batch_is_always_in_progress() -> None:
     query = Catching()
     query.pass_time(1_000, 0, left=0)
     for _ in range(5):

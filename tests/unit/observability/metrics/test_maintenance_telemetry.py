@@ -114,7 +114,7 @@ def test_retentions_are_seconds_and_for_ever_is_infinite(
 def test_a_poll_and_a_heartbeat_are_reported(registry: CollectorRegistry, tmp_path: Path) -> None:
     telemetry = MaintenanceTelemetry(registry, Heartbeat(tmp_path / "heartbeat"))
 
-    telemetry.is_well()
+    telemetry.mark_alive()
     telemetry.polled()
 
     assert (tmp_path / "heartbeat").exists()

@@ -82,7 +82,7 @@ class Steps:
     def run_finished(self, _: float) -> None:
         self.reported.append("run finished")
 
-    def is_well(self) -> None:
+    def mark_alive(self) -> None:
         self.reported.append("well")
 
 
