@@ -1,4 +1,4 @@
-"""Notebooks: one of an analyst over SQL, one of an engineer over Spark, each read from top to bottom.
+"""Notebooks: one for analysts with SQL, one for engineers with Spark; and the modules that they import.
 
-They know tables by their names; nothing imports them, and what they share stands in modules beside them.
+They know tables by their names. No other package imports them.
 """

@@ -1,4 +1,4 @@
-"""Runs the notebooks and keeps what they gave: `python -m notebooks [analyst] [engineer]`, both if none is named."""
+"""Runs the notebooks and saves the results: `python -m notebooks [analyst] [engineer]`, both by default."""
 
 import argparse
 import os
@@ -20,10 +20,10 @@ _ANSWER_SECONDS = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for, and say where it is kept."""
+    """Run the selected notebooks, and print the paths of the results."""
     parser = argparse.ArgumentParser(prog="python -m notebooks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}")
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "build/notebooks", help="the folder for them")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "build/notebooks", help="folder for the results")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(NAMES):
         parser.error(f"there is no notebook '{unknown.pop()}', but {' and '.join(NAMES)}")
@@ -41,17 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """What the notebooks are told: what is set, and for the rest what make has fetched and who answers here."""
+    """Environment of the notebooks: what is set, with defaults for Spark's jars and the local Trino if it runs."""
     found = {
         **spark_environment(),
         "GAMELAKE_SPARK_JARS": str(REPOSITORY / "build/jars/spark"),
     }
-    if "GAMELAKE_TRINO_URL" not in variables and _answers(_STACKS_TRINO):
+    if "GAMELAKE_TRINO_URL" not in variables and _is_trino(_STACKS_TRINO):
         found["GAMELAKE_TRINO_URL"] = _STACKS_TRINO
     return found | dict(variables)
 
 
-def _answers(url: str) -> bool:
+def _is_trino(url: str) -> bool:
     connection = HTTPConnection(urlsplit(url).netloc, timeout=_ANSWER_SECONDS)
     try:
         connection.request("GET", "/v1/info")

@@ -1,4 +1,4 @@
-"""An analyst's desk: questions in SQL go in, tables come out, whoever answers."""
+"""SQL for the analyst's notebook: queries by Trino or DuckDB, results as pandas tables."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,30 +14,30 @@ from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import load_views
 from gamelake.storage.listing import table_names
 from gamelake.storage.store import Location, Store
-from notebooks.settings import REPOSITORY, NotebookSettings, TrinoPlace
+from notebooks.settings import REPOSITORY, NotebookSettings, TrinoConnection
 
 _QUESTIONS = REPOSITORY / "sql" / "questions"
 
 
-class Answers(Protocol):
-    """Who answers SQL as Trino writes it."""
+class SqlEngine(Protocol):
+    """An engine that runs queries in Trino's SQL dialect."""
 
     def ask(self, sql: str) -> pd.DataFrame:
-        """The answer to a statement."""
+        """Run a statement."""
 
 
 @dataclass(frozen=True, slots=True)
-class ByTrino:
-    """Trino answers: the stack's, or any other one on the same lakehouse."""
+class TrinoEngine:
+    """Queries by Trino: the stack's, or any other one on the same lakehouse."""
 
-    place: TrinoPlace
+    place: TrinoConnection
 
     def __str__(self) -> str:
-        """Where it is."""
+        """Address and user."""
         return f"Trino at {self.place.host}:{self.place.port}, as {self.place.user}"
 
     def ask(self, sql: str) -> pd.DataFrame:
-        """See `Answers`."""
+        """See `SqlEngine`."""
         place = self.place
         connection = connect(  # type: ignore[no-untyped-call] # it takes anything
             host=place.host, port=place.port, http_scheme=place.scheme, user=place.user, catalog="delta"
@@ -52,52 +52,52 @@ class ByTrino:
 
 
 @dataclass(frozen=True, slots=True)
-class ByDuckDb:
-    """DuckDB answers, in this process: nothing else need run."""
+class DuckDbEngine:
+    """Queries by DuckDB in this process."""
 
     lakehouse: Location
 
     def __str__(self) -> str:
-        """Where the tables are."""
+        """Location of the tables."""
         return f"DuckDB over {self.lakehouse.uri}"
 
     def ask(self, sql: str) -> pd.DataFrame:
-        """See `Answers`."""
+        """See `SqlEngine`."""
         games = load_games(REPOSITORY / "contracts" / "games.yaml").games
         relations = Relations(table_names(Store(self.lakehouse)), load_views(REPOSITORY / "sql" / "views"), games)
         return duckdb_answers.answer(sql, relations.read_by(sql), self.lakehouse).to_pandas()
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """What an analyst's notebook works with."""
+class AnalystSession:
+    """The interface of the analyst's notebook."""
 
-    answers: Answers
+    engine: SqlEngine
 
     @classmethod
-    def open(cls) -> "Desk":
-        """A desk by the settings: Trino's if one is named, else DuckDB's.
+    def open(cls) -> "AnalystSession":
+        """A session by the settings: with Trino if its URL is set, else with DuckDB.
 
         Raises:
             SettingsError: a variable is missing or malformed.
         """
         settings = NotebookSettings.from_env()
         if settings.trino is not None:
-            return cls(ByTrino(settings.trino))
+            return cls(TrinoEngine(settings.trino))
         assert settings.lakehouse is not None  # noqa: S101 # one of the two is named
-        return cls(ByDuckDb(settings.lakehouse))
+        return cls(DuckDbEngine(settings.lakehouse))
 
     def ask(self, sql: str) -> pd.DataFrame:
-        """The answer to a statement, its numbers as numbers that charts take."""
-        answer = self.answers.ask(sql)
+        """Run a statement; decimals are converted to floats, for charts."""
+        answer = self.engine.ask(sql)
         decimal = [name for name in answer if answer[name].map(lambda value: isinstance(value, Decimal)).any()]
         return answer.astype(dict.fromkeys(decimal, float))
 
     def question(self, name: str) -> pd.DataFrame:
-        """The answer to a worked question of `sql/questions`."""
+        """Run a worked question of `sql/questions`."""
         return self.ask((_QUESTIONS / f"{name}.sql").read_text(encoding="utf-8"))
 
     def questions(self) -> pd.DataFrame:
-        """The worked questions that an analyst may ask."""
+        """The worked questions for analysts."""
         found = [each for each in load_questions(_QUESTIONS).values() if "analyst" in each.asked_by]
         return pd.DataFrame({"question": [each.name for each in found], "it asks": [each.title for each in found]})

@@ -1,4 +1,4 @@
-"""Runs a notebook in a process of its own, from its first cell to its last."""
+"""Runs all cells of a notebook in a separate process."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +18,10 @@ class NotebookError(GamelakeError):
 
 
 def run(notebook: Path, output: Path, environment: Mapping[str, str]) -> nbformat.NotebookNode:
-    """Run a notebook and write it, with what its cells gave; that of a failure too, up to the cell that failed.
+    """Run a notebook and write it with the outputs of its cells; after a failure, up to the failed cell.
 
     Raises:
-        NotebookError: a cell failed, or took for ever.
+        NotebookError: a cell failed, or exceeded the time limit.
     """
     book: nbformat.NotebookNode = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call] # it says not
     place = {"metadata": {"path": str(REPOSITORY)}}
@@ -29,7 +29,7 @@ def run(notebook: Path, output: Path, environment: Mapping[str, str]) -> nbforma
     try:
         client.execute(env=dict(environment))
     except CellExecutionError as error:
-        # Its own text is the whole stack, in colours; that stands in what is written.
+        # The text of the error is the coloured stack trace; it is in the written notebook.
         raise NotebookError(f"{notebook.name}: {error.ename}: {error.evalue}; the cell is in {output}") from error
     except CellTimeoutError as error:
         raise NotebookError(f"{notebook.name}: a cell took more than {_CELL_SECONDS} s; it is in {output}") from error

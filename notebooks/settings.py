@@ -1,4 +1,4 @@
-"""The settings of the notebooks: the one place of theirs that reads the environment."""
+"""The settings of the notebooks, from the environment."""
 
 import os
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
-class TrinoPlace:
-    """Where Trino listens, and who asks."""
+class TrinoConnection:
+    """Address of Trino, and the user."""
 
     host: str
     port: int
@@ -27,10 +27,10 @@ class TrinoPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotebookSettings:
-    """Where the tables are, and who answers questions: Trino if one is named, else this process."""
+    """The lakehouse, and the Trino that runs queries; without it, DuckDB runs them in this process."""
 
     lakehouse: Location | None
-    trino: TrinoPlace | None
+    trino: TrinoConnection | None
     spark_jars: Path | None
 
     @classmethod
@@ -52,8 +52,8 @@ class NotebookSettings:
         )
 
 
-def _trino(url: str, user: str) -> TrinoPlace:
+def _trino(url: str, user: str) -> TrinoConnection:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise SettingsError(f"GAMELAKE_TRINO_URL is '{url}'; it must be like http://127.0.0.1:8080")
-    return TrinoPlace(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), parts.scheme, user)
+    return TrinoConnection(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), parts.scheme, user)

@@ -96,6 +96,6 @@ def test_a_notebook_runs_to_its_end_and_draws(lakehouse: Lakehouse, tmp_path: Pa
     assert nbformat.read(output, as_version=4).cells == book.cells  # type: ignore[no-untyped-call] # it says not
     texts = " ".join(each["data"].get("text/plain", "") for each in given if "data" in each)
     if name == "engineer":
-        assert "1 of 1 batches add up" in texts
-        assert ", 0 of them not as silver says" in texts
+        assert "1 of 1 batches reconcile" in texts
+        assert ", 0 of them different from silver" in texts
         assert f"topic/{lakehouse.topic}" in texts

@@ -9,7 +9,7 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from notebooks.__main__ import NAMES
-from notebooks.settings import REPOSITORY, NotebookSettings, TrinoPlace
+from notebooks.settings import REPOSITORY, NotebookSettings, TrinoConnection
 
 FOLDER = REPOSITORY / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -71,7 +71,7 @@ def test_a_notebook_is_given_the_tables_or_the_address_of_trino() -> None:
         NotebookSettings.from_env({})
 
     settings = NotebookSettings.from_env({"GAMELAKE_TRINO_URL": "http://trino:8080", "GAMELAKE_LAKEHOUSE": ""})
-    assert settings.trino == TrinoPlace("trino", 8080, "http", "analyst")
+    assert settings.trino == TrinoConnection("trino", 8080, "http", "analyst")
     assert settings.lakehouse is None
 
 
