@@ -109,9 +109,9 @@ class TopicEnd:
         """
         latest = time.monotonic() + ANSWER_SECONDS
         while True:
-            answers = self._admin.list_offsets(self._request, request_timeout=ANSWER_SECONDS)
+            futures = self._admin.list_offsets(self._request, request_timeout=ANSWER_SECONDS)
             try:
-                return sum(answer.result(ANSWER_SECONDS).offset for answer in answers.values())
+                return sum(future.result(ANSWER_SECONDS).offset for future in futures.values())
             except KafkaException as error:
                 if error.args[0].code() not in _SOON_OVER or time.monotonic() > latest:
                     raise

@@ -30,7 +30,7 @@ class DrillResult(msgspec.Struct, frozen=True, kw_only=True):
         return not self.problems and self.seconds <= self.bound_seconds
 
 
-def run_drill(drill: Drill, environment: DrillEnvironment, tell: Callable[[str], None]) -> DrillResult:
+def run_drill(drill: Drill, environment: DrillEnvironment, report: Callable[[str], None]) -> DrillResult:
     """Inject the fault, recover, and check that nothing was lost or duplicated."""
     steps: dict[str, float] = {}
     problems: list[str] = []
@@ -41,7 +41,7 @@ def run_drill(drill: Drill, environment: DrillEnvironment, tell: Callable[[str],
         try:
             work()
         finally:
-            tell(f"{step}: {clock() - started:.1f} s")
+            report(f"{step}: {clock() - started:.1f} s")
         steps[step] = round(clock() - started, 1)
 
     struck = clock()

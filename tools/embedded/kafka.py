@@ -193,4 +193,4 @@ def _wait_for_leaders(admin: AdminClient, name: str) -> int:
         if partitions and all(partition.leader >= 0 for partition in partitions.values()):
             return len(partitions)
         time.sleep(POLL_SECONDS)
-    raise ServiceError(f"the topic {name} has partitions that nobody leads")
+    raise ServiceError(f"the topic {name} has partitions without a leader")

@@ -68,7 +68,7 @@ class KafkaSender:
         Raises:
             DeliveryError: Kafka rejected records.
         """
-        self._wait_for_room(len(batch.keys))
+        self._wait_for_capacity(len(batch.keys))
         records = [
             {"key": key, "value": value}
             for key, value in zip(batch.keys.to_pylist(), batch.values.to_pylist(), strict=True)
@@ -85,7 +85,7 @@ class KafkaSender:
         unanswered = self._producer.flush(patience.total_seconds())
         return self.sent - self._failed - unanswered
 
-    def _wait_for_room(self, records: int) -> None:
+    def _wait_for_capacity(self, records: int) -> None:
         # If the queue refused a record, the next record of its player would overtake it.
         while len(self._producer) and len(self._producer) + records > _MAX_QUEUED:
             self._producer.poll(_POLL_SECONDS)

@@ -15,7 +15,7 @@ from tools.simulator.text import hex_text
 
 # Exponent of the games' popularity: of 30 games the first has a sixth of the players, the last a hundredth.
 _POPULARITY_SKEW = 0.8
-# Odd, so that multiplying by them permutes the 28-bit numbers: ids look random and no two are the same.
+# Odd, so that multiplying by them permutes the 28-bit numbers: ids are in no visible order, and unique.
 _GAMER_STEP, _DEVICE_STEP = 0x9E3779B, 0x85EBCA7
 _MAX_SKEW_MS = 6 * 3600 * 1000
 

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 from gamelake.program import FAILED, OK, run
-from tools.smoke.cli import OutputFormat, SmokeOptions, parse
 from tools.smoke.event import choose_game
 from tools.smoke.event_trace import CompletedStep, EventTrace, StepFailedError
 from tools.smoke.report import as_json, as_line, as_summary
 from tools.smoke.run import follow_one_event
-from tools.smoke.settings import SmokeSettings
+from tools.smoke.settings import OutputFormat, SmokeOptions, SmokeSettings, parse
 
 
 def main(arguments: list[str] | None = None) -> int:

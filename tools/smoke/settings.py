@@ -1,8 +1,11 @@
-"""The settings of the smoke test: the one place of its that reads the environment."""
+"""The command line and the settings of the smoke test."""
 
+import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -12,6 +15,50 @@ from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
+
+DEFAULT_PATIENCE_SECONDS = 60.0
+
+
+class OutputFormat(Enum):
+    """How the trace is printed."""
+
+    LINES = auto()
+    JSON = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmokeOptions:
+    """A parsed command line; `game` None is the contract's first game."""
+
+    patience: timedelta
+    game: str | None
+    form: OutputFormat
+
+
+def parse(arguments: Sequence[str] | None = None) -> SmokeOptions:
+    """Parse the command line; exits with a message if it is malformed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.smoke", description="Send one event and wait until Trino returns it."
+    )
+    add = parser.add_argument
+    add("--patience", type=_seconds, default=DEFAULT_PATIENCE_SECONDS, metavar="SECONDS",
+        help="time limit for all steps together; default: %(default)g")  # fmt: skip
+    add("--game", help="a game's name in contracts/games.yaml; default: the first one")
+    add("--json", action="store_true", help="print one line of JSON at the end, and nothing else")
+    given = parser.parse_args(arguments)
+    return SmokeOptions(
+        patience=timedelta(seconds=given.patience),
+        game=given.game,
+        form=OutputFormat.JSON if given.json else OutputFormat.LINES,
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 3_600:  # noqa: PLR2004 - an hour
+        raise argparse.ArgumentTypeError("must be more than 0 and at most 3600")
+    return seconds
+
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 STREAM = "ingest_events"
@@ -28,7 +75,7 @@ class TrinoAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeSettings:
-    """Where an event is sent, and where it is looked for."""
+    """Addresses that the smoke test sends to and reads from."""
 
     gateway: str
     keys_file: Path

@@ -15,12 +15,11 @@ from gamelake.storage.data_files import DataFile
 from gamelake.storage.delta_log import entry_path
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.store import Location, Store
-from tools.smoke.cli import OutputFormat, parse
 from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
 from tools.smoke.event_trace import NEXT_COMMANDS, CompletedStep, EventTrace, NotYetError, Step, StepFailedError
 from tools.smoke.report import as_json, as_line
-from tools.smoke.settings import SmokeSettings, TrinoAddress
+from tools.smoke.settings import OutputFormat, SmokeSettings, TrinoAddress, parse
 from tools.smoke.trino import event_statement
 
 STREAM = "ingest_events"
@@ -173,13 +172,13 @@ def test_steps_are_reported_as_they_happen_with_growing_times(reported: Reported
 
 
 def test_a_step_is_polled_until_it_has_happened(reported: ReportedSteps) -> None:
-    answers: Iterator[str | None] = iter([None, None, "there"])
+    results: Iterator[str | None] = iter([None, None, "there"])
 
     def poll() -> str:
-        answer = next(answers)
-        if answer is None:
+        result = next(results)
+        if result is None:
             raise NotYetError("not there")
-        return answer
+        return result
 
     assert EventTrace(timedelta(seconds=30), reported.report).await_step(Step.DECIDED, poll) == "there"
 
