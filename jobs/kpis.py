@@ -27,7 +27,6 @@ from gamelake.serving.kpis.batch import KpiBatches
 from gamelake.serving.kpis.generations import KpiGeneration, SourceRevisedError
 from gamelake.serving.kpis.query import (
     QUERY,
-    KpiMode,
     KpiStart,
     batches,
     driver_lease,
@@ -41,6 +40,7 @@ from gamelake.serving.kpis.source import SourceLog
 from gamelake.session import Sessions, own_session
 from gamelake.storage.leases import Lease
 from gamelake.storage.store import Store, require_put_if_absent
+from gamelake.streaming.runner import TriggerMode
 
 log = logging.getLogger(QUERY)
 
@@ -52,7 +52,7 @@ def main() -> int:
     parser.add_argument("--rebuild", action="store_true", help="count all of silver again, from its beginning")
     arguments = parser.parse_args()
     asked = Asked(
-        KpiMode.AVAILABLE_NOW if arguments.available_now else KpiMode.CONTINUOUS,
+        TriggerMode.AVAILABLE_NOW if arguments.available_now else TriggerMode.CONTINUOUS,
         KpiStart.ANEW if arguments.rebuild else KpiStart.WHERE_IT_STOPPED,
     )
     settings = KpiSettings.from_env()
@@ -65,13 +65,13 @@ def main() -> int:
 class Asked:
     """When the query ends by itself, and where it begins."""
 
-    mode: KpiMode = KpiMode.CONTINUOUS
+    mode: TriggerMode = TriggerMode.CONTINUOUS
     beginning: KpiStart = KpiStart.WHERE_IT_STOPPED
 
     @property
     def kind(self) -> RunKind:
         """What the lineage calls it."""
-        return RunKind.BATCH if self.mode is KpiMode.AVAILABLE_NOW else RunKind.STREAMING
+        return RunKind.BATCH if self.mode is TriggerMode.AVAILABLE_NOW else RunKind.STREAMING
 
 
 def run_stream(settings: KpiSettings, sessions: Sessions, stop: Event, asked: Asked = Asked()) -> None:
@@ -132,7 +132,7 @@ class _Query:
         body.observer = KpiReporter(self.telemetry, body.tables)
         return _Begun(generation, source, body)
 
-    def has_ended(self, spark: SparkSession, begun: _Begun, stop: Event, mode: KpiMode) -> bool:
+    def has_ended(self, spark: SparkSession, begun: _Begun, stop: Event, mode: TriggerMode) -> bool:
         """Run to the end; gives whether it is one, and not a beginning anew."""
         try:
             run_until(stop, start(spark, self.settings, begun.generation, begun.body, mode), begun.body, begun.source)

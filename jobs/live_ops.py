@@ -44,10 +44,10 @@ def main() -> int:
 def run_stream(
     settings: LiveOpsSettings, sessions: Sessions, stop: Event, mode: TriggerMode = TriggerMode.CONTINUOUS
 ) -> None:
-    """Run the query until it is stopped, or has come to where it is asked to end.
+    """Run the query until it is stopped, or has read the topic.
 
     Raises:
-        GamelakeError: what ended the query, or that it may not start.
+        GamelakeError: the error that ended the query or prevented its start.
     """
     reading = settings.reading
     store, detector, registry = Store(reading.lakehouse.location), Detector(), registry_of_process()

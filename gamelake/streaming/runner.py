@@ -1,15 +1,19 @@
 """Runs a streaming query: opens its checkpoint, starts it, and stops it between two batches."""
 
 import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from threading import Event
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from gamelake.model.errors import ContractError, OffsetGapError
 from gamelake.model.failpoints import Failpoints
@@ -132,6 +136,17 @@ def _check_partitioning(contract: GamesContract, tables: DeltaTables) -> None:
             raise ContractError(repartitioned(game.table, have, wanted))
 
 
+class StoppableBatches(Protocol):
+    """A batch function that can be stopped between two batches."""
+
+    @property
+    def failure(self) -> Exception | None:
+        """The error that ended the last batch."""
+
+    def between_batches(self) -> AbstractContextManager[None]:
+        """Wait for the running batch, and start no other one during the block."""
+
+
 def start(
     spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[Any], mode: TriggerMode
 ) -> StreamingQuery:
@@ -139,37 +154,18 @@ def start(
     records = source.topic.records(spark, settings.max_offsets_per_trigger)
     checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
     writer = records.writeStream.queryName(settings.stream).foreachBatch(body).option("checkpointLocation", checkpoint)
+    return start_writer(writer, mode, settings.trigger_interval)
+
+
+def start_writer(writer: DataStreamWriter, mode: TriggerMode, interval: timedelta) -> StreamingQuery:
+    """Start a query with the trigger of its mode."""
     if mode is TriggerMode.AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{settings.trigger_interval.total_seconds()} seconds").start()
+    return writer.trigger(processingTime=f"{interval.total_seconds()} seconds").start()
 
 
-def run_until(stop: Event, query: StreamingQuery, body: FanOut[Any]) -> None:
-    """Wait for the query to end, or stop it between two batches once `stop` is set.
-
-    Raises:
-        GamelakeError: the error that ended the query.
-        OffsetGapError: Kafka has deleted records that the query had not read yet.
-    """
-    try:
-        while not query.awaitTermination(_POLL_SECONDS):
-            if stop.is_set():
-                log.info("stopping after the running batch")
-                with body.between_batches():
-                    _stop_quietly(query)
-                return
-    except StreamingQueryException as error:
-        raise body.failure or _classified(error) from error
-
-
-def _stop_quietly(query: StreamingQuery) -> None:
-    """Stop a query without its log messages: the interruption of its thread between two batches is no error."""
-    SparkSession.active().sparkContext.setLogLevel("OFF")
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    query.stop()
-
-
-def _classified(error: StreamingQueryException) -> Exception:
+def kafka_error(error: StreamingQueryException) -> Exception:
+    """The error itself, or an OffsetGapError if Kafka has deleted records that the query had not read yet."""
     text = str(error)
     if "KAFKA_DATA_LOSS" in text or "data may have been lost" in text:
         return OffsetGapError(
@@ -178,3 +174,41 @@ def _classified(error: StreamingQueryException) -> Exception:
             "jobs/rebuild_checkpoint.py --skip-lost"
         )
     return error
+
+
+def run_until(
+    stop: Event,
+    query: StreamingQuery,
+    body: StoppableBatches,
+    on_poll: Callable[[], None] = lambda: None,
+    classify: Callable[[StreamingQueryException], Exception] = kafka_error,
+) -> None:
+    """Wait for the query to end, or stop it between two batches once `stop` is set.
+
+    Args:
+        stop: ends the query.
+        query: the running query.
+        body: its batch function.
+        on_poll: called every second.
+        classify: turns an error of Spark into one of this library, if it can.
+
+    Raises:
+        GamelakeError: the error that ended the query.
+    """
+    try:
+        while not query.awaitTermination(_POLL_SECONDS):
+            on_poll()
+            if stop.is_set():
+                log.info("stopping after the running batch")
+                stop_between_batches(query, body)
+                return
+    except StreamingQueryException as error:
+        raise body.failure or classify(error) from error
+
+
+def stop_between_batches(query: StreamingQuery, body: StoppableBatches) -> None:
+    """Stop a query without its log messages: the interruption of its thread between two batches is no error."""
+    with body.between_batches():
+        SparkSession.active().sparkContext.setLogLevel("OFF")
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        query.stop()

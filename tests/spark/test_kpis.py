@@ -23,13 +23,14 @@ from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
 from gamelake.serving.kpis.definitions import ExactUpTo
 from gamelake.serving.kpis.generations import SourceChangedError
-from gamelake.serving.kpis.query import KpiMode, KpiStart, batches, driver_lease, prepare, run_until, start
+from gamelake.serving.kpis.query import KpiStart, batches, driver_lease, prepare, run_until, start
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.storage.comments import Comments
 from gamelake.storage.player_rows import PlayerFilter, player_tables
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.tables import describe, open_table
+from gamelake.streaming.runner import TriggerMode
 from jobs.kpis import run_stream
 from tests.eventually import eventually
 from tests.kpi_answers import Rows, expected_kpis, in_order
@@ -57,7 +58,7 @@ class Kpis:
         with driver_lease(store) as driver:
             generation, source = prepare(self.settings, store, source_id, beginning)
             body = batches(self.settings, store, generation, source, driver)
-            query = start(self.spark, self.settings, generation, body, KpiMode.AVAILABLE_NOW)
+            query = start(self.spark, self.settings, generation, body, TriggerMode.AVAILABLE_NOW)
             run_until(Stop(), query, body, source)
 
     def take(self, *commits: Sequence[Event]) -> None:

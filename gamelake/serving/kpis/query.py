@@ -24,6 +24,8 @@ from gamelake.serving.kpis.source import SourceLog
 from gamelake.storage.leases import Lease
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
+from gamelake.streaming import runner
+from gamelake.streaming.runner import TriggerMode, start_writer, stop_between_batches
 
 _WINDOW = "1 hour"
 # A window that no watermark reaches: arrivals are never late, and their own watermark never holds the other one back.
@@ -81,14 +83,7 @@ _STATE_STORE = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
 }
-_POLL_SECONDS, _SOURCE_POLL_SECONDS = 1, 2
-
-
-class KpiMode(StrEnum):
-    """When the query ends."""
-
-    CONTINUOUS = "continuous"
-    AVAILABLE_NOW = "available_now"
+_SOURCE_POLL_SECONDS = 2
 
 
 class KpiStart(StrEnum):
@@ -151,7 +146,7 @@ def batches(
 
 
 def start(
-    spark: SparkSession, settings: KpiSettings, generation: KpiGeneration, body: KpiBatches, mode: KpiMode
+    spark: SparkSession, settings: KpiSettings, generation: KpiGeneration, body: KpiBatches, mode: TriggerMode
 ) -> StreamingQuery:
     """Start the query on its generation's checkpoint."""
     for name, value in _STATE_STORE.items():
@@ -166,39 +161,27 @@ def start(
     )
     writer = facts(events, settings.watermark).writeStream.queryName(QUERY).outputMode("update").foreachBatch(body)
     writer = writer.option("checkpointLocation", location.child(generation.checkpoint))
-    if mode is KpiMode.AVAILABLE_NOW:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{settings.trigger_interval.total_seconds()} seconds").start()
+    return start_writer(writer, mode, settings.trigger_interval)
 
 
 def run_until(stop: Event, query: StreamingQuery, body: KpiBatches, source: SourceLog) -> None:
-    """Wait for the query to end, or end it between two batches once `stop` is set.
+    """Wait for the query to end, or stop it between two batches once `stop` is set or its source has changed.
 
     Raises:
-        GamelakeError: what ended the query.
+        GamelakeError: the error that ended the query.
+        SourceChangedError: rows of the source were deleted or restored.
     """
-    try:
-        while not query.awaitTermination(_POLL_SECONDS):
+
+    def follow() -> None:
+        try:
             source.taken(taken_version(query.lastProgress))
             # Now, and not with the next batch: a restore alone brings none.
             source.follow()
-            if stop.is_set():
-                log.info("stopping after the batch that runs")
-                _end(query, body)
-                return
-    except StreamingQueryException as error:
-        raise body.failure or _classified(error) from error
-    except SourceChangedError:
-        _end(query, body)
-        raise
+        except SourceChangedError:
+            stop_between_batches(query, body)
+            raise
 
-
-def _end(query: StreamingQuery, body: KpiBatches) -> None:
-    """Stop the query between two batches; that its thread is interrupted there is no error."""
-    with body.between_batches():
-        SparkSession.active().sparkContext.setLogLevel("OFF")
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        query.stop()
+    runner.run_until(stop, query, body, follow, _classified)
 
 
 def taken_version(progress: Mapping[str, Any] | None) -> int:

@@ -91,7 +91,7 @@ def test_fields_that_differ_by_case_only_make_no_table(lakehouse: TaskLakehouse)
     [
         ('syntax = "proto3"; message Chat { string text = 1; }', "no event_time"),
         ('syntax = "proto3"; message Empty { }', "no event_time"),
-        (_HEAD + "  int64 kafka_offset = 20;\n}\n", "platform's own"),
+        (_HEAD + "  int64 kafka_offset = 20;\n}\n", "a column of the platform"),
         (_HEAD.replace("string event_name", "int32 event_name") + "}\n", "column event_name"),
     ],
 )

@@ -1,0 +1,89 @@
+"""A running query ends with its own error, or between two batches."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from gamelake.model.errors import GamelakeError, OffsetGapError, StoreError
+from gamelake.streaming import runner
+
+
+class Query:
+    """A query that ends with an error, or runs until it is stopped."""
+
+    def __init__(self, error: str = "") -> None:
+        self._error = error
+        self.stopped = False
+
+    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802 # Spark's name
+        """Fail with the error, if there is one."""
+        assert timeout
+        if self._error:
+            raise StreamingQueryException(self._error)
+        return False
+
+
+class Batches:
+    """A batch function that notes whether the query was stopped between two batches."""
+
+    def __init__(self, failure: GamelakeError | None = None) -> None:
+        self.failure = failure
+        self.between = False
+
+    @contextmanager
+    def between_batches(self) -> Iterator[None]:
+        """Note it."""
+        self.between = True
+        yield
+
+
+@pytest.fixture
+def stops(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The queries that were stopped, without a Spark session."""
+    stopped: list[Any] = []
+    monkeypatch.setattr(runner, "stop_between_batches", lambda query, body: stopped.append((query, body)))
+    return stopped
+
+
+def test_the_error_of_the_batch_ends_the_run() -> None:
+    failure = StoreError("the store is away")
+    with pytest.raises(StoreError, match="the store is away"):
+        runner.run_until(Event(), Query("wrapped by Spark"), Batches(failure))  # type: ignore[arg-type] # no Spark
+
+
+def test_records_that_kafka_has_deleted_are_an_offset_gap() -> None:
+    with pytest.raises(OffsetGapError, match="--skip-lost"):
+        runner.run_until(Event(), Query("KAFKA_DATA_LOSS"), Batches())  # type: ignore[arg-type] # no Spark
+
+
+def test_other_errors_of_spark_are_classified_by_the_caller() -> None:
+    query: Any = Query("out of disk")
+    with pytest.raises(StoreError, match="out of disk"):
+        runner.run_until(Event(), query, Batches(), classify=lambda error: StoreError(str(error)))
+
+
+def test_a_stopped_query_is_polled_and_ends_between_two_batches(stops: list[Any]) -> None:
+    stop, query, body, polls = Event(), Query(), Batches(), []
+
+    def on_poll() -> None:
+        polls.append(1)
+        if len(polls) == 2:
+            stop.set()
+
+    runner.run_until(stop, query, body, on_poll)  # type: ignore[arg-type] # no Spark
+
+    assert len(polls) == 2
+    assert stops == [(query, body)]
+
+
+def test_an_error_while_polling_ends_the_run(stops: list[Any]) -> None:
+    def on_poll() -> None:
+        raise StoreError("the source is away")
+
+    with pytest.raises(StoreError, match="the source is away"):
+        runner.run_until(Event(), Query(), Batches(), on_poll)  # type: ignore[arg-type] # no Spark
+    assert stops == []
