@@ -10,7 +10,7 @@ from gamelake.kafka import KafkaAccess
 from gamelake.schemas.event_schemas import load_schemas, register
 from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
-from tools.simulator.encoding import RecordEncoder
+from tools.simulator.encoding import KafkaRecordEncoder
 from tools.simulator.kafka_run import DeliveryError, KafkaSender
 from tools.simulator.spec import NO_BAD_EVENTS, TrafficSpec
 from tools.simulator.traffic import TrafficGenerator
@@ -49,7 +49,7 @@ def fill(bootstrap_servers: str, registry_url: str, topic: str, events: int) -> 
     schemas = load_schemas(CONTRACTS, VERSIONS)
     ids = register(schemas, registry_url=registry_url, topic=topic)
     spec = TrafficSpec(game_names=GAME_NAMES, versions=VERSIONS, events=events, shares=NO_BAD_EVENTS)
-    encoders = [RecordEncoder(schema, schema_id) for schema, schema_id in zip(schemas, ids, strict=True)]
+    encoders = [KafkaRecordEncoder(schema, schema_id) for schema, schema_id in zip(schemas, ids, strict=True)]
     sender = KafkaSender(kafka=KafkaAccess(bootstrap_servers, None), topic=topic)
     value_bytes = 0
     for batch in TrafficGenerator(spec, encoders).batches():

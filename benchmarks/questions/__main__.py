@@ -17,7 +17,7 @@ from benchmarks.questions import report
 from benchmarks.questions.events import SimulatedPlayers, days_until
 from benchmarks.questions.results import QuestionResults, QuestionTimes, save
 from benchmarks.questions.tables import LakehouseWriter
-from benchmarks.questions.trino import TrinoClient
+from benchmarks.questions.trino import QuestionClient
 from gamelake.model.errors import GamelakeError
 from gamelake.model.games import GamesContract, load_games
 from gamelake.serving.sql.questions import load_questions
@@ -56,7 +56,7 @@ def main() -> int:
 
 def _measured(arguments: argparse.Namespace, emit: Emit) -> QuestionResults:
     contract = load_games(REPOSITORY / "contracts" / "games.yaml")
-    trino = TrinoClient(arguments.trino_url or f"http://127.0.0.1:{ports()['TRINO_PORT']}")
+    trino = QuestionClient(arguments.trino_url or f"http://127.0.0.1:{ports()['TRINO_PORT']}")
     trino.ask("SELECT 1", "analyst")
     base = _location(arguments.lakehouse)
     location = Location(uri=arguments.reuse or base.child(f"bench-{uuid.uuid4().hex[:8]}"), options=base.options)
@@ -99,7 +99,7 @@ def _write(location: Location, contract: GamesContract, arguments: argparse.Name
 
 
 def _measure_questions(
-    trino: TrinoClient, names: Mapping[str, str], contract: GamesContract, rounds: int, emit: Emit
+    trino: QuestionClient, names: Mapping[str, str], contract: GamesContract, rounds: int, emit: Emit
 ) -> Iterator[QuestionTimes]:
     relations = Relations(frozenset(names), load_views(_SQL / "views"), contract.games)
     for question in load_questions(_SQL / "questions").values():

@@ -13,7 +13,7 @@ from trino.exceptions import TrinoQueryError
 
 
 @dataclass(frozen=True, slots=True)
-class TrinoClient:
+class QuestionClient:
     """A client of the Trino at `url`."""
 
     url: str

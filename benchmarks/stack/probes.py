@@ -22,7 +22,7 @@ class StackMissingError(Exception):
     """The stack is not running."""
 
 
-class TopicEnds:
+class StackTopicEnds:
     """The end offsets of the topic."""
 
     def __init__(self) -> None:

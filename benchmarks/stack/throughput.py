@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.stack.probes import STREAM, TopicEnds, cpu_seconds, start_simulator
+from benchmarks.stack.probes import STREAM, StackTopicEnds, cpu_seconds, start_simulator
 from benchmarks.stack.results import LoadSample, Throughput
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.store import Store
@@ -55,7 +55,7 @@ def measure(rate: int, seconds: int, emit: Emit) -> Throughput:
     Raises:
         LoadFailedError: the rate was not reached, or the tables did not catch up.
     """
-    ends, taken = TopicEnds(), CommittedOffsets()
+    ends, taken = StackTopicEnds(), CommittedOffsets()
     before = ends.now()
     # Longer than the measurement, so that no sample comes after its end.
     events = rate * (seconds + _WARM_UP_SECONDS + _SPARE_SECONDS)
@@ -88,7 +88,7 @@ def under_load(samples: Sequence[LoadSample], events: int) -> tuple[LoadSample, 
     return tuple(each for each in samples if each.sent < events)
 
 
-def _sample(ends: TopicEnds, taken: CommittedOffsets, before: Mapping[int, int], started: float) -> LoadSample:
+def _sample(ends: StackTopicEnds, taken: CommittedOffsets, before: Mapping[int, int], started: float) -> LoadSample:
     # The tables first: so a record that comes in between counts as behind.
     have, there = taken.now(), ends.now()
     return LoadSample(

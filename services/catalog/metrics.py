@@ -23,7 +23,7 @@ _TABLE_GAUGES: dict[str, tuple[str, Callable[[TableStatistics], float]]] = {
 }
 
 
-class RunOutcome(StrEnum):
+class CatalogRunOutcome(StrEnum):
     """The outcome of a run; also a label of its counter."""
 
     OK = "ok"
@@ -41,7 +41,7 @@ class CatalogMetrics(Collector):
             registry=registry,
         )
         self._runs = Counter("gamelake_catalog_runs", "Runs by outcome", ["outcome"], registry=registry)
-        for outcome in RunOutcome:
+        for outcome in CatalogRunOutcome:
             self._runs.labels(outcome)
         self._last_run = Gauge(
             "gamelake_catalog_last_run_timestamp_seconds", "When the last successful run ended", registry=registry
@@ -67,8 +67,8 @@ class CatalogMetrics(Collector):
         """Set the number of the lakehouse's tables that are registered in Trino."""
         self._registered.set(count)
 
-    def run_ended(self, outcome: RunOutcome) -> None:
+    def run_ended(self, outcome: CatalogRunOutcome) -> None:
         """Count a run that has ended."""
         self._runs.labels(outcome).inc()
-        if outcome is RunOutcome.OK:
+        if outcome is CatalogRunOutcome.OK:
             self._last_run.set_to_current_time()

@@ -11,7 +11,7 @@ from obstore.exceptions import BaseError
 
 from gamelake.model.errors import TransientError
 from services.catalog.errors import StoreUnavailableError, TableError
-from services.catalog.metrics import CatalogMetrics, RunOutcome
+from services.catalog.metrics import CatalogMetrics, CatalogRunOutcome
 from services.catalog.registration import Registrar
 from services.catalog.table_statistics import StatisticsTracker
 from services.catalog.tables import CatalogTable, TableFinder
@@ -77,9 +77,9 @@ class CatalogLoop:
         try:
             errors = self._run()
         except TransientError:
-            self._metrics.run_ended(RunOutcome.FAILED)
+            self._metrics.run_ended(CatalogRunOutcome.FAILED)
             raise
-        self._metrics.run_ended(RunOutcome.FAILED if errors else RunOutcome.OK)
+        self._metrics.run_ended(CatalogRunOutcome.FAILED if errors else CatalogRunOutcome.OK)
         return errors
 
     def _run(self) -> list[TableError]:

@@ -18,7 +18,7 @@ STATE = "lakehouse"
 Report = Callable[[str], None]
 
 
-class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
+class BackupRestoreResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a restore: a text for each part, and the batches that were committed after the backup."""
 
     name: str
@@ -61,7 +61,9 @@ def make(platform: BackupPlatform, parent: Path, keep: int, made_at: datetime, r
     return place
 
 
-def restore(platform: BackupPlatform, folder: Path, allow_existing: Collection[str], report: Report) -> RestoreResult:
+def restore(
+    platform: BackupPlatform, folder: Path, allow_existing: Collection[str], report: Report
+) -> BackupRestoreResult:
     """Restore a backup into an empty platform; `allow_existing` names parts that need not be empty.
 
     Raises:
@@ -79,7 +81,7 @@ def restore(platform: BackupPlatform, folder: Path, allow_existing: Collection[s
     for part in (each for each in platform.parts if each.name in contents.parts):
         restored[part.name] = part.restore(folder)
         report(f"{part.name} is restored: {restored[part.name]}")
-    return RestoreResult(
+    return BackupRestoreResult(
         name=contents.name, parts=restored, state=state, checkpoints=checkpoints, recollected=recollected
     )
 

@@ -24,7 +24,7 @@ from tools.simulator.players import personal_column
 _CONFIG = PtarsConfig(timestamp_unit="us", timestamp_tz="UTC")
 
 
-class RecordEncoder:
+class KafkaRecordEncoder:
     """Encodes events as Kafka record values of one schema version."""
 
     def __init__(self, schema: EventSchema, schema_id: int) -> None:

@@ -10,7 +10,7 @@ from gamelake.kafka import KafkaAccess
 from gamelake.model.errors import TransientError
 from gamelake.schemas.event_schemas import load_schemas, register
 from tools.simulator.cli import KafkaTarget, SimulatorOptions
-from tools.simulator.encoding import RecordEncoder
+from tools.simulator.encoding import KafkaRecordEncoder
 from tools.simulator.ledger import KafkaLedger, KafkaLedgerBuilder
 from tools.simulator.pacing import Pacer, ProgressLine, events_per_step
 from tools.simulator.sessions import BLOCK_SLOTS
@@ -114,7 +114,7 @@ class KafkaRun:
         ids = register(schemas, registry_url=target.registry_url, topic=target.topic)
         self._options = options
         self._traffic = TrafficGenerator(
-            spec, [RecordEncoder(schema, number) for schema, number in zip(schemas, ids, strict=True)]
+            spec, [KafkaRecordEncoder(schema, number) for schema, number in zip(schemas, ids, strict=True)]
         )
         self._sender = KafkaSender(
             kafka=KafkaAccess.of(target.bootstrap_servers, target.credentials_file), topic=target.topic

@@ -7,7 +7,7 @@ from tools.smoke.event import choose_game
 from tools.smoke.event_trace import CompletedStep, EventTrace, StepFailedError
 from tools.smoke.report import as_json, as_line, as_summary
 from tools.smoke.run import follow_one_event
-from tools.smoke.settings import OutputFormat, SmokeOptions, SmokeSettings, parse
+from tools.smoke.settings import SmokeOptions, SmokeSettings, TraceFormat, parse
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,16 +19,16 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         event = follow_one_event(settings, game, trace)
     except StepFailedError as failure:
-        if options.form is OutputFormat.JSON:
+        if options.form is TraceFormat.JSON:
             print(as_json(None, trace, failure))
             return FAILED
         raise
-    print(as_json(event, trace, None) if options.form is OutputFormat.JSON else as_summary(event, trace))
+    print(as_json(event, trace, None) if options.form is TraceFormat.JSON else as_summary(event, trace))
     return OK
 
 
 def _reporter(options: SmokeOptions) -> Callable[[CompletedStep], None]:
-    if options.form is OutputFormat.JSON:
+    if options.form is TraceFormat.JSON:
         return lambda _taken: None
     return lambda taken: print(as_line(taken), flush=True)
 

@@ -19,7 +19,7 @@ from gamelake.storage.store import Location
 DEFAULT_PATIENCE_SECONDS = 60.0
 
 
-class OutputFormat(Enum):
+class TraceFormat(Enum):
     """How the trace is printed."""
 
     LINES = auto()
@@ -32,7 +32,7 @@ class SmokeOptions:
 
     patience: timedelta
     game: str | None
-    form: OutputFormat
+    form: TraceFormat
 
 
 def parse(arguments: Sequence[str] | None = None) -> SmokeOptions:
@@ -49,7 +49,7 @@ def parse(arguments: Sequence[str] | None = None) -> SmokeOptions:
     return SmokeOptions(
         patience=timedelta(seconds=given.patience),
         game=given.game,
-        form=OutputFormat.JSON if given.json else OutputFormat.LINES,
+        form=TraceFormat.JSON if given.json else TraceFormat.LINES,
     )
 
 

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.schemas.event_schemas import EventSchema, load_schemas
 from gamelake.schemas.framing import HEADER_BYTES
-from tools.simulator.encoding import RecordEncoder
+from tools.simulator.encoding import KafkaRecordEncoder
 from tools.simulator.spec import NO_BAD_EVENTS, Shares, TrafficSpec
 from tools.simulator.traffic import TrafficBatch, TrafficGenerator
 
@@ -42,8 +42,8 @@ def schemas() -> tuple[EventSchema, ...]:
 
 
 @cache
-def encoders(versions: int = 3) -> tuple[RecordEncoder, ...]:
-    return tuple(RecordEncoder(schema, FIRST_SCHEMA_ID + at) for at, schema in enumerate(schemas()[:versions]))
+def encoders(versions: int = 3) -> tuple[KafkaRecordEncoder, ...]:
+    return tuple(KafkaRecordEncoder(schema, FIRST_SCHEMA_ID + at) for at, schema in enumerate(schemas()[:versions]))
 
 
 @cache

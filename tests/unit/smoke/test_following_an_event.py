@@ -19,7 +19,7 @@ from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, 
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
 from tools.smoke.event_trace import NEXT_COMMANDS, CompletedStep, EventTrace, NotYetError, Step, StepFailedError
 from tools.smoke.report import as_json, as_line
-from tools.smoke.settings import OutputFormat, SmokeSettings, TrinoAddress, parse
+from tools.smoke.settings import SmokeSettings, TraceFormat, TrinoAddress, parse
 from tools.smoke.trino import event_statement
 
 STREAM = "ingest_events"
@@ -257,7 +257,7 @@ def test_the_query_for_the_event_can_use_file_statistics() -> None:
 
 def test_the_command_line_has_a_time_limit() -> None:
     assert parse([]).patience == timedelta(seconds=60)
-    assert parse(["--patience", "5", "--json"]).form is OutputFormat.JSON
+    assert parse(["--patience", "5", "--json"]).form is TraceFormat.JSON
     with pytest.raises(SystemExit):
         parse(["--patience", "0"])
 
