@@ -2,7 +2,7 @@
 -- Grain: one row per game_name that the table had then.
 -- Asked by: analyst.
 -- Runs on: Trino.
--- The version is the last one that was committed by then; for a table that is younger there is none, and Trino says so.
+-- Reads the last version that was committed by then; for a table that is younger Trino reports an error.
 SELECT
     game_name,
     count(*) AS events,

@@ -1,7 +1,7 @@
 -- How much was booked on each platform, day by day?
 -- Grain: one row per event_date and platform with a purchase, of the last 30 days.
 -- Asked by: analyst.
--- Amounts are US dollars as the games report them; a sum is rounded to cents once, at the end.
+-- Amounts are US dollars as the games report them; sums are rounded to cents at the end.
 SELECT
     event_date,
     platform,

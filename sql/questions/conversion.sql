@@ -1,8 +1,8 @@
 -- How many of those who first played in a week pay, and how soon?
 -- Grain: one row per first_week and game_name, of the weeks that began in the last 45 days.
 -- Asked by: analyst.
--- A week is named by its Monday. Young weeks have had less time to pay than old ones. A pseudonym is of one game, so that
--- it alone identifies a player.
+-- A week is named by its Monday. Players of recent weeks have had less time to pay. A pseudonym belongs to one game, so it
+-- identifies a player without the game.
 WITH first_purchase AS (
     SELECT
         gamer_id,

@@ -1,6 +1,6 @@
 -- Which records became no row, and why?
 -- Grain: one row per ingest_date and reason, of the last 14 days.
--- Asked by: engineer; an analyst may not see records that could not be decoded.
+-- Asked by: engineer; an analyst has no right to read undecodable records.
 SELECT
     ingest_date,
     reason,

@@ -2,9 +2,9 @@
 -- Grain: one row per game_name with events of the last two days.
 -- Asked by: analyst.
 -- Runs on: Trino.
--- "$file_modified_time" is when the file was written that a row stands in; the commit follows within a second, and Trino
--- sees a commit at once. A file that was rewritten since has the time of that: such seconds are too many, never too few.
--- An event from a clock that runs ahead says nothing of freshness and is left out.
+-- "$file_modified_time" is when the row's file was written; the commit follows within a second, and Trino reads it at once.
+-- A file that compaction rewrote has the later time: the result can be too high, never too low. Events whose clock runs
+-- ahead say nothing about freshness and are excluded.
 SELECT
     game_name,
     max(event_time) AS newest_event,

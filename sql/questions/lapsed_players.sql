@@ -1,5 +1,5 @@
 -- How long is it since a game's players were last seen?
--- Grain: one row per game_name, over everybody who has ever played.
+-- Grain: one row per game_name, over all players of all time.
 -- Asked by: analyst.
 SELECT
     game_name,

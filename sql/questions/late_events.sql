@@ -1,5 +1,5 @@
 -- How many events come more than an hour after they happened?
--- Grain: one row per event_date and game_name with an event that the platform's edge has stamped, of the last 7 days.
+-- Grain: one row per event_date and game_name with an event that the gateway has timestamped, of the last 7 days.
 -- Asked by: analyst.
 SELECT
     event_date,

@@ -1,7 +1,7 @@
 -- Do the players of one game who are shown the new offer pay more?
 -- Grain: one row per group of the experiment, over the last 30 days.
 -- Asked by: analyst.
--- Whose events name the experiment is in its group; events of old versions of the game name none.
+-- A player whose events name the experiment is in its group; events of old versions of the game name none.
 WITH player AS (
     SELECT
         gamer_id,

@@ -1,8 +1,8 @@
 -- What does one game sell, and at what price?
 -- Grain: one row per product_id, over the last 30 days.
 -- Asked by: analyst.
--- A game's own table has what its messages have: here the purchase, a message inside the event, which the first version
--- of the events did not have.
+-- A game's own table has all fields of its messages: here the nested message purchase, which version 1 of the event did
+-- not have.
 SELECT
     purchase.product_id AS product_id,
     count(*) AS purchases,

@@ -1,8 +1,8 @@
 -- Of those who first played on a day, how many play 1, 7 and 30 days later?
 -- Grain: one row per first_day and game_name, of the first days of the last 45 days.
 -- Asked by: analyst.
--- A share of days that are not over yet is null: the day after yesterday is today. A pseudonym is of one game, so that it
--- alone identifies a player.
+-- A share is null until its day is over: the day after yesterday is today. A pseudonym belongs to one game, so it
+-- identifies a player without the game.
 WITH newcomer AS (
     SELECT
         game_name,

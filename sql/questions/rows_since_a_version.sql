@@ -3,8 +3,8 @@
 -- Asked by: analyst.
 -- Runs on: Trino.
 -- Version 0 is the table's first; table_history.sql lists the others. A report that names its version can be repeated.
--- The newest version is asked for by time: Trino 476 gives a table without a version the version that the same query
--- has named for it in another place.
+-- The newest version is selected by time: Trino 476 reads a table without a version at the version that the same query
+-- names for it in another place.
 WITH before AS (
     SELECT game_name, count(*) AS events
     FROM silver.events FOR VERSION AS OF 0

@@ -1,7 +1,7 @@
 -- How far do sessions get: to a level, to its end, to a purchase?
 -- Grain: one row per game_name, over the last 7 days.
 -- Asked by: analyst.
--- Each step counts the sessions that got at least that far, in whatever order.
+-- Each step counts the sessions that got at least that far, in any order.
 SELECT
     game_name,
     count(*) AS sessions,

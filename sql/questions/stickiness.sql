@@ -1,8 +1,8 @@
 -- On how many of 30 days does a player of a month play?
 -- Grain: one row per game_name, over the 30 days that end with today.
 -- Asked by: analyst.
--- Stickiness is the mean of the daily players (DAU) over the month's players (MAU); today is not over yet. Who played in
--- these days is who was last seen in them.
+-- Stickiness is the mean of the daily players (DAU) over the month's players (MAU); today is incomplete. The month's
+-- players are those who were last seen in it.
 WITH daily AS (
     SELECT
         game_name,

@@ -1,7 +1,7 @@
 -- How does each game's last week compare with the week before it?
 -- Grain: one row per game_name, over the 14 days before today.
 -- Asked by: analyst.
--- Player-days are the days' players added up: who played on three days counts three times.
+-- Player-days are the sum of the days' players: a player of three days counts three times.
 WITH weeks AS (
     SELECT
         game_name,

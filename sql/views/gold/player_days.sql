@@ -1,8 +1,8 @@
--- Who played on which day, of all games.
+-- The players of each day, of all games.
 -- Grain: one row per event_date, game_name and gamer_id that played on it.
 -- Column event_date: the day in UTC
 -- Column game_name: the title
--- Column gamer_id: who, by pseudonym; the same for one player of one game
+-- Column gamer_id: the player's pseudonym; the same for one player of one game
 -- Column sessions: sessions that the player began on the day
 -- Column events: events of the player on the day
 -- Column purchases: purchases with an amount

@@ -1,7 +1,7 @@
--- Everybody who has ever played, of all games.
+-- All players of all time, of all games.
 -- Grain: one row per game_name and gamer_id.
 -- Column game_name: the title
--- Column gamer_id: who, by pseudonym; the same for one player of one game
+-- Column gamer_id: the player's pseudonym; the same for one player of one game
 -- Column sessions: sessions that the player began
 -- Column events: events of the player
 -- Column first_seen: the player's first event

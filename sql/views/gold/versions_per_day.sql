@@ -3,10 +3,10 @@
 -- For each game: of those in contracts/games.yaml that have the table.
 -- Column event_date: the day in UTC
 -- Column game_name: the title
--- Column platform: on what
+-- Column platform: the device's platform
 -- Column app_version: the game's version
--- Column players: different players; who played two versions on a day counts for both
--- Column payers: different players who bought something
+-- Column players: distinct players; a player of two versions on one day counts for both
+-- Column payers: distinct players who bought something
 -- Column sessions: different sessions
 -- Column bookings: what was paid, in US dollars
 -- Column median_purchase: the middle one of the day's prices, in US dollars

@@ -15,15 +15,15 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedChe
  * A stream's checkpoint on an S3 store: each file is put once, under its own name, by one driver only.
  *
  * <p>Set as {@code spark.sql.streaming.checkpointFileManagerClass}. Spark's own managers write a temporary file and rename
- * it, which on S3 is a copy and a delete, and lets two drivers both believe that a batch is theirs.
+ * it, which on S3 is a copy and a delete: two drivers could both commit the same batch.
  */
 public final class ConditionalPutCheckpointFileManager extends FileSystemBasedCheckpointFileManager {
   private final boolean isObjectStore;
 
-  /** Made by Spark, by reflection. */
+  /** Called by Spark, by reflection. */
   public ConditionalPutCheckpointFileManager(Path folder, Configuration configuration) throws IOException {
     super(folder, configuration);
-    // Queries of the same session may have checkpoints on the local disk, where a rename is what it should be.
+    // Queries of the same session may have checkpoints on the local disk, where a rename is atomic.
     isObjectStore = fs().hasPathCapability(folder, CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE);
   }
 
@@ -57,7 +57,7 @@ public final class ConditionalPutCheckpointFileManager extends FileSystemBasedCh
       try {
         super.close();
       } catch (java.nio.file.FileAlreadyExistsException taken) {
-        // The one that Spark takes for "another query writes here".
+        // Spark interprets this exception as "another query writes here".
         throw (IOException) new FileAlreadyExistsException(taken.getMessage()).initCause(taken);
       }
     }

@@ -10,13 +10,13 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Delta's log on an S3 store that any number of processes write: each version is put by one of them.
+ * Delta's log on an S3 store with concurrent writers: exactly one of them puts each version.
  *
- * <p>Set as {@code spark.delta.logStore.s3.impl} and {@code spark.delta.logStore.s3a.impl}. It rests on S3's own promises:
- * a conditional put has one winner, an object appears whole, and a list shows every object put before it.
+ * <p>Set as {@code spark.delta.logStore.s3.impl} and {@code spark.delta.logStore.s3a.impl}. It relies on S3's guarantees:
+ * a conditional put has one winner, an object appears complete, and a list shows every object put before it.
  */
 public final class ConditionalPutLogStore extends HadoopFileSystemLogStore {
-  /** Made by Delta, by reflection. */
+  /** Called by Delta, by reflection. */
   public ConditionalPutLogStore(Configuration configuration) {
     super(configuration);
   }
@@ -43,7 +43,7 @@ public final class ConditionalPutLogStore extends HadoopFileSystemLogStore {
       writeLines(actions, file);
       file.close();
     } finally {
-      // A commit whose actions could not all be written must not be put, which is what closing its stream would do.
+      // An incomplete commit must not be put, which closing its stream would do.
       file.abort();
     }
   }

@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.Options.CreateFileOptionKeys;
 import org.apache.hadoop.fs.Path;
 
 /**
- * A file that appears whole when it is closed, and only if no other writer has made it by then.
+ * A file that appears complete when it is closed, and only if no other writer has created it by then.
  *
  * <p>Source: Hadoop's file system specification, {@code FileSystem.createFile()}, option {@code
  * fs.option.create.conditional.overwrite}.
@@ -25,11 +25,11 @@ final class NewFile extends OutputStream {
   private final MessageDigest digest = sha256();
   private boolean ended;
 
-  /** Starts a file; nothing can be seen of it before {@link #close()}. */
+  /** Starts a file, which is not visible before {@link #close()}. */
   NewFile(FileSystem store, Path path) throws IOException {
     this.store = store;
     this.path = path;
-    // must(): a file system that can't do it refuses, instead of overwriting what another writer has put there.
+    // must(): a file system without the option fails, instead of overwriting another writer's file.
     this.upload =
         (FSDataOutputStream)
             store
@@ -55,7 +55,7 @@ final class NewFile extends OutputStream {
   /**
    * Puts the file into the store.
    *
-   * @throws FileAlreadyExistsException another writer has made the file.
+   * @throws FileAlreadyExistsException another writer has created the file.
    * @throws IOException the store failed, and the file is not there.
    */
   @Override
@@ -67,14 +67,14 @@ final class NewFile extends OutputStream {
     try {
       upload.close();
     } catch (IOException failure) {
-      // The reply may be lost though the file was put; the client's own retry is then refused. What the store holds tells.
+      // The response may be lost although the put succeeded, and the client's retry then fails: compare the contents.
       if (!isOurs(failure)) {
         throw (IOException) new FileAlreadyExistsException(path.toString()).initCause(failure);
       }
     }
   }
 
-  /** Gives the file up: the store never gets it. Does nothing once it is closed. */
+  /** Discards the file, which is then never put. Does nothing after {@link #close()}. */
   void abort() {
     if (!ended) {
       ended = true;
@@ -82,7 +82,7 @@ final class NewFile extends OutputStream {
     }
   }
 
-  /** Whether the file that is there holds what was written here; if there is none, the failure stands. */
+  /** Whether the existing file has the content of this one; throws the failure if there is no file. */
   private boolean isOurs(IOException failure) throws IOException {
     MessageDigest found = sha256();
     try (InputStream in = new DigestInputStream(store.open(path), found)) {
