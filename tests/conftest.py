@@ -1,4 +1,4 @@
-"""What all tests share: a folder is a mark, and a missing service is a failure in CI only."""
+"""Shared by all tests: folders are marks, and a missing service is a failure in CI only."""
 
 import os
 import signal
@@ -15,10 +15,10 @@ SLOWEST_FIRST = ("stack", "embedded", "spark", "unit")
 
 
 def pytest_configure() -> None:
-    """Make each process of the tests one that a program's process would be."""
-    # A shell starts its background jobs deaf to Ctrl-C, and they their children; tests send it to theirs.
+    """Make the test process like the process of a program."""
+    # A shell starts background jobs that ignore Ctrl-C, as do their children; tests send it to theirs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # A worker of pytest-xdist runs no file: PySpark's Connect, which Great Expectations looks for, takes such a
+    # A worker of pytest-xdist runs no file: PySpark's Connect, which Great Expectations imports, takes such a
     # process for its own doctests and ends it.
     main = sys.modules["__main__"]
     if not hasattr(main, "__file__"):
@@ -43,7 +43,7 @@ def _folder(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def missing_service() -> Callable[[str], NoReturn]:
-    """Ends the test for want of a service: a skip at a desk, a failure in CI, which must not pass by skipping."""
+    """End the test as a service is missing: skipped locally, failed in CI, which must not pass by skipping."""
 
     def end_test(reason: str) -> NoReturn:
         if os.environ.get("CI") == "true":

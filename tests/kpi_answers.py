@@ -1,4 +1,4 @@
-"""What the KPI tables must hold, asked of all events at once, and written by what the figures mean."""
+"""The expected rows of the KPI tables: SQL over all events, written by the definitions of the figures."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -79,7 +79,7 @@ def expected_kpis(events: Sequence[Event]) -> dict[str, Rows]:
 
 
 def in_order(rows: Rows) -> Rows:
-    """Rows that can be compared: sorted, floating-point numbers rounded, moments without a zone."""
+    """Rows that can be compared: sorted, floating-point numbers rounded, times without a zone."""
     return sorted((tuple(map(_plain, row)) for row in rows), key=repr)
 
 

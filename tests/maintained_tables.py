@@ -1,4 +1,4 @@
-"""A table after a long life (appends, packing, an erasure, a restore, vacuum, a clone), and the rows it must have."""
+"""A table after appends, compactions, an erasure, a restore, vacuum and a clone, with the rows that it must have."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ Row = tuple[str | float | None, ...]
 
 
 @dataclass
-class MaintainedTable(Silver):
-    """silver/events of a lakehouse anywhere; `cloned` are the rows of its clone."""
+class MaintainedSilver(Silver):
+    """silver/events of a lakehouse at any location; `cloned` are the rows of its clone."""
 
     place: Location = field(kw_only=True)
     cloned: list[Event] = field(default_factory=list)
@@ -37,46 +37,46 @@ class MaintainedTable(Silver):
         """Where the lakehouse is."""
         return self.place
 
-    def live(self) -> None:
-        """Some seventy versions, a checkpoint of the log among them."""
+    def run_history(self) -> None:
+        """Commit some seventy versions, with a checkpoint of the log."""
         self.batches(30)
-        self.pack(target_bytes=20_000)
+        self.compact(target_bytes=20_000)
         self.erase("g3")
         kept = list(self.events)
         self.batches(12)
-        self.set_back(kept)
+        self.restore(kept)
         self.batches(12)
         self.clone()
-        self.pack(target_bytes=2**20)
+        self.compact(target_bytes=2**20)
         self.vacuum()
         self.batches(6)
 
     def batches(self, count: int) -> None:
-        """So many batches, each with files for three days."""
+        """Append batches, each with files for three days."""
         for _ in range(count):
             self.append(some_events(20, seed=self.commits))
 
-    def pack(self, target_bytes: int) -> None:
-        """Compaction by the tasks' own code."""
+    def compact(self, target_bytes: int) -> None:
+        """Compact as the tasks do, without Spark."""
         rule = CompactionRule(target_bytes=target_bytes, hot_files=1, today=date(2026, 11, 22))
         assert TableCompaction(self.location, SILVER_EVENTS, rule, ("game_name", "event_time"))().files_before > 1
 
     def erase(self, player: str) -> None:
-        """The rows of one player go."""
+        """Erase the rows of one player."""
         RowEraser(
             self.store, PlayerTable(SILVER_EVENTS, "gamer_id"), PlayerFilter(frozenset([player])), "run-1"
         ).erase()
         self.events = [event for event in self.events if event.gamer != player]
 
-    def set_back(self, events: list[Event]) -> None:
-        """To the version before the batches that came last."""
+    def restore(self, events: list[Event]) -> None:
+        """Restore the version before the last twelve batches."""
         history = TableHistory.read(self.store, SILVER_EVENTS)
         with maintenance_lease(self.store, SILVER_EVENTS) as lease:
             TableRestore(self.store, history, len(history.commits) - 1 - 12).commit(lease)
         self.events = events
 
     def clone(self) -> None:
-        """One that names this table's files."""
+        """Make a shallow clone of the newest version."""
         newest = open_table(self.location, SILVER_EVENTS).version()
         Cloning(
             store=self.store,
@@ -88,22 +88,22 @@ class MaintainedTable(Silver):
         self.cloned = list(self.events)
 
     def vacuum(self) -> None:
-        """All that the newest version lacks goes, but what the clone names."""
+        """Vacuum everything but the newest version and what the clone names."""
         vacuum = TableVacuum(self.store, SILVER_EVENTS, datetime.now(UTC))
         done = vacuum.delete(vacuum.unreferenced())
         assert done.replaced_files > 0
         assert done.kept_for_clones > 0
 
 
-def new_maintained_table(place: Location) -> MaintainedTable:
-    """One that has lived."""
-    table = MaintainedTable(Path(), place=place)
-    table.live()
+def new_maintained_table(place: Location) -> MaintainedSilver:
+    """A table with its whole history."""
+    table = MaintainedSilver(Path(), place=place)
+    table.run_history()
     return table
 
 
 def rows(events: list[Event]) -> Counter[Row]:
-    """Events as any engine has their rows: times as texts."""
+    """Events as rows that engines can be compared by: times as strings."""
     return Counter(
         (f"{each.at:%Y-%m-%d %H:%M:%S}", each.game, each.name, each.gamer, each.platform, each.amount)
         for each in events
@@ -111,5 +111,5 @@ def rows(events: list[Event]) -> Counter[Row]:
 
 
 def as_read(found: list[tuple[Any, ...]]) -> Counter[Row]:
-    """An engine's rows, whatever its times are."""
+    """An engine's rows in the form of `rows`."""
     return Counter((f"{row[0]:%Y-%m-%d %H:%M:%S}", *row[1:]) for row in found)

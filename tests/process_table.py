@@ -1,4 +1,4 @@
-"""Looks at the machine's processes, on Linux and macOS alike."""
+"""Processes of this machine, on Linux and macOS."""
 
 import re
 import subprocess
@@ -17,19 +17,19 @@ def descendants_of(pid: int) -> set[int]:
 
 
 def still_running(pids: set[int]) -> set[int]:
-    """Those of the processes that have not ended; one that nobody has reaped yet has."""
+    """The processes that have not ended; a zombie has."""
     return pids & _parents().keys()
 
 
 def resident_mib(pids: set[int]) -> float:
-    """How much memory the processes hold, in MiB; what several of them share counts for each."""
+    """The memory of the processes in MiB; shared pages count for each process."""
     command = ("/bin/ps", "-o", "rss=", "-p", ",".join(map(str, pids)))
     listing = subprocess.run(command, capture_output=True, text=True, check=True)
     return sum(map(int, listing.stdout.split())) / _KIB_PER_MIB
 
 
 def peak_mib(pids: set[int]) -> float:
-    """The most memory that each of the processes has held at any time, together; where nobody knows, what they hold."""
+    """The sum of the processes' peak memory; their present memory where the system has no peak."""
     files = [Path(f"/proc/{pid}/status") for pid in pids]
     if not all(file.exists() for file in files):
         return resident_mib(pids)
@@ -38,7 +38,7 @@ def peak_mib(pids: set[int]) -> float:
 
 
 def command_lines(pids: set[int]) -> str:
-    """The processes' commands, which everybody on the machine may see, and their environments."""
+    """The command lines of processes, which every user of the machine may read, and their environments."""
     command = ("/bin/ps", "eww", "-o", "command=", "-p", ",".join(map(str, pids)))
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 

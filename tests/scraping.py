@@ -1,4 +1,4 @@
-"""Reads what a program exposes to Prometheus."""
+"""Scrapes of programs' metrics, and the metrics that `metrics.yaml` declares."""
 
 import math
 import urllib.request
@@ -35,12 +35,12 @@ class Scraped:
         ]
 
     def labels(self, name: str, label: str) -> set[str]:
-        """What a label's values are."""
+        """The values of a label."""
         samples = (sample for family in self.families for sample in family.samples)
         return {sample.labels[label] for sample in samples if sample.name == name}
 
     def our_names(self) -> set[str]:
-        """Names of our own metrics, as `metrics.yaml` has them."""
+        """The names of the platform's own metrics, as in `metrics.yaml`."""
         return {
             f"{family.name}_total" if family.type == "counter" else family.name
             for family in self.families
@@ -49,12 +49,12 @@ class Scraped:
 
 
 def scrape(url: str) -> Scraped:
-    """What stands at an address now."""
+    """Scrape an address."""
     with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 # an address of this machine
         return Scraped(tuple(text_string_to_metric_families(answer.read().decode())))
 
 
 def declared_names(source: str) -> set[str]:
-    """The metrics that `metrics.yaml` promises of a source."""
+    """The metrics that `metrics.yaml` declares for a source."""
     declared = yaml.safe_load(METRICS_FILE.read_text(encoding="utf-8"))["metrics"]
     return {metric["name"] for metric in declared if metric["source"] == source}

@@ -1,4 +1,4 @@
-"""Silver's shared table with made-up events, in commits as the fan-out makes them."""
+"""silver/events with random events, committed as the stream does."""
 
 import random
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ BEGINNING = datetime(2026, 6, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One event; it reached the platform when it happened unless told otherwise."""
+    """One event; received when it happened, unless given otherwise."""
 
     at: datetime
     game: str = "Archery"

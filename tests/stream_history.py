@@ -1,4 +1,4 @@
-"""A stream's batches as the fan-out leaves them: manifests, and commits to bronze, silver and a game's table."""
+"""Batches of a stream: manifests, and commits to bronze, silver and a game's table."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ TABLES = (BRONZE, ALL_GAMES, SILVER)
 
 @dataclass
 class StreamHistory:
-    """A lakehouse whose one stream has taken some batches of two records each."""
+    """A lakehouse with one stream of some batches of two records each."""
 
     folder: Path
     batches: int = 0
@@ -77,13 +77,13 @@ class StreamHistory:
             self._await_checkpoints()
 
     def _await_checkpoints(self) -> None:
-        """The stream makes them beside its batches, of whatever version is the newest then."""
+        """A thread writes them during the batches, of the version that is the newest then."""
         with self._tables:
             pass
         self._tables = DeltaTables(self.store.location)
 
     def take(self, count: int, players: tuple[str, str] = ("a" * 32, "b" * 32)) -> datetime:
-        """Some batches; gives the moment after the last."""
+        """Decide and commit some batches; gives the time after the last."""
         for _ in range(count):
             self.commit(self.decide(list(players)))
         return datetime.now(UTC)

@@ -59,7 +59,7 @@ class VaultBehaviour:
         stored, key = a_player(keys)
         vault.add([stored])
 
-        found = vault.find([stored.token, b"nobody"])
+        found = vault.find([stored.token, b"unknown"])
 
         assert dict(found) == {stored.token: stored}
         assert vault.named(key.pseudonym) == stored
@@ -67,7 +67,7 @@ class VaultBehaviour:
         assert again.pseudonym == key.pseudonym
         assert again.open(key.seal(b"mail@example.org")) == b"mail@example.org"
 
-    def test_who_is_added_first_stays(self, keys: VaultKeys, vault: Vault) -> None:
+    def test_the_player_that_is_added_first_stays(self, keys: VaultKeys, vault: Vault) -> None:
         first, _ = a_player(keys)
         second, _ = a_player(keys)
 
@@ -124,7 +124,7 @@ class VaultBehaviour:
             assert gone not in left
         assert b"mail@example.org" not in was_there + left
 
-    def test_nobody_is_forgotten_twice(self, keys: VaultKeys, vault: Vault) -> None:
+    def test_no_player_is_forgotten_twice(self, keys: VaultKeys, vault: Vault) -> None:
         stored, _ = a_player(keys)
         vault.add([stored])
         vault.forget(stored.token, "support")
@@ -141,7 +141,7 @@ class VaultBehaviour:
 
         assert vault.data_of(key.pseudonym) == []
 
-    def test_a_player_who_comes_back_is_another_one(self, keys: VaultKeys, vault: Vault) -> None:
+    def test_a_player_that_comes_back_gets_another_pseudonym(self, keys: VaultKeys, vault: Vault) -> None:
         stored, key = a_player(keys)
         vault.add([stored])
         vault.forget(stored.token, "support")
@@ -166,7 +166,7 @@ class VaultBehaviour:
         assert standing == [{player.token: player}] * 8
         assert vault.players_by_key() == {"first": 1}
 
-    def test_two_who_add_the_same_players_in_another_order_agree(self, vault: Vault, open_again: OpenVault) -> None:
+    def test_two_writers_of_the_same_players_in_another_order_agree(self, vault: Vault, open_again: OpenVault) -> None:
         mine = rows(300)
         theirs = [msgspec.structs.replace(each, pseudonym=os.urandom(16).hex()) for each in reversed(mine)]
         other = open_again()
@@ -209,7 +209,7 @@ class VaultBehaviour:
         assert vault.wrapped_otherwise("second", 10) == []
         assert vault.players_by_key() == {"second": 1}
 
-    def test_who_was_forgotten_or_rewrapped_in_the_meantime_stays_so(self, vault: Vault) -> None:
+    def test_players_forgotten_or_rewrapped_in_the_meantime_stay_so(self, vault: Vault) -> None:
         gone, changed, there = rows(3)
         vault.add([gone, changed, there])
         vault.forget(gone.token, "support")
@@ -234,11 +234,11 @@ class VaultBehaviour:
         newer, other = VaultKeys.read(key_file(tmp_path, current="second")), open_again()
         gone = max((row for row, _ in made), key=lambda row: row.token)
         latecomer, latecomers_key = a_player(keys, "player-with-the-old-key")
-        rounds: list[int] = []
+        counts: list[int] = []
 
         def let_others_come_and_go(count: int) -> None:
-            rounds.append(count)
-            if len(rounds) == 1:
+            counts.append(count)
+            if len(counts) == 1:
                 other.forget(gone.token, "support")
                 other.add([latecomer])
 
@@ -250,7 +250,7 @@ class VaultBehaviour:
         pseudonyms = {newer.unwrap(row).pseudonym for row in found.values()}
         assert pseudonyms == {each.pseudonym for each in [*(key for _, key in made), latecomers_key]} - {gone.pseudonym}
 
-    def test_a_player_who_can_not_be_read_stops_no_other(self, keys: VaultKeys, vault: Vault, tmp_path: Path) -> None:
+    def test_a_player_that_can_not_be_read_stops_no_other(self, keys: VaultKeys, vault: Vault, tmp_path: Path) -> None:
         broken = rows(2)
         vault.add([*broken, a_player(keys)[0]])
 
@@ -279,7 +279,7 @@ class VaultBehaviour:
             assert [key.open(each) for each in new.data_of(key.pseudonym)] == [b"mail"]
         assert restore(new, keys, tmp_path / "backup", print) == RestoredPlayers(skipped=600)
 
-    def test_an_old_backup_brings_nobody_back_who_was_erased_after_it(
+    def test_an_old_backup_restores_no_player_erased_after_it(
         self, keys: VaultKeys, vault: Vault, lost_and_new: OpenVault, bytes_on_disk: Callable[[], bytes], tmp_path: Path
     ) -> None:
         erased, key = a_player(keys, "player-erased")
@@ -299,7 +299,7 @@ class VaultBehaviour:
         assert [each.pseudonym for each in new.erasures_after(0)] == [erased.pseudonym]
         assert erased.wrapped_key not in bytes_on_disk()
 
-    def test_whoever_came_back_with_a_copy_of_the_database_is_dropped_by_the_list_of_erasures(
+    def test_players_restored_with_a_copy_of_the_database_are_dropped_by_the_list_of_erasures(
         self, keys: VaultKeys, vault: Vault, bytes_on_disk: Callable[[], bytes]
     ) -> None:
         erased, key = a_player(keys)
@@ -314,7 +314,7 @@ class VaultBehaviour:
         assert vault.destroy_remains()
         assert erased.wrapped_key not in bytes_on_disk()
 
-    def test_a_restore_leaves_whoever_has_begun_anew_in_the_meantime(
+    def test_a_restore_leaves_players_that_came_back_in_the_meantime(
         self, keys: VaultKeys, vault: Vault, lost_and_new: OpenVault, tmp_path: Path
     ) -> None:
         before, key = a_player(keys)

@@ -12,13 +12,13 @@ from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.relations import Reads
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
-from tests.maintained_tables import CLONE, COLUMNS, MaintainedTable, Row, as_read, new_maintained_table, rows
+from tests.maintained_tables import CLONE, COLUMNS, MaintainedSilver, Row, as_read, new_maintained_table, rows
 
 ASKED = ", ".join(COLUMNS)
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> MaintainedTable:
+def table(tmp_path_factory: pytest.TempPathFactory) -> MaintainedSilver:
     return new_maintained_table(Location(uri=tmp_path_factory.mktemp("lake").as_uri()))
 
 
@@ -26,7 +26,7 @@ def tuples(found: pa.Table) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for row in found.to_pylist()]
 
 
-def by_engine(spark: SparkSession, table: MaintainedTable, path: str) -> dict[str, Counter[Row]]:
+def by_engine(spark: SparkSession, table: MaintainedSilver, path: str) -> dict[str, Counter[Row]]:
     """What each engine reads of a table."""
     name = path.replace("/", ".")
     in_spark = spark.read.format("delta").load(table.location.child(path)).select(*COLUMNS).collect()
@@ -41,7 +41,7 @@ def by_engine(spark: SparkSession, table: MaintainedTable, path: str) -> dict[st
 
 
 def test_a_table_after_long_maintenance_is_the_same_to_every_engine(
-    spark: SparkSession, table: MaintainedTable
+    spark: SparkSession, table: MaintainedSilver
 ) -> None:
     found = by_engine(spark, table, SILVER_EVENTS)
 
@@ -49,14 +49,16 @@ def test_a_table_after_long_maintenance_is_the_same_to_every_engine(
     assert found == dict.fromkeys(found, rows(table.events))
 
 
-def test_its_clone_is_the_same_to_every_engine(spark: SparkSession, table: MaintainedTable) -> None:
+def test_its_clone_is_the_same_to_every_engine(spark: SparkSession, table: MaintainedSilver) -> None:
     found = by_engine(spark, table, CLONE)
 
     assert table.cloned
     assert found == dict.fromkeys(found, rows(table.cloned))
 
 
-def test_it_is_so_after_an_optimize_of_sparks_own_and_more_batches(spark: SparkSession, table: MaintainedTable) -> None:
+def test_it_is_so_after_an_optimize_of_sparks_own_and_more_batches(
+    spark: SparkSession, table: MaintainedSilver
+) -> None:
     table.batches(3)
     path = table.location.child(SILVER_EVENTS)
     spark.sql(f"OPTIMIZE delta.`{path}`")

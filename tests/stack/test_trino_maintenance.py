@@ -5,18 +5,18 @@ from collections.abc import Iterator
 import pytest
 
 from gamelake.model.naming import SILVER_EVENTS
-from tests.maintained_tables import CLONE, COLUMNS, MaintainedTable, as_read, new_maintained_table, rows
+from tests.maintained_tables import CLONE, COLUMNS, MaintainedSilver, as_read, new_maintained_table, rows
 from tests.stack.platform import Stack
 from tests.stack.trino_users import ENGINEER, known_by_another_name, new_lakehouse
 
 
 @pytest.fixture(scope="module")
-def table(stack: Stack) -> Iterator[MaintainedTable]:
+def table(stack: Stack) -> Iterator[MaintainedSilver]:
     with new_lakehouse(stack) as place:
         yield new_maintained_table(place)
 
 
-def test_a_table_that_has_lived_long_and_its_clone_are_the_same_to_trino(table: MaintainedTable) -> None:
+def test_a_table_that_has_lived_long_and_its_clone_are_the_same_to_trino(table: MaintainedSilver) -> None:
     paths = {path.replace("/", "."): path for path in (SILVER_EVENTS, CLONE)}
     with known_by_another_name(table.location, paths) as names:
         asked = {paths[own]: f"SELECT {', '.join(COLUMNS)} FROM {name}" for own, name in names.items()}  # noqa: S608

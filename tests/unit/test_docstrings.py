@@ -1,4 +1,4 @@
-"""Types say that a function takes an Arrow table; its docstring must say of which columns, dtypes, order or units."""
+"""Docstrings of functions with Arrow or numpy data name columns, dtypes, order, shapes or units."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ MODULES = {
     for path in sorted((ROOT / "gamelake").rglob("*.py"))
 }
 DATA_TYPE = re.compile(r"\b(?:pa\.(?:Table|RecordBatch|\w*Array)|np\.ndarray|NDArray)\b")
-# Any of these says more than the type does.
+# Any of these words says more than the type does.
 DATA_WORD = re.compile(
     r"\b(?:columns?|fields?|dtypes?|bool(?:ean)?s?|u?int(?:8|16|32|64)|float(?:32|64)|strings?|binary|dictionary"
     r"|timestamps?|microseconds|milliseconds|seconds|minutes|days|bytes"
@@ -22,7 +22,7 @@ DATA_WORD = re.compile(
     re.IGNORECASE,
 )
 
-# Functions that still say nothing of their data. Entries may only go.
+# Functions whose docstrings have none of the words yet; the list may only shrink.
 MISSING: frozenset[str] = frozenset(
     {
         "gamelake.observability.kpis.NewestFigures.in_rows",
@@ -135,19 +135,19 @@ FUNCTIONS = {
 }
 
 
-def test_public_functions_say_what_their_columns_and_arrays_are() -> None:
+def test_public_functions_describe_their_columns_and_arrays() -> None:
     silent = {name for name, docstring in FUNCTIONS.items() if not DATA_WORD.search(docstring)}
 
-    assert sorted(silent - MISSING) == [], "say the columns, dtypes, order or units in the docstring"
+    assert sorted(silent - MISSING) == [], "name the columns, dtypes, order or units in the docstring"
 
 
 @pytest.mark.parametrize("name", sorted(MISSING))
 def test_a_function_leaves_the_list_with_its_docstring(name: str) -> None:
     assert name in FUNCTIONS, "the function is gone or renamed: take it off the list"
-    assert not DATA_WORD.search(FUNCTIONS[name]), "the docstring says it now: take the function off the list"
+    assert not DATA_WORD.search(FUNCTIONS[name]), "the docstring has it now: take the function off the list"
 
 
-def test_the_check_tells_a_docstring_that_says_something_from_one_that_does_not() -> None:
+def test_the_check_accepts_words_about_data_only() -> None:
     assert len(FUNCTIONS) > 80
     assert DATA_WORD.search("The bronze rows of records, in their order.")
     assert DATA_WORD.search("Args:\n    codes: int64, one per row.")

@@ -41,7 +41,7 @@ def test_a_new_enough_java_home_is_taken(tmp_path: Path) -> None:
     assert found_by_script(environment) == home
 
 
-def test_an_old_java_home_is_passed_over_for_a_newer_one_in_another_folder(tmp_path: Path) -> None:
+def test_a_newer_java_home_in_another_folder_is_preferred_to_an_old_one(tmp_path: Path) -> None:
     old = a_java_home(tmp_path / "jdk", "17.0.1")
     a_java_home(tmp_path / ".sdkman" / "candidates" / "java" / "25-tem", "25")
     environment = {"JAVA_HOME": str(old), "HOME": str(tmp_path), "PATH": PATH}
@@ -54,7 +54,7 @@ def test_an_old_java_home_is_passed_over_for_a_newer_one_in_another_folder(tmp_p
     assert found_by_script(environment) == found
 
 
-def test_the_word_about_a_missing_java_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_about_a_missing_java_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tools.embedded.java.INSTALLED", ())
 
     with pytest.raises(ServiceMissingError, match="JDK 21 or newer is missing: install one"):

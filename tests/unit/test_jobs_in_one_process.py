@@ -22,7 +22,7 @@ VARIABLES = {
 }
 
 
-def test_the_end_of_one_job_has_the_others_end_and_its_error_is_raised() -> None:
+def test_the_end_of_one_job_stops_the_others_and_raises_its_error() -> None:
     stop, ended = Event(), []
 
     def patient() -> None:
@@ -37,14 +37,14 @@ def test_the_end_of_one_job_has_the_others_end_and_its_error_is_raised() -> None
     assert ended == ["patient"]
 
 
-def test_all_end_when_they_are_asked_to() -> None:
+def test_all_jobs_end_when_they_are_asked_to() -> None:
     stop = Event()
     stop.set()
 
     run_together({"gold": lambda: None, "kpis": lambda: None}, stop)
 
 
-def test_a_job_with_a_more_important_one_begins_anew_whatever_ended_it_and_the_pauses_grow() -> None:
+def test_a_secondary_job_restarts_after_any_error_with_growing_pauses() -> None:
     stop, begun, errors = Event(), [], iter([TransientError("away"), DataLossError("gone"), ValueError("odd")])
 
     def failing() -> None:
@@ -58,7 +58,7 @@ def test_a_job_with_a_more_important_one_begins_anew_whatever_ended_it_and_the_p
     assert len(begun) == 4
 
 
-def test_a_job_with_a_more_important_one_does_not_begin_again_once_all_are_to_end() -> None:
+def test_a_secondary_job_does_not_restart_after_the_stop() -> None:
     stop, begun = Event(), []
 
     def failing() -> None:
@@ -71,7 +71,7 @@ def test_a_job_with_a_more_important_one_does_not_begin_again_once_all_are_to_en
     assert len(begun) == 1
 
 
-def test_each_job_has_a_port_and_a_sign_of_life_of_its_own() -> None:
+def test_each_job_has_its_own_metrics_port_and_heartbeat() -> None:
     settings = ServingSettings.from_env(VARIABLES)
 
     telemetry = (settings.gold.telemetry, settings.kpis.telemetry, settings.live_ops.reading.telemetry)

@@ -75,6 +75,6 @@ def test_a_notebook_is_given_the_tables_or_the_address_of_trino() -> None:
     assert settings.lakehouse is None
 
 
-def test_a_place_of_trino_that_is_none_is_named() -> None:
+def test_a_malformed_address_of_trino_is_named() -> None:
     with pytest.raises(SettingsError, match="GAMELAKE_TRINO_URL is 'trino:8080'"):
         NotebookSettings.from_env({"GAMELAKE_TRINO_URL": "trino:8080"})

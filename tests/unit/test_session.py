@@ -21,7 +21,7 @@ def test_a_streams_checkpoint_on_an_object_store_is_put_and_not_renamed() -> Non
     assert configuration["spark.sql.streaming.checkpointFileManagerClass"] == manager
 
 
-def test_a_store_that_is_not_aws_is_asked_at_its_own_address() -> None:
+def test_a_store_other_than_aws_is_reached_at_its_endpoint() -> None:
     options = {"AWS_ENDPOINT_URL": "http://store:9000", "AWS_REGION": "us-east-1"}
 
     configuration = object_store(Location(uri="s3://lake", options=options))
@@ -31,7 +31,7 @@ def test_a_store_that_is_not_aws_is_asked_at_its_own_address() -> None:
     assert configuration["spark.hadoop.fs.s3a.path.style.access"] == "true"
 
 
-def test_no_key_stands_in_sparks_configuration() -> None:
+def test_sparks_configuration_has_no_key() -> None:
     assert "hidden" not in repr(object_store(Location(uri="s3://lake", options=KEYS)))
 
 

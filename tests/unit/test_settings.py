@@ -130,7 +130,7 @@ def test_without_a_credentials_file_kafka_is_reached_anonymously() -> None:
     ["", "username=ingest\n", "username=ingest\npassword=\n", "secret", "username=a\npassword=b\nrealm=c\n"],
     ids=["empty", "no password", "empty password", "bare", "a line too many"],
 )
-def test_a_credentials_file_that_is_made_otherwise_is_named_and_not_quoted(tmp_path: Path, content: str) -> None:
+def test_a_malformed_credentials_file_is_named_and_not_quoted(tmp_path: Path, content: str) -> None:
     file = tmp_path / "kafka"
     file.write_text(content)
 
@@ -199,7 +199,7 @@ def test_the_vaults_password_is_taken_from_its_file_and_never_printed(tmp_path: 
         "mysql://vault:hidden@host/vault",
     ],
 )
-def test_a_vault_that_can_not_be_is_refused_without_a_word_of_its_address(uri: str) -> None:
+def test_an_impossible_vault_is_refused_without_quoting_its_address(uri: str) -> None:
     with pytest.raises(SettingsError, match="GAMELAKE_VAULT") as refusal:
         VaultSettings.from_env(_VAULT | {"GAMELAKE_VAULT": uri})
 

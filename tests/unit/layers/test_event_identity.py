@@ -24,13 +24,13 @@ def numbers(table: str, ids: list[str], seed: str = "seed") -> list[tuple[int, i
 
 @examples(100)
 @given(ids=st.lists(_IDS, min_size=1, max_size=40))
-def test_two_ids_have_one_identity_if_and_only_if_they_are_the_same(ids: list[str]) -> None:
+def test_two_ids_have_the_same_identity_if_and_only_if_they_are_equal(ids: list[str]) -> None:
     found = numbers("silver/archery_events", ids)
 
     assert [found.index(each) for each in found] == [ids.index(each) for each in ids]
 
 
-def test_an_identity_does_not_depend_on_what_stands_beside_it() -> None:
+def test_an_identity_does_not_depend_on_other_ids_of_the_batch() -> None:
     ids = [str(uuid.UUID(int=number << 64 | number)) for number in range(50)]
     whole = pa.array(["x", *ids, "a longer one", "y" * 65])
 
@@ -41,12 +41,12 @@ def test_an_identity_does_not_depend_on_what_stands_beside_it() -> None:
 
 def test_an_identity_is_of_one_table_and_of_one_stream() -> None:
     (archery,), (bingo,) = numbers("silver/archery_events", ["e"]), numbers("silver/bingo_events", ["e"])
-    (elsewhere,) = numbers("silver/archery_events", ["e"], seed="another")
+    (other_stream,) = numbers("silver/archery_events", ["e"], seed="another")
 
-    assert len({archery, bingo, elsewhere}) == 3
+    assert len({archery, bingo, other_stream}) == 3
 
 
-def test_identities_are_96_bits_of_which_each_is_about_as_often_1_as_0() -> None:
+def test_each_of_the_96_bits_of_identities_is_about_as_often_1_as_0() -> None:
     ids = [f"session-7-event-{number:06d}" for number in range(20_000)]
     high, rest = Identities("seed").of(["silver/archery_events"], np.zeros(len(ids), np.int64), pa.array(ids))
 
@@ -76,7 +76,7 @@ def one_by_one(sightings: list[tuple[int, int]], kept: list[tuple[int, int]]) ->
 
 @examples(200)
 @given(sightings=_SIGHTINGS)
-def test_of_one_event_the_first_stays_and_what_comes_within_the_window_is_a_duplicate(
+def test_the_first_of_equal_events_is_kept_and_others_within_the_window_are_duplicates(
     sightings: list[tuple[int, int]],
 ) -> None:
     assert repeated(events(sightings), WINDOW).tolist() == one_by_one(sightings, [])
@@ -84,7 +84,7 @@ def test_of_one_event_the_first_stays_and_what_comes_within_the_window_is_a_dupl
 
 @examples(200)
 @given(batches=st.lists(_SIGHTINGS, max_size=8))
-def test_known_events_are_found_whatever_batches_they_came_in(batches: list[list[tuple[int, int]]]) -> None:
+def test_known_events_are_found_whatever_batches_added_them(batches: list[list[tuple[int, int]]]) -> None:
     known = KnownEvents(WINDOW)
     kept: list[tuple[int, int]] = []
     for batch in batches:
@@ -97,7 +97,7 @@ def test_known_events_are_found_whatever_batches_they_came_in(batches: list[list
         assert found.tolist() == one_by_one(batch, kept)
 
 
-def test_what_is_too_old_is_forgotten_within_a_quarter_of_the_window() -> None:
+def test_events_that_are_too_old_are_deleted_within_a_quarter_of_the_window() -> None:
     known, in_window = KnownEvents(WINDOW), 100 * (WINDOW // 10 + 1)
     for second in range(0, 6_000, 10):
         high = np.arange(100, dtype=np.uint64) + np.uint64(second * 1_000)
@@ -107,7 +107,7 @@ def test_what_is_too_old_is_forgotten_within_a_quarter_of_the_window() -> None:
     assert len(known) >= in_window
 
 
-def test_events_are_the_same_after_packing() -> None:
+def test_events_are_the_same_after_encoding_and_decoding() -> None:
     some = events([(1, 5), (2, 7), (4, 2**32 - 1)])
 
     again = Events.decode(some.encode())

@@ -30,7 +30,7 @@ _HEADERS = st.none() | st.lists(st.tuples(_KEYS, st.none() | st.binary(max_size=
 
 @examples(200)
 @given(st.lists(_HEADERS, max_size=6), st.integers(0, 3))
-def test_any_headers_come_back_whatever_is_in_them(headers: list[Headers], start: int) -> None:
+def test_any_headers_survive_the_round_trip_through_json(headers: list[Headers], start: int) -> None:
     texts = pa.array([as_spark_gives(each) for each in headers], pa.string()).slice(start)
 
     parsed = parse_headers(texts)

@@ -19,14 +19,14 @@ def _tables(router: Router, *names: str | None) -> list[str | None]:
     return [None if code == NOWHERE else router.tables[code] for code in codes]
 
 
-def test_each_name_of_a_game_leads_to_its_table() -> None:
+def test_each_name_of_a_game_is_routed_to_its_table() -> None:
     router = _router(UnlistedGames.DEAD_LETTERS)
 
     assert _tables(router, "Kart Rumble 2", "Kart Rumble", "Kart Rumble") == ["silver/kart_rumble_events"] * 3
 
 
 @pytest.mark.parametrize("name", [None, "", "kart rumble", "Kart Rumble ", "Other"])
-def test_names_are_matched_to_the_letter(name: str | None) -> None:
+def test_names_are_matched_exactly(name: str | None) -> None:
     assert _tables(_router(UnlistedGames.DEAD_LETTERS), name, "Kart Rumble") == [None, "silver/kart_rumble_events"]
 
 
@@ -37,7 +37,7 @@ def test_an_unlisted_game_gets_a_table_named_after_it() -> None:
 @pytest.mark.parametrize(
     "name", [None, "", " ", "../../etc", "a/b", "9lives", "Ünter", "x" * 49, "a  b", "a\n", "a.b", "KART RUMBLE"]
 )
-def test_a_name_that_makes_no_plain_table_of_its_own_gets_none(name: str | None) -> None:
+def test_a_name_that_is_no_plain_table_name_gets_no_table(name: str | None) -> None:
     assert _tables(_router(UnlistedGames.OWN_TABLE), name) == [None]
 
 
@@ -48,5 +48,5 @@ def test_no_more_tables_are_made_for_unlisted_games_than_allowed() -> None:
     assert _tables(router, "Two", "One") == [None, "silver/one_events"]
 
 
-def test_no_names_at_all_are_routed_too() -> None:
+def test_an_empty_batch_is_routed() -> None:
     assert _tables(_router(UnlistedGames.DEAD_LETTERS)) == []

@@ -31,7 +31,7 @@ def test_filter_columns_come_first_and_coordinates_last() -> None:
     assert names == ["event_time", "event_name", "game_name", "level", "kafka_partition", "kafka_offset", "event_id"]
 
 
-def test_the_parameters_of_an_event_become_columns_beside_the_others() -> None:
+def test_the_parameters_of_an_event_become_columns_of_their_own() -> None:
     params = pa.array([{"platform": "ios", "game_name": "inner", "amount": 1.5}])
 
     row = _conformed(_event(event_params=params)).to_pylist()[0]
@@ -46,7 +46,7 @@ def test_parameters_that_were_not_sent_are_null() -> None:
     assert _conformed(_event(event_params=params))["platform"].to_pylist() == [None]
 
 
-def test_parameters_that_are_no_message_stay_a_column() -> None:
+def test_parameters_that_are_not_a_message_stay_one_column() -> None:
     assert _conformed(_event(event_params=pa.array(["a=1"])))["event_params"].to_pylist() == ["a=1"]
 
 
@@ -63,13 +63,13 @@ def test_parameters_that_are_no_message_stay_a_column() -> None:
         ),
     ],
 )
-def test_a_message_that_can_be_no_event_is_refused(columns: dict[str, pa.Array], problem: str) -> None:
+def test_a_message_that_can_not_be_an_event_is_refused(columns: dict[str, pa.Array], problem: str) -> None:
     with pytest.raises(IncompatibleSchemaError, match=problem):
         _conformed(_event(**columns))
 
 
 @pytest.mark.parametrize("missing", ["event_time", "game_name"])
-def test_a_message_that_can_not_be_placed_is_refused(missing: str) -> None:
+def test_a_message_without_the_columns_of_routing_is_refused(missing: str) -> None:
     with pytest.raises(IncompatibleSchemaError, match=f"the message has no {missing}"):
         _conformed(_event().drop_columns([missing]))
 

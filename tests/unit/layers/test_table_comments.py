@@ -82,7 +82,7 @@ def test_every_column_of_an_aggregate_has_a_comment() -> None:
         assert ("Kart Rumble" in comments.description) == (spec.over is Over.EACH_GAME)
 
 
-def test_a_newer_schema_says_it_better(tmp_path: Path) -> None:
+def test_the_comments_of_the_newest_schema_win(tmp_path: Path) -> None:
     store = Store(Location(uri=tmp_path.as_uri()))
     sources = ["// Old words.\n", "// New words.\n", ""]
     for number, comment in enumerate(sources, start=9):

@@ -24,7 +24,7 @@ def _written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
+def test_keys_that_are_left_out_have_defaults(tmp_path: Path) -> None:
     contract = load_games(_written(tmp_path, _GOOD))
 
     kart, yeti = contract.games
@@ -35,7 +35,7 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
     assert (contract.event_time.max_age.days, contract.event_time.max_ahead.days) == (400, 2)
 
 
-def test_the_platforms_own_contract_has_thirty_games() -> None:
+def test_the_contract_of_the_platform_has_thirty_games() -> None:
     contract = load_games(Path("contracts/games.yaml"))
 
     assert len(contract.games) == 30

@@ -61,7 +61,7 @@ def _as_json(value: object) -> object:
     return value
 
 
-def test_every_sample_is_named_by_what_it_is_and_how_it_ends() -> None:
+def test_every_sample_is_named_by_its_kind_and_its_outcome() -> None:
     assert _SAMPLES
     assert sorted([*_PASSING, *_FAILING]) == _SAMPLES
     assert {path.name.split(".")[1] for path in _SAMPLES} == {"v1", "v2", "v3"}
@@ -72,7 +72,7 @@ def test_there_is_a_sample_for_every_reason_that_an_event_can_be_refused_for() -
 
 
 @pytest.mark.parametrize("path", _PASSING, ids=lambda path: path.name)
-def test_a_good_sample_lands_in_its_table(path: Path, lakehouse: TaskLakehouse) -> None:
+def test_a_good_sample_becomes_a_row_of_its_table(path: Path, lakehouse: TaskLakehouse) -> None:
     sample, outcome = _read(path), _run(path, lakehouse)
 
     assert dict(outcome.dead_letters) == {}

@@ -54,7 +54,7 @@ def _serialized(index: tuple[int, ...], number: int, schema_id: int) -> tuple[by
 
 @pytest.mark.parametrize("schema_id", [1, 300])
 @pytest.mark.parametrize("index", [(0,), (1,), (200,), (0, 0), (1, 1), (0, 0, 1)])
-def test_a_value_of_the_real_serializer_is_split(index: tuple[int, ...], schema_id: int) -> None:
+def test_a_value_of_confluents_serializer_is_parsed(index: tuple[int, ...], schema_id: int) -> None:
     value, body = _serialized(index, 150, schema_id)
 
     unframed = unframe(pa.array([value], pa.binary()))
@@ -93,7 +93,7 @@ def test_values_of_many_message_types_are_grouped_by_type() -> None:
         (b"\0\0\0\0\1" + varint(17 << 1) + b"\0" * 17, "the message index is not an array of varints"),
     ],
 )
-def test_what_is_no_frame_is_named_and_never_quoted(value: bytes | None, problem: str) -> None:
+def test_what_is_wrong_with_a_bad_frame_is_reported_without_its_content(value: bytes | None, problem: str) -> None:
     unframed = unframe(pa.array([value], pa.binary()))
 
     assert unframed.groups == []
@@ -118,7 +118,7 @@ _INDEXES = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=16).map(tupl
 
 @examples(200)
 @given(st.integers(0, 2**32 - 1), _INDEXES, st.binary(max_size=20))
-def test_any_id_index_and_body_come_back(schema_id: int, index: tuple[int, ...], body: bytes) -> None:
+def test_any_id_index_and_body_survive_the_round_trip(schema_id: int, index: tuple[int, ...], body: bytes) -> None:
     unframed = unframe(pa.array([frame(schema_id, body, *index)], pa.binary()))
 
     assert [(group.message_type, group.bodies.to_pylist()) for group in unframed.groups] == [
@@ -163,7 +163,7 @@ def _content(unframed: Unframed) -> tuple[object, ...]:
 
 @examples(200)
 @given(_VALUES, st.integers(0, 6), st.integers(0, 12))
-def test_a_slice_is_split_like_the_same_values_alone(values: list[bytes | None], start: int, length: int) -> None:
+def test_a_slice_is_parsed_like_a_copy_of_its_values(values: list[bytes | None], start: int, length: int) -> None:
     whole = pa.array(values, pa.binary())
     alone = pa.array(values[start : start + length], pa.binary())
 

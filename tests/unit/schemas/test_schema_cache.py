@@ -45,7 +45,7 @@ class LateRegistry(FakeRegistry):
         return super().source(schema_id)
 
 
-def test_a_schema_is_asked_for_once_and_kept_in_the_lakehouse(tmp_path: Path) -> None:
+def test_a_schema_is_requested_once_and_cached_in_the_lakehouse(tmp_path: Path) -> None:
     registry, store = FakeRegistry({5: _TEXT}), a_store(tmp_path)
     cache = SchemaCache(registry, store, NO_WAIT)
 
@@ -76,7 +76,7 @@ def test_a_registry_that_is_down_stops_no_id_that_any_job_has_seen(tmp_path: Pat
         (FakeRegistry({5: schema("no schema at all")}), DeadLetterReason.INVALID_SCHEMA),
     ],
 )
-def test_the_reason_tells_what_the_registry_said(
+def test_the_detail_has_the_message_of_the_registry(
     registry: FakeRegistry, reason: DeadLetterReason, tmp_path: Path
 ) -> None:
     found = SchemaCache(registry, a_store(tmp_path), NO_WAIT, Clock()).get(5)
@@ -87,7 +87,7 @@ def test_the_reason_tells_what_the_registry_said(
 
 
 @pytest.mark.parametrize("error", [UnknownSchemaError, RegistryUnavailableError])
-def test_records_wait_for_a_schema_that_comes_a_little_later(error: type[Exception], tmp_path: Path) -> None:
+def test_records_wait_for_a_schema_that_is_registered_a_little_later(error: type[Exception], tmp_path: Path) -> None:
     registry = LateRegistry({5: _TEXT}, first_answer=3, errors=error)
 
     found = SchemaCache(registry, a_store(tmp_path), _WAIT, Clock()).get(5)
@@ -96,7 +96,7 @@ def test_records_wait_for_a_schema_that_comes_a_little_later(error: type[Excepti
     assert registry.asked == [5, 5, 5]
 
 
-def test_the_wait_ends_with_the_patience_and_a_fruitless_one_is_remembered(tmp_path: Path) -> None:
+def test_the_wait_ends_after_its_limit_and_its_failure_is_cached(tmp_path: Path) -> None:
     registry, clock = FakeRegistry(is_down=True), Clock(step=4)
     cache = SchemaCache(registry, a_store(tmp_path), _WAIT, clock)
 
@@ -111,7 +111,7 @@ def test_the_wait_ends_with_the_patience_and_a_fruitless_one_is_remembered(tmp_p
     assert len(registry.asked) == asked
 
 
-def test_an_id_that_the_registry_does_not_know_is_waited_for_a_moment_only(tmp_path: Path) -> None:
+def test_an_id_that_the_registry_does_not_know_is_waited_for_briefly(tmp_path: Path) -> None:
     clock = Clock(step=0.3)
     started = clock.now
 
@@ -134,7 +134,7 @@ def test_only_the_first_missing_id_is_waited_for(tmp_path: Path) -> None:
     assert {found.reason for found in missing if isinstance(found, MissingSchema)} == {DeadLetterReason.UNKNOWN_SCHEMA}
 
 
-def test_a_silent_registry_is_not_asked_for_other_ids_for_a_while(tmp_path: Path) -> None:
+def test_a_registry_that_does_not_answer_is_not_asked_for_other_ids_for_a_while(tmp_path: Path) -> None:
     registry, clock = FakeRegistry({6: _TEXT}, is_down=True), Clock()
     wait = SchemaWait(patience=timedelta(0), ask_again_after=timedelta(seconds=60))
     cache = SchemaCache(registry, a_store(tmp_path), wait, clock)
@@ -152,7 +152,7 @@ def test_a_silent_registry_is_not_asked_for_other_ids_for_a_while(tmp_path: Path
     assert registry.asked == [6]
 
 
-def test_a_missing_id_is_asked_for_again_after_its_time(tmp_path: Path) -> None:
+def test_a_missing_id_is_requested_again_after_its_pause(tmp_path: Path) -> None:
     registry, clock = FakeRegistry(), Clock(step=0.6)
     cache = SchemaCache(registry, a_store(tmp_path), _WAIT, clock)
     cache.get(5)

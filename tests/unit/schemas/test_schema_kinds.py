@@ -88,7 +88,7 @@ def test_a_message_inside_one_of_its_own_type_is_its_bytes() -> None:
     assert columns.to_pylist() == [{"name": "outer", "left": body, "children": [body], "named": [("k", body)]}]
 
 
-def test_nesting_beyond_all_measure_is_no_crash() -> None:
+def test_very_deep_nesting_does_not_crash() -> None:
     body = b""
     for _ in range(2_000):
         length = len(body)

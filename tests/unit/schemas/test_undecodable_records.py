@@ -49,7 +49,7 @@ def _order(number: int) -> bytes:
 
 @examples(80)
 @given(st.lists(st.sampled_from([None, *_BAD_BODIES]), max_size=40))
-def test_the_others_decode_whatever_stands_beside_them(orders: MessageDecoder, bad: list[bytes | None]) -> None:
+def test_good_bodies_decode_whatever_else_is_in_the_batch(orders: MessageDecoder, bad: list[bytes | None]) -> None:
     bodies = [_order(number) if body is None else body for number, body in enumerate(bad)]
 
     good, columns = orders.decode(pa.array(bodies, pa.binary()))
@@ -125,7 +125,7 @@ def test_every_row_of_any_batch_is_in_one_group_or_among_the_rejects(
     assert all(len(group.rows) == len(group.columns) for group in decoded.groups)
 
 
-def test_a_batch_of_nothing_but_bad_records_has_no_groups(tmp_path: Path) -> None:
+def test_a_batch_of_bad_records_only_has_no_groups(tmp_path: Path) -> None:
     decoder = a_decoder(tmp_path, {7: _TEXT})
 
     decoded = decoder.decode(pa.array([frame(7, body) for body in _BAD_BODIES], pa.binary()))

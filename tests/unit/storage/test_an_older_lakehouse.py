@@ -49,14 +49,14 @@ def rows(store: Store) -> int:
     return len(open_table(store.location, SILVER_EVENTS).to_pyarrow_table())
 
 
-def test_its_records_reconcile(store: Store) -> None:
-    books = reconcile(store)
+def test_its_reconciliation_has_no_problems(store: Store) -> None:
+    found = reconcile(store)
 
-    assert books.problems == []
-    assert (books.batches, books.records, books.silver_rows, sum(books.dead_letters.values())) == (2, 10, 9, 1)
+    assert found.problems == []
+    assert (found.batches, found.records, found.silver_rows, sum(found.dead_letters.values())) == (2, 10, 9, 1)
 
 
-def test_its_stream_goes_on_where_it_stopped(store: Store) -> None:
+def test_its_stream_continues_where_it_stopped(store: Store) -> None:
     ours, stream = generation(store), Stream(store, STREAM, TOPIC)
 
     assert stream.open(ours.topic_id) == ours
@@ -68,12 +68,12 @@ def test_its_stream_goes_on_where_it_stopped(store: Store) -> None:
     assert outcomes == {CommitOutcome.ALREADY_COMMITTED}
 
 
-def test_its_stream_is_refused_with_the_next_step_where_the_topic_is_another_one(store: Store) -> None:
+def test_its_stream_is_refused_with_a_remedy_if_the_topic_is_another_one(store: Store) -> None:
     with pytest.raises(TopicRecreatedError, match=r"rebuild_checkpoint"):
         Stream(store, STREAM, TOPIC).open("another")
 
 
-def test_a_checkpoint_in_a_form_of_later_is_refused_with_the_next_step(store: Store) -> None:
+def test_a_checkpoint_of_a_newer_format_is_refused_with_a_remedy(store: Store) -> None:
     path = f"{generation(store).checkpoint}/offsets/1"
     store.put(path, (store.get(path) or b"").replace(b"v1", b"v9", 1))
 
@@ -81,7 +81,7 @@ def test_a_checkpoint_in_a_form_of_later_is_refused_with_the_next_step(store: St
         Stream(store, STREAM, TOPIC).open(generation(store).topic_id)
 
 
-def test_a_table_in_a_form_of_later_is_refused_with_the_next_step(store: Store) -> None:
+def test_a_table_of_a_newer_protocol_is_refused_with_a_remedy(store: Store) -> None:
     last = Manifests(store, STREAM).read(1)
     assert last is not None
     [entry] = [each for each in last.tables if each.table == SILVER_EVENTS]
@@ -93,11 +93,11 @@ def test_a_table_in_a_form_of_later_is_refused_with_the_next_step(store: Store) 
         tables.append(entry, BatchTransaction("next", 0))
 
 
-def test_it_is_kept_up_and_answers(store: Store) -> None:
-    packing = CompactionRule(target_bytes=2**20, hot_files=1, today=date(2100, 1, 1))
+def test_it_can_be_maintained_and_queried(store: Store) -> None:
+    rule = CompactionRule(target_bytes=2**20, hot_files=1, today=date(2100, 1, 1))
     contract = load_games(TESTS.parent / "contracts/games.yaml")
 
-    assert TableCompaction(store.location, SILVER_EVENTS, packing)().files_before >= 2
+    assert TableCompaction(store.location, SILVER_EVENTS, rule)().files_before >= 2
     assert rows(store) == 9
     results = [attempt(each) for each in GoldTables(store, contract).now()]
     assert [each for each in results if not isinstance(each, Refreshed)] == []

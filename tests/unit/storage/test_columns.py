@@ -32,7 +32,7 @@ from gamelake.storage.columns import MICROSECONDS_UTC, UINT64_AS_DECIMAL, as_del
         (pa.struct([("a", pa.int8()), ("none", pa.struct([]))]), pa.struct([("a", pa.int64())])),
     ],
 )
-def test_each_type_has_one_type_that_delta_keeps_it_in(arrow: pa.DataType, kept: pa.DataType) -> None:
+def test_each_type_has_one_delta_type(arrow: pa.DataType, kept: pa.DataType) -> None:
     assert delta_type(arrow) == kept
     assert delta_type(kept) == kept
     assert pa.schema(Schema.from_arrow(pa.schema([pa.field("column", kept)]))).names == ["column"]
@@ -70,7 +70,7 @@ def test_values_and_nulls_survive_at_every_depth() -> None:
     ]
 
 
-def test_what_is_in_the_right_types_already_stays_as_it_is() -> None:
+def test_columns_of_delta_types_stay_as_they_are() -> None:
     once = as_delta(_BATCH)
 
     assert as_delta(once).equals(once)

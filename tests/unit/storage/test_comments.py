@@ -1,4 +1,4 @@
-"""What tables and columns mean stands in their logs, where every engine finds it, and stands in no one's way."""
+"""Comments of tables and columns are in their logs, where every engine finds them, and never block a writer."""
 
 import json
 from functools import partial
@@ -44,13 +44,13 @@ def test_a_column_gets_its_comment_at_any_depth() -> None:
     assert uncommented(commented(schema, Comments("", MEANINGS))) == []
 
 
-def test_a_column_of_which_nothing_is_known_keeps_what_it_has() -> None:
+def test_a_column_without_a_new_comment_keeps_its_own() -> None:
     schema = commented(delta_schema_json(SCHEMA), Comments("", MEANINGS))
 
     assert json.loads(commented(schema, Comments("", {"a": "other"})))["fields"][1:] == json.loads(schema)["fields"][1:]
 
 
-def test_describing_a_table_changes_nothing_else(store: Store) -> None:
+def test_a_commit_of_comments_changes_nothing_else(store: Store) -> None:
     before = newest(store)
 
     assert describe(store, "t", Comments("A table.", {"a": "a number"}), partial(newest, store))
@@ -66,7 +66,7 @@ def test_describing_a_table_changes_nothing_else(store: Store) -> None:
     assert after.to_pyarrow_table().column("a").to_pylist() == [1, 2]
 
 
-def test_a_table_that_is_described_is_left_alone(store: Store) -> None:
+def test_comments_that_have_not_changed_are_not_committed(store: Store) -> None:
     comments = Comments("A table.", {"a": "a number", "gone": "is not there"})
     describe(store, "t", comments, partial(newest, store))
 
@@ -74,7 +74,7 @@ def test_a_table_that_is_described_is_left_alone(store: Store) -> None:
     assert not describe(store, "t", Comments(), partial(newest, store))
 
 
-def test_a_writer_that_was_faster_is_not_written_over(store: Store) -> None:
+def test_a_concurrent_commit_is_not_overwritten(store: Store) -> None:
     stale = newest(store)
     write_deltalake(stale.table_uri, pa.table({"a": [3]}), mode="append")
     handles = iter([stale, newest(store)])

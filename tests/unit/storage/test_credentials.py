@@ -41,8 +41,8 @@ def test_a_profile_has_its_keys_under_the_names_of_the_variables(file: Path) -> 
 
 
 def test_a_profile_that_is_missing_is_named(file: Path) -> None:
-    with pytest.raises(SettingsError, match="no profile 'nobody'; AWS_PROFILE"):
-        shared_credentials(file, "nobody")
+    with pytest.raises(SettingsError, match="no profile 'unknown'; AWS_PROFILE"):
+        shared_credentials(file, "unknown")
 
 
 def test_a_profile_without_a_secret_is_named(file: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         shared_credentials(tmp_path / "nowhere", "default")
 
 
-def test_a_file_of_another_kind_is_refused_without_a_word_of_what_it_holds(tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_refused_without_quoting_it(tmp_path: Path) -> None:
     path = tmp_path / "credentials"
     path.write_text("hidden and no profile")
 

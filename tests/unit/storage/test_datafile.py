@@ -105,13 +105,13 @@ def _assert_within(values: pa.ChunkedArray, bounds: pa.Array) -> None:
         (["é" * 40], "é" * 32, "é" * 32 + "\U0010ffff"),
     ],
 )
-def test_long_texts_are_bounded_by_their_beginning(values: list[str], least: str, greatest: str) -> None:
+def test_long_strings_are_bounded_by_their_prefix(values: list[str], least: str, greatest: str) -> None:
     found = _statistics(pa.table({"text": values}))
 
     assert (found["minValues"], found["maxValues"]) == ({"text": least}, {"text": greatest})
 
 
-def test_a_text_that_nothing_short_sorts_after_has_no_bounds() -> None:
+def test_a_string_without_a_short_upper_bound_has_no_bounds() -> None:
     found = _statistics(pa.table({"text": ["a" * 32 + "\U0010ffff" * 2]}))
 
     assert found["maxValues"] == {}
@@ -138,7 +138,7 @@ def test_years_have_four_digits() -> None:
 
 @pytest.mark.parametrize("arrow", [MICROSECONDS_UTC, pa.date32()])
 @pytest.mark.parametrize("extreme", [-(2**31), 2**31 - 1])
-def test_times_that_no_calendar_has_are_kept_without_bounds(arrow: pa.DataType, extreme: int) -> None:
+def test_times_beyond_the_calendar_have_no_bounds(arrow: pa.DataType, extreme: int) -> None:
     as_number = pa.date32() if pa.types.is_date(arrow) else pa.int64()
     number = extreme if as_number == pa.date32() else extreme * 2**32
     width = pa.int32() if as_number == pa.date32() else pa.int64()

@@ -28,11 +28,11 @@ def test_a_schema_that_lacks_columns_adds_nothing() -> None:
     assert merged(_TABLE, pa.schema([_TABLE.field("name")])) is _TABLE
 
 
-def test_a_narrower_number_fits_into_what_the_table_has() -> None:
+def test_a_narrower_number_fits_into_a_wider_column() -> None:
     assert merged(_TABLE, pa.schema([("id", pa.int32())])) is _TABLE
 
 
-def test_new_columns_come_last_in_the_types_that_delta_keeps() -> None:
+def test_new_columns_come_last_in_delta_types() -> None:
     grown = merged(_TABLE, pa.schema([("level", pa.int32()), ("id", pa.int64())]))
 
     assert grown.names == [*_TABLE.names, "level"]
@@ -67,7 +67,7 @@ def test_fields_are_added_inside_structs_lists_and_maps() -> None:
         (pa.field("named", pa.map_(pa.int64(), pa.struct([("n", pa.int64())]))), "named.key"),
     ],
 )
-def test_another_type_is_refused_by_the_columns_name(incoming: pa.Field, column: str) -> None:
+def test_another_type_is_refused_naming_the_column(incoming: pa.Field, column: str) -> None:
     with pytest.raises(IncompatibleSchemaError, match=rf"^column {column} is "):
         merged(_TABLE, pa.schema([incoming]))
 

@@ -1,4 +1,4 @@
-"""A game whose gold is held back: by whom and why is known, and it ends by itself or by somebody."""
+"""Holds on a game's gold tables: known with their reason, until they expire or are released."""
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ def store(tmp_path: Path) -> Store:
     return Store(Location(uri=tmp_path.as_uri()))
 
 
-def test_a_hold_is_known_until_it_is_released(store: Store) -> None:
+def test_a_hold_is_in_force_until_it_is_released(store: Store) -> None:
     hold_back(store, HOLD)
 
     assert holds(store, NOW) == {"chess": HOLD}
@@ -27,7 +27,7 @@ def test_a_hold_is_known_until_it_is_released(store: Store) -> None:
     assert not release(store, "chess")
 
 
-def test_a_hold_that_has_an_end_is_over_then(store: Store) -> None:
+def test_a_hold_with_an_end_expires(store: Store) -> None:
     hold_back(store, Hold(game="chess", by="ann", since=NOW, day=HOLD.day, why="", until=NOW + timedelta(hours=1)))
 
     assert "chess" in holds(store, NOW)

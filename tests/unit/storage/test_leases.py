@@ -1,4 +1,4 @@
-"""A lease: one process at a time, with a number that says who came later."""
+"""Leases: one process at a time, with a fencing token that grows."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def test_a_second_process_is_refused_while_the_first_is_alive(store: Store) -> N
         pass
 
 
-def test_one_that_waits_gets_its_turn_when_the_first_has_ended(store: Store) -> None:
+def test_a_waiting_process_gets_the_lease_when_it_is_released(store: Store) -> None:
     first, entered = lease(store), threading.Event()
     first.__enter__()
 
@@ -53,7 +53,7 @@ def test_one_that_waits_gets_its_turn_when_the_first_has_ended(store: Store) -> 
     second.join()
 
 
-def test_a_lease_that_was_given_back_is_free_at_once(store: Store) -> None:
+def test_a_released_lease_is_free_at_once(store: Store) -> None:
     with lease(store, LeaseTiming(patience=1_000)) as first:
         pass
 
@@ -100,7 +100,7 @@ def test_a_process_of_another_machine_is_never_known_to_have_ended() -> None:
     assert not process_has_ended("")
 
 
-def test_of_many_that_would_take_over_at_once_one_does(store: Store) -> None:
+def test_one_of_many_waiting_processes_takes_over(store: Store) -> None:
     killed(store)
     took: list[int] = []
     refused: list[bool] = []
@@ -125,14 +125,14 @@ def test_of_many_that_would_take_over_at_once_one_does(store: Store) -> None:
     assert (took, len(refused)) == ([8], 7)
 
 
-def test_a_process_whose_lease_was_taken_over_is_told(store: Store) -> None:
+def test_a_process_finds_that_its_lease_was_taken_over(store: Store) -> None:
     with lease(store) as stalled:
         store.put_new(f"{FOLDER}/{stalled.token + 1:012d}.claim", b'{"holder": "other", "where": "there"}')
 
         eventually(lambda: is_lost(stalled), timeout=5)
 
 
-def test_what_former_holders_left_is_cleaned_up(store: Store) -> None:
+def test_objects_of_former_holders_are_deleted(store: Store) -> None:
     for _ in range(3):
         with lease(store):
             pass

@@ -5,7 +5,7 @@ from pathlib import Path
 from gamelake.storage.store import PROBE, Location, Store, require_put_if_absent
 
 
-def test_a_store_that_keeps_what_it_has_is_trusted_as_often_as_it_is_asked(tmp_path: Path) -> None:
+def test_a_store_with_conditional_puts_passes_every_self_test(tmp_path: Path) -> None:
     store = Store(Location(uri=f"file://{tmp_path}"))
 
     require_put_if_absent(store)

@@ -23,7 +23,7 @@ def test_an_object_is_created_once(store: Store) -> None:
     assert store.get("a/b.json") == b"first"
 
 
-def test_a_writer_knows_its_own_content_again(store: Store) -> None:
+def test_a_writer_recognizes_its_own_content(store: Store) -> None:
     store.put_new("a/b.json", b"mine")
 
     assert store.put_new("a/b.json", b"mine")
@@ -47,7 +47,7 @@ def test_a_store_lists_what_is_in_a_folder(store: Store) -> None:
     assert store.get("gold/1") is None
 
 
-def test_a_place_that_is_no_store_is_refused() -> None:
+def test_a_location_without_a_store_is_refused() -> None:
     with pytest.raises(SettingsError, match="gs://bucket"):
         Store(Location(uri="gs://bucket"))
 
@@ -74,7 +74,7 @@ def _manifest(batch_id: int, records: int = 10, generation: int = 0) -> BatchMan
     )
 
 
-def test_the_first_decision_about_a_batch_stands(store: Store) -> None:
+def test_the_first_manifest_of_a_batch_wins(store: Store) -> None:
     manifests = Manifests(store, "ingest")
 
     first = manifests.settle(_manifest(7, records=10))
@@ -83,7 +83,7 @@ def test_the_first_decision_about_a_batch_stands(store: Store) -> None:
     assert first == second == manifests.read(7) == _manifest(7, records=10)
 
 
-def test_a_decision_says_what_a_batch_held(store: Store) -> None:
+def test_a_manifest_has_the_counts_of_its_batch(store: Store) -> None:
     manifest = Manifests(store, "ingest").settle(_manifest(7))
 
     assert (manifest.records, manifest.rows_in("silver/events"), manifest.rows_in("other")) == (10, 16, 0)

@@ -1,4 +1,4 @@
-"""Delta tables: each batch appended once, whoever else writes, and the same for every reader."""
+"""Delta tables: each batch is appended once among concurrent writers, and every reader sees the same."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_the_same_batch_id_of_another_application_is_another_batch(tmp_path: Pat
     assert _numbers(tmp_path) == list(range(6))
 
 
-def test_a_batch_older_than_the_last_one_is_taken_for_done(tmp_path: Path) -> None:
+def test_a_batch_older_than_the_last_one_counts_as_committed(tmp_path: Path) -> None:
     with tables_in(tmp_path) as tables:
         tables.append(an_append(tmp_path, some_rows(0)), BatchTransaction("query-0", 5))
 
@@ -123,7 +123,7 @@ def test_columns_appear_at_any_depth_and_old_rows_have_null_there(tmp_path: Path
     assert known == schema_of(_table(tmp_path))
 
 
-def test_an_older_batch_takes_no_column_away(tmp_path: Path) -> None:
+def test_an_older_batch_removes_no_column(tmp_path: Path) -> None:
     with tables_in(tmp_path) as tables:
         tables.append(an_append(tmp_path, some_rows(0)), BatchTransaction("query-0", 0))
         tables.append(an_append(tmp_path, some_rows(3).select(["number"])), BatchTransaction("query-0", 1))
@@ -190,7 +190,7 @@ def test_deltalake_and_duckdb_read_the_same_rows_and_columns(two_days: DeltaTabl
     assert [row["event_date"].isoformat() for row in table.to_pylist()] == ["2026-01-01"] * 2 + ["2026-01-02"] * 2
 
 
-def test_statistics_reach_the_log_and_spare_readers_whole_files(two_days: DeltaTable) -> None:
+def test_statistics_in_the_log_let_readers_skip_files(two_days: DeltaTable) -> None:
     actions = pa.table(two_days.get_add_actions(flatten=True)).sort_by("partition.event_date").to_pylist()
     assert [(action["min.number"], action["max.number"], action["num_records"]) for action in actions] == [
         (1, 2, 2),
@@ -204,7 +204,7 @@ def test_statistics_reach_the_log_and_spare_readers_whole_files(two_days: DeltaT
     assert (len(list(dataset.get_fragments())), len(by_value), len(by_day)) == (2, 1, 1)
 
 
-def test_a_table_keeps_its_partitioning_and_refuses_another(tmp_path: Path) -> None:
+def test_another_partitioning_of_a_table_is_refused(tmp_path: Path) -> None:
     entry = an_append(tmp_path, some_rows(0))
     with tables_in(tmp_path) as tables:
         tables.append(entry, BatchTransaction("query-0", 0))
