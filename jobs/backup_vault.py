@@ -1,8 +1,9 @@
-"""Copies the vault into a new file while the gateway goes on: ciphertext and wrapped keys, of no use without keys.
+"""Copies the vault into a new file while the gateway runs: ciphertext and wrapped keys, useless without the keys.
 
-With --erasures-only, the erasures alone: do that often, and keep it for ever; a restore wants it. Prints one JSON
-document. Reads GAMELAKE_VAULT, GAMELAKE_VAULT_CREDENTIALS_FILE and GAMELAKE_VAULT_KEYS_FILE (docs/settings.md). A
-forgotten player stays in older backups, unread, until they are deleted: do not keep them for longer than is needed.
+With --erasures-only, copies the erasures alone: do this often, and keep them for ever, as a restore needs them. Prints
+one JSON document. Reads GAMELAKE_VAULT, GAMELAKE_VAULT_CREDENTIALS_FILE and GAMELAKE_VAULT_KEYS_FILE
+(docs/settings.md). Older backups still have the erased players until they are deleted: do not keep them longer than
+needed.
 """
 
 import argparse
@@ -21,10 +22,10 @@ log = logging.getLogger(__name__)
 
 
 def main() -> int:
-    """Write the file and say what is in it."""
+    """Write the file, and print its counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path, help="the file to make")
-    parser.add_argument("--erasures-only", action="store_true", help="who was forgotten, and nothing else")
+    parser.add_argument("file", type=Path, help="the file to write")
+    parser.add_argument("--erasures-only", action="store_true", help="copy the erasures only")
     arguments = parser.parse_args()
     settings = VaultSettings.from_env()
     keys, vault = VaultKeys.read(settings.keys_file), open_vault(settings.access)

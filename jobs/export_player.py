@@ -1,6 +1,6 @@
-"""Gives a person their data as JSON lines: first what the vault keeps, then, with --events, each row of silver.
+"""Exports a player's data as JSON lines: first the personal data in the vault, then, with --events, the rows in silver.
 
-A file that it writes is readable by its owner alone. Settings come from GAMELAKE_* variables (docs/settings.md). Ends
+A file that it writes is readable by its owner only. Settings come from GAMELAKE_* variables (docs/settings.md). Exits
 with 2 if there is no such player.
 """
 
@@ -30,22 +30,22 @@ from gamelake.storage.store import Store
 
 
 def main() -> int:
-    """Write what is kept of one player."""
+    """Write the data of one player."""
     arguments = _arguments()
     settings = PlayerDataSettings.from_env()
     keys = VaultKeys.read(settings.vault.keys_file)
     with ExitStack() as stack:
         vault = open_vault(settings.vault.access)
         stack.callback(vault.close)
-        person = _sought(arguments, PlayerDirectory(vault, keys))
-        if person.stored is None:
-            raise UnknownPlayerError(f"the player of {person.game} was forgotten; there is nothing to hand out")
+        player = _find(arguments, PlayerDirectory(vault, keys))
+        if player.stored is None:
+            raise UnknownPlayerError(f"the player of {player.game} was erased; there is nothing to export")
         event = GetMessageClass(newest_submitted(settings.games_file.parent).message)
-        export = personal_data(vault, keys, person.stored, event)
+        export = personal_data(vault, keys, player.stored, event)
         output = stack.enter_context(_opened(arguments.output)) if arguments.output else sys.stdout.buffer
         output.write(msgspec.json.encode(export) + b"\n")
         if arguments.events:
-            for line in _event_lines(Store(settings.lakehouse.location), person):
+            for line in _event_lines(Store(settings.lakehouse.location), player):
                 output.write(line)
         output.flush()
     return OK
@@ -53,33 +53,33 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--player", help="the game's own name for the player; - reads it from the input")
-    who.add_argument("--pseudonym", help="the player's name in the lake")
+    player = parser.add_mutually_exclusive_group(required=True)
+    player.add_argument("--player", help="the game's own name for the player; - reads it from standard input")
+    player.add_argument("--pseudonym", help="the player's pseudonym in the tables")
     parser.add_argument("--game", required=True, help="the game's name in contracts/games.yaml")
     parser.add_argument("--events", action="store_true", help="the player's rows in the game's silver table too")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="a new file; without it, the output")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="a new file; default: standard output")
     return parser.parse_args()
 
 
-def _sought(arguments: argparse.Namespace, persons: PlayerDirectory) -> IdentifiedPlayer:
+def _find(arguments: argparse.Namespace, players: PlayerDirectory) -> IdentifiedPlayer:
     if arguments.pseudonym:
-        return persons.by_pseudonym(arguments.game, arguments.pseudonym)
+        return players.by_pseudonym(arguments.game, arguments.pseudonym)
     name = sys.stdin.readline().rstrip("\n") if arguments.player == "-" else arguments.player
-    return persons.by_name(arguments.game, name)
+    return players.by_name(arguments.game, name)
 
 
 def _opened(file: Path) -> BinaryIO:
     try:
         return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
     except OSError as error:
-        raise SettingsError(f"--output is '{file}', which can't be made anew: {error.strerror}") from error
+        raise SettingsError(f"--output is '{file}', which can't be created: {error.strerror}") from error
 
 
-def _event_lines(store: Store, person: IdentifiedPlayer) -> Iterator[bytes]:
-    table = PlayerTable(game_table(person.game), "gamer_id")
+def _event_lines(store: Store, player: IdentifiedPlayer) -> Iterator[bytes]:
+    table = PlayerTable(game_table(player.game), "gamer_id")
     if DeltaTable.is_deltatable(store.location.child(table.name), dict(store.location.options)):
-        for rows in rows_of(store, table, person.pseudonym):
+        for rows in rows_of(store, table, player.pseudonym):
             yield from (msgspec.json.encode(row) + b"\n" for row in rows.to_pylist())
 
 

@@ -1,7 +1,7 @@
-"""Forgets a player: destroys the key and the personal data at once; on request takes the rows out of all tables too.
+"""Erases a player: destroys the key and the personal data at once; on request deletes the rows in all tables too.
 
-Prints one JSON document. What an earlier run left unfinished is finished first. Settings come from GAMELAKE_* variables
-(docs/settings.md); docs/privacy.md says what is reached and what is not. Ends with 2 if there is no such player.
+Prints one JSON document. An unfinished earlier run is finished first. Settings come from GAMELAKE_* variables
+(docs/settings.md); docs/privacy.md describes what an erasure reaches. Exits with 2 if there is no such player.
 """
 
 import argparse
@@ -41,12 +41,12 @@ class _Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> int:
-    """Forget, or say what would be forgotten."""
+    """Erase, or print the dry run."""
     arguments = _arguments()
     settings = PlayerDataSettings.from_env()
     stop = stop_event()
     vault = open_vault(settings.vault.access)
-    forgetting = PlayerErasure(
+    erasure = PlayerErasure(
         vault=vault,
         store=Store(settings.lakehouse.location),
         grace=timedelta(seconds=arguments.grace_seconds),
@@ -54,91 +54,99 @@ def main() -> int:
         failpoints=Failpoints(settings.kill),
     )
     try:
-        persons = _sought(arguments, settings, forgetting)
+        players = _find(arguments, settings, erasure)
     except UnknownPlayerError:
-        # Perhaps it was this run that had begun, and died.
-        finished = () if arguments.dry_run else forgetting.catch_up("")
+        # An earlier run may have erased the player in the vault, and been killed.
+        finished = () if arguments.dry_run else erasure.catch_up("")
         if not finished:
             raise
         return _print(_Result(game=arguments.game, finished_before=finished))
     else:
-        return _forget(arguments, forgetting, persons, settings.lineage)
+        return _erase(arguments, erasure, players, settings.lineage)
     finally:
         vault.close()
 
 
-def _forget(
+def _erase(
     arguments: argparse.Namespace,
-    forgetting: PlayerErasure,
-    persons: Sequence[IdentifiedPlayer],
+    erasure: PlayerErasure,
+    players: Sequence[IdentifiedPlayer],
     lineage: LineageOptions,
 ) -> int:
     reach = Reach.FILES if arguments.purge else Reach.ROWS if arguments.also_rows else Reach.VAULT
-    pseudonyms = tuple(person.pseudonym for person in persons)
+    pseudonyms = tuple(player.pseudonym for player in players)
     result = _Result(game=arguments.game or "", pseudonyms=pseudonyms, reach=reach)
-    if not persons:
+    if not players:
         return _print(result)
     if arguments.dry_run or not arguments.yes:
-        would = estimate_erasure(forgetting.store, forgetting.vault, persons, reach)
+        would = estimate_erasure(erasure.store, erasure.vault, players, reach)
         if arguments.dry_run:
             return _print(msgspec.structs.replace(result, would=would))
         if not _confirmed(would):
             return FAILED
     request = ErasureRequest.new(arguments.by, result.game, pseudonyms, reach)
-    # The keys go first, whatever else there is to do, and however long it takes.
-    forgetting.begin(request)
-    finished = forgetting.catch_up(request.run)
-    done = forgetting.carry_out(request)
+    # Destroy the keys first: the rest may take long.
+    erasure.begin(request)
+    finished = erasure.catch_up(request.run)
+    done = erasure.carry_out(request)
     if done and (flow := flow_of(done)):
-        with lineage_emitter(lineage, "forget_player", forgetting.store.location) as told:
+        with lineage_emitter(lineage, "forget_player", erasure.store.location) as told:
             told.emit(flow)
     return _print(msgspec.structs.replace(result, done=done, finished_before=finished)) if done else FAILED
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument(
-        "--player", help="the game's own name for the player; - reads it from the input, where nobody sees it"
+    player = parser.add_mutually_exclusive_group(required=True)
+    player.add_argument(
+        "--player",
+        help="the game's own name for the player; - reads it from standard input, which other users can't see",
     )
-    who.add_argument("--pseudonym", help="the player's name in the lake")
-    who.add_argument("--sweep", action="store_true", help="take rows out again of all whose rows were taken out before")
+    player.add_argument("--pseudonym", help="the player's pseudonym in the tables")
+    player.add_argument(
+        "--sweep", action="store_true", help="delete rows of all players again whose rows were deleted before"
+    )
     parser.add_argument("--game", help="the game's name in contracts/games.yaml")
-    parser.add_argument("--also-rows", action="store_true", help="take the player's rows out of all tables")
+    parser.add_argument("--also-rows", action="store_true", help="delete the player's rows in all tables")
     parser.add_argument(
-        "--purge", action="store_true", help="--also-rows, and delete the files that older versions need"
+        "--purge", action="store_true", help="--also-rows, and delete the files of older versions that have such rows"
     )
     parser.add_argument(
-        "--grace-seconds", type=float, default=_LEAST_GRACE_SECONDS, help="how long a file is still read"
+        "--grace-seconds",
+        type=float,
+        default=_LEAST_GRACE_SECONDS,
+        help="how long readers may still need a removed file",
     )
-    parser.add_argument("--force", action="store_true", help="allow a grace under 60 s: queries that run may fail")
-    parser.add_argument("--by", default="operator", help="whose role asks, for the account; no person's name")
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would happen, and change nothing")
-    parser.add_argument("--yes", action="store_true", help="don't ask")
+    parser.add_argument("--force", action="store_true", help="allow a grace under 60 s: running queries may fail")
+    parser.add_argument(
+        "--by", default="operator", help="the role that requests it, for the record; not a person's name"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print what would be deleted, and change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     arguments = parser.parse_args()
     if arguments.grace_seconds < _LEAST_GRACE_SECONDS and not arguments.force:
-        parser.error(f"--grace-seconds under {_LEAST_GRACE_SECONDS} breaks queries that run; --force says you know")
+        parser.error(f"--grace-seconds under {_LEAST_GRACE_SECONDS} breaks running queries; use --force to allow it")
     if arguments.sweep == bool(arguments.game):
-        parser.error("--game goes with --player and --pseudonym, and not with --sweep")
+        parser.error("--game is required with --player and --pseudonym, and excludes --sweep")
     if arguments.sweep and not (arguments.also_rows or arguments.purge):
-        parser.error("--sweep takes rows out: say --also-rows or --purge")
+        parser.error("--sweep requires --also-rows or --purge")
     if not (arguments.yes or arguments.dry_run or (sys.stdin.isatty() and arguments.player != "-")):
-        parser.error("nobody is there to ask: say --yes or --dry-run")
+        parser.error("no terminal to ask for confirmation: use --yes or --dry-run")
     return arguments
 
 
-def _sought(
-    arguments: argparse.Namespace, settings: PlayerDataSettings, forgetting: PlayerErasure
+def _find(
+    arguments: argparse.Namespace, settings: PlayerDataSettings, erasure: PlayerErasure
 ) -> Sequence[IdentifiedPlayer]:
     if arguments.sweep:
-        return _swept(forgetting.store)
+        return _swept(erasure.store)
     if arguments.game not in {game.name for game in load_games(settings.games_file).games}:
         raise SettingsError(f"--game is '{arguments.game}', which {settings.games_file} lacks")
-    persons = PlayerDirectory(forgetting.vault, VaultKeys.read(settings.vault.keys_file))
+    directory = PlayerDirectory(erasure.vault, VaultKeys.read(settings.vault.keys_file))
     if arguments.pseudonym:
-        return [persons.by_pseudonym(arguments.game, arguments.pseudonym)]
+        return [directory.by_pseudonym(arguments.game, arguments.pseudonym)]
     name = sys.stdin.readline().rstrip("\n") if arguments.player == "-" else arguments.player
-    return [persons.by_name(arguments.game, name)]
+    return [directory.by_name(arguments.game, name)]
 
 
 def _swept(store: Store) -> Sequence[IdentifiedPlayer]:

@@ -1,8 +1,8 @@
-"""Looks for texts in every byte of tables, topics, databases and logs, packed ones too: proves that they are nowhere.
+"""Scans tables, topics, databases and logs for search terms, compressed data included: proves an erasure.
 
-The texts come one per line from a file or, better, from the input; never from the command line, which all can see. What
-is printed says where which one stands, by its number, and never the text. Ends with 0 if none was found, 1 if one was,
-2 if not everything could be looked at.
+The terms come one per line from a file or, better, from standard input; never from the command line, which other users
+can see. The output names the place and the number of a term, never the term. Exits with 0 if nothing was found, 1 if a
+term was found, 2 if not everything could be scanned.
 """
 
 import argparse
@@ -25,19 +25,21 @@ _INCOMPLETE = 2
 
 
 def main() -> int:
-    """Look through all that is named; print one JSON document."""
+    """Scan everything that the options name; print one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--needles", default="-", metavar="FILE", help="the texts, one per line; - is the input")
+    parser.add_argument(
+        "--terms", default="-", metavar="FILE", help="the search terms, one per line; - is standard input"
+    )
     parser.add_argument("--lakehouse", action="store_true", help="all objects of GAMELAKE_LAKEHOUSE")
     parser.add_argument("--kafka", action="store_true", help="all records of GAMELAKE_BOOTSTRAP_SERVERS")
     parser.add_argument(
-        "--topic", action="append", default=[], help="with --kafka: this topic, and no other unnamed one"
+        "--topic", action="append", default=[], help="with --kafka: only this topic; may be given several times"
     )
     parser.add_argument("paths", nargs="*", type=Path, help="files and folders: logs, databases, the broker's disks")
     arguments = parser.parse_args()
     if not (arguments.lakehouse or arguments.kafka or arguments.paths):
-        parser.error("say where to look: --lakehouse, --kafka, or paths")
-    scanner = Scanner(SearchTerms(_needles(arguments.needles)))
+        parser.error("name what to scan: --lakehouse, --kafka, or paths")
+    scanner = Scanner(SearchTerms(_terms(arguments.terms)))
     if arguments.lakehouse:
         _scan_lakehouse(scanner)
     for path in arguments.paths:
@@ -50,18 +52,18 @@ def main() -> int:
     return _INCOMPLETE if scanner.scan.unscanned else OK
 
 
-def _needles(name: str) -> list[str]:
+def _terms(name: str) -> list[str]:
     try:
         text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return [line for line in text.decode().split("\n") if line]
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"--needles {name} can't be read: {type(error).__name__}") from None
+        raise SettingsError(f"--terms {name} can't be read: {type(error).__name__}") from None
 
 
 def _scan_lakehouse(scanner: Scanner) -> None:
     location = LakehouseSettings.from_env().location
     if location.uri.startswith("file://"):
-        # As files, so that those are seen too which no reader of a store would list.
+        # As files, since the listing of a store leaves some files out.
         scanner.folder(Path(unquote(urlsplit(location.uri).path)))
     else:
         scanner.store(Store(location))

@@ -1,9 +1,9 @@
-"""Puts players back into the vault from a backup; whoever is there stays, whoever was erased since stays erased.
+"""Restores players into the vault from a backup; existing players stay, erased ones are not restored.
 
-Erasures are taken from the vault, the backup, the lakehouse's account of erasures and each file of --erasures. Prints
-one JSON document. Reads GAMELAKE_VAULT, GAMELAKE_VAULT_CREDENTIALS_FILE, GAMELAKE_VAULT_KEYS_FILE and
-GAMELAKE_LAKEHOUSE (docs/settings.md). Start the gateway afterwards, and run it again after a failure. Ends with 1 if
-players were put back whose key-encryption key is not in the file of keys.
+Erasures are read from the vault, the backup, the lakehouse's record of erasures and each file of --erasures. Prints one
+JSON document. Reads GAMELAKE_VAULT, GAMELAKE_VAULT_CREDENTIALS_FILE, GAMELAKE_VAULT_KEYS_FILE and GAMELAKE_LAKEHOUSE
+(docs/settings.md). Start the gateway afterwards; run it again after a failure. Exits with 1 if players were restored
+whose key-encryption key is not in the file of keys.
 """
 
 import argparse
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class _Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What the job prints; without `restored` nothing was done."""
+    """The printed result; without `restored` nothing was changed."""
 
     backup: BackupContents
     erasures: int
@@ -34,12 +34,12 @@ class _Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> int:
-    """Check everything, then the erasures, then the players."""
+    """Check all files, then record the erasures, then restore the players."""
     arguments = _arguments()
     settings = VaultSettings.from_env()
     keys = VaultKeys.read(settings.keys_file)
     contents = check_backup(arguments.file, keys)
-    erasures = _recorded_in_the_lakehouse(arguments)
+    erasures = _erasures_of_lakehouse(arguments)
     for file in (arguments.file, *arguments.erasures):
         check_backup(file, keys)
         erasures += erasures_in(file)
@@ -47,7 +47,7 @@ def main() -> int:
     if not arguments.dry_run:
         vault = open_vault(settings.access)
         erased_again = vault.enforce(erasures)
-        restored = restore(vault, keys, arguments.file, lambda count: log.info("%d players were looked at", count))
+        restored = restore(vault, keys, arguments.file, lambda count: log.info("%d players were read", count))
         vault.destroy_remains()
         vault.close()
         result = msgspec.structs.replace(result, restored=msgspec.structs.replace(restored, erased_again=erased_again))
@@ -61,12 +61,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--erasures", type=Path, action="append", default=[], metavar="FILE", help="exported erasures, or newer backups"
     )
-    parser.add_argument("--without-lakehouse", action="store_true", help="no lakehouse has an account of erasures")
-    parser.add_argument("--dry-run", action="store_true", help="check the files and say what they hold, change nothing")
+    parser.add_argument(
+        "--without-lakehouse", action="store_true", help="there is no lakehouse with a record of erasures"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check the files, print their counts, and change nothing"
+    )
     return parser.parse_args()
 
 
-def _recorded_in_the_lakehouse(arguments: argparse.Namespace) -> list[Erasure]:
+def _erasures_of_lakehouse(arguments: argparse.Namespace) -> list[Erasure]:
     if arguments.without_lakehouse:
         return []
     requests = ErasureRecords(Store(LakehouseSettings.from_env().location)).requests()

@@ -1,8 +1,8 @@
-"""Wraps all players' keys with the vault's current key-encryption key; the gateway goes on meanwhile.
+"""Wraps all players' keys with the vault's current key-encryption key, while the gateway runs.
 
-First give the file a new key: `jobs/vault_keys.py add`. Prints one JSON document. Reads GAMELAKE_VAULT,
+Add a new key to the file first: `jobs/vault_keys.py add`. Prints one JSON document. Reads GAMELAKE_VAULT,
 GAMELAKE_VAULT_CREDENTIALS_FILE and GAMELAKE_VAULT_KEYS_FILE (docs/settings.md). Exits with 0 if only the current key is
-needed now, 1 if players are left that can't be read, 4 if the vault did not answer: then run it again.
+needed now, 1 if some players can't be decrypted, 4 if the vault was unavailable: then run it again.
 """
 
 import argparse
@@ -20,16 +20,18 @@ log = logging.getLogger(__name__)
 
 
 class _Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What the job prints; `no_longer_needed` are keys that only older backups may want."""
+    """The printed result; `no_longer_needed` are keys that only older backups may need."""
 
     rotation: Rotation
     no_longer_needed: tuple[str, ...]
 
 
 def main() -> int:
-    """Rewrap, or say what would be rewrapped."""
+    """Rewrap, or print the dry run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dry-run", action="store_true", help="say which keys wrap how many players, change nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print how many players each key wraps, and change nothing"
+    )
     arguments = parser.parse_args()
     settings = VaultSettings.from_env()
     keys, vault = VaultKeys.read(settings.keys_file), open_vault(settings.access)
@@ -37,7 +39,7 @@ def main() -> int:
         by_key = vault.players_by_key()
         rotation = Rotation(current=keys.current, rewrapped=0, unreadable=(), wrapped_by=by_key)
     else:
-        rotation = rewrap_all(vault, keys, lambda count: log.info("%d players' keys were wrapped anew", count))
+        rotation = rewrap_all(vault, keys, lambda count: log.info("%d players' keys were rewrapped", count))
     vault.close()
     unneeded = tuple(sorted(set(keys.ids) - set(rotation.wrapped_by) - {keys.current}))
     print(msgspec.json.format(msgspec.json.encode(_Result(rotation=rotation, no_longer_needed=unneeded))).decode())

@@ -1,8 +1,8 @@
-"""Looks after the file of the vault's own keys: makes it, adds a key-encryption key, takes out one that wraps nobody.
+"""Manages the file of the vault's keys: creates it, adds a key-encryption key, or removes an unused one.
 
 `add` makes the new key current; then run `jobs/rotate_vault_keys.py`. The file is GAMELAKE_VAULT_KEYS_FILE
 (docs/settings.md). No key is ever printed. Keep a copy of the file apart from the vault and its backups: without it
-nobody can read them.
+they can't be read.
 """
 
 import argparse
@@ -14,12 +14,12 @@ from gamelake.program import OK, run
 
 
 def main() -> int:
-    """Do one of the three."""
+    """Run one of the commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("make", help="make the file, where none is")
-    commands.add_parser("add", help="add a key-encryption key, with which keys are wrapped from now on")
-    remove = commands.add_parser("remove", help="take out a key that wraps no player's key; older backups may want it")
+    commands.add_parser("make", help="create the file; it must not exist")
+    commands.add_parser("add", help="add a key-encryption key, which wraps keys from now on")
+    remove = commands.add_parser("remove", help="remove a key that wraps no player's key; older backups may need it")
     remove.add_argument("key", help="its id")
     arguments = parser.parse_args()
     file = VaultKeysSettings.from_env().keys_file

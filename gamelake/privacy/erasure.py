@@ -1,6 +1,6 @@
-"""Forgets players: their keys and data in the vault at once, on request their rows, and the files that still had them.
+"""Erasure of players: keys and data in the vault at once; on request their rows, and old files that still have them.
 
-Every step may be done again: a run that died is finished by the next one.
+Every step is idempotent: the next run finishes a run that was killed.
 """
 
 import logging
@@ -30,23 +30,6 @@ from gamelake.storage.rewrites import revision_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 
-
-def plan_purge(store: Store, run: str, tables: list[PlayerTable], people: PlayerFilter, grace: timedelta) -> PurgePlan:
-    """The files that a commit took out of a table, that are still there, and in which one of the people has a row.
-
-    Not only those of this run: an OPTIMIZE, or an earlier erasure, leaves files with the same rows behind.
-    """
-    newest, planned = 0, []
-    for table in tables:
-        removed = TableLog.read(store, table.name).removed
-        paths = tuple(path for path in sorted(removed) if rows_in_file(store, table, path, people))
-        if paths:
-            planned.append(PlannedFiles(table=table.name, paths=paths))
-            newest = max(newest, *(removed[path] for path in paths))
-    not_before = datetime.fromtimestamp(newest / 1000, UTC) + grace
-    return PurgePlan(run=run, not_before=not_before, tables=tuple(planned))
-
-
 log = logging.getLogger(__name__)
 
 _ATTEMPTS, _PAUSE = 45, timedelta(seconds=1)
@@ -54,11 +37,29 @@ _ATTEMPTS, _PAUSE = 45, timedelta(seconds=1)
 Wait = Callable[[timedelta], bool]
 
 
+def plan_purge(
+    store: Store, run: str, tables: list[PlayerTable], player_filter: PlayerFilter, grace: timedelta
+) -> PurgePlan:
+    """Plan the deletion of removed files that still exist and have rows of the players.
+
+    Not only files of this run: compaction and earlier erasures leave files with the same rows behind too.
+    """
+    newest, planned = 0, []
+    for table in tables:
+        removed = TableLog.read(store, table.name).removed
+        paths = tuple(path for path in sorted(removed) if rows_in_file(store, table, path, player_filter))
+        if paths:
+            planned.append(PlannedFiles(table=table.name, paths=paths))
+            newest = max(newest, *(removed[path] for path in paths))
+    not_before = datetime.fromtimestamp(newest / 1000, UTC) + grace
+    return PurgePlan(run=run, not_before=not_before, tables=tuple(planned))
+
+
 @dataclass(frozen=True, slots=True)
 class PlayerErasure:
     """Carries out erasures in one vault and one lakehouse.
 
-    `wait` waits for a while and gives whether to go on; `grace` is for how long a reader may still need a file.
+    `wait` sleeps for a time and returns whether to go on; `grace` is how long readers may still need a removed file.
     """
 
     vault: Vault
@@ -68,23 +69,23 @@ class PlayerErasure:
     failpoints: Failpoints = field(default_factory=Failpoints)
 
     def begin(self, request: ErasureRequest) -> None:
-        """Write down what is asked for, so that it is done even if this process dies; then destroy keys and data.
+        """Record the request, so that it is carried out even if this process dies; then destroy keys and data.
 
         Raises:
-            VaultUnavailableError: the vault does not answer.
+            VaultUnavailableError: the vault is unavailable.
         """
         ErasureRecords(self.store).begin(request)
         self.failpoints.reach(Failpoint.AFTER_ERASURE_REQUEST)
         self._forget(request)
 
     def catch_up(self, run: str) -> tuple[str, ...]:
-        """Take into the account whom the gateway has forgotten, and finish what other runs than this one have begun.
+        """Record the gateway's erasures, and finish the runs that others have started.
 
-        Gives the runs that are finished now. The account is what is left if the vault is lost.
+        Returns the runs that were finished. The record of erasures is what remains if the vault is lost.
 
         Raises:
-            VaultUnavailableError: the vault does not answer.
-            TransientError: others were in the way at every attempt.
+            VaultUnavailableError: the vault is unavailable.
+            TransientError: conflicts with other processes at every attempt.
         """
         records = ErasureRecords(self.store)
         records.adopt(self.vault.erasures_after(0))
@@ -92,52 +93,52 @@ class PlayerErasure:
         return tuple(request.run for request in others if self.carry_out(request) is not None)
 
     def carry_out(self, request: ErasureRequest) -> ErasureDone | None:
-        """Do what was asked for, whatever of it is done already; None if the wait was broken off.
+        """Carry out a request, whatever part of it is done already; None if the wait was interrupted.
 
         Raises:
-            VaultUnavailableError: the vault does not answer.
-            TransientError: others were in the way, of the vault's files or of a table's commit, at every attempt.
+            VaultUnavailableError: the vault is unavailable.
+            TransientError: conflicts over the vault's files or a table's commit at every attempt.
         """
         forgotten = self._forget(request)
         self.failpoints.reach(Failpoint.AFTER_FORGETTING)
-        people = PlayerFilter(frozenset(request.pseudonyms))
-        tables, clones = ([], ()) if request.reach is Reach.VAULT else self._take_rows_out(request, people)
-        plan = self._purge(request, tables, people) if request.reach is Reach.FILES else None
+        player_filter = PlayerFilter(frozenset(request.pseudonyms))
+        tables, clones = ([], ()) if request.reach is Reach.VAULT else self._erase_rows(request, player_filter)
+        plan = self._purge(request, tables, player_filter) if request.reach is Reach.FILES else None
         if request.reach is Reach.FILES and plan is None:
             return None
         done = ErasureDone(
             run=request.run,
             finished_at=datetime.now(UTC),
             forgotten=forgotten,
-            tables=self._account(request, tables, plan),
+            tables=self._erased_tables(request, tables, plan),
             clones=clones,
         )
         ErasureRecords(self.store).finish(done)
         return done
 
-    def _take_rows_out(
-        self, request: ErasureRequest, people: PlayerFilter
+    def _erase_rows(
+        self, request: ErasureRequest, player_filter: PlayerFilter
     ) -> tuple[list[PlayerTable], tuple[str, ...]]:
-        """Take the rows of people out; gives the tables that were looked at, and the clones that were dropped."""
-        # A replay that has read such rows, and a restore that brings them back, must not come after us.
+        """Delete the rows of the players; returns the tables that were read, and the clones that were dropped."""
+        # The lease keeps out replays and restores, which could commit such rows again after this.
         with revision_lease(self.store):
             tables = player_tables(self.store)
             for table in tables:
-                RowEraser(self.store, table, people, request.run, self.failpoints).erase()
-            # After the rows: what is cloned from now on has none of them.
-            return tables, self._drop_clones(people)
+                RowEraser(self.store, table, player_filter, request.run, self.failpoints).erase()
+            # After the rows: clones that are made from now on have none of them.
+            return tables, self._drop_clones(player_filter)
 
-    def _drop_clones(self, people: PlayerFilter) -> tuple[str, ...]:
-        """Drop the clones that have rows of the people; an analyst makes them anew, without."""
+    def _drop_clones(self, player_filter: PlayerFilter) -> tuple[str, ...]:
+        """Drop the clones that have rows of the players; analysts clone again, without them."""
         clones = Clones(self.store)
-        found = clones.with_rows_of(people)
+        found = clones.with_rows_of(player_filter)
         for clone in found:
             clones.drop(clone)
-            log.info("the clone %s had rows of who is forgotten, and was dropped", clone.name)
+            log.info("the clone %s had rows of an erased player, and was dropped", clone.name)
         return tuple(clone.name for clone in found)
 
     def _forget(self, request: ErasureRequest) -> tuple[int, ...]:
-        """The vault's numbers of the erasures, also of those that an earlier attempt made."""
+        """Erase the players in the vault; returns the numbers of the erasures, those of earlier attempts included."""
         for pseudonym in request.pseudonyms:
             player = self.vault.named(pseudonym)
             if player is not None:
@@ -147,23 +148,25 @@ class PlayerErasure:
         return tuple(each.number for each in self.vault.erasures_after(0) if each.pseudonym in wanted)
 
     def _destroy_remains(self) -> None:
-        """See that nothing of a key is left in the database's files, for which others may have to step aside."""
+        """Destroy what deleted rows left in the database's files; waits until other connections allow it."""
         for _ in range(_ATTEMPTS):
             if self.vault.destroy_remains():
                 return
             if not self.wait(_PAUSE):
                 break
-        raise TransientError("the vault's files still have what was deleted, as others are using them; try again")
+        raise TransientError("the vault's files still have deleted rows, as other processes use them; try again")
 
-    def _purge(self, request: ErasureRequest, tables: list[PlayerTable], people: PlayerFilter) -> PurgePlan | None:
+    def _purge(
+        self, request: ErasureRequest, tables: list[PlayerTable], player_filter: PlayerFilter
+    ) -> PurgePlan | None:
         records = ErasureRecords(self.store)
         plan = records.planned(request.run) or records.plan(
-            plan_purge(self.store, request.run, tables, people, self.grace)
+            plan_purge(self.store, request.run, tables, player_filter, self.grace)
         )
         self.failpoints.reach(Failpoint.AFTER_PURGE_PLAN)
         left = plan.not_before - datetime.now(UTC)
         if plan.tables and left > timedelta(0):
-            log.info("files that were superseded are deleted in %.0f s", left.total_seconds())
+            log.info("removed files are deleted in %.0f s", left.total_seconds())
             if not self.wait(left):
                 return None
         for table in plan.tables:
@@ -172,15 +175,15 @@ class PlayerErasure:
                 self.failpoints.reach(Failpoint.AFTER_PURGED_FILE)
         return plan
 
-    def _account(
+    def _erased_tables(
         self, request: ErasureRequest, tables: list[PlayerTable], plan: PurgePlan | None
     ) -> tuple[ErasedTable, ...]:
-        """What the tables' own logs say of the run, so that it is whole also after a kill."""
+        """The result by table, from the tables' logs, so that it is complete after a kill too."""
         purged = {each.table: each.paths for each in plan.tables} if plan else {}
-        account = []
+        erased = []
         for table in tables:
             ours = [each for each in TableLog.read(self.store, table.name).erasures if each.run == request.run]
-            account.append(
+            erased.append(
                 ErasedTable(
                     table=table.name,
                     rows=sum(each.rows for each in ours),
@@ -189,11 +192,11 @@ class PlayerErasure:
                     purged=purged.get(table.name, ()),
                 )
             )
-        return tuple(account)
+        return tuple(erased)
 
 
 class TableEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What a table has of the persons: rows now, their files (to be written anew), older files with such rows."""
+    """What a table has of the players: current rows, the files to rewrite, removed files with such rows."""
 
     table: str
     rows: int
@@ -203,7 +206,7 @@ class TableEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErasureEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the vault has of the persons (keys, pieces of data), what the tables have, and which clones would go."""
+    """What an erasure would delete: keys and data in the vault, rows and files of tables, and clones (dry run)."""
 
     keys: int
     sealed_data: int
@@ -211,21 +214,21 @@ class ErasureEstimate(msgspec.Struct, frozen=True, kw_only=True):
     clones: tuple[str, ...] = ()
 
 
-def estimate_erasure(store: Store, vault: Vault, persons: Sequence[IdentifiedPlayer], reach: Reach) -> ErasureEstimate:
-    """Count what an erasure of this reach would take away."""
-    people = PlayerFilter(frozenset(person.pseudonym for person in persons))
-    stored = [person.stored for person in persons if person.stored is not None]
+def estimate_erasure(store: Store, vault: Vault, players: Sequence[IdentifiedPlayer], reach: Reach) -> ErasureEstimate:
+    """Count what an erasure of this reach would delete."""
+    player_filter = PlayerFilter(frozenset(player.pseudonym for player in players))
+    stored = [player.stored for player in players if player.stored is not None]
     tables = [] if reach is Reach.VAULT else player_tables(store)
     return ErasureEstimate(
         keys=len(stored),
         sealed_data=sum(len(vault.data_of(each.pseudonym)) for each in stored),
-        tables=tuple(_of_table(store, table, people) for table in tables),
-        clones=() if reach is Reach.VAULT else tuple(each.name for each in Clones(store).with_rows_of(people)),
+        tables=tuple(_of_table(store, table, player_filter) for table in tables),
+        clones=() if reach is Reach.VAULT else tuple(each.name for each in Clones(store).with_rows_of(player_filter)),
     )
 
 
-def _of_table(store: Store, table: PlayerTable, people: PlayerFilter) -> TableEstimate:
-    found = count_rows(store, table, people)
+def _of_table(store: Store, table: PlayerTable, player_filter: PlayerFilter) -> TableEstimate:
+    found = count_rows(store, table, player_filter)
     removed = TableLog.read(store, table.name).removed
-    older = sum(1 for path in removed if rows_in_file(store, table, path, people))
+    older = sum(1 for path in removed if rows_in_file(store, table, path, player_filter))
     return TableEstimate(table=table.name, rows=found.rows, files=found.files, bytes=found.bytes, older_files=older)

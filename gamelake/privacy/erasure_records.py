@@ -1,6 +1,6 @@
-"""The account of erasures under `_gamelake/erasures/`: what was asked for, what was planned, what was done; no names.
+"""The record of erasures under `_gamelake/erasures/`: requests, plans and results; without names of players.
 
-Objects are only ever added, so that a run that died is known by the part of its account that is missing.
+Objects are only added, so that an unfinished run is known by its missing result.
 """
 
 import uuid
@@ -18,7 +18,7 @@ _REQUESTED, _PURGE, _DONE = ".requested.json", ".purge.json", ".done.json"
 
 
 class Reach(StrEnum):
-    """How far an erasure goes."""
+    """How far an erasure reaches: the vault, rows of tables too, or old files too."""
 
     VAULT = "vault"
     ROWS = "rows"
@@ -26,7 +26,7 @@ class Reach(StrEnum):
 
 
 class ErasureRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is to be forgotten and how far; `requested_by` is a role, and `game` is empty for a run over all games."""
+    """A request: players and reach; `requested_by` is a role, and `game` is empty for a run over all games."""
 
     run: str
     requested_at: datetime
@@ -37,7 +37,7 @@ class ErasureRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def new(cls, requested_by: str, game: str, pseudonyms: tuple[str, ...], reach: Reach) -> "ErasureRequest":
-        """A request of now."""
+        """A new request with the current time."""
         now = datetime.now(UTC)
         return cls(
             run=f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:12]}",
@@ -50,14 +50,14 @@ class ErasureRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of one table that no version needs any more and that hold rows of the people."""
+    """Removed files of one table that have rows of the players."""
 
     table: str
     paths: tuple[str, ...]
 
 
 class PurgePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The files that go, and the moment before which none of them does."""
+    """The files to delete, and the earliest moment to do so."""
 
     run: str
     not_before: datetime
@@ -65,7 +65,7 @@ class PurgePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErasedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What an erasure took out of one table: rows, the versions that it made, the files that hold them no more."""
+    """What an erasure deleted in one table: rows, its versions, the number of rewritten files, the purged files."""
 
     table: str
     rows: int
@@ -75,7 +75,7 @@ class ErasedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErasureDone(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done; `forgotten` are the numbers of the vault's erasures, `clones` those that were dropped."""
+    """The result of a run; `forgotten` are the numbers of the vault's erasures, `clones` the dropped ones."""
 
     run: str
     finished_at: datetime
@@ -85,17 +85,17 @@ class ErasureDone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErasureRecords:
-    """The account of all runs of a lakehouse."""
+    """The records of all erasure runs of a lakehouse."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def begin(self, request: ErasureRequest) -> None:
-        """Write down what is asked for, before anything is done."""
+        """Record a request, before anything is done."""
         self._put(f"{request.run}{_REQUESTED}", request)
 
     def adopt(self, erasures: Iterable[Erasure]) -> None:
-        """Write down the vault's erasures, each once, whoever asked: as far as the vault goes they are done."""
+        """Record the erasures of the vault, each once, as requests that are done."""
         there = set(self._store.paths(_FOLDER))
         for erasure in erasures:
             run = f"{erasure.erased_at:%Y%m%dT%H%M%SZ}-vault-{erasure.number}"
@@ -116,33 +116,33 @@ class ErasureRecords:
         self.finish(ErasureDone(run=run, finished_at=erasure.erased_at, forgotten=(erasure.number,), tables=()))
 
     def plan(self, plan: PurgePlan) -> PurgePlan:
-        """Write down what will be deleted; the plan of an earlier attempt stands."""
+        """Record the plan, or return that of an earlier attempt."""
         self._put(f"{plan.run}{_PURGE}", plan)
         standing = self.planned(plan.run)
         assert standing is not None  # noqa: S101 # it was put, or was there
         return standing
 
     def planned(self, run: str) -> PurgePlan | None:
-        """A run's plan."""
+        """The plan of a run, None if it has none."""
         content = self._store.get(f"{_FOLDER}/{run}{_PURGE}")
         return None if content is None else msgspec.json.decode(content, type=PurgePlan)
 
     def finish(self, done: ErasureDone) -> None:
-        """Write down what was done."""
+        """Record the result of a run."""
         self._put(f"{done.run}{_DONE}", done)
 
     def requests(self) -> list[ErasureRequest]:
-        """All that was ever asked for, oldest first."""
+        """All requests, oldest first."""
         return [self._read(path) for path in self._store.paths(_FOLDER) if path.endswith(_REQUESTED)]
 
     def requested_since(self, known: Collection[str]) -> dict[str, ErasureRequest]:
-        """What was asked for by runs that are not among the known ones."""
+        """The requests by run, except the known runs."""
         paths = (path for path in self._store.paths(_FOLDER) if path.endswith(_REQUESTED))
         runs = {path.rsplit("/", 1)[-1].removesuffix(_REQUESTED): path for path in paths}
         return {run: self._read(path) for run, path in runs.items() if run not in known}
 
     def unfinished(self) -> list[ErasureRequest]:
-        """What was asked for and is not done."""
+        """The requests without a result."""
         paths = self._store.paths(_FOLDER)
         done = {path.removesuffix(_DONE) for path in paths if path.endswith(_DONE)}
         asked = [path for path in paths if path.endswith(_REQUESTED)]

@@ -1,4 +1,4 @@
-"""The rows of a person, as the person may have them."""
+"""The export of a player's data: from the vault, and rows of a table."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,12 +18,12 @@ from gamelake.storage.tables import open_table
 
 
 def rows_of(store: Store, table: PlayerTable, pseudonym: str) -> Iterator[pa.Table]:
-    """A person's rows of a table, file by file; partition columns with them."""
-    people = PlayerFilter(frozenset([pseudonym]))
+    """The rows of a player, a table for each file with some, with all columns and the partition columns as strings."""
+    player_filter = PlayerFilter(frozenset([pseudonym]))
     for file in live_files(open_table(store.location, table.name)):
         content = store.get(f"{table.name}/{file.relative_path}")
         rows = pq.ParquetFile(pa.BufferReader(content or b"")).read()
-        rows = rows.filter(people.rows_in(rows[table.column]))
+        rows = rows.filter(player_filter.rows_in(rows[table.column]))
         if rows.num_rows:
             for column, value in file.partition.items():
                 rows = rows.append_column(column, pa.repeat(pa.scalar(value, pa.string()), rows.num_rows))
@@ -31,7 +31,7 @@ def rows_of(store: Store, table: PlayerTable, pseudonym: str) -> Iterator[pa.Tab
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's data: each piece is the personal part of one event or of several that had the same."""
+    """A player's personal data: each item is the personal part of an event, identical ones once."""
 
     game: str
     pseudonym: str
@@ -39,11 +39,11 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def personal_data(vault: Vault, keys: VaultKeys, player: StoredPlayer, event: type[Message]) -> Export:
-    """Open what the vault has of a player; `event` is the submitted event's class.
+    """Decrypt what the vault has of a player; `event` is the message class of submitted events.
 
     Raises:
-        VaultUnavailableError: the vault does not answer.
-        TamperedError: something in it is not what was written.
+        VaultUnavailableError: the vault is unavailable.
+        TamperedError: a ciphertext is not what was written.
     """
     key = keys.unwrap(player)
     pieces = [event.FromString(key.open(sealed)) for sealed in vault.data_of(player.pseudonym)]

@@ -1,4 +1,4 @@
-"""Who a person is in a vault: found by the game's own name for the player, or by the pseudonym."""
+"""Finds players in a vault: by the game's own name for the player, or by pseudonym."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from gamelake.privacy.vault.vault import StoredPlayer, Vault
 
 
 class UnknownPlayerError(StartupError):
-    """There is no such player: there never was, or the player was forgotten already."""
+    """There is no such player: there never was, or the player was erased."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdentifiedPlayer:
-    """A player by game and pseudonym; `stored` is None for one who was forgotten before."""
+    """A player by game and pseudonym; `stored` is None if the player was erased before."""
 
     game: str
     pseudonym: str
@@ -28,7 +28,7 @@ class PlayerDirectory:
     keys: VaultKeys
 
     def by_name(self, game: str, name: str) -> IdentifiedPlayer:
-        """The player whom a game knows by a name.
+        """Find a player by the game's own name.
 
         Raises:
             UnknownPlayerError: the vault has no such player.
@@ -40,14 +40,14 @@ class PlayerDirectory:
         return IdentifiedPlayer(game, stored.pseudonym, stored)
 
     def by_pseudonym(self, game: str, pseudonym: str) -> IdentifiedPlayer:
-        """The player who has a pseudonym, or had it before being forgotten.
+        """Find a player by pseudonym, an erased one too.
 
         Raises:
-            UnknownPlayerError: nobody of this game ever had it.
+            UnknownPlayerError: no player of this game has or had it.
         """
         stored = self.vault.named(pseudonym)
         erased = [each.game for each in self.vault.erasures_after(0) if each.pseudonym == pseudonym]
         games = [stored.game] if stored else erased
         if game not in games:
-            raise UnknownPlayerError(f"nobody of {game} has or had the pseudonym {pseudonym}")
+            raise UnknownPlayerError(f"no player of {game} has or had the pseudonym {pseudonym}")
         return IdentifiedPlayer(game, pseudonym, stored)

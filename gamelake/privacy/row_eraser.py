@@ -1,6 +1,6 @@
-"""Takes the rows of people out of tables while a stream appends to them.
+"""Deletes rows of players from tables while a stream appends to them.
 
-delta-rs's own delete is not used: it loses to every append that comes while it works, it cuts the bounds of times to
+delta-rs's own delete is not used: its commit fails after every concurrent append, it truncates statistics of times to
 milliseconds, so that engines skip files they must read, and it writes the pseudonym into the log for good (0028).
 Source: Delta Transaction Log Protocol, heading "Writer Requirements".
 """
@@ -36,15 +36,15 @@ from gamelake.storage.tables import open_table
 
 @dataclass(frozen=True, slots=True)
 class RewrittenFile:
-    """A file that held such rows, how many, and the files with its other rows."""
+    """A file that had such rows, their number, and the new files with its other rows."""
 
     old: FileEntry
     erased: int
     new: Sequence[DataFile]
 
 
-def entry(rewritten: Sequence[RewrittenFile], run: str) -> list[Action]:
-    """The actions of a run's entry; its files are there already."""
+def erasure_actions(rewritten: Sequence[RewrittenFile], run: str) -> list[Action]:
+    """The actions of a commit that replaces files by their rewritten ones, which exist already."""
     now = now_milliseconds()
     adds = [add_action(file, now) for each in rewritten for file in each.new]
     metrics = {
@@ -63,17 +63,17 @@ _ROWS_AT_ONCE = 2_000_000
 
 @dataclass(slots=True)
 class RowEraser:
-    """Takes rows out of one table; what the stream appends meanwhile is looked at too."""
+    """Deletes rows of players from one table, those that a stream appends meanwhile included."""
 
     store: Store
     table: PlayerTable
-    people: PlayerFilter
+    player_filter: PlayerFilter
     run: str
     failpoints: Failpoints = field(default_factory=Failpoints)
     _clean: set[str] = field(default_factory=set)
 
     def erase(self) -> None:
-        """Commit as often as it takes until no row of the newest version belongs to the people.
+        """Commit until no row of the newest version belongs to the players.
 
         Raises:
             TransientError: other writers removed the same files at every attempt, or do upkeep of the table.
@@ -90,7 +90,7 @@ class RowEraser:
             if not rewritten:
                 return
             self.failpoints.reach(Failpoint.AFTER_ERASED_FILES)
-            if commit_rewrite(self.store, self.table.name, head.version, entry(rewritten, self.run), lease):
+            if commit_rewrite(self.store, self.table.name, head.version, erasure_actions(rewritten, self.run), lease):
                 self._clean |= {file.path for each in rewritten for file in each.new}
                 self.failpoints.reach(Failpoint.AFTER_ERASED_TABLE)
             else:
@@ -101,7 +101,7 @@ class RowEraser:
         for file in files:
             if file.path in self._clean:
                 continue
-            erased = rows_in_file(self.store, self.table, file.relative_path, self.people)
+            erased = rows_in_file(self.store, self.table, file.relative_path, self.player_filter)
             if erased:
                 yield RewrittenFile(
                     file,
@@ -112,7 +112,7 @@ class RowEraser:
                 self._clean.add(file.path)
 
     def _kept_rows(self, file: FileEntry) -> Iterator[pa.Table]:
-        """The rows of a file that stay, in parts that fit into memory."""
+        """The other rows of a file, in parts that fit into memory."""
         content = self.store.get(f"{self.table.name}/{file.relative_path}")
         parquet = pq.ParquetFile(pa.BufferReader(content or b""))
         groups: list[int] = []
@@ -122,7 +122,7 @@ class RowEraser:
             rows += parquet.metadata.row_group(group).num_rows
             if rows >= _ROWS_AT_ONCE or group == parquet.num_row_groups - 1:
                 part = _without_views(parquet.read_row_groups(groups))
-                kept = part.filter(pc.invert(self.people.rows_in(part[self.table.column])))
+                kept = part.filter(pc.invert(self.player_filter.rows_in(part[self.table.column])))
                 if kept.num_rows:
                     yield kept
                 groups, rows = [], 0

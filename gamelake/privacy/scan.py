@@ -1,4 +1,8 @@
-"""Looks for texts in everything that a platform has written: files, objects, records; says where and never what."""
+"""Scans files, objects and records for search terms; findings name the place, never the term.
+
+Bytes on a disk need not show their content, so each file is scanned as it is, and decompressed as its readers see it:
+columns of Parquet, rows of SQLite, gzip and zstd.
+"""
 
 import gzip
 import os
@@ -19,40 +23,40 @@ _PARQUET, _SQLITE, _GZIP, _ZSTD = b"PAR1", b"SQLite format 3\0", b"\x1f\x8b", b"
 _DEPTH = 3
 _ROWS = 10_000
 
-Unpack = Callable[[bytes], Iterator[bytes]]
+Decompress = Callable[[bytes], Iterator[bytes]]
 
 
 class UnreadableError(Exception):
-    """A file that looks packed can't be unpacked, so that not all of it was seen."""
+    """A compressed file can't be decompressed, so that not all of it was scanned."""
 
 
 def decompressed(content: bytes, depth: int = _DEPTH) -> Iterator[bytes]:
-    """What stands in a file besides its own bytes, nothing if it is not packed.
+    """The decompressed content of a file in parts; nothing if it is not compressed.
 
     Raises:
-        UnreadableError: it begins like a packed file, and is none.
+        UnreadableError: it starts like a compressed file, and is none.
     """
-    unpack = next((unpack for magic, unpack in _PACKED.items() if content.startswith(magic)), None)
-    if unpack is None or not depth:
+    decompress = next((decompress for magic, decompress in _DECOMPRESSORS.items() if content.startswith(magic)), None)
+    if decompress is None or not depth:
         return
     inner = b""
     try:
-        for part in unpack(content):
+        for part in decompress(content):
             inner = inner or part
             yield part
     except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError) as error:
         raise UnreadableError(type(error).__name__) from error
-    if unpack is not _parquet:
+    if decompress is not _parquet:
         yield from decompressed(inner, depth - 1)
 
 
 def sqlite_rows(file: Path) -> Iterator[bytes]:
-    """All values of all tables of an SQLite file, nothing of any other file.
+    """All values of all tables of an SQLite file; nothing for another file.
 
-    A value may be spread over pages of the file, where its bytes don't stand together.
+    In the file a value may be split over pages, so that its bytes are not adjacent.
 
     Raises:
-        UnreadableError: it can't be opened as what it says it is.
+        UnreadableError: it can't be opened as an SQLite file.
     """
     with file.open("rb") as opened:
         if opened.read(len(_SQLITE)) != _SQLITE:
@@ -85,7 +89,7 @@ def _parquet(content: bytes) -> Iterator[bytes]:
 
 
 def _values(array: pa.Array) -> Iterator[bytes]:
-    """The bytes of all texts in an array, one behind the other."""
+    """The data buffers of all string and binary values in an array, nested ones included."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         yield from _values(array.dictionary)
@@ -120,45 +124,45 @@ def _zstd(content: bytes) -> Iterator[bytes]:
     yield stream.read()
 
 
-_PACKED: dict[bytes, Unpack] = {_PARQUET: _parquet, _GZIP: _gzip, _ZSTD: _zstd}
+_DECOMPRESSORS: dict[bytes, Decompress] = {_PARQUET: _parquet, _GZIP: _gzip, _ZSTD: _zstd}
 
 
 _PART = 4 << 20
-_UNPACKED_AT_ONCE = 512 << 20
+_DECOMPRESSED_AT_ONCE = 512 << 20
 _MOST_FOUND = 1_000
 
 
 class ScanFinding(msgspec.Struct, frozen=True, order=True):
-    """A text, by its number, that stands somewhere in some form."""
+    """A term, by its number, that was found at a place in an encoding."""
 
-    needle: int
-    form: str
+    term: int
+    encoding: str
     place: str
 
 
 class Scan(msgspec.Struct, kw_only=True):
-    """What was looked at, what was found (the first thousand), and what could not be looked at."""
+    """The result: what was scanned, the findings (the first thousand in `found`), and what could not be scanned."""
 
-    needles: int
+    terms: int
     files: int = 0
     records: int = 0
     bytes: int = 0
-    unpacked_bytes: int = 0
+    decompressed_bytes: int = 0
     findings: int = 0
     found: list[ScanFinding] = []
     unscanned: list[str] = []
 
 
 class Scanner:
-    """Looks through one thing after the other."""
+    """Scans one thing after the other; `scan` has the result so far."""
 
-    def __init__(self, needles: SearchTerms) -> None:
-        self._needles = needles
+    def __init__(self, terms: SearchTerms) -> None:
+        self._terms = terms
         self._found: set[ScanFinding] = set()
-        self.scan = Scan(needles=needles.count)
+        self.scan = Scan(terms=terms.count)
 
     def folder(self, path: Path) -> None:
-        """All files of a folder, or one file; a file that is gone when its turn comes is no file any more."""
+        """Scan all files of a folder, or one file; files that are deleted meanwhile are skipped."""
         if not path.exists():
             self.scan.unscanned.append(f"{path}: there is no such file or folder")
             return
@@ -172,34 +176,34 @@ class Scanner:
                 self.scan.unscanned.append(f"{place}: {error}")
 
     def store(self, store: Store) -> None:
-        """All objects of a lakehouse."""
+        """Scan all objects of a lakehouse."""
         for path in store.paths(""):
             place = self._named(f"{store.location.uri}/{path}")
             content = store.get(path)
             if content is not None:
                 self.scan.files += 1
                 self.parts([content], place)
-                self._unpacked(content, place)
+                self._decompressed(content, place)
 
     def parts(self, parts: Iterable[bytes], place: str) -> None:
-        """Bytes that come in parts."""
-        self.note(self._needles.in_stream(self._counted(parts)), place)
+        """Scan bytes that come in parts."""
+        self.note(self._terms.in_stream(self._counted(parts)), place)
 
     def note(self, hits: set[Hit], place: str) -> None:
-        """Remember what was found somewhere."""
-        new = {ScanFinding(hit.needle, hit.form.value, place) for hit in hits} - self._found
+        """Record what was found at a place."""
+        new = {ScanFinding(hit.term, hit.encoding.value, place) for hit in hits} - self._found
         self._found |= new
         self.scan.findings += len(new)
         self.scan.found += sorted(new)[: _MOST_FOUND - len(self.scan.found)]
 
     def hits(self, data: bytes) -> set[Hit]:
-        """What stands in some bytes."""
+        """The terms in some bytes."""
         self.scan.bytes += len(data)
-        return self._needles.in_bytes(data)
+        return self._terms.in_bytes(data)
 
     def _named(self, path: str) -> str:
-        """A path, unless something stands in it that must not be told; that it does is a finding."""
-        hits = self._needles.in_bytes(path.encode())
+        """A printable path: one that has a term in it is masked, and is a finding itself."""
+        hits = self._terms.in_bytes(path.encode())
         if not hits:
             return path
         place = f"{Path(path).anchor}... (a path of {len(path)} characters)"
@@ -211,22 +215,22 @@ class Scanner:
         with file.open("rb") as opened:
             self.parts(iter(lambda: opened.read(_PART), b""), place)
         for rows in sqlite_rows(file):
-            self._note_unpacked(rows, place)
-        if file.stat().st_size <= _UNPACKED_AT_ONCE:
-            self._unpacked(file.read_bytes(), place)
+            self._note_decompressed(rows, place)
+        if file.stat().st_size <= _DECOMPRESSED_AT_ONCE:
+            self._decompressed(file.read_bytes(), place)
         else:
-            self.scan.unscanned.append(f"{place}: too large to be unpacked")
+            self.scan.unscanned.append(f"{place}: too large to be decompressed")
 
-    def _unpacked(self, content: bytes, place: str) -> None:
+    def _decompressed(self, content: bytes, place: str) -> None:
         try:
             for part in decompressed(content):
-                self._note_unpacked(part, place)
+                self._note_decompressed(part, place)
         except UnreadableError as error:
             self.scan.unscanned.append(f"{place}: {error}")
 
-    def _note_unpacked(self, part: bytes, place: str) -> None:
-        self.scan.unpacked_bytes += len(part)
-        self.note(self._needles.in_bytes(part), f"{place}, unpacked")
+    def _note_decompressed(self, part: bytes, place: str) -> None:
+        self.scan.decompressed_bytes += len(part)
+        self.note(self._terms.in_bytes(part), f"{place}, decompressed")
 
     def _counted(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         for part in parts:

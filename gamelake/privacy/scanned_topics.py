@@ -1,4 +1,4 @@
-"""Looks for texts in Kafka's records as a consumer sees them, which on the broker's disk may be packed."""
+"""Scans Kafka's records as a consumer sees them; on the broker's disk they may be compressed."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _SILENT_POLLS = 30
 
 
 def scan_topics(scanner: Scanner, kafka: KafkaAccess, topics: Sequence[str]) -> None:
-    """Look through all records that these topics have now; without names, through all topics that may be read."""
+    """Scan all records that these topics have now; without names, all readable topics."""
     consumer = Consumer(
         {**kafka.for_clients(), "group.id": "prove-erasure", "enable.auto.commit": False, "enable.partition.eof": True}
     )
@@ -49,7 +49,7 @@ def _scan_partition(scanner: Scanner, consumer: Consumer, end: TopicPartition) -
         if silent > _SILENT_POLLS:
             scanner.scan.unscanned.append(f"topic {end.topic}[{end.partition}]: its end was not reached")
             return
-        # The end that Kafka tells counts too: the last offsets may be markers of transactions, which nobody gets.
+        # The end-of-partition event counts too: the last offsets may be transaction markers, which consumers never get.
         reached = any(_is_end(message) or (message.offset() or 0) >= end.offset - 1 for message in messages)
         _scan_messages(scanner, [message for message in messages if not _is_end(message)])
 
@@ -62,7 +62,7 @@ def _is_end(message: Message) -> bool:
 
 
 def _scan_messages(scanner: Scanner, messages: Sequence[Message]) -> None:
-    """All at once; only where something stands is each record looked at alone."""
+    """Scan all records at once; only if there is a hit, each on its own."""
     records = [_bytes(message) for message in messages]
     scanner.scan.records += len(records)
     if not scanner.hits(b"\0\0".join(records)):

@@ -1,7 +1,7 @@
-"""Finds any of thousands of texts in bytes, in each form that text takes on disks and wires, in one pass.
+"""Finds any of thousands of search terms in bytes, in all encodings of text, in one pass.
 
-Each place of the bytes is looked at once, whatever the number of texts: the 8 bytes there are hashed into two tables of
-the beginnings of all forms, and only what both know is compared.
+Each position is read once, whatever the number of terms: the 8 bytes there are hashed into two tables of the prefixes
+of all encoded terms, and only positions that are in both are compared.
 """
 
 import base64
@@ -17,19 +17,19 @@ import numpy.typing as npt
 
 from gamelake.model.errors import SettingsError
 
-SHORTEST = 6  # bytes; shorter texts stand anywhere by chance
+SHORTEST = 6  # bytes; shorter terms are found anywhere by chance
 _WINDOW = 8
 _TABLE_BITS = 22
 _BLOCK = 1 << 20
 _MULTIPLIERS = (np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(0xC2B2_AE3D_27D4_EB4F))
-# How many characters of base64 say something of what stands before the text, by how many bytes that is.
+# How many characters of base64 depend on the bytes before the term, by the number of these bytes modulo 3.
 _BEFORE = (0, 2, 3)
 _Words = npt.NDArray[np.uint64]
 _Flags = npt.NDArray[np.bool_]
 
 
 class TermEncoding(StrEnum):
-    """What a text is written as."""
+    """The encoding of a term."""
 
     UTF_8 = "utf-8"
     UTF_16 = "utf-16"
@@ -41,31 +41,31 @@ class TermEncoding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A text that was found: its number, from 1, and the form."""
+    """A term that was found: its number, from 1, and the encoding."""
 
-    needle: int
-    form: TermEncoding
+    term: int
+    encoding: TermEncoding
 
 
 class SearchTerms:
-    """Texts to look for, in all their forms."""
+    """The search terms in all encodings."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         """Prepare the search.
 
         Raises:
-            SettingsError: there is none, or one is too short; says which by its number.
+            SettingsError: there is no term, or one is too short; the message has its number.
         """
         if not texts:
-            raise SettingsError("there is nothing to look for")
+            raise SettingsError("there are no search terms")
         for number, text in enumerate(texts, 1):
             if len(text.encode()) < SHORTEST:
-                raise SettingsError(f"needle {number} has under {SHORTEST} bytes, and would be found anywhere")
+                raise SettingsError(f"search term {number} has under {SHORTEST} bytes, and would be found anywhere")
         self.count = len(texts)
         self._patterns: dict[bytes, Hit] = {}
         for number, text in enumerate(texts, 1):
-            for form, pattern in _forms(text):
-                self._patterns.setdefault(pattern, Hit(number, form))
+            for encoding, pattern in _encodings(text):
+                self._patterns.setdefault(pattern, Hit(number, encoding))
         self.longest = max(map(len, self._patterns))
         width = min(_WINDOW, *map(len, self._patterns))
         self._mask = np.uint64((1 << (8 * width)) - 1)
@@ -76,7 +76,7 @@ class SearchTerms:
         self._tables = [_table(starts, multiplier) for multiplier in _MULTIPLIERS]
 
     def in_bytes(self, data: bytes) -> set[Hit]:
-        """The texts that stand in some bytes."""
+        """The terms in some bytes."""
         padded = data + bytes(_WINDOW)
         found: set[Hit] = set()
         for start in range(0, len(data), _BLOCK):
@@ -89,7 +89,7 @@ class SearchTerms:
         return found
 
     def in_stream(self, parts: Iterable[bytes]) -> set[Hit]:
-        """The texts that stand in bytes that come in parts, also across them."""
+        """The terms in bytes that come in parts, those across two parts included."""
         found: set[Hit] = set()
         tail = b""
         for part in parts:
@@ -105,7 +105,7 @@ class SearchTerms:
         return zip((places[both] + start).tolist(), chosen[both].tolist(), strict=True)
 
 
-def _forms(text: str) -> Iterator[tuple[TermEncoding, bytes]]:
+def _encodings(text: str) -> Iterator[tuple[TermEncoding, bytes]]:
     plain = text.encode()
     yield TermEncoding.UTF_8, plain
     yield TermEncoding.UTF_16, text.encode("utf-16-le")
@@ -114,7 +114,7 @@ def _forms(text: str) -> Iterator[tuple[TermEncoding, bytes]]:
     yield TermEncoding.HEXADECIMAL, plain.hex().upper().encode()
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + plain)
-        # Its last character says something of what stands after the text, unless three bytes end there.
+        # The last character depends on the bytes after the term, unless a group of three ends there.
         padding = encoded.count(b"=")
         part = encoded[_BEFORE[before] : len(encoded) - (padding + 1 if padding else 0)]
         yield TermEncoding.BASE64, part

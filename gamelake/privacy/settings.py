@@ -1,4 +1,4 @@
-"""Where personal data is kept, and the keys to it."""
+"""The settings of the vault, and of the jobs about personal data."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from gamelake.storage.settings import LakehouseSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultKeysSettings:
-    """The file of the keys to personal data, without which no place is of use."""
+    """The file of the vault's keys."""
 
     keys_file: Path
 
@@ -31,7 +31,7 @@ class VaultKeysSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultSettings:
-    """Where personal data is kept, and the file of the keys to it."""
+    """How to reach the vault, and the file of its keys."""
 
     access: VaultAccess
     keys_file: Path
@@ -53,7 +53,7 @@ class VaultSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayerDataSettings:
-    """What the jobs about the data of one person need to know."""
+    """Settings of the jobs about the data of one player."""
 
     lakehouse: LakehouseSettings
     vault: VaultSettings

@@ -198,4 +198,4 @@ def test_erased_data_is_nowhere_and_nothing_restores_it(platform: Platform, tmp_
     control = platform.prove([first[5 * 2], pseudonyms[2]])
     assert (proof.returncode, json.loads(proof.stdout)["found"]) == (0, []), proof.stdout + proof.stderr
     assert json.loads(proof.stdout)["records"] > len(first)
-    assert {each["needle"] for each in json.loads(control.stdout)["found"]} == {1, 2}
+    assert {each["term"] for each in json.loads(control.stdout)["found"]} == {1, 2}

@@ -88,7 +88,7 @@ class Platform:
         places = [str(place) for place in (*self.places, *more)]
         proof = self.run("prove_erasure", "--kafka", "--topic", self.lake.topic, *places, typed=texts)
         result = json.loads(proof.stdout)
-        assert result["needles"] == len(texts)
+        assert result["terms"] == len(texts)
         assert result["records"] > 0
         assert result["unscanned"] == []
         assert proof.returncode == (1 if result["found"] else 0)

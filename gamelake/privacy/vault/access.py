@@ -1,4 +1,4 @@
-"""Where the vault is: a file, or a database that wants to know who comes."""
+"""How to reach the vault: the path of a file, or the URI and credentials of a database."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ _POSTGRES = ("postgresql://", "postgres://")
 
 @dataclass(frozen=True, slots=True)
 class VaultAccess:
-    """The path of an SQLite file, or the URI of a PostgreSQL database and as whom to go there. Safe to print."""
+    """The path of an SQLite file, or the URI of a PostgreSQL database and its credentials. Safe to print."""
 
     place: str
     credentials: ServerCredentials | None = None
@@ -27,7 +27,7 @@ class VaultAccess:
         """The access that two settings name.
 
         Raises:
-            SettingsError: the URI can't be read or has a password in it, or the file is not as it must be.
+            SettingsError: the URI is invalid or has a password, or the file of credentials is invalid.
         """
         if place.startswith(_POSTGRES):
             _check_uri(place)
@@ -43,7 +43,7 @@ class VaultAccess:
 
 
 def _check_uri(uri: str) -> None:
-    # What is wrong with a URI is never told with the URI: it may be that a password stands in it.
+    # Errors never quote the URI: it may have a password.
     try:
         parts = conninfo_to_dict(uri)
     except ProgrammingError:

@@ -1,7 +1,7 @@
-"""Copies of the vault as one file, and the way back: ciphertext, wrapped keys and erasures, whatever the database.
+"""Backups of the vault as one file, and their restore: ciphertext, wrapped keys and erasures, from either database.
 
-A file of JSON lines, compressed with zstd: a head, players with their data, erasures, and a foot that counts them, so
-that half a file is no backup. Whoever was erased stays erased, however old the backup is.
+A file of JSON lines, compressed with zstd: a head, players with their data, erasures, and a foot with their counts, so
+that a truncated file is detected. Erased players stay erased, however old the backup is.
 """
 
 import io
@@ -26,7 +26,7 @@ Progress = Callable[[int], None]
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="head"):
-    """`found_by` says whether the players can be found with an index key."""
+    """The head; `found_by` is a digest of the index key, which must be the same at the restore."""
 
     format: int
     made_at: datetime
@@ -42,7 +42,7 @@ class _ErasureLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
 
 
 class BackupContents(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="foot"):
-    """How much is in a backup."""
+    """The counts of a backup."""
 
     players: int = 0
     data: int = 0
@@ -53,7 +53,7 @@ _Line = _Head | _PlayerLine | _ErasureLine | BackupContents
 
 
 class RestoredPlayers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a restore did; `unreadable` players were put back, and need a key that the file of keys lacks."""
+    """What a restore did; `unreadable` players were restored, and need a key that is missing in the file of keys."""
 
     restored: int = 0
     skipped: int = 0
@@ -62,21 +62,21 @@ class RestoredPlayers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def back_up(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> BackupContents:
-    """Write all that the vault has to a new file; nothing is locked meanwhile.
+    """Write the content of the vault to a new file; nothing is locked meanwhile.
 
     Raises:
-        BackupError: the file is there already, or can't be written.
-        VaultUnavailableError: the vault does not answer.
+        BackupError: the file exists, or can't be written.
+        VaultUnavailableError: the vault is unavailable.
     """
     return _write(file, keys, _players(vault, progress), vault)
 
 
 def export_erasures(vault: Vault, keys: VaultKeys, file: Path) -> BackupContents:
-    """Write the erasures alone: small enough to be done often, and to be kept for ever.
+    """Write the erasures alone: a small file, to be written often and kept for ever.
 
     Raises:
-        BackupError: the file is there already, or can't be written.
-        VaultUnavailableError: the vault does not answer.
+        BackupError: the file exists, or can't be written.
+        VaultUnavailableError: the vault is unavailable.
     """
     return _write(file, keys, iter(()), vault)
 
@@ -85,14 +85,14 @@ def check_backup(file: Path, keys: VaultKeys) -> BackupContents:
     """Read a backup from its first to its last byte.
 
     Raises:
-        BackupError: it is not whole, or its players are found by another index key.
+        BackupError: it is incomplete, or was made with another index key.
     """
     lines = _read(file)
     head = next(lines, None)
     if not isinstance(head, _Head) or head.format != _FORMAT:
         raise BackupError(f"'{file}' is no backup of a vault, or one of another version")
     if head.found_by != _found_by(keys):
-        raise BackupError(f"'{file}' was made with another index key: with these keys nobody in it would be found")
+        raise BackupError(f"'{file}' was made with another index key: with these keys no player in it could be found")
     players = data = erasures = 0
     for line in lines:
         match line:
@@ -113,10 +113,10 @@ def erasures_in(file: Path) -> Iterator[Erasure]:
 
 
 def restore(vault: Vault, keys: VaultKeys, file: Path, progress: Progress) -> RestoredPlayers:
-    """Put back whoever is not there and was not erased; the vault must know all erasures before (`Vault.enforce`).
+    """Restore players that are missing and not erased; first record all erasures in the vault (`Vault.enforce`).
 
     Raises:
-        VaultUnavailableError: the vault does not answer; the same again goes on.
+        VaultUnavailableError: the vault is unavailable; the next attempt continues.
     """
     seen = restored = unreadable = 0
     for records in _batches(line.record for line in _read(file) if isinstance(line, _PlayerLine)):
@@ -144,7 +144,7 @@ def _write(file: Path, keys: VaultKeys, records: Iterator[PlayerRecord], vault: 
         for record in records:
             out.write(encode(_PlayerLine(record=record)) + b"\n")
             players, data = players + 1, data + len(record.data)
-        # Read after the players: whoever was erased while they were read is among them, and in this list.
+        # Read after the players: a player that was erased meanwhile is in the file, and in this list.
         erasures = vault.erasures_after(0)
         for erasure in erasures:
             out.write(encode(_ErasureLine(erasure=erasure)) + b"\n")
@@ -155,7 +155,7 @@ def _write(file: Path, keys: VaultKeys, records: Iterator[PlayerRecord], vault: 
 
 @contextmanager
 def _new(file: Path) -> Iterator[pa.NativeFile]:
-    """A new file that is there whole or not at all."""
+    """A new file that exists complete or not at all."""
     part = file.with_name(f".{file.name}.part")
     try:
         part.unlink(missing_ok=True)
@@ -172,7 +172,7 @@ def _new(file: Path) -> Iterator[pa.NativeFile]:
 
 @contextmanager
 def _created(part: Path) -> Iterator[BinaryIO]:
-    """A file for its owner alone, on the disk when it is closed."""
+    """A file with mode 600, synced when it is closed."""
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ALONE)
     with os.fdopen(descriptor, "wb", closefd=False) as raw:
         yield raw

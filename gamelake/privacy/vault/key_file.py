@@ -1,6 +1,6 @@
-"""The file of the vault's own keys: made once, given new key-encryption keys, rid of old ones; never half written.
+"""The file of the vault's keys: creation, adding and removing of key-encryption keys; replaced atomically.
 
-Whoever writes it holds a lock on its folder, so that of two new keys none is lost.
+Writers lock its folder, so that concurrent changes are not lost.
 """
 
 import fcntl
@@ -25,14 +25,14 @@ _Base64Key = Annotated[bytes, msgspec.Meta(min_length=KEY_BYTES, max_length=KEY_
 
 
 class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands in the file: the key that players are found by, and the key-encryption keys by their ids."""
+    """The content of the file: the index key for finding players, and the key-encryption keys by id."""
 
     index: _Base64Key
     current: str
     keys: dict[str, _Base64Key]
 
     def __repr__(self) -> str:
-        """Without the keys: they stand in tracebacks."""
+        """Without the keys, which would appear in tracebacks."""
         return f"KeyFile(current={self.current!r}, keys={sorted(self.keys)!r})"
 
 
@@ -40,7 +40,7 @@ def read_key_file(file: Path) -> KeyFile:
     """Read and check the file.
 
     Raises:
-        SettingsError: it can't be read or is not made so; nothing is said of what it holds.
+        SettingsError: it can't be read or is invalid; the message quotes no content.
     """
     try:
         found = msgspec.yaml.decode(file.read_bytes(), type=KeyFile)
@@ -55,17 +55,17 @@ def read_key_file(file: Path) -> KeyFile:
 
 
 def make_key_file(file: Path) -> str:
-    """Make a file with fresh keys, for its owner alone; gives the id of the key-encryption key.
+    """Create a file with new keys and mode 600; returns the id of the key-encryption key.
 
     Raises:
-        SettingsError: something is there already, or nothing can be written there.
+        SettingsError: the file exists, or can't be written.
     """
     key_id = _new_id()
     made = KeyFile(index=os.urandom(KEY_BYTES), current=key_id, keys={key_id: os.urandom(KEY_BYTES)})
-    with _written_beside(file, made) as new:
+    with _temporary_file(file, made) as new:
         new.chmod(_OWNER_ALONE)
         try:
-            # Unlike a rename, a link never takes the place of something.
+            # Unlike a rename, a link never replaces a file.
             os.link(new, file)
         except FileExistsError:
             raise SettingsError(f"'{file}' is there already, and without its keys no player could be read") from None
@@ -73,10 +73,10 @@ def make_key_file(file: Path) -> str:
 
 
 def add_key(file: Path) -> str:
-    """Add a fresh key-encryption key and make it current; gives its id.
+    """Add a new key-encryption key and make it current; returns its id.
 
     Raises:
-        SettingsError: the file is not as it must be, or can't be written.
+        SettingsError: the file is invalid, or can't be written.
     """
     with _changing(file):
         found = read_key_file(file)
@@ -88,10 +88,10 @@ def add_key(file: Path) -> str:
 
 
 def remove_key(file: Path, key_id: str, players_that_need: Callable[[str], int]) -> None:
-    """Take a key-encryption key out for good: whatever it wraps elsewhere, in a backup, can never be read again.
+    """Remove a key-encryption key for good: what it wraps in older backups can never be read again.
 
     Raises:
-        SettingsError: the file has no such key, or it is the current one, or players need it.
+        SettingsError: the file has no such key, it is the current one, or players need it.
     """
     with _changing(file):
         found = read_key_file(file)
@@ -123,8 +123,8 @@ def _changing(file: Path) -> Iterator[None]:
 
 
 def _replace(file: Path, content: KeyFile) -> None:
-    """Change the file at one stroke; its owner and its mode stay."""
-    with _written_beside(file, content) as new:
+    """Replace the file atomically; its owner and mode stay."""
+    with _temporary_file(file, content) as new:
         before = file.stat()
         new.chmod(before.st_mode & 0o777)
         if os.geteuid() == 0:
@@ -133,7 +133,7 @@ def _replace(file: Path, content: KeyFile) -> None:
 
 
 @contextmanager
-def _written_beside(file: Path, content: KeyFile) -> Iterator[Path]:
+def _temporary_file(file: Path, content: KeyFile) -> Iterator[Path]:
     lines = [f"index: {_text(content.index)}", f"current: {content.current}", "keys:"]
     lines += [f"  {key_id}: {_text(key)}" for key_id, key in content.keys.items()]
     try:

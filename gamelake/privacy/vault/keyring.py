@@ -1,4 +1,4 @@
-"""The vault's own keys as a running program has them: a file, read again when it changes."""
+"""The vault's keys in a running program: read again when the file changes."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from gamelake.privacy.vault.secrecy import VaultKeys
 
 
 class VaultKeyring:
-    """The keys that are good now, for any number of threads. A file that was changed for the worse leaves them."""
+    """The current keys; thread-safe. An invalid change of the file leaves the former keys in use."""
 
     def __init__(self, file: Path) -> None:
         self._index: bytes | None = None
@@ -16,11 +16,11 @@ class VaultKeyring:
 
     @property
     def now(self) -> VaultKeys:
-        """The keys as they were when the file was last looked at."""
+        """The keys of the last refresh."""
         return self._file.now
 
     def refresh(self) -> None:
-        """Look whether the file has changed, and take what it says now."""
+        """Read the file again if it has changed."""
         self._file.refresh()
 
     def _read(self, file: Path) -> VaultKeys:
@@ -33,5 +33,5 @@ class VaultKeyring:
 
 
 def _index_of(keys: VaultKeys) -> bytes:
-    """What the index key makes of nobody, by which two of them are told apart."""
+    """A digest of the index key, to compare two of them."""
     return keys.token("", "")

@@ -1,4 +1,4 @@
-"""Opens the vault, wherever it is."""
+"""Opens the vault: SQLite or PostgreSQL."""
 
 from gamelake.privacy.vault.access import VaultAccess
 from gamelake.privacy.vault.postgres_vault import PostgresVault
@@ -7,10 +7,10 @@ from gamelake.privacy.vault.vault import Vault
 
 
 def open_vault(access: VaultAccess) -> Vault:
-    """The vault, ready for any number of threads.
+    """Open the vault; it is thread-safe.
 
     Raises:
-        VaultUnavailableError: the file can't be opened. A server is not asked yet.
+        VaultUnavailableError: the file can't be opened. A server is contacted at the first use.
     """
     if access.file is None:
         return PostgresVault(access)

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that wait for seconds and no longer, and are made anew when they broke.
+"""Connections to PostgreSQL with time limits in seconds; broken ones are replaced.
 
 Source: psycopg 3.3, "Connection classes"; PostgreSQL, "Database Connection Control Functions".
 """
@@ -19,35 +19,35 @@ from gamelake.privacy.vault.vault import VaultRefusedError, VaultUnavailableErro
 
 PATIENCE = timedelta(seconds=4)
 _CONNECT_SECONDS = 3
-# More than a process asks at once: its requests in rounds, its upkeep, support.
+# More than a process uses at once: batches of requests, its refreshes, support.
 _MOST = 4
-# How often psycopg looks whether a wait has been broken off.
-_LOOK_SECONDS = 0.1
+# How often psycopg checks whether a wait was interrupted.
+_POLL_SECONDS = 0.1
 _Given = TypeVar("_Given")
 
 
 class PlayerGoneError(VaultRefusedError):
-    """A player was forgotten between the look for the row and the write to it."""
+    """A player was erased between the lookup of the row and the write."""
 
 
 class Connection(psycopg.Connection[tuple[object, ...]]):
-    """A connection whose every wait for the server has an end: the server's own time-outs fail when it stands still."""
+    """A connection with a time limit for every wait: the server's own timeouts do not work while it hangs."""
 
     patience = PATIENCE
 
-    def wait(self, gen: PQGen[_Given], interval: float = _LOOK_SECONDS, timeout: float | None = None) -> _Given:
+    def wait(self, gen: PQGen[_Given], interval: float = _POLL_SECONDS, timeout: float | None = None) -> _Given:
         """See psycopg."""
         try:
             return super().wait(gen, interval, timeout or self.patience.total_seconds())
         except psycopg.OperationalError:
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                # The answer may come yet, and would be taken for the next question's.
+                # The response may still arrive, and would be taken for that of the next statement.
                 self.pgconn.finish()
             raise
 
 
 class Connections:
-    """A handful of connections, for any number of threads. What goes wrong is an error of the vault."""
+    """A pool of a few connections; thread-safe. Errors of PostgreSQL become errors of the vault."""
 
     def __init__(self, access: VaultAccess) -> None:
         self._access = access
@@ -57,9 +57,9 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction, committed at the end, on a connection that nobody else has."""
+        """A transaction on a connection of its own, committed at the end of the block."""
         if not self._free.acquire(timeout=PATIENCE.total_seconds()):
-            raise VaultUnavailableError("the vault is slower than what is asked of it")
+            raise VaultUnavailableError("the vault is overloaded: all connections are in use")
         try:
             with _errors_of_the_vault():
                 yield from self._transaction()
@@ -68,7 +68,7 @@ class Connections:
 
     @contextmanager
     def patient(self, patience: timedelta) -> Iterator[Connection]:
-        """A connection for one long statement after the other, each its own transaction."""
+        """A connection for long statements, each in its own transaction."""
         with _errors_of_the_vault():
             connection = self._open(patience)
             try:
@@ -77,7 +77,7 @@ class Connections:
                 connection.close()
 
     def close(self) -> None:
-        """Let go of all connections that nobody uses."""
+        """Close all idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -89,14 +89,14 @@ class Connections:
             yield connection
             connection.execute("COMMIT")
         except BaseException:
-            # The server takes back what was not committed.
+            # The server rolls back.
             connection.close()
             raise
         with self._lock:
             self._idle.append(connection)
 
     def _begun(self) -> Connection:
-        """A connection in a transaction; one that was idle may have lost its server, and a new one finds it again."""
+        """A connection in a transaction; an idle one that has lost its server is replaced by a new one."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is not None:
@@ -128,19 +128,19 @@ class Connections:
 
 @contextmanager
 def _errors_of_the_vault() -> Iterator[None]:
-    """Only the first line of what the server says: others may quote a row."""
+    """Convert errors; keep only the first line of the server's message, as others may quote a row."""
     try:
         yield
     except psycopg.errors.ForeignKeyViolation:
-        raise PlayerGoneError("a player was forgotten while data was on its way") from None
+        raise PlayerGoneError("a player was erased while data was written") from None
     except (psycopg.DataError, psycopg.IntegrityError) as error:
-        raise VaultRefusedError(f"the vault refuses a row: {_told(error)}") from None
+        raise VaultRefusedError(f"the vault rejects a row: {_first_line(error)}") from None
     except psycopg.Error as error:
-        raise VaultUnavailableError(f"the vault does not answer: {_told(error)}") from None
+        raise VaultUnavailableError(f"the vault does not answer: {_first_line(error)}") from None
 
 
-def _told(error: psycopg.Error) -> str:
-    # Psycopg's frames hold the error that holds them: a connection that was never made would stay open for a while.
+def _first_line(error: psycopg.Error) -> str:
+    # Break the reference cycle of error and traceback, which would keep a failed connection open for a while.
     error.with_traceback(None)
     lines = (error.diag.message_primary or str(error)).splitlines()
     return lines[0] if lines else type(error).__name__

@@ -1,7 +1,7 @@
-"""Destroys what a DELETE leaves in PostgreSQL's files: old pages of the players' table, and the log of changes.
+"""Destroys what a DELETE leaves in PostgreSQL's files: old pages of the table of players, and the write-ahead log.
 
-A forgotten player's key is in the row, so the row's bytes must go: the table is written anew, and a checkpoint leaves
-the log's files behind. The data itself is unreadable without that key; its bytes go when PostgreSQL needs the room.
+An erased player's key is in the row, so its bytes must be destroyed: the table is rewritten, and after a checkpoint
+PostgreSQL deletes the old files of the log. The data is unreadable without the key; its bytes are overwritten later.
 
 Source: PostgreSQL 15 and 17, "VACUUM", "WAL Configuration" (`wal_recycle` must be off), "pg_switch_wal", "CHECKPOINT".
 """
@@ -13,23 +13,23 @@ from psycopg.errors import Diagnostic
 
 from gamelake.privacy.vault.postgres_connections import Connection, Connections
 
-# The key of an advisory lock, which is one for all programs on a database.
+# The key of an advisory lock, shared by all programs on a database.
 _DESTROYING = 7_140_003
 _PATIENCE = timedelta(minutes=10)
-# Whoever wants the table waits behind us while we wait for it.
+# Other statements on the table wait while this one waits for its lock.
 _LOCK_MILLISECONDS = 1000
 
 
 def destroy(connections: Connections, last: int) -> bool:
-    """Destroy what all erasures up to this one have left; whether nothing is left, and not just nothing to do now.
+    """Destroy what the erasures up to `last` have left; whether nothing is left.
 
     Raises:
-        VaultUnavailableError: the server does not answer, the table is in use, or the role lacks a right.
+        VaultUnavailableError: the server is unavailable, the table is in use, or the role lacks a right.
     """
     with connections.patient(_PATIENCE) as connection:
-        if not _alone(connection):
+        if not _locked(connection):
             return False
-        if _written_anew(connection) > 0:
+        if _rewrite_table(connection) > 0:
             return False
         connection.execute("VACUUM personal_data")
         connection.execute("SELECT pg_switch_wal()")
@@ -41,14 +41,14 @@ def destroy(connections: Connections, last: int) -> bool:
         return True
 
 
-def _alone(connection: Connection) -> bool:
-    """Whether no other program is at it; the lock ends with the connection."""
+def _locked(connection: Connection) -> bool:
+    """Take the lock, if no other program has it; it ends with the connection."""
     row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_DESTROYING,)).fetchone()
     return row is not None and bool(row[0])
 
 
-def _written_anew(connection: Connection) -> int:
-    """Write the table anew, without dead rows; how many had to be taken along for a transaction that may see them."""
+def _rewrite_table(connection: Connection) -> int:
+    """Rewrite the table without dead rows; returns how many stay, as a transaction may still see them."""
     details: list[str] = []
 
     def note(notice: Diagnostic) -> None:

@@ -1,6 +1,6 @@
-"""Wraps all players' keys with the current key-encryption key, while players come and go.
+"""Wraps all players' keys with the current key-encryption key, while the gateway runs.
 
-Nothing of a player but the wrapped key changes: pseudonym and data stay as they are.
+Only the wrapped key of a player changes: pseudonym and data stay.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ Progress = Callable[[int], None]
 
 
 class Rotation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rotation did: players rewrapped, pseudonyms of those who can't be read, and who is wrapped by what now."""
+    """What a rotation did: rewrapped players, pseudonyms of unreadable ones, and the number of players by key."""
 
     current: str
     rewrapped: int
@@ -29,15 +29,15 @@ class Rotation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rewrap_all(vault: Vault, keys: VaultKeys, progress: Progress) -> Rotation:
-    """Rewrap until a whole round finds nobody: a process that has not seen the new key yet may still add players.
+    """Rewrap until a pass finds no player: a process that has not read the new key yet may still add some.
 
     Raises:
-        VaultUnavailableError: the vault does not answer; what was done stays done.
+        VaultUnavailableError: the vault is unavailable; what was rewrapped stays.
     """
     rewrapped = 0
     while True:
         before = rewrapped
-        rewrapped, unreadable = _one_round(vault, keys, progress, before)
+        rewrapped, unreadable = _one_pass(vault, keys, progress, before)
         if rewrapped == before:
             wrapped_by = vault.players_by_key()
             return Rotation(
@@ -45,7 +45,7 @@ def rewrap_all(vault: Vault, keys: VaultKeys, progress: Progress) -> Rotation:
             )
 
 
-def _one_round(vault: Vault, keys: VaultKeys, progress: Progress, rewrapped: int) -> tuple[int, list[str]]:
+def _one_pass(vault: Vault, keys: VaultKeys, progress: Progress, rewrapped: int) -> tuple[int, list[str]]:
     unreadable: list[str] = []
     last = b""
     while players := vault.wrapped_otherwise(keys.current, _AT_ONCE, after=last):

@@ -1,4 +1,4 @@
-"""The vault's rows as the rest of the library has them, whichever database they stand in."""
+"""Conversion of the vault's rows, the same for both databases."""
 
 from datetime import datetime
 from typing import cast
@@ -32,6 +32,6 @@ def erasure(row: Row) -> Erasure:
 
 
 def kept(row: Row) -> KeptData:
-    """What is kept of a player, from the columns of `KEPT`."""
+    """Personal data from the columns of `KEPT`."""
     fingerprint, sealed, kept_at = cast("tuple[bytes, bytes, str]", row)
     return KeptData(fingerprint=fingerprint, sealed=sealed, kept_at=datetime.fromisoformat(kept_at))

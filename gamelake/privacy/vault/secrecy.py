@@ -1,6 +1,6 @@
-"""The keys: one for each player, wrapped by a key-encryption key that can be replaced; and what is done with them.
+"""Encryption: a key for each player, wrapped by a key-encryption key that can be rotated.
 
-AES-256-GCM with what a ciphertext belongs to as associated data, from the library `cryptography`.
+AES-256-GCM of the library `cryptography`; the owner of a ciphertext is the associated data.
 
 Source: NIST SP 800-38D (GCM; nonces of 96 random bits, so at most 2^32 messages per key); RFC 2104 (HMAC); RFC 5869
 (HKDF-Expand, one key for each purpose).
@@ -35,9 +35,9 @@ class UnknownKeyError(TamperedError):
 
 
 class PlayerKey:
-    """The key of one player of one game. Whatever belongs to the player is unreadable once it is gone.
+    """The key of one player of one game. Without it the player's data is unreadable.
 
-    A service remembers a hundred thousand of them: a cipher, which takes 2 KiB, is made when there is data.
+    A service caches a hundred thousand of them, so a cipher, which takes 2 KiB, is created only when needed.
     """
 
     __slots__ = ("_naming", "game", "pseudonym", "secret")
@@ -46,20 +46,20 @@ class PlayerKey:
         self.game = game
         self.secret = secret
         self._naming = _derived(secret, b"naming")
-        # The player's name in the lake: 32 hexadecimal digits, the same as long as the key is there.
+        # The player's pseudonym: 32 hexadecimal digits, the same as long as the key is there.
         self.pseudonym = hmac.digest(self._naming, b"pseudonym", _SHA256)[:_NAME_BYTES].hex()
 
     @classmethod
     def new(cls, game: str) -> "PlayerKey":
-        """A key that nobody had before."""
+        """A new random key."""
         return cls(game, os.urandom(KEY_BYTES))
 
     def __repr__(self) -> str:
-        """Without the secret: keys stand in tracebacks."""
+        """Without the secret, which would appear in tracebacks."""
         return f"PlayerKey(game={self.game!r}, pseudonym={self.pseudonym!r})"
 
     def seal(self, data: bytes) -> bytes:
-        """Encrypt what belongs to the player."""
+        """Encrypt data of the player."""
         return _seal(self._cipher(), data, self._belongs_to())
 
     def open(self, sealed: bytes) -> bytes:
@@ -71,7 +71,7 @@ class PlayerKey:
         return _open(self._cipher(), sealed, self._belongs_to())
 
     def fingerprint(self, data: bytes) -> bytes:
-        """Says of two pieces of data whether they are the same, and nothing else to whoever lacks the key."""
+        """A digest that is equal for equal data, and reveals nothing without the key."""
         return hmac.digest(self._naming, b"fingerprint:" + data, _SHA256)[:_NAME_BYTES]
 
     def _cipher(self) -> AESGCM:
@@ -83,7 +83,7 @@ class PlayerKey:
 
 @dataclass(frozen=True, slots=True)
 class VaultKeys:
-    """The service's own keys: one to find players by, and the key-encryption keys by their ids."""
+    """The vault's keys: the index key for finding players, and the key-encryption keys by id."""
 
     current: str
     _index: bytes = field(repr=False)
@@ -94,7 +94,7 @@ class VaultKeys:
         """Read a file of keys, each 32 bytes in base64: `index`, `current` (an id) and `keys` (by id).
 
         Raises:
-            SettingsError: the file can't be read or is not made so; it says nothing of what the file holds.
+            SettingsError: the file can't be read or is invalid; the message quotes no content.
         """
         found = read_key_file(file)
         return cls(found.current, found.index, found.keys)
@@ -105,7 +105,7 @@ class VaultKeys:
         return frozenset(self._keys)
 
     def token(self, game: str, player: str) -> bytes:
-        """What a player is found by in the vault: 32 bytes, which say nothing without the index key."""
+        """The lookup token of a player in the vault: 32 bytes, which reveal nothing without the index key."""
         return hmac.digest(self._index, f"{game}\0{player}".encode(), _SHA256)
 
     def wrap(self, key: PlayerKey, token: bytes) -> bytes:
@@ -116,7 +116,7 @@ class VaultKeys:
         """Undo `wrap`.
 
         Raises:
-            UnknownKeyError: its key-encryption key is not there.
+            UnknownKeyError: its key-encryption key is missing.
             TamperedError: the wrapped key is another player's, or was changed.
         """
         wrapping_key = self._keys.get(player.key_id)

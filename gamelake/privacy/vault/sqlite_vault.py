@@ -1,6 +1,6 @@
 """The vault in one SQLite file, for one machine.
 
-What is deleted is overwritten (`secure_delete`), and the log of changes that still had it is emptied.
+Deleted rows are overwritten (`secure_delete`), and the write-ahead log that still has them is truncated.
 """
 
 import sqlite3
@@ -49,7 +49,7 @@ _ENFORCE = (
 
 
 class SqliteVault:
-    """A vault in a file, which is made when it is not there."""
+    """A vault in a file, which is created if it is missing."""
 
     def __init__(self, file: Path) -> None:
         self._lock = threading.Lock()
@@ -118,9 +118,9 @@ class SqliteVault:
             last = connection.execute("SELECT max(number) FROM erasures WHERE destroyed_at IS NULL").fetchone()[0]
             if last is None:
                 return True
-            # The pages were overwritten; the log has them as they were until it is emptied, which a reader can delay.
-            in_the_way, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if in_the_way:
+            # The pages were overwritten; the write-ahead log has them until it is truncated, which a reader can delay.
+            is_busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if is_busy:
                 return False
             destroyed = "UPDATE erasures SET destroyed_at = ? WHERE number <= ? AND destroyed_at IS NULL"
             connection.execute(destroyed, (datetime.now(UTC).isoformat(), last))
@@ -200,7 +200,7 @@ class SqliteVault:
             try:
                 yield self._open_connection()
             except (sqlite3.DataError, sqlite3.IntegrityError) as error:
-                raise VaultRefusedError(f"the vault {self._file} refuses a row: {error}") from error
+                raise VaultRefusedError(f"the vault {self._file} rejects a row: {error}") from error
             except sqlite3.Error as error:
                 raise VaultUnavailableError(f"the vault {self._file} does not answer: {error}") from error
 

@@ -1,6 +1,6 @@
-"""The vault as the service sees it: players by their tokens, and what belongs to them; ciphertext only.
+"""The interface of the vault: players by their tokens, and their personal data; ciphertext only.
 
-SQLite keeps it where there is one process, PostgreSQL in the stack.
+SQLite for one machine, PostgreSQL in the stack.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from gamelake.model.errors import TransientError
 
 
 class VaultUnavailableError(TransientError):
-    """The vault does not answer; nothing personal may be taken until it does."""
+    """The vault is unavailable; no personal data may be accepted until it is back."""
 
 
 class VaultRefusedError(VaultUnavailableError):
-    """The vault answers, and won't have a row; without that row it may take the others."""
+    """The vault rejects a row; it may accept the others."""
 
 
 class StoredPlayer(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class SealedData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptData(msgspec.Struct, frozen=True, kw_only=True):
-    """Personal data of a player as the vault has it: encrypted, and when it came."""
+    """Personal data of a player in the vault: encrypted, with the time of its arrival."""
 
     fingerprint: bytes
     sealed: bytes
@@ -54,9 +54,9 @@ class PlayerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Erasure(msgspec.Struct, frozen=True, kw_only=True):
-    """The record that a player was forgotten: number, game and former pseudonym, which leads nowhere any more.
+    """The record of an erasure: number, game, and the former pseudonym, which can no longer be resolved.
 
-    `erased_by` is a role or a key's id, never a person's name; empty where nobody had said it yet.
+    `erased_by` is a role or a key's id, never a person's name; empty in records of older versions.
     """
 
     number: int
@@ -74,29 +74,29 @@ class Rewrapping(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Vault(Protocol):
-    """Keeps players and their data. All methods may be called from any thread, and may wait for a disk or a network.
+    """Stores players and their data. All methods are thread-safe, and may block on disk or network.
 
     Raises:
-        VaultUnavailableError: any of them, when the vault does not answer.
+        VaultUnavailableError: by any method, if the vault is unavailable.
     """
 
     def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
-        """The players that are there, by their tokens."""
+        """The existing players, by token."""
 
     def named(self, pseudonym: str) -> StoredPlayer | None:
-        """The player who has a pseudonym, None if nobody has it."""
+        """The player with a pseudonym, None if there is none."""
 
     def add(self, players: Sequence[StoredPlayer]) -> Mapping[bytes, StoredPlayer]:
-        """Add players; gives those that stand now, which are another's where somebody was first."""
+        """Add players; returns the stored rows, which are another process's if it was faster."""
 
     def keep(self, data: Sequence[SealedData]) -> None:
-        """Keep data for good; what is there already stays, and data of players that are gone is dropped."""
+        """Store data; existing data stays, and data of erased players is dropped."""
 
     def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
         """Do what `add` and `keep` do, in one transaction: all of it or nothing.
 
         Raises:
-            VaultRefusedError: one row can't be.
+            VaultRefusedError: a row is invalid.
         """
 
     def data_of(self, pseudonym: str) -> Sequence[bytes]:
@@ -106,37 +106,37 @@ class Vault(Protocol):
         """Destroy a player's key and data, and record it; None if there is no such player."""
 
     def destroy_remains(self) -> bool:
-        """Destroy what deleted rows left in the database's files, as far as that is yet to do; `forget` does so too.
+        """Destroy what deleted rows left in the database's files, if that is pending; `forget` does so too.
 
-        False if somebody else is in the way just now, or at it: then it must be tried again.
+        Returns False if another connection prevents it, or does it already: then try again later.
         """
 
     def erasures_after(self, number: int) -> Sequence[Erasure]:
-        """What was forgotten after an erasure, in order."""
+        """The erasures after a number, in order."""
 
     def wrapped_otherwise(self, key_id: str, most: int, after: bytes = b"") -> Sequence[StoredPlayer]:
-        """Players whose keys are wrapped by another key than this one, by their tokens, those after a token."""
+        """A page of players whose keys are wrapped by another key than this one, ordered by token, after a token."""
 
     def rewrap(self, changes: Sequence[Rewrapping]) -> int:
-        """Replace wrapped keys; gives how many.
+        """Replace wrapped keys; returns how many.
 
-        Who is gone stays gone, and a row that is not what it was before stays as it is.
+        Erased players stay erased, and a row that has changed since stays.
         """
 
     def players_by_key(self) -> Mapping[str, int]:
         """How many players' keys each key-encryption key wraps."""
 
     def records(self, after: bytes, most: int) -> Sequence[PlayerRecord]:
-        """Players with all that is there of them, by their tokens, those after a token."""
+        """A page of players with all their data, ordered by token, after a token."""
 
     def restore(self, records: Sequence[PlayerRecord]) -> int:
-        """Add players with their data, but nobody who was erased or has got another key since; gives how many."""
+        """Add players with their data, except those that were erased or have another key since; returns how many."""
 
     def enforce(self, erasures: Sequence[Erasure]) -> int:
-        """Take over what is not recorded here of erasures, and drop whoever is there in spite of one; gives how many.
+        """Record missing erasures, and delete players that exist in spite of one; returns how many.
 
-        `destroy_remains` then destroys what those who were dropped left.
+        `destroy_remains` must follow.
         """
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""

@@ -41,9 +41,9 @@ def scanned(path: Path, *secrets: str) -> Scan:
     ],
 )
 def test_a_text_is_found_in_each_form(form: TermEncoding, written: bytes) -> None:
-    needles = SearchTerms([OTHER, SECRET])
+    terms = SearchTerms([OTHER, SECRET])
 
-    assert needles.in_bytes(os.urandom(999) + written + os.urandom(7)) == {Hit(2, form)}
+    assert terms.in_bytes(os.urandom(999) + written + os.urandom(7)) == {Hit(2, form)}
 
 
 def test_a_text_is_found_behind_the_escapes_of_json() -> None:
@@ -52,12 +52,10 @@ def test_a_text_is_found_behind_the_escapes_of_json() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
 def test_a_text_is_found_wherever_it_stands_also_across_parts(size: int) -> None:
-    needles = SearchTerms([SECRET])
+    terms = SearchTerms([SECRET])
     for place in (0, 1, 500, 977):
         data = bytes(place) + SECRET.encode() + bytes(1000 - place)
-        assert needles.in_stream(data[at : at + size] for at in range(0, len(data), size)) == {
-            Hit(1, TermEncoding.UTF_8)
-        }
+        assert terms.in_stream(data[at : at + size] for at in range(0, len(data), size)) == {Hit(1, TermEncoding.UTF_8)}
 
 
 def test_a_text_on_the_seam_of_two_blocks_is_found() -> None:
@@ -71,11 +69,11 @@ def test_a_text_that_differs_in_its_last_character_is_not_found() -> None:
 
 def test_ten_thousand_texts_are_looked_for_at_once() -> None:
     texts = [f"secret-{number:05d}-{base64.b32encode(os.urandom(10)).decode()}" for number in range(10_000)]
-    needles = SearchTerms(texts)
+    terms = SearchTerms(texts)
     data = os.urandom(4 << 20) + texts[4711].encode()
 
     started = time.process_time()
-    found = needles.in_bytes(data)
+    found = terms.in_bytes(data)
 
     assert found == {Hit(4712, TermEncoding.UTF_8)}
     assert time.process_time() - started < 2, "under 2 MiB/s: each text costs a pass of its own"
@@ -132,9 +130,9 @@ def test_what_is_planted_is_found(tmp_path: Path, plant: object) -> None:
 
     scan = scanned(tmp_path)
 
-    assert {found.needle for found in scan.found} == {2}
+    assert {found.term for found in scan.found} == {2}
     assert (scan.files, scan.unscanned) == (1, [])
-    assert plant is plant_log or any(found.place.endswith("unpacked") for found in scan.found)
+    assert plant is plant_log or any(found.place.endswith("decompressed") for found in scan.found)
     assert SECRET not in repr(scan)
 
 
@@ -176,5 +174,5 @@ def test_the_job_says_where_it_stands_by_its_number_and_ends_with_one(tmp_path: 
     ]
 
     assert [end.returncode for end in ends] == [1, 2]
-    assert {each["needle"] for each in json.loads(ends[0].stdout)["found"]} == {2}
+    assert {each["term"] for each in json.loads(ends[0].stdout)["found"]} == {2}
     assert all(SECRET not in end.stdout + end.stderr for end in ends)
