@@ -1,4 +1,4 @@
-"""A lakehouse of a test's own, and the real ingest job as a child process."""
+"""A lakehouse for one test, and the real ingest job as a child process."""
 
 import os
 import signal
@@ -33,13 +33,13 @@ _JOB_SECONDS = 300
 
 @dataclass(slots=True)
 class Job:
-    """A job that runs."""
+    """A running job."""
 
     process: subprocess.Popen[bytes]
     log: Path
 
     def wait(self) -> int:
-        """Its exit code, once it has ended; one that takes for ever is killed."""
+        """Its exit code, once it has ended; after a timeout it is killed."""
         try:
             return self.process.wait(_JOB_SECONDS)
         except subprocess.TimeoutExpired:
@@ -48,12 +48,12 @@ class Job:
             raise
 
     def terminate(self) -> int:
-        """Ask it to end; gives its exit code."""
+        """Terminate it; gives its exit code."""
         self.process.terminate()
         return self.wait()
 
     def log_text(self) -> str:
-        """What it has said so far."""
+        """Its log so far."""
         return self.log.read_text()
 
 
@@ -68,13 +68,13 @@ class Lakehouse:
     settings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Give it a games contract."""
+        """Write a games contract."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.games_file.write_text(GAMES)
 
     @property
     def games_file(self) -> Path:
-        """The contract; a test may write another one."""
+        """The path of the contract; a test may replace it."""
         return self.directory / "games.yaml"
 
     @property
@@ -83,7 +83,7 @@ class Lakehouse:
         return Store(Location(uri=f"file://{self.directory}/lake"))
 
     def environment(self) -> dict[str, str]:
-        """What the job is told."""
+        """The variables of the job."""
         return {
             **os.environ,
             **spark_environment(),
@@ -93,7 +93,7 @@ class Lakehouse:
             "GAMELAKE_TOPIC": self.topic,
             "GAMELAKE_GAMES_FILE": str(self.games_file),
             "GAMELAKE_SPARK_JARS": str(ROOT / "build/jars/spark"),
-            # Tests that start the job many times don't wait for what only tests of lineage look at.
+            # Most tests do not need lineage, and start faster without it.
             "GAMELAKE_LINEAGE_SECONDS": "0",
             **self.settings,
         }
@@ -108,18 +108,18 @@ class Lakehouse:
         return Job(process, log)
 
     def ingest(self) -> None:
-        """Take what the topic holds, to the end."""
+        """Read the topic to its current end."""
         job = self.start("--available-now")
         assert job.wait() == 0, job.log_text()[-3000:]
 
     def ingest_killed(self, step: Failpoint, at: int = 1) -> None:
-        """Take what the topic holds, but be killed at a step."""
+        """Read the topic, but be killed at a step."""
         job = self.start("--available-now", kill=f"{step}:{at}")
         assert job.wait() == -signal.SIGKILL, job.log_text()[-3000:]
 
     @contextmanager
     def ingesting(self) -> Iterator[Job]:
-        """Have the job run for as long as the block lasts, and end well."""
+        """Run the job during the block, and end it with exit code 0."""
         job = self.start()
         try:
             yield job
@@ -135,7 +135,7 @@ class Lakehouse:
         return DeltaTable(path).to_pyarrow_table(columns=list(columns) or None)
 
     def event_ids(self, table: str = "silver/events") -> Counter[str]:
-        """How often each event stands in a table."""
+        """The number of rows of each event in a table."""
         return Counter(self.rows(table, "event_id")["event_id"].to_pylist())
 
     def reasons(self) -> Counter[str]:
@@ -143,9 +143,9 @@ class Lakehouse:
         return Counter(self.rows("dead_letters/events", "reason")["reason"].to_pylist())
 
     def reconciliation(self) -> Reconciliation:
-        """The balance of the lakehouse."""
+        """The reconciliation of the lakehouse."""
         return reconcile(self.store)
 
     def await_rows(self, table: str, ids: list[str]) -> None:
-        """Wait until a table has all these events; the job may be starting, which a busy machine takes a minute for."""
+        """Wait until a table has all these events; the start of the job may take a minute on a busy machine."""
         eventually(lambda: set(ids) <= self.event_ids(table).keys(), timeout=180)

@@ -1,4 +1,4 @@
-"""A folder that files of events arrive in, and the notifications of them."""
+"""A folder in which files of events arrive, and their notifications."""
 
 import json
 import uuid
@@ -18,13 +18,13 @@ from tests.embedded.sending import contract_text
 
 @dataclass
 class Landing:
-    """A folder beside a lakehouse, and a topic of notifications."""
+    """A folder next to a lakehouse, and a topic of notifications."""
 
     lakehouse: Lakehouse
     topic: str
 
     def __post_init__(self) -> None:
-        """Tell the lakehouse's jobs of it, and the registry of the contract."""
+        """Set the variables of the lakehouse's jobs, and register the contract's schema."""
         self.path = self.lakehouse.directory / "landing"
         self.folder = Folder(self.path)
         self._producer = Producer({"bootstrap.servers": self.lakehouse.bootstrap_servers, "acks": "all"})
@@ -36,7 +36,7 @@ class Landing:
             registry.register_schema(f"{self.lakehouse.topic}-value", Schema(contract_text(3), "PROTOBUF"))
 
     def write(self, key: str, content: bytes) -> Path:
-        """Put a file there at once, as an object store does; nobody is told."""
+        """Write a file atomically, as an object store does, without a notification."""
         path = self.path / key
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f".{path.name}")
@@ -44,27 +44,27 @@ class Landing:
         return hidden.rename(path)
 
     def notify(self, *keys: str) -> None:
-        """Tell of files as they are now."""
+        """Send notifications of files as they are now."""
         changes = [self.folder.change(key) for key in keys]
         self.say(*(change for change in changes if change is not None))
 
     def say(self, *changes: ObjectChange) -> None:
-        """Tell whatever a test wants told."""
+        """Send notifications of any changes."""
         self.send([(key_of(change), value_of(change)) for change in changes])
 
     def send(self, messages: Sequence[tuple[bytes, bytes]]) -> None:
-        """Send notifications as they are, and return when Kafka has them."""
+        """Send raw notifications, and wait for Kafka's acknowledgement."""
         for key, value in messages:
             self._producer.produce(self.topic, value, key)
         assert self._producer.flush(60) == 0
 
     def deliver(self, key: str, content: bytes) -> None:
-        """Put a file there and tell of it."""
+        """Write a file and send its notification."""
         self.write(key, content)
         self.notify(key)
 
     def removed(self, key: str) -> ObjectChange:
-        """What is told of a file that was removed."""
+        """The change of a file that was removed."""
         return ObjectChange(bucket=self.path.name, key=key, moment=datetime.now(UTC), event="s3:ObjectRemoved:Delete")
 
 
@@ -75,7 +75,7 @@ def an_event(event_id: str, game_name: str, **fields: object) -> dict[str, objec
 
 
 def events(count: int, game_name: str, **fields: object) -> tuple[list[str], bytes]:
-    """So many events, a line each; gives their ids too."""
+    """A number of events, one line each, and their ids."""
     ids = [str(uuid.uuid4()) for _ in range(count)]
     lines = (json.dumps(an_event(event_id, game_name, **fields)) for event_id in ids)
     return ids, "".join(f"{line}\n" for line in lines).encode()

@@ -1,4 +1,4 @@
-"""Events of players for live operations, what their states must be by a look at all of them, and what topics say."""
+"""Events of players for live operations, the expected states of players, and the records of topics."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Play:
-    """One thing that a player did, so many seconds ago."""
+    """An action of a player, `ago` seconds before now."""
 
     gamer: str
     name: str = "level_completed"
@@ -33,7 +33,7 @@ class Play:
 
 @dataclass
 class Expected:
-    """What a player's state must say."""
+    """The expected state of a player."""
 
     sessions: set[str] = field(default_factory=set)
     purchases: int = 0
@@ -42,7 +42,7 @@ class Expected:
 
 
 def send_plays(sender: Sender, game: str, plays: Sequence[Play], now: datetime) -> None:
-    """Send what was done as events of version 2, which has purchases and levels."""
+    """Send actions as events of version 2, which has purchases and levels."""
     source = contract_text(2)
     schema_id = sender.register(source)
     ids, values = [], []
@@ -60,7 +60,7 @@ def send_plays(sender: Sender, game: str, plays: Sequence[Play], now: datetime) 
 
 
 def expected_states(plays: Sequence[Play], now: datetime) -> dict[str, Expected]:
-    """By player, counted one by one."""
+    """The expected states by player, counted event by event."""
     states: defaultdict[str, Expected] = defaultdict(Expected)
     for play in plays:
         state = states[play.gamer]
@@ -74,7 +74,7 @@ def expected_states(plays: Sequence[Play], now: datetime) -> dict[str, Expected]
 
 
 def newest_values(bootstrap_servers: str, topic: str) -> dict[str, bytes | None]:
-    """What a compacted topic comes down to: the newest value of each key, None for a tombstone."""
+    """The newest value of each key of a compacted topic, None for a tombstone."""
     return dict(records(bootstrap_servers, topic))
 
 
@@ -101,7 +101,7 @@ def read(value: bytes, schema: str) -> Message:
 
 
 def in_last_hour(plays: Sequence[Play], gamer: str, newest_ago: float) -> int:
-    """What a player spent in the hour before the newest event."""
+    """The spending of a player in the hour before the newest event."""
     recent = [each for each in plays if each.gamer == gamer and each.name == "purchase" and each.amount is not None]
     return sum(
         round((each.amount or 0) * 1_000_000) for each in recent if each.ago - newest_ago < _HOUR.total_seconds()

@@ -1,4 +1,4 @@
-"""Events of a few days of play, of which every worked question has something to say."""
+"""Events of a few days of play, for which every example query has a result."""
 
 import uuid
 from datetime import UTC, datetime, timedelta

@@ -17,7 +17,7 @@ USERS = ("admin", "ingest-events", "simulator", "upkeep")
 
 
 class SecuredKafka(EmbeddedService):
-    """A Kafka on which nobody is anonymous."""
+    """A Kafka without anonymous access."""
 
     name = "secured Kafka"
 
@@ -32,7 +32,7 @@ class SecuredKafka(EmbeddedService):
         return f"{HOST}:{self._ports[19092]}"
 
     def access(self, user: str) -> KafkaAccess:
-        """How a user of the secrets comes in."""
+        """The access of a user of the secrets."""
         password = re.search(r"^password=(\w+)$", (self.secrets / f"kafka-{user}").read_text(), re.MULTILINE)
         assert password
         return KafkaAccess(self.bootstrap_servers, ServerCredentials(user, password[1]))
@@ -58,12 +58,12 @@ class SecuredKafka(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """Whether the broker listens, which it does once it may be asked."""
+        """Whether the broker listens, which it does once it can serve requests."""
         return accepts_connections(self._ports[19092])
 
     @property
     def cluster_id(self) -> str:
-        """What the storage was formatted with."""
+        """The settings of the formatted storage."""
         properties = (self.directory / "data" / "meta.properties").read_text()
         found = re.search(r"^cluster\.id=(.+)$", properties, re.MULTILINE)
         assert found

@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 
-NOBODY_IN_PARTICULAR = "a" * 32
+ANY_PLAYER = "a" * 32
 PROTO = Path(__file__).parents[2] / "contracts" / "proto"
 
 
@@ -40,7 +40,7 @@ class Ledger:
 
 
 class Sender:
-    """Sends to one topic; every call returns when Kafka has the records."""
+    """Sends to one topic; every call waits for Kafka's acknowledgement."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Sender:
         self._last: Sequence[bytes] = ()
 
     def register(self, source: str) -> int:
-        """Register a schema under a subject of its own, where no compatibility rule can refuse it."""
+        """Register a schema under its own subject, where no compatibility rule can reject it."""
         with SchemaRegistryClient({"url": self._registry_url}) as registry:
             return int(registry.register_schema(f"{self._topic}-{uuid.uuid4().hex}", Schema(source, "PROTOBUF")))
 
@@ -76,7 +76,7 @@ class Sender:
         self.ledger.event_ids += ids
 
     def send_again(self) -> None:
-        """Send the last good events once more, under the same keys, as a client does that got no answer."""
+        """Send the last good events once more, under the same keys, as a client without a response does."""
         self._send(self._last)
         self.ledger.sent_again += len(self._last)
 
@@ -102,9 +102,9 @@ def an_event(source: str, event_id: str, game_name: str, **fields: object) -> Me
     happened = fields.pop("event_time", datetime.now(UTC))
     event = event_class(source)(event_id=event_id, event_name="level_completed", game_name=game_name, **fields)
     event.event_time.FromDatetime(happened)  # type: ignore[attr-defined]
-    # Where rules are in force, an event of nobody is quarantined.
+    # With rules, an event without a player is quarantined.
     if "gamer_id" in event.DESCRIPTOR.fields_by_name and "gamer_id" not in fields:
-        event.gamer_id = NOBODY_IN_PARTICULAR  # type: ignore[attr-defined]
+        event.gamer_id = ANY_PLAYER  # type: ignore[attr-defined]
     return event
 
 

@@ -57,7 +57,7 @@ def test_a_recreated_topic_stops_the_stream_until_its_use_is_confirmed(lakehouse
     lakehouse.ingest()
     delete_topic(lakehouse.bootstrap_servers, lakehouse.topic)
     create_topic(lakehouse.bootstrap_servers, lakehouse.topic, 2)
-    # More than before: by offsets alone nothing would look wrong, and the first 60 would be skipped in silence.
+    # More than before: offsets alone would be valid, and the first 60 records would be skipped without an error.
     sender.send_events(90, "Bingo")
 
     job = lakehouse.start("--available-now")

@@ -29,7 +29,7 @@ _JOB_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who plays, and all that says who it is."""
+    """A player, and all personal data of the player."""
 
     name: str = field(default_factory=lambda: f"player-{uuid.uuid4().hex}")
     device: str = field(default_factory=lambda: f"device-{uuid.uuid4().hex}")
@@ -47,7 +47,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Gateway, stream and tables, and whoever looks after them."""
+    """Gateway, stream and tables, with the operators' jobs."""
 
     gateway: Gateway
     lakehouse: Lakehouse
@@ -70,7 +70,7 @@ class Platform:
         (found,) = {row["gamer_id"] for row in rows if row["event_id"] == event_id}
         return str(found)
 
-    def job(self, name: str, *arguments: str, told: str = "") -> subprocess.CompletedProcess[str]:
+    def job(self, name: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run one of the jobs about persons to its end."""
         vault = {
             "GAMELAKE_VAULT": str(self.gateway.service.vault_file),
@@ -81,7 +81,7 @@ class Platform:
             [sys.executable, "-m", f"jobs.{name}", *arguments],
             cwd=ROOT,
             env=self.lakehouse.environment() | vault,
-            input=told,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=_JOB_SECONDS,
@@ -102,15 +102,15 @@ class Platform:
         return found
 
     def forget(self, *arguments: str, name: str = "") -> dict[str, list[dict[str, int]]]:
-        """Forget somebody, or take rows out again; gives what was done."""
+        """Erase a player, or repeat erasures; gives the record of it."""
         who = ("--game", GAME, "--player", "-") if name else ()
-        ended = self.job("forget_player", *who, *arguments, "--yes", told=name)
+        ended = self.job("forget_player", *who, *arguments, "--yes", stdin=name)
         assert ended.returncode == 0, ended.stderr
         done: dict[str, list[dict[str, int]]] = json.loads(ended.stdout)["done"]
         return done
 
     def prove(self, texts: list[str], *copies: Path) -> subprocess.CompletedProcess[str]:
-        """Look for texts in tables, topic, the broker's disk, the vault, all logs, and copies."""
+        """Search texts in tables, topic, the broker's disk, the vault, all logs, and copies."""
         disk = [*(self.kafka.directory / "data").glob(f"{self.lakehouse.topic}-*"), *self.kafka.directory.glob("*.log")]
         places = [*disk, self.gateway.folder, self.lakehouse.directory, *copies]
         return self.job(
@@ -120,7 +120,7 @@ class Platform:
             "--kafka",
             "--topic",
             self.lakehouse.topic,
-            told="\n".join(texts),
+            stdin="\n".join(texts),
         )
 
     def replay_bronze(self) -> None:
@@ -181,11 +181,11 @@ def test_erased_data_is_nowhere_and_nothing_restores_it(platform: Platform, tmp_
     assert set(pseudonyms) == set(DeltaTable(old).to_pyarrow_table(columns=["gamer_id"])["gamer_id"].to_pylist())
     with pytest.raises(DeltaError):
         DeltaTable(lake / TABLE).restore(0)
-    exported = platform.job("export_player", "--game", GAME, "--player", "-", told=stays.name)
+    exported = platform.job("export_player", "--game", GAME, "--player", "-", stdin=stays.name)
     assert exported.returncode == 0, exported.stderr
     assert all(secret in exported.stdout for secret in (stays.mail, stays.device))
 
-    # An old backup of the vault brings back those who stay, into a vault that was lost.
+    # An old backup of a lost vault restores the players that were not erased.
     platform.gateway.process.stop()
     for file in platform.gateway.folder.glob("vault.db*"):
         file.unlink()

@@ -1,4 +1,4 @@
-"""The stack's Kafka, which asks who comes: the job gets in with its password, which is written down nowhere."""
+"""The stack's Kafka with authentication: the job uses its password, which is stored nowhere."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -126,7 +126,7 @@ def texts_below(directory: Path) -> list[str]:
 def all_command_lines() -> Iterator[str]:
     """Those of every process of the machine: the job's, its JVM's, its Python workers'."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it may end while we look
+        with suppress(OSError):  # it may end meanwhile
             yield path.read_text(errors="replace")
 
 
@@ -142,7 +142,7 @@ def test_a_wrong_password_is_no_transient_error(lakehouse: Lakehouse) -> None:
 
 
 def test_a_topic_without_read_access_is_no_transient_error(lakehouse: Lakehouse) -> None:
-    """Kafka does not tell a stranger to a topic whether it is there."""
+    """Without access Kafka does not tell whether a topic exists."""
     lakehouse.topic = "misspelt"
     job = lakehouse.start()
 

@@ -54,15 +54,15 @@ def _facet(datasets: list[dict[str, Any]], ending: str, name: str) -> dict[str, 
     return facet
 
 
-def _told(lakehouse: Lakehouse, job: str) -> list[dict[str, Any]]:
+def _events(lakehouse: Lakehouse, job: str) -> list[dict[str, Any]]:
     """The events of a job, oldest first."""
     lines = Path(lakehouse.settings["GAMELAKE_LINEAGE_FILE"]).read_text().splitlines()
     return [event for line in lines if (event := json.loads(line))["job"]["name"] == job]
 
 
 def test_a_gold_table_can_be_followed_back_to_the_topic_and_its_schemas(lakehouse: Lakehouse) -> None:
-    first, last = (_told(lakehouse, "ingest_events")[place] for place in (0, -1))
-    gold = _told(lakehouse, "gold.archery_duel_player_agg")[-1]
+    first, last = (_events(lakehouse, "ingest_events")[place] for place in (0, -1))
+    gold = _events(lakehouse, "gold.archery_duel_player_agg")[-1]
 
     assert (first["eventType"], last["eventType"], gold["eventType"]) == ("START", "COMPLETE", "COMPLETE")
     (schema,) = _facet(last["inputs"], lakehouse.topic, "gamelake_protobuf")["schemas"]

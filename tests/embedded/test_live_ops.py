@@ -1,4 +1,4 @@
-"""Live operations over a real Kafka: states that survive kills, players who are forgotten, and a patch that breaks."""
+"""Live operations over a real Kafka: states that survive kills, erased players, and a patch that breaks purchases."""
 
 import random
 from collections.abc import Callable
@@ -92,7 +92,7 @@ def test_states_are_right_after_any_number_of_kills_and_an_erased_player_has_non
         assert row["spend_last_hour_micros"] == message.spend_last_hour_micros == spent
         assert row["last_seen"] == message.last_seen.ToDatetime(UTC) == state.last
         assert row["purchases"] == message.purchases == state.purchases
-    # The stream that reads the same records again is none of the books'.
+    # The second stream of the same records is not part of the reconciliation.
     assert reconcile(lakehouse.store).problems == []
 
     request = ErasureRequest.new("test", "archery", ("g3",), Reach.VAULT)

@@ -1,4 +1,4 @@
-"""The real fan-out commits on and on while everything that upkeep has works beside it, and readers read.
+"""The real fan-out commits on and on while all maintenance tasks and readers run concurrently.
 
 A dozen batches by default; SOAK_BATCHES makes it more.
 """
@@ -31,25 +31,27 @@ from tests.eventually import eventually
 ROOT = Path(__file__).parents[2]
 BATCHES = int(os.environ.get("SOAK_BATCHES", "12"))
 GAMES = ("Archery", "Bingo", "Chess", "Darts", "Escape", "Farm")
-# Longer than any reader here takes; a desk's policy is days.
+# Longer than any reader here takes; a real retention is days.
 RETENTION = timedelta(seconds=15)
-PACKED = CompactionRule(target_bytes=2**20, hot_files=3, today=datetime.now(UTC).date())
+COMPACTION = CompactionRule(target_bytes=2**20, hot_files=3, today=datetime.now(UTC).date())
 
 
 @dataclass
-class Upkeep:
-    """What works beside the stream, and what it has done."""
+class Maintenance:
+    """All maintenance concurrent with the stream, and the counts of its work."""
 
     store: Store
-    packed_files: int = 0
+    compacted_files: int = 0
     vacuumed_files: int = 0
     refreshed: int = 0
     reads: int = 0
     _seen: dict[str, int] = field(default_factory=dict)
 
-    def pack(self) -> None:
+    def compact(self) -> None:
         for table in appended_tables(self.store):
-            self.packed_files += TableCompaction(self.store.location, table, PACKED, ("game_name",))().files_before
+            self.compacted_files += TableCompaction(
+                self.store.location, table, COMPACTION, ("game_name",)
+            )().files_before
 
     def vacuum(self) -> None:
         for table in table_paths(self.store):
@@ -105,17 +107,20 @@ def test_a_stream_with_concurrent_maintenance_loses_no_commit_and_no_reader(
 
     def has_met_all() -> bool:
         batches = len(Manifests(lakehouse.store, "ingest_events").batches())
-        return batches >= BATCHES and min(upkeep.packed_files, upkeep.vacuumed_files, upkeep.refreshed) >= BATCHES
+        return (
+            batches >= BATCHES
+            and min(maintenance.compacted_files, maintenance.vacuumed_files, maintenance.refreshed) >= BATCHES
+        )
 
-    upkeep = Upkeep(lakehouse.store)
+    maintenance = Maintenance(lakehouse.store)
     send()
     with lakehouse.ingesting() as job:
         lakehouse.await_rows("silver/events", sender.ledger.event_ids)
-        with again_and_again(send, upkeep.pack, upkeep.vacuum, upkeep.refresh_gold, upkeep.read):
+        with again_and_again(send, maintenance.compact, maintenance.vacuum, maintenance.refresh_gold, maintenance.read):
             eventually(has_met_all, timeout=10 * BATCHES)
         eventually(lambda: len(lakehouse.rows("silver/events", "event_id")) == len(sender.ledger.event_ids), timeout=60)
 
-    assert upkeep.reads > BATCHES
+    assert maintenance.reads > BATCHES
     assert lakehouse.reconciliation().problems == []
     assert lakehouse.event_ids() == dict.fromkeys(sender.ledger.event_ids, 1)
     assert "Traceback" not in job.log_text()

@@ -20,7 +20,7 @@ NOT_LOUD = a_rule("not_loud", "session_id <> 'loud'", severity="warn")
 
 @contextmanager
 def ruled(lakehouse: Lakehouse, *rules: dict[str, object]) -> Iterator[Path]:
-    """The job is told of a folder with rules, which a test may change."""
+    """The job has a folder with rules, which a test may change."""
     folder = written(lakehouse.directory / "rules", *rules)
     lakehouse.settings["GAMELAKE_RULES"] = str(folder)
     yield folder

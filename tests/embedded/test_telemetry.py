@@ -1,4 +1,4 @@
-"""What the ingest job tells Prometheus is what Kafka, the manifests and the tables say, also while it hangs."""
+"""The metrics of the ingest job agree with Kafka, the manifests and the tables, also while it hangs."""
 
 import os
 import signal
@@ -22,8 +22,8 @@ from tools.embedded.ports import free_port
 
 QUERY = {"query": "ingest_events"}
 LATE = a_rule("late", "event_id = 'never'", severity="warn")
-# Told only once a rule has dropped a row, or could not judge a column's type: the unit tests have both.
-NOT_TOLD_HERE = {"gamelake_quality_rows_dropped_total", "gamelake_quality_rows_unevaluated_total"}
+# They appear once a rule drops a row or does not fit a column's type, as in unit tests.
+NOT_EXPECTED = {"gamelake_quality_rows_dropped_total", "gamelake_quality_rows_unevaluated_total"}
 
 
 @pytest.fixture
@@ -75,12 +75,12 @@ def test_the_metrics_are_those_of_manifests_and_tables(lakehouse: Lakehouse, sen
         eventually(lambda: is_caught_up(url, 403), timeout=180)
         sender.send_events(20, "Archery")
         eventually(lambda: is_caught_up(url, 423), timeout=60)
-        # Spark tells of a batch a moment after it is committed.
+        # Spark reports a batch shortly after its commit.
         batches = len(manifests(lakehouse))
         eventually(lambda: phase_count(scrape(url), "trigger_execution") == batches, timeout=30)
         figures = scrape(url)
 
-    assert figures.our_names() == declared_names("ingest-events") - NOT_TOLD_HERE
+    assert figures.our_names() == declared_names("ingest-events") - NOT_EXPECTED
     check_counts(figures, lakehouse)
     check_tables(figures, lakehouse)
     check_caught_up(figures, lakehouse)
@@ -127,7 +127,7 @@ def check_caught_up(figures: Scraped, lakehouse: Lakehouse) -> None:
     assert figures.values("gamelake_game_seconds_behind") == [0, 0]
     assert figures.value("gamelake_stream_up") == 1
     assert figures.value("gamelake_stream_started_timestamp_seconds") < time.time()
-    for name in ("last_progress", "last_look"):
+    for name in ("last_progress", "last_poll"):
         assert time.time() - figures.value(f"gamelake_stream_{name}_timestamp_seconds") < 60
     assert time.time() - (lakehouse.directory / "heartbeat").stat().st_mtime < 60
     for game in ("archery", "bingo"):

@@ -1,4 +1,4 @@
-"""Rows 14 and 32 of the fault matrix: the query started twice, and no room for what a batch writes."""
+"""Rows 14 and 32 of the fault matrix: the query started twice, and no disk space for a batch."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ def test_a_second_driver_is_rejected_and_the_reconciliation_has_no_differences(
 
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert lakehouse.reconciliation().problems == []
-    # Whoever lost is told why, by Spark's checkpoint or by ours.
+    # The rejected driver has an error, of Spark's checkpoint or of this library.
     told = ("Multiple streaming jobs detected", "two drivers run", "CONCURRENT_STREAM_LOG_UPDATE")
     assert any(words in ended.log_text() for words in told)
 

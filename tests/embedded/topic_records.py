@@ -1,4 +1,4 @@
-"""Looks into a topic as it is now: its records, and which events they hold."""
+"""Reads the current records of a topic and their events."""
 
 from collections import Counter
 from functools import cache
@@ -20,7 +20,7 @@ _SECONDS = 30
 
 
 def records_in(kafka: EmbeddedKafka, topic: str) -> list[bytes]:
-    """All records of a topic: key and value of each, one behind the other."""
+    """Keys and values of all records of a topic."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "test"})
     partitions = consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
     ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=_SECONDS)[1] for p in partitions}
@@ -35,7 +35,7 @@ def records_in(kafka: EmbeddedKafka, topic: str) -> list[bytes]:
 
 
 def ids_in(kafka: EmbeddedKafka, topic: str) -> Counter[str]:
-    """How often each event stands in a topic."""
+    """The number of records of each event in a topic."""
     event = _event_class()
     values = (record[_PSEUDONYM_CHARACTERS + HEADER_BYTES :] for record in records_in(kafka, topic))
     return Counter(event.FromString(value).event_id for value in values)  # type: ignore[attr-defined]
