@@ -1,4 +1,4 @@
-"""The stack's files as docker compose understands them, for each mix of overlays that a person can bring up."""
+"""The stack's files as docker compose parses them, for each combination of overlays."""
 
 import json
 import re
@@ -13,14 +13,14 @@ from typing import Any
 COMPOSE = Path(__file__).parents[3] / "compose"
 MIB = 1024 * 1024
 CORE = "compose.yaml"
-ANSWERS = "compose.serving.yaml"
+SERVING = "compose.serving.yaml"
 OBSERVABILITY = "compose.observability.yaml"
 QUALITY = "compose.quality.yaml"
 GRAFANA = "compose.grafana.yaml"
 OFFICIAL = "compose.official.yaml"
 OFFICIAL_OBSERVABILITY = "compose.official.observability.yaml"
 # What `make up-minimal` and `make up` bring up, without and with a container registry that has Grafana.
-OWN_MIXES = ((CORE,), (CORE, ANSWERS, OBSERVABILITY, QUALITY), (CORE, ANSWERS, OBSERVABILITY, QUALITY, GRAFANA))
+OWN_MIXES = ((CORE,), (CORE, SERVING, OBSERVABILITY, QUALITY), (CORE, SERVING, OBSERVABILITY, QUALITY, GRAFANA))
 
 
 def official(mix: tuple[str, ...]) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Service:
 
     @property
     def runs_on(self) -> bool:
-        """Whether it takes memory for as long as the stack is up."""
+        """Whether it takes memory while the stack runs."""
         return self.is_started_by_up and not self.is_one_shot
 
     @property
@@ -70,13 +70,13 @@ class Service:
 
     @property
     def health_check(self) -> str:
-        """The command that says whether it is well; empty without one."""
+        """The command of its health check; empty without one."""
         check = self.raw.get("healthcheck") or {}
         return "" if check.get("disable") else " ".join(check.get("test") or ())
 
     @property
     def waits_for(self) -> dict[str, str]:
-        """The services that must have come so far before it starts, with how far."""
+        """Its dependencies with their conditions."""
         return {name: str(each["condition"]) for name, each in (self.raw.get("depends_on") or {}).items()}
 
     @property
@@ -91,7 +91,7 @@ class Service:
 
     @property
     def ports(self) -> set[tuple[str | None, str, int]]:
-        """Where it answers outside of the network: address, port there, port inside."""
+        """Its published ports: address, port on the host, port in the container."""
         return {(each.get("host_ip"), each["published"], each["target"]) for each in self.raw.get("ports") or ()}
 
     @property

@@ -1,4 +1,4 @@
-"""`make clean` says what it would remove, asks, and removes that and nothing else."""
+"""`make clean` lists what it would remove, asks, and removes only that."""
 
 import subprocess
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ REMOVALS = [
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """A checkout's build folder beside a Docker."""
+class Checkout:
+    """A checkout's build folder and a fake Docker."""
 
     folder: Path
 
     def clean(self, typed: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run the script, with a person's answer."""
+        """Run the script with this input."""
         environment = {
             "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
             "BUILD_DIRECTORY": str(self.folder / "build"),
@@ -46,13 +46,13 @@ class Desk:
 
     @property
     def removals(self) -> list[str]:
-        """What Docker was told to remove, in order."""
+        """The arguments of Docker's remove commands, in order."""
         log = self.folder / "calls"
         return log.read_text().splitlines() if log.exists() else []
 
     @property
     def left(self) -> list[str]:
-        """What is in the build folder."""
+        """The content of the build folder."""
         return sorted(path.name for path in (self.folder / "build").iterdir())
 
 
@@ -61,8 +61,8 @@ KEPT = ["jars", "registry", "stamps"]
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    """A desk where the demo and the stack have run."""
+def checkout(tmp_path: Path) -> Checkout:
+    """A checkout where the demo and the stack have run."""
     docker = tmp_path / "bin" / "docker"
     docker.parent.mkdir()
     docker.write_text(FAKE_DOCKER)
@@ -71,55 +71,60 @@ def desk(tmp_path: Path) -> Desk:
         (tmp_path / "build" / name).mkdir(parents=True)
         (tmp_path / "build" / name / "file").touch()
     (tmp_path / "build" / "images.log").touch()
-    return Desk(tmp_path)
+    return Checkout(tmp_path)
 
 
-def test_it_names_each_thing_and_removes_them_after_a_yes(desk: Desk) -> None:
-    outcome = desk.clean("y\n")
+def test_everything_is_listed_and_removed_after_a_yes(checkout: Checkout) -> None:
+    outcome = checkout.clean("y\n")
 
     assert outcome.returncode == 0, outcome.stderr
-    for named in (f"{desk.folder}/build/demo", "build/images.log", "volume gamelake_kafka", "volume gamelake_trino"):
+    for named in (
+        f"{checkout.folder}/build/demo",
+        "build/images.log",
+        "volume gamelake_kafka",
+        "volume gamelake_trino",
+    ):
         assert named in outcome.stdout
     assert "build/jars" not in outcome.stdout
-    assert desk.left == KEPT
-    assert desk.removals == REMOVALS
+    assert checkout.left == KEPT
+    assert checkout.removals == REMOVALS
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "", "Yes, but not now\n"], ids=["no", "enter", "no terminal", "other"])
-def test_without_a_clear_yes_nothing_is_removed(desk: Desk, typed: str) -> None:
-    outcome = desk.clean(typed)
+def test_without_a_clear_yes_nothing_is_removed(checkout: Checkout, typed: str) -> None:
+    outcome = checkout.clean(typed)
 
     assert outcome.returncode == 1
     assert "Nothing was removed." in outcome.stdout
-    assert (desk.left, desk.removals) == (ALL, [])
+    assert (checkout.left, checkout.removals) == (ALL, [])
 
 
-def test_yes_is_not_asked_for_when_it_is_given(desk: Desk) -> None:
-    outcome = desk.clean(YES="1")
+def test_with_yes_set_there_is_no_prompt(checkout: Checkout) -> None:
+    outcome = checkout.clean(YES="1")
 
     assert "[y/N]" not in outcome.stdout
-    assert (desk.left, desk.removals) == (KEPT, REMOVALS)
+    assert (checkout.left, checkout.removals) == (KEPT, REMOVALS)
 
 
-def test_a_dry_run_says_the_same_and_removes_nothing(desk: Desk) -> None:
-    outcome = desk.clean(DRY_RUN="1", YES="1")
+def test_a_dry_run_lists_the_same_and_removes_nothing(checkout: Checkout) -> None:
+    outcome = checkout.clean(DRY_RUN="1", YES="1")
 
     assert outcome.returncode == 0
     assert "volume gamelake_kafka" in outcome.stdout
-    assert (desk.left, desk.removals) == (ALL, [])
+    assert (checkout.left, checkout.removals) == (ALL, [])
 
 
-def test_without_an_engine_the_desks_data_goes_and_the_volumes_are_said_to_stay(desk: Desk) -> None:
-    outcome = desk.clean("y\n", NO_ENGINE="1")
+def test_without_an_engine_local_data_is_removed_and_volumes_are_reported_as_kept(checkout: Checkout) -> None:
+    outcome = checkout.clean("y\n", NO_ENGINE="1")
 
     assert outcome.returncode == 0
     assert "The Docker engine does not respond" in outcome.stdout
-    assert (desk.left, desk.removals) == (KEPT, [])
+    assert (checkout.left, checkout.removals) == (KEPT, [])
 
 
-def test_where_nothing_is_left_nobody_is_asked(desk: Desk) -> None:
-    desk.clean(YES="1")
+def test_with_nothing_to_remove_there_is_no_prompt(checkout: Checkout) -> None:
+    checkout.clean(YES="1")
 
-    outcome = desk.clean(VOLUMES="")
+    outcome = checkout.clean(VOLUMES="")
 
     assert (outcome.returncode, outcome.stdout) == (0, "There is nothing to remove.\n")

@@ -1,4 +1,4 @@
-"""What holds for every service of the stack, whichever overlays are in the mix."""
+"""Rules for every service of the stack, in every combination of overlays."""
 
 import re
 from collections.abc import Callable
@@ -36,8 +36,8 @@ def names_of(those: list[Service]) -> list[str]:
     return [service.name for service in those]
 
 
-def test_every_one_shot_is_waited_for_by_a_service_that_stays(mix: tuple[Service, ...]) -> None:
-    """Without one, `up --wait` takes its end for a failure."""
+def test_a_long_running_service_depends_on_every_one_shot(mix: tuple[Service, ...]) -> None:
+    """Without one, `up --wait` treats its end as a failure."""
     adopted = {
         name
         for service in mix
@@ -49,20 +49,20 @@ def test_every_one_shot_is_waited_for_by_a_service_that_stays(mix: tuple[Service
     assert {service.name for service in mix if service.is_one_shot} - adopted == set()
 
 
-def test_services_wait_for_health_or_success_and_never_for_a_mere_start(mix: tuple[Service, ...]) -> None:
+def test_services_depend_on_health_or_success_and_never_on_a_mere_start(mix: tuple[Service, ...]) -> None:
     conditions = {condition for service in mix if service.runs_on for condition in service.waits_for.values()}
 
     assert conditions <= {"service_healthy", "service_completed_successfully"}
 
 
-def test_one_shots_wait_themselves_for_the_service_that_they_ask(mix: tuple[Service, ...]) -> None:
-    """They have patience, and a look at health comes seconds late."""
+def test_one_shots_poll_their_service_themselves(mix: tuple[Service, ...]) -> None:
+    """They retry, and a health check would be seconds late."""
     conditions = {condition for service in mix if service.is_one_shot for condition in service.waits_for.values()}
 
     assert conditions == {"service_started"}
 
 
-def test_whoever_is_given_an_address_starts_after_the_one_who_answers_there(mix: tuple[Service, ...]) -> None:
+def test_a_service_with_an_address_starts_after_the_service_at_that_address(mix: tuple[Service, ...]) -> None:
     by_name = {service.name: service for service in mix}
     too_early = [
         (service.name, name)
@@ -77,7 +77,7 @@ def test_whoever_is_given_an_address_starts_after_the_one_who_answers_there(mix:
 
 
 def all_before(service: Service, by_name: dict[str, Service]) -> set[str]:
-    """Whom it waits for, and whom they wait for."""
+    """Its dependencies, and theirs."""
     before = set(service.waits_for)
     return before.union(*(all_before(by_name[name], by_name) for name in before))
 
@@ -86,7 +86,7 @@ def test_every_service_has_a_memory_limit(mix: tuple[Service, ...]) -> None:
     assert names_of([service for service in mix if not service.memory_mib]) == []
 
 
-def test_every_service_that_stays_has_a_health_check(mix: tuple[Service, ...]) -> None:
+def test_every_long_running_service_has_a_health_check(mix: tuple[Service, ...]) -> None:
     assert names_of([service for service in mix if service.runs_on and not service.health_check]) == []
 
 
@@ -123,7 +123,7 @@ def test_nothing_runs_as_root(mix: tuple[Service, ...]) -> None:
 
 
 def user_of(service: Service) -> str:
-    """Who a service runs as: what compose says, or the last word of the image's own Dockerfile; empty for root."""
+    """The user of a service: from compose, or else the last USER of the image's Dockerfile; empty for root."""
     stated = str(service.raw.get("user") or "")
     image = service.image.partition("@")[0].rpartition(":")[0]
     dockerfile = COMPOSE / image.removeprefix("gamelake/") / "Dockerfile"
@@ -145,7 +145,7 @@ def test_no_variable_holds_a_secret(mix: tuple[Service, ...]) -> None:
     assert held == []
 
 
-def test_every_heap_is_stated_and_leaves_room_below_its_limit(mix: tuple[Service, ...]) -> None:
+def test_every_heap_is_set_and_leaves_memory_below_its_limit(mix: tuple[Service, ...]) -> None:
     java = [service for service in mix if service.runs_java]
 
     assert len(java) >= 5

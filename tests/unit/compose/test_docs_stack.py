@@ -1,4 +1,4 @@
-"""`docs/stack.md` and the README say what the compose files say: services, ports, memory, who has which secret."""
+"""`docs/stack.md` and the README agree with the compose files: services, ports, memory, secrets."""
 
 import re
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from typing import NoReturn
 import pytest
 
 from tests.unit.compose.configured import (
-    ANSWERS,
     CORE,
     GRAFANA,
     MIXES,
     OBSERVABILITY,
+    SERVING,
     Service,
     has_compose,
     official,
@@ -21,7 +21,7 @@ from tests.unit.compose.configured import (
 
 PAGE = Path("docs/stack.md").read_text(encoding="utf-8")
 README = Path("README.md").read_text(encoding="utf-8")
-EVERYTHING = (CORE, ANSWERS, OBSERVABILITY, GRAFANA)
+EVERYTHING = (CORE, SERVING, OBSERVABILITY, GRAFANA)
 GIB = 1024
 MOST_OF_ALL, MOST_OF_MINIMAL = 10 * GIB, 7 * GIB
 
@@ -71,7 +71,7 @@ def test_a_mix_fits_into_what_is_promised(mix: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("mix", MIXES, ids=" + ".join)
-def test_the_sum_needs_no_one_shots_because_whoever_waits_for_them_takes_more(mix: tuple[str, ...]) -> None:
+def test_the_sum_excludes_one_shots_because_their_dependents_need_more(mix: tuple[str, ...]) -> None:
     those = services(mix)
     one_shots = {service.name for service in those if service.is_one_shot}
     waiting = [service for service in those if service.runs_on and service.waits_for.keys() & one_shots]

@@ -1,4 +1,4 @@
-"""What `make doctor` says of a machine: one line for each need, and the remedy where it is not met."""
+"""`make doctor` prints one line per requirement, with a remedy if it is not met."""
 
 import subprocess
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.compose.configured import COMPOSE
 
-# It answers as Docker does: one line for each Go template that it is asked to fill.
+# A fake Docker: one line for each Go template.
 FAKE_DOCKER = """#!/bin/bash
 case "$*" in
   "compose version --short") [ -n "$COMPOSE_VERSION" ] && echo "$COMPOSE_VERSION" ;;
@@ -51,20 +51,20 @@ MIB, GIB_IN_KIB = 1024 * 1024, 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the doctor said."""
+    """The doctor's output."""
 
     exit_code: int
     lines: list[str]
 
     def about(self, need: str) -> str:
-        """The one line about a need."""
+        """The line of one requirement."""
         (line,) = [line for line in self.lines if line.split()[1] == f"{need}:"]
         return line
 
 
 @dataclass(slots=True)
 class Machine:
-    """A machine that is good enough, unless a test takes something away."""
+    """A machine that meets all requirements, unless a test changes it."""
 
     directory: Path
     variables: dict[str, str] = field(
@@ -108,7 +108,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_good_machine_passes_in_every_need(machine: Machine) -> None:
+def test_a_good_machine_passes_every_check(machine: Machine) -> None:
     found = machine.examine()
 
     assert found.exit_code == 0
@@ -128,7 +128,7 @@ def test_a_good_machine_passes_in_every_need(machine: Machine) -> None:
         ("disk", {"FREE_KIB": str(7 * GIB_IN_KIB)}, "docker system prune"),
     ],
 )
-def test_a_need_that_is_not_met_fails_with_its_remedy(
+def test_an_unmet_requirement_fails_with_its_remedy(
     machine: Machine, need: str, changed: dict[str, str], remedy: str
 ) -> None:
     found = machine.examine(**changed)
@@ -148,9 +148,7 @@ def test_a_need_that_is_not_met_fails_with_its_remedy(
         ("disk", {"FREE_KIB": ""}, "docker system df"),
     ],
 )
-def test_a_narrow_margin_warns_and_lets_go_on(
-    machine: Machine, need: str, changed: dict[str, str], remedy: str
-) -> None:
+def test_a_narrow_margin_is_a_warning_only(machine: Machine, need: str, changed: dict[str, str], remedy: str) -> None:
     found = machine.examine(**changed)
 
     assert found.exit_code == 0
@@ -158,7 +156,7 @@ def test_a_narrow_margin_warns_and_lets_go_on(
     assert remedy in found.about(need)
 
 
-def test_a_port_that_another_container_has_is_named_with_both_ways_out(machine: Machine) -> None:
+def test_a_port_of_another_container_is_reported_with_both_remedies(machine: Machine) -> None:
     found = machine.examine(TAKEN_PORT="2", HOLDER="someone-elses-kafka")
 
     assert found.exit_code == 1
@@ -167,19 +165,19 @@ def test_a_port_that_another_container_has_is_named_with_both_ways_out(machine: 
     assert "KAFKA_PORT=... in compose/.env.override" in found.about("ports")
 
 
-def test_a_port_that_this_stack_has_itself_is_no_trouble(machine: Machine) -> None:
+def test_a_port_of_this_stack_itself_passes(machine: Machine) -> None:
     found = machine.examine(TAKEN_PORT="2", HOLDER="gamelake-kafka-1", OWN_CONTAINER="0123abcd", OWN_PORT="2")
 
     assert found.about("ports") == "PASS ports: all 1 are free on 127.0.0.1, or this stack's own"
 
 
-def test_another_port_of_ones_own_choice_is_the_one_looked_at(machine: Machine) -> None:
+def test_a_port_from_the_override_file_is_the_one_checked(machine: Machine) -> None:
     (machine.directory / ".env.override").write_text("KAFKA_PORT=3\n")
 
     assert machine.examine(TAKEN_PORT="2", HOLDER="someone-elses-kafka").exit_code == 0
 
 
-def test_an_engine_without_memory_limits_is_warned_of(machine: Machine) -> None:
+def test_an_engine_without_memory_limits_is_a_warning(machine: Machine) -> None:
     found = machine.examine(MEMORY_LIMIT="false")
 
     assert found.exit_code == 0
@@ -205,7 +203,7 @@ def _tools(directory: Path) -> Path:
     return tools
 
 
-def test_an_engine_that_does_not_answer_is_the_only_thing_said(machine: Machine) -> None:
+def test_an_engine_that_does_not_respond_is_the_only_finding(machine: Machine) -> None:
     found = machine.examine(ENGINE_VERSION="")
 
     assert found.exit_code == 1
@@ -219,7 +217,7 @@ def test_memory_is_the_sum_of_what_the_mix_uses(machine: Machine) -> None:
     assert "may take 7500 MiB" in machine.examine(WORKERS="3").about("memory")
 
 
-def test_what_the_caller_sets_counts_before_the_persons_file_and_that_before_the_projects(machine: Machine) -> None:
+def test_the_environment_overrides_env_override_which_overrides_env(machine: Machine) -> None:
     (machine.directory / ".env.override").write_text("KAFKA_MEMORY=1100\nPROMETHEUS_MEMORY=600\n")
 
     assert "may take 3705 MiB" in machine.examine(PROMETHEUS_MEMORY="605").about("memory")

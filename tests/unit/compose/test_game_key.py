@@ -1,4 +1,4 @@
-"""How a game's secret is replaced while both are good, in the file that the gateway has open."""
+"""Replacing a game's secret while both are valid, in the file that the gateway has open."""
 
 import subprocess
 from pathlib import Path
@@ -32,7 +32,7 @@ def secrets_of(folder: Path, key: str) -> tuple[str, ...]:
     return read_keys(folder / "ingest-keys", load_games(GAMES))[key].secrets
 
 
-def test_a_second_secret_is_put_beside_the_first_and_the_first_is_taken_away(folder: Path) -> None:
+def test_a_second_secret_is_added_and_the_first_is_removed(folder: Path) -> None:
     (first,) = secrets_of(folder, "kart_rumble-1")
     others = (folder / "ingest-keys").read_text().replace(first, "")
 
@@ -72,7 +72,7 @@ def test_no_secret_is_shown(folder: Path) -> None:
         (("retire", "kart_rumble-1"), "has only one secret"),
     ],
 )
-def test_what_can_not_be_done_is_told_and_changes_nothing(
+def test_an_impossible_change_is_reported_and_changes_nothing(
     folder: Path, arguments: tuple[str, ...], problem: str
 ) -> None:
     before = (folder / "ingest-keys").read_text()
@@ -90,7 +90,7 @@ def test_a_third_secret_is_refused(folder: Path) -> None:
     assert "already has two secrets" in run(folder, "add", "kart_rumble-1").stderr
 
 
-def test_a_support_key_is_made_once_beside_the_games_own(folder: Path) -> None:
+def test_a_support_key_is_created_once_and_the_games_own_stays(folder: Path) -> None:
     before = (folder / "ingest-keys").read_text()
 
     assert run(folder, "support", "kart_rumble").returncode == 0

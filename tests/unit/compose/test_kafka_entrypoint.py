@@ -110,7 +110,7 @@ def test_the_exporter_and_the_published_port_are_the_callers_choice(image: Image
         ("", "has no line 'username=...'"),
     ],
 )
-def test_a_secret_that_would_be_read_otherwise_ends_the_start(image: Image, text: str, problem: str) -> None:
+def test_a_secret_that_needs_escaping_stops_the_start(image: Image, text: str, problem: str) -> None:
     image.secret("admin", text)
 
     outcome = image.start()

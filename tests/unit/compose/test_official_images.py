@@ -1,4 +1,4 @@
-"""What `OFFICIAL=1` changes: images and where they keep their data, and nothing else."""
+"""What `OFFICIAL=1` changes: images and their volumes, and nothing else."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Pairs = dict[str, tuple[Service, Service]]
 
 @pytest.fixture(params=OWN_MIXES, ids=" + ".join)
 def pairs(request: pytest.FixtureRequest, missing_service: Callable[[str], NoReturn]) -> Pairs:
-    """Each service with our image beside itself with the official one."""
+    """Each service with our image, paired with itself with the official one."""
     if not has_compose():
         missing_service("docker compose is not installed")
     own = {service.name: service for service in services(request.param)}
@@ -31,7 +31,7 @@ def pairs(request: pytest.FixtureRequest, missing_service: Callable[[str], NoRet
     return {name: (own[name], theirs[name]) for name in own}
 
 
-def test_every_image_that_others_publish_is_swapped(pairs: Pairs) -> None:
+def test_every_image_with_an_official_counterpart_is_replaced(pairs: Pairs) -> None:
     swapped = {name for name, (own, theirs) in pairs.items() if own.image != theirs.image}
 
     assert swapped == SWAPPED & pairs.keys()
@@ -49,7 +49,7 @@ def test_limits_ports_secrets_and_configuration_stay(pairs: Pairs) -> None:
         assert theirs.waits_for.items() - own.waits_for.items() <= {("own-volume", "service_completed_successfully")}
 
 
-def test_what_ours_are_told_theirs_are_told_too(pairs: Pairs) -> None:
+def test_official_images_get_the_same_commands_and_variables(pairs: Pairs) -> None:
     changed = {
         (name, variable)
         for name, (own, theirs) in pairs.items()
@@ -60,8 +60,8 @@ def test_what_ours_are_told_theirs_are_told_too(pairs: Pairs) -> None:
     assert changed == {("kafka", "KAFKA_HEAP_OPTS")}
 
 
-def test_a_swapped_service_keeps_its_data_in_a_volume_of_its_own(pairs: Pairs) -> None:
-    """Its user has another number than ours, and could neither read nor write what ours left."""
+def test_a_service_with_an_official_image_has_its_own_volume(pairs: Pairs) -> None:
+    """Its user id differs from ours, so it could neither read nor write our data."""
     for name, (own, theirs) in pairs.items():
         if name in SWAPPED:
             assert theirs.data == {(f"official-{source}", target) for source, target in own.data}
@@ -69,7 +69,7 @@ def test_a_swapped_service_keeps_its_data_in_a_volume_of_its_own(pairs: Pairs) -
             assert theirs.data == own.data
 
 
-def test_where_our_image_brings_an_init_the_engine_gives_one(pairs: Pairs) -> None:
+def test_the_engine_adds_an_init_where_our_image_has_one(pairs: Pairs) -> None:
     with_our_entrypoint = [
         theirs for _, theirs in pairs.values() if (theirs.raw.get("entrypoint") or [""])[0] == "bash"
     ]

@@ -1,4 +1,4 @@
-"""The stack's secrets: made once, kept from others, and never anything that somebody could guess."""
+"""The stack's secrets: created once, protected from other users, never weak."""
 
 import re
 import stat
@@ -176,7 +176,7 @@ def test_no_secret_is_ever_printed(tmp_path: Path) -> None:
         ("grafana-password", "admin", "the password is well known"),
     ],
 )  # fmt: skip
-def test_what_somebody_could_guess_or_no_service_can_read_is_refused_with_the_remedy(
+def test_a_weak_or_unreadable_secret_is_rejected_with_the_remedy(
     secrets: Secrets, name: str, content: str, problem: str
 ) -> None:
     secrets.replace(name, content)
@@ -188,7 +188,7 @@ def test_what_somebody_could_guess_or_no_service_can_read_is_refused_with_the_re
         assert "remove that file and run 'make up'" in sentence
 
 
-def test_a_directory_that_others_can_look_into_is_refused(secrets: Secrets) -> None:
+def test_a_directory_that_other_users_can_read_is_rejected(secrets: Secrets) -> None:
     secrets.directory.chmod(0o755)
 
     outcome = secrets.run("--check")
@@ -197,7 +197,7 @@ def test_a_directory_that_others_can_look_into_is_refused(secrets: Secrets) -> N
     assert "is accessible for other users of this machine: run 'chmod 700" in outcome.stderr
 
 
-def test_a_check_before_the_first_start_says_how_they_are_made(tmp_path: Path) -> None:
+def test_a_check_before_the_first_start_says_how_to_create_them(tmp_path: Path) -> None:
     outcome = Secrets(tmp_path / "secrets").run("--check")
 
     assert outcome.returncode == 1

@@ -1,4 +1,4 @@
-"""Which compose files and values a command sees: the same set for every command."""
+"""The compose files and env files of a command: the same for every command."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.compose.configured import COMPOSE
 
-# It has no Grafana unless $GRAFANA is set, and repeats what compose was told.
+# Has no Grafana unless $GRAFANA is set, and prints the arguments of compose.
 FAKE_DOCKER = """#!/bin/bash
 case "$1" in
   compose) echo "$*" ;;
@@ -22,12 +22,12 @@ USUAL = [*SMALL, "compose.serving.yaml", "compose.observability.yaml", "compose.
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A checkout beside a Docker."""
+    """A checkout and a fake Docker."""
 
     folder: Path
 
-    def told(self, *arguments: str, **variables: str) -> tuple[list[str], list[str], list[str]]:
-        """What compose was told: files of values, compose files, the rest."""
+    def arguments(self, *arguments: str, **variables: str) -> tuple[list[str], list[str], list[str]]:
+        """The arguments of compose: env files, compose files, the rest."""
         environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.log), **variables}
         command = (str(self.folder / "compose" / "stack.sh"), *arguments)
         outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -39,7 +39,7 @@ class Checkout:
 
     @property
     def log(self) -> Path:
-        """What was asked about images."""
+        """The docker image commands."""
         return self.folder / "log"
 
 
@@ -56,30 +56,30 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_the_whole_stack_has_grafana_where_its_image_is_to_be_had(checkout: Checkout) -> None:
-    assert checkout.told("ps", GRAFANA="yes") == ([".env"], [*USUAL, "compose.grafana.yaml"], ["ps"])
+def test_the_whole_stack_has_grafana_if_its_image_is_available(checkout: Checkout) -> None:
+    assert checkout.arguments("ps", GRAFANA="yes") == ([".env"], [*USUAL, "compose.grafana.yaml"], ["ps"])
 
 
-def test_without_a_container_registry_grafana_is_left_out_and_pulled_for_once_only(checkout: Checkout) -> None:
-    assert checkout.told("ps") == ([".env"], USUAL, ["ps"])
-    checkout.told("ps")
+def test_without_a_container_registry_grafana_is_omitted_and_pulled_only_once(checkout: Checkout) -> None:
+    assert checkout.arguments("ps") == ([".env"], USUAL, ["ps"])
+    checkout.arguments("ps")
 
     assert sum(line.startswith("pull") for line in checkout.log.read_text().splitlines()) == 1
 
 
-def test_the_minimal_stack_is_one_file_and_asks_for_no_image(checkout: Checkout) -> None:
-    assert checkout.told("--minimal", "up", "--detach") == ([".env"], SMALL, ["up", "--detach"])
+def test_the_minimal_stack_is_one_file_and_pulls_no_image(checkout: Checkout) -> None:
+    assert checkout.arguments("--minimal", "up", "--detach") == ([".env"], SMALL, ["up", "--detach"])
     assert not checkout.log.exists()
 
 
 def test_official_images_come_on_top_of_the_same_files(checkout: Checkout) -> None:
     on_top = ["compose.official.yaml", "compose.official.observability.yaml"]
 
-    assert checkout.told("ps", OFFICIAL="1") == ([".env", ".env.official"], [*USUAL, *on_top], ["ps"])
-    assert checkout.told("--minimal", "ps", OFFICIAL="1")[1] == [*SMALL, "compose.official.yaml"]
+    assert checkout.arguments("ps", OFFICIAL="1") == ([".env", ".env.official"], [*USUAL, *on_top], ["ps"])
+    assert checkout.arguments("--minimal", "ps", OFFICIAL="1")[1] == [*SMALL, "compose.official.yaml"]
 
 
-def test_a_persons_own_file_counts_last_and_may_choose_the_official_images(checkout: Checkout) -> None:
+def test_env_override_is_read_last_and_may_choose_the_official_images(checkout: Checkout) -> None:
     (checkout.folder / "compose" / ".env.override").write_text("OFFICIAL=1\n")
 
-    assert checkout.told("ps")[0] == [".env", ".env.official", ".env.override"]
+    assert checkout.arguments("ps")[0] == [".env", ".env.official", ".env.override"]

@@ -46,14 +46,14 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_the_machine_is_looked_at_before_anything_is_made_and_the_addresses_come_last(checkout: Checkout) -> None:
+def test_the_machine_is_checked_first_and_the_addresses_are_printed_last(checkout: Checkout) -> None:
     code, steps = checkout.up()
 
     assert code == 0
     assert steps == ["doctor.sh", "secrets.sh", "images.sh", UP.format("", 1), "urls.sh"]
 
 
-def test_the_minimal_stack_and_the_number_of_workers_are_handed_on(checkout: Checkout) -> None:
+def test_the_minimal_option_and_the_number_of_workers_are_passed_on(checkout: Checkout) -> None:
     _, steps = checkout.up("--minimal", WORKERS="3")
 
     assert steps == ["doctor.sh --minimal", "secrets.sh", "images.sh", UP.format(" --minimal", 3), "urls.sh"]

@@ -1,4 +1,4 @@
-"""The table that ends `make up`: only what runs, where it answers, and never a password."""
+"""The table that ends `make up`: addresses of running services only, and never a password."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.unit.compose.configured import COMPOSE
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A compose directory beside a docker that lists the services of `$RUNNING`."""
+    """A compose directory and a fake docker that lists the services of `$RUNNING`."""
     docker = tmp_path / "bin" / "docker"
     docker.parent.mkdir()
     docker.write_text('#!/bin/bash\nprintf "%s\\n" $RUNNING\n')
@@ -31,7 +31,7 @@ def table(directory: Path, running: str, **variables: str) -> "subprocess.Comple
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_each_running_service_has_its_address_and_who_may_come(directory: Path) -> None:
+def test_each_running_service_has_its_address_and_users(directory: Path) -> None:
     shown = table(directory, "trino kafka grafana").stdout
 
     assert "http://127.0.0.1:8080" in shown
@@ -48,7 +48,7 @@ def test_what_does_not_run_has_no_line(directory: Path) -> None:
     assert "Kafka" not in shown
 
 
-def test_dashboards_are_prometheus_own_pages_where_grafana_is_left_out(directory: Path) -> None:
+def test_without_grafana_the_dashboards_are_prometheus_consoles(directory: Path) -> None:
     page = "http://127.0.0.1:9090/consoles/index.html"
 
     assert page in table(directory, "prometheus trino").stdout
@@ -56,7 +56,7 @@ def test_dashboards_are_prometheus_own_pages_where_grafana_is_left_out(directory
     assert page not in table(directory, "trino").stdout
 
 
-def test_a_port_of_ones_own_is_the_one_shown(directory: Path) -> None:
+def test_a_port_from_the_override_file_is_the_one_printed(directory: Path) -> None:
     (directory / ".env.override").write_text("TRINO_PORT=18080\n")
 
     assert "http://127.0.0.1:18080" in table(directory, "trino").stdout

@@ -1,4 +1,4 @@
-"""The rules and their tests as Prometheus and promtool read them."""
+"""The rules and their promtool tests, parsed."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _FIRING = re.compile(r'alertname="(\w+)"')
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert as its rule states it."""
+    """One alerting rule."""
 
     name: str
     expression: str
@@ -27,7 +27,7 @@ class Alert:
 
 
 def read_yaml(path: Path) -> Any:  # noqa: ANN401 # each file has a shape of its own
-    """What stands in a file."""
+    """The parsed YAML of a file."""
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
@@ -44,12 +44,12 @@ def alerts() -> list[Alert]:
 
 
 def recorded() -> set[str]:
-    """The names of the figures that rules record."""
+    """The names of all recording rules."""
     return {rule["record"] for rule in rules() if "record" in rule}
 
 
 def seen_firing() -> set[str]:
-    """The alerts that some test of promtool expects to fire."""
+    """The alerts that a promtool test expects to fire."""
     return {name for file in RULE_TESTS for test in read_yaml(file)["tests"] for name in _firing_in(test)}
 
 

@@ -75,7 +75,7 @@ def test_a_line_break_in_an_annotation_does_not_make_two_lines() -> None:
     ],
     ids=lambda body: body[:40].decode(errors="replace"),
 )
-def test_what_is_no_notification_is_refused_as_a_whole(body: bytes) -> None:
+def test_an_invalid_notification_is_rejected_completely(body: bytes) -> None:
     with pytest.raises(MalformedNotificationError):
         alert_lines(body, NOON)
 
@@ -125,6 +125,6 @@ def test_the_receiver_needs_a_file_and_listens_everywhere_on_9094() -> None:
 
 
 @pytest.mark.parametrize("port", ["http", "-1", "65536", "9094.0", "٩"])
-def test_a_port_that_is_none_is_refused(port: str) -> None:
+def test_an_invalid_port_is_rejected(port: str) -> None:
     with pytest.raises(SettingsError, match="ALERT_RECEIVER_PORT"):
         ReceiverSettings.from_env({"ALERT_RECEIVER_FILE": "/a", "ALERT_RECEIVER_PORT": port})

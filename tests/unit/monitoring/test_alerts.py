@@ -1,4 +1,4 @@
-"""Each alert says how urgent it is, what to read and where to look, and has a test in which it fires."""
+"""Each alert has a severity, a runbook and a dashboard, and a test in which it fires."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -27,7 +27,7 @@ def test_every_alert_fires_in_some_test(alert: Alert) -> None:
 
 
 @pytest.mark.parametrize("alert", EVERY_ALERT)
-def test_every_alert_says_how_urgent_it_is_and_what_is_the_matter(alert: Alert) -> None:
+def test_every_alert_has_a_severity_a_summary_and_a_description(alert: Alert) -> None:
     assert alert.labels["severity"] in ("critical", "warning")
     assert alert.annotations["summary"]
     assert alert.annotations["description"].endswith(".")
@@ -49,7 +49,7 @@ def test_every_alert_leads_to_a_dashboard_that_exists_with_its_own_choice_made(a
 
 
 @pytest.mark.parametrize("alert", EVERY_ALERT)
-def test_where_there_is_no_grafana_the_same_page_is_prometheus_own(alert: Alert) -> None:
+def test_every_alert_links_to_the_console_of_the_same_dashboard(alert: Alert) -> None:
     uid, _, choice = alert.annotations["dashboard_url"].removeprefix(f"{GRAFANA}/d/").partition("?")
 
     assert alert.annotations["console_url"] == f"{PROMETHEUS}/consoles/{uid}.html" + (f"?{choice}" if choice else "")

@@ -1,4 +1,4 @@
-"""The pages of Prometheus' own: what is committed is what the dashboards make, and nothing breaks out of a template."""
+"""Console pages: the committed files match the dashboards, and values can't break out of a template."""
 
 import json
 import re
@@ -51,13 +51,13 @@ def test_the_index_leads_to_every_page() -> None:
     assert re.findall(r'<li><a href="(.+?)"', MADE["index.html"]) == [f"{page.uid}.html" for page in PAGES]
 
 
-def test_a_readers_choices_take_their_places_in_a_query() -> None:
+def test_variables_are_inserted_into_a_query() -> None:
     asked = instant_query('a{query=~"$query|", b!~"50%"} / c{table=~"$table"}')
 
     assert asked == 'query (printf `a{query=~"%s|", b!~"50%%"} / c{table=~"%s"}` $query $table)'
 
 
-def test_a_query_without_choices_stands_as_it_is() -> None:
+def test_a_query_without_variables_is_unchanged() -> None:
     assert instant_query("rate(a[$__rate_interval])") == "query `rate(a[1m])`"
 
 
@@ -65,7 +65,7 @@ def test_a_query_for_the_script_does_not_end_its_attribute() -> None:
     assert quoted_for_script('a{query=~"$query"} > 0') == "a{query=~&quot;{{ $query }}&quot;} &gt; 0"
 
 
-def test_a_panel_leads_to_its_queries_with_the_readers_choice_in_them() -> None:
+def test_a_panel_links_to_its_queries_with_the_variables_values() -> None:
     assert graph_link(['a{query=~"$query"}', "b"]) == (
         "/graph?g0.expr=a%7Bquery%3D~%22{{ $query }}%22%7D&amp;g0.tab=0&amp;g0.range_input=1h"
         "&amp;g1.expr=b&amp;g1.tab=0&amp;g1.range_input=1h"
@@ -88,7 +88,7 @@ def test_a_legend_names_labels_of_the_series() -> None:
     assert legend("{{query}} p95 <now>") == "{{ .Labels.query }} p95 &lt;now&gt;"
 
 
-def test_a_number_that_has_a_word_is_said_in_words() -> None:
+def test_a_value_with_a_text_is_shown_as_that_text() -> None:
     assert formatted(units.NoUnit, ((0, "down"),)).startswith("{{ if eq .Value 0.0 }}down{{ else }}")
 
 
@@ -96,6 +96,6 @@ def test_what_is_not_a_number_is_a_dash() -> None:
     assert formatted(units.BytesIEC) == "{{ if eq .Value .Value }}{{ humanize1024 .Value }}B{{ else }}-{{ end }}"
 
 
-def test_a_unit_that_nobody_can_say_is_a_mistake() -> None:
+def test_an_unknown_unit_is_an_error() -> None:
     with pytest.raises(KeyError):
         formatted("furlongs")

@@ -1,4 +1,4 @@
-"""The dashboards: what is committed is what the code makes, and each panel says what it shows."""
+"""Dashboards: the committed JSON matches the code, and each panel has a description."""
 
 import json
 from typing import Any
@@ -62,7 +62,7 @@ def test_every_panel_says_what_it_shows(page: Page, panel: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(("page", "panel"), EVERY_PANEL)
-def test_a_panel_uses_only_the_choices_that_its_page_offers(page: Page, panel: dict[str, Any]) -> None:
+def test_a_panel_uses_only_the_variables_of_its_dashboard(page: Page, panel: dict[str, Any]) -> None:
     offered = {variable.name.lower() for variable in page.variables}
     used = {
         name for name in ("query", "game", "table", "title") for each in panel["targets"] if f'"${name}' in each["expr"]
@@ -110,6 +110,6 @@ def test_a_value_that_should_be_large_is_red_when_it_is_small() -> None:
     assert [(step["value"], step["color"]) for step in steps] == [(None, "red"), (0.1, "#EAB839"), (0.2, "green")]
 
 
-def test_a_panel_of_no_kind_is_not_drawn_as_something_else() -> None:
+def test_a_panel_of_unknown_type_is_an_error() -> None:
     with pytest.raises(TypeError, match="no Grafana panel type"):
         built_panel(Panel(title="t", description="d.", unit="s", queries=()))

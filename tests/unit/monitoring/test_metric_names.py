@@ -50,12 +50,12 @@ def test_rules_and_choices_name_declared_metrics_only() -> None:
     assert names_in(*RULES, *OFFERED) <= DECLARED.keys()
 
 
-def test_every_figure_that_is_recorded_is_used_and_the_reverse() -> None:
+def test_every_recording_rule_is_used_and_the_reverse() -> None:
     assert {name for text in (*RULES, *ASKED) for name in _RECORDED.findall(text)} == recorded()
 
 
 @pytest.mark.parametrize("name", DECLARED)
-def test_labels_that_are_asked_for_are_declared(name: str) -> None:
+def test_labels_in_queries_are_declared(name: str) -> None:
     for expression in (*ASKED, *RULES):
         for selector in re.findall(rf"\b{name}(?:_bucket|_sum|_count)?{{([^}}]*)}}", expression):
             assert set(re.findall(r"(\w+) *[=!]~?=?", selector)) <= {*DECLARED[name]["labels"], "le"}

@@ -1,4 +1,4 @@
-"""What Prometheus' own checker says of the configuration, the rules, their tests, and the panels' queries."""
+"""promtool checks the configuration, the rules, their tests, and the panels' queries."""
 
 import json
 import shutil

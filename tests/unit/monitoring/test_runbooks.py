@@ -36,7 +36,7 @@ _FILE = re.compile(r"`((?:compose|contracts|monitoring|docs)/[\w./-]+)`")
 
 
 def commands(runbook: Path) -> list[list[str]]:
-    """What a runbook tells to type, in words."""
+    """The commands of a runbook, split into words."""
     fences = _FENCE.findall(runbook.read_text(encoding="utf-8"))
     return [shlex.split(line) for fence in fences for line in fence.splitlines() if line]
 
@@ -68,11 +68,11 @@ def test_a_runbook_has_its_alerts_name_and_four_parts_that_are_not_empty(runbook
 
 
 @pytest.mark.parametrize("runbook", EVERY_RUNBOOK)
-def test_a_runbook_has_commands_to_look_and_to_act_with(runbook: Path) -> None:
+def test_a_runbook_has_commands_for_diagnosis_and_mitigation(runbook: Path) -> None:
     diagnosis, mitigation = re.split(r"^## Mitigation$", runbook.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
     assert _FENCE.search(diagnosis)
-    # Who is silent is somebody else's to mend.
+    # The team of a silent game must fix it, so there is no command.
     assert _FENCE.search(mitigation) or runbook.stem == "GameSilent"
 
 
