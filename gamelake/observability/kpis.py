@@ -43,7 +43,11 @@ class NewestFigures:
         return self.in_rows({name: tables[name].rows(of) for name, of in wanted.items()})
 
     def in_rows(self, rows: Mapping[str, pa.Table]) -> list[KpiFigure]:
-        """What a batch has written of the newest day, nothing if that is older than what was shown."""
+        """The figures of the newest day of a batch, none if that day is older than the one shown.
+
+        Args:
+            rows: the rows that the batch wrote, by KPI table, with the columns of the table's definition.
+        """
         newest = max(rows[kpi.DAILY.name].column("event_date").to_pylist(), default=date.min)
         if newest < self._day or newest == date.min:
             return []

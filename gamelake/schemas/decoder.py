@@ -57,7 +57,13 @@ class Rejects:
     details: list[str] = field(default_factory=list)
 
     def add(self, rows: Ints | list[int], reason: DeadLetterReason, detail: str) -> None:
-        """Reject rows (positions in the batch) for one reason, with one detail."""
+        """Reject rows for one reason, with one detail.
+
+        Args:
+            rows: positions in the batch (int64).
+            reason: of the dead letters.
+            detail: for people, without content of the records.
+        """
         self.rows.extend(int(row) for row in rows)
         self.reasons.extend([reason] * len(rows))
         self.details.extend([detail] * len(rows))

@@ -83,7 +83,11 @@ class Merge:
         return self.source.definition
 
     def prepare(self) -> pa.ChunkedArray:
-        """Read what has changed; gives the first key of each row that is concerned."""
+        """Read what has changed.
+
+        Returns:
+            The distinct values of the first key column of all changed rows, unordered.
+        """
         schema = pa.schema(Schema.from_json(self.changes.position.schema))
         self.source.give("fresh_rows", schema, self.changes.appended)
         self._sql.give("fresh", self._sql.table(self._definition.over("fresh_rows")))
@@ -92,7 +96,14 @@ class Merge:
         return self._sql.table(f"SELECT {key} FROM fresh UNION SELECT {key} FROM again").column(0)  # noqa: S608 # a name
 
     def rows(self, old: pa.Table) -> pa.Table:
-        """The rows as they must be, from those of the files that the concerned keys are in."""
+        """Merge the changes into rows of the gold table.
+
+        Args:
+            old: the gold table's columns, all rows of the files that have the changed keys.
+
+        Returns:
+            The same columns, the rows that replace `old`, unordered.
+        """
         self._sql.give("old", old)
         merged = self._definition.merging("(SELECT * FROM old UNION ALL BY NAME SELECT * FROM fresh)")
         if not self.changes.replaced:

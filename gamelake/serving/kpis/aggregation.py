@@ -51,7 +51,11 @@ class KpiAggregation:
     sql: Engine
 
     def run(self, facts: pa.Table, batch: int) -> KpiUpdate:
-        """Merge the facts and compute what follows from them.
+        """Merge the facts into the tables and compute the tables that derive from them.
+
+        Args:
+            facts: the batch's facts; columns as in `aggregate`.
+            batch: its id, for the commits.
 
         Raises:
             CommitConflictError: another writer has committed to a table in between.
@@ -125,7 +129,13 @@ class KpiAggregation:
 
 
 def aggregate(tables: Mapping[str, DayTable], exact: ExactUpTo, facts: pa.Table, batch: int) -> KpiUpdate:
-    """Take a batch into the tables.
+    """Add a batch to the KPI tables.
+
+    Args:
+        tables: by name; they are opened at their newest versions.
+        exact: the days that rows are exact up to.
+        facts: the batch's aggregated events, with the columns of `gamelake.serving.kpis.query.facts`.
+        batch: its id, for the commits.
 
     Raises:
         CommitConflictError: another writer has committed to a table in between; nothing is lost if it is done again.

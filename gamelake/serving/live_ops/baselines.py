@@ -66,7 +66,14 @@ class Baselines:
         self._seasons.clear()
 
     def expected(self, minute: int) -> Floats:
-        """What each game should have in a minute; NaN where too little is known of it."""
+        """The expected value of each game in a minute.
+
+        Args:
+            minute: minutes since 1970.
+
+        Returns:
+            float64, one for each game, in the games' order; NaN where too little is known of the game.
+        """
         # The newest block may be the beginning of an incident.
         blocks, middles = self._blocks[:, :-1], self._middles[:, :-1]
         known = np.isfinite(blocks).sum(axis=1) >= _BLOCKS // 2
@@ -87,7 +94,13 @@ class Baselines:
         return self._hour - self._first_hour >= (_LEAST_DAYS - 1) * _DAY
 
     def take(self, minute: int, values: Floats, usual: Flags) -> None:
-        """Learn what a minute had; of games that are not as usual nothing is learnt but that it was."""
+        """Learn from a minute.
+
+        Args:
+            minute: minutes since 1970.
+            values: float64, the measure of each game, in the games' order.
+            usual: bool, one for each game: false during an incident; its value then counts only for the hours' medians.
+        """
         self.recent = np.roll(self.recent, -1, axis=1)
         self.recent[:, -1] = values
         self._enter_hour(minute // _HOUR)
@@ -173,7 +186,14 @@ class Baselines:
 
 
 def median_of_rows(values: Floats) -> Floats:
-    """Of each row, without what is not known; NaN where nothing is."""
+    """The median of each row.
+
+    Args:
+        values: float64 of shape (rows, values), NaN for unknown values.
+
+    Returns:
+        float64 of shape (rows,), NaN for rows without a known value.
+    """
     ordered = np.sort(values, axis=1)  # NaN comes last
     known = np.isfinite(values).sum(axis=1)
     rows = np.arange(len(values))

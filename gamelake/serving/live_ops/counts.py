@@ -54,12 +54,21 @@ def summed(parts: Iterable[pa.Table]) -> pa.Table:
 
 
 def as_counts(rows: pa.Table) -> list[Count]:
-    """The rows as values."""
+    """Rows of `COUNTS_SCHEMA` columns as values, in order."""
     return [Count(*values) for values in zip(*(rows[name].to_pylist() for name in COUNTS_SCHEMA.names), strict=True)]
 
 
 def limited(rows: pa.Table) -> pa.Table:
-    """The same with at most so many versions of a game: a name of a version is whatever a device says."""
+    """Limit the versions of each game to the 50 with the most events; the others become '(others)'.
+
+    Versions are strings that devices send, so their number has no bound.
+
+    Args:
+        rows: columns of `COUNTS_SCHEMA`, one row for each minute, game and version.
+
+    Returns:
+        The same columns, summed.
+    """
     totals = rows.group_by(["game", "app_version"], use_threads=False).aggregate([("events", "sum")])
     if len(totals) <= MOST_VERSIONS:
         return rows

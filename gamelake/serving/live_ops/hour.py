@@ -31,7 +31,7 @@ class LastHour:
     _known: KnownEvents = field(default_factory=lambda: KnownEvents(_WINDOW_SECONDS))
 
     def add(self, purchases: pa.Table) -> None:
-        """Take in purchases that are new."""
+        """Add new purchases: columns of `PURCHASES_SCHEMA`, one row for each purchase."""
         if not len(purchases):
             return
         self._rows = pa.concat_tables([self._rows, purchases]).combine_chunks()
@@ -46,7 +46,15 @@ class LastHour:
         return np.asarray(new)
 
     def leaving(self, before: int, moment: int) -> tuple[Keys, Ints]:
-        """Whose purchases leave the hour between two moments, and of how much; what no longer matters is forgotten."""
+        """The purchases that leave the last hour between two times; purchases no longer needed are deleted.
+
+        Args:
+            before: microseconds since 1970, exclusive.
+            moment: microseconds since 1970, inclusive.
+
+        Returns:
+            Two arrays, one element for each purchase: player keys (uint64) and millionths of a US dollar (int64).
+        """
         leaves = self._rows["leaves"].to_numpy()
         gone = (leaves > before) & (leaves <= moment)
         keys, micros = self._rows["key"].to_numpy()[gone], self._rows["micros"].to_numpy()[gone]
@@ -57,7 +65,16 @@ class LastHour:
 
 
 def purchases(player_events: pa.Table, counts: Flags, moment: int) -> pa.Table:
-    """What is to be remembered of the purchases that count."""
+    """The purchases to keep for the last hour.
+
+    Args:
+        player_events: columns of `PLAYER_EVENTS_SCHEMA`.
+        counts: bool, one for each event: whether it is a purchase that counts.
+        moment: the stream's time in microseconds since 1970.
+
+    Returns:
+        Columns of `PURCHASES_SCHEMA`, one row for each event that counts, in order; times in microseconds since 1970.
+    """
     bought = player_events.filter(pa.array(counts))
     at = bought["at"].to_numpy()
     events = events_of(bought)
@@ -73,7 +90,7 @@ def purchases(player_events: pa.Table, counts: Flags, moment: int) -> pa.Table:
 
 
 def events_of(player_events: pa.Table) -> Events:
-    """The identities of purchases."""
+    """The identities of events with the columns of `PLAYER_EVENTS_SCHEMA`, in their order."""
     return Events.of(
         player_events["event_high"].to_numpy(),
         player_events["event_rest"].to_numpy(),

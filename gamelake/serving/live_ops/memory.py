@@ -31,7 +31,7 @@ class PlayerRuns:
     _runs: list[tuple[Keys, pa.Table]] = field(default_factory=list)
 
     def add(self, states: pa.Table) -> None:
-        """Take in states, each player once."""
+        """Add states: columns of `STATE_SCHEMA`, one row for each player; they replace older ones."""
         if not len(states):
             return
         self._runs.append(_sorted(states))
@@ -56,7 +56,7 @@ class PlayerRuns:
         return pa.concat_tables(parts).take(pa.array(order)).combine_chunks()
 
     def all(self) -> pa.Table:
-        """Every state, by key; from now on in one run."""
+        """All states in ascending order of `key`, with the columns of `STATE_SCHEMA`; merges the runs into one."""
         while len(self._runs) > 1:
             (_, older), (_, newer) = self._runs[-2:]
             self._runs[-2:] = [_newest(older, newer)]
@@ -88,7 +88,13 @@ class ShareMemory:
     unsaved: list[tuple[int, pa.Table]] = field(default_factory=list)
 
     def apply(self, path: str, states: pa.Table, purchases: pa.Table) -> None:
-        """Take in what a batch has changed."""
+        """Apply the changes of a batch.
+
+        Args:
+            path: the file of the changes.
+            states: columns of `STATE_SCHEMA`, one row for each changed player.
+            purchases: columns of `PURCHASES_SCHEMA`, one row for each new purchase.
+        """
         self.players.add(states)
         self.hour.add(purchases)
         self.batch_id, self.path = batch_of(path), path

@@ -41,7 +41,14 @@ ROW_SCHEMA = pa.schema(
 
 
 def as_rows(states: pa.Table) -> pa.Table:
-    """States as the table has them; a moment that never was is null."""
+    """States as rows of the table.
+
+    Args:
+        states: columns of `STATE_SCHEMA`; times are int64 microseconds since 1970, 0 for never.
+
+    Returns:
+        Columns of `ROW_SCHEMA` in the same order of rows; times are timestamps, null for never.
+    """
     columns = []
     for field in ROW_SCHEMA:
         column = states[field.name].combine_chunks()
@@ -53,7 +60,7 @@ def as_rows(states: pa.Table) -> pa.Table:
 
 
 def as_states(rows: pa.Table, identities: Identities) -> pa.Table:
-    """The table's rows as states."""
+    """Rows of the table (columns of `ROW_SCHEMA`) as states (columns of `STATE_SCHEMA`), in their order."""
     games = rows["game"].combine_chunks().dictionary_encode()
     tables = [game_table(game) for game in games.dictionary.to_pylist()]
     codes = games.indices.to_numpy().astype(np.int64)
@@ -68,7 +75,7 @@ def as_states(rows: pa.Table, identities: Identities) -> pa.Table:
 
 
 def write_bucket(store: Store, bucket: int, states: pa.Table) -> DataFile:
-    """Write one bucket's states as a file that no commit names yet."""
+    """Write one bucket's states (columns of `STATE_SCHEMA`), sorted by player, as a file; nothing is committed."""
     rows = as_rows(states.sort_by([("game", "ascending"), ("gamer_id", "ascending")]))
     content, statistics = encode_parquet(rows, frozenset({"gamer_id"}))
     path = new_file_name(f"{_BUCKET}={bucket}")

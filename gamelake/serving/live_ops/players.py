@@ -52,7 +52,7 @@ PLAYER_EVENTS_SCHEMA = pa.schema(
 
 
 def share_of(keys: Keys, shares: int) -> Ints:
-    """Which task's each player is."""
+    """The share (int64, from 0) of each player, one for each of `keys` (uint64)."""
     return np.asarray((keys % np.uint64(BUCKETS)).astype(np.int64) % shares)
 
 
@@ -81,7 +81,7 @@ class PlayerChanges:
 
 
 def blank(keys: Keys) -> pa.Table:
-    """The state of players that were never seen."""
+    """Initial states: columns of `STATE_SCHEMA`, one row for each of `keys` (uint64), in their order."""
     columns: dict[str, pa.Array] = {}
     for field in STATE_SCHEMA:
         empty = pa.types.is_string(field.type) or field.name == "level"

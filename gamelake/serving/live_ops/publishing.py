@@ -53,7 +53,7 @@ class Publisher:
             self._send(keys.slice(start, _AT_ONCE), self._encoded(part).to_pylist())
 
     def forget(self, keys: pa.Array) -> None:
-        """Send tombstones.
+        """Send tombstones for keys (binary), in order.
 
         Raises:
             KafkaUnavailableError: Kafka did not confirm them.
@@ -97,5 +97,5 @@ def worker_publisher(publication: Publication) -> Publisher:
 
 
 def player_keys(games: pa.Array, gamer_ids: pa.Array) -> pa.Array:
-    """What players are called in the topic."""
+    """The topic's keys of players: `game/pseudonym` (binary), one for each pair of the two string arrays."""
     return pc.binary_join_element_wise(games, gamer_ids, "/").cast(pa.binary())

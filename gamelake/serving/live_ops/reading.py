@@ -70,18 +70,18 @@ class CheckedEvents:
         )
 
     def are(self, event_name: str) -> Flags:
-        """Which of the events have a name."""
+        """Which events have a name: one bool for each event, in order."""
         return np.asarray(
             pc.fill_null(pc.equal(self.text("event_name"), event_name), False).to_numpy(zero_copy_only=False)
         )
 
     def games(self) -> pa.Array:
-        """The games' names in the contract."""
+        """The game of each event by the contract: string, one for each event, in order."""
         names = pa.array([game_of(table) or "" for table in self.tables])
         return names.take(pa.array(self.codes))
 
     def micros(self) -> pa.Array:
-        """What was paid, in millionths of a US dollar; null where nothing was bought."""
+        """What was paid, in millionths of a US dollar: int64, one for each event, null unless it is a purchase."""
         amount = (
             self.rows.column("amount") if "amount" in self.rows.schema.names else pa.nulls(len(self.rows), pa.float64())
         )
@@ -94,7 +94,7 @@ class CheckedEvents:
 
 
 def player_events(taken: CheckedEvents, identities: Identities) -> pa.Table:
-    """The events of players; an event without a player is left out."""
+    """The events that have a player: columns of `PLAYER_EVENTS_SCHEMA`, in order; `at` in microseconds since 1970."""
     gamers = taken.text("gamer_id")
     named = pc.fill_null(pc.greater(pc.binary_length(gamers), 0), False)
     micros = taken.micros()
@@ -143,7 +143,7 @@ def _identity(
 
 
 def minute_counts(taken: CheckedEvents) -> pa.Table:
-    """How much happened in each minute of each version of each game."""
+    """The counts of events: columns of `COUNTS_SCHEMA`, one row for each minute, game and version."""
     micros = taken.micros()
     versions = pc.utf8_slice_codeunits(pc.fill_null(taken.text("app_version"), ""), 0, _LONGEST_VERSION)
     columns = {

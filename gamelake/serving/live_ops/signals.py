@@ -51,10 +51,17 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fewer_by_chance(observed: Floats, expected: Floats) -> Floats:
-    """How surely so few are no chance: minus the natural logarithm of a bound of the probability, 0 where not fewer.
+    """How unlikely it is that counts are so low by chance: minus the natural logarithm of a bound of the probability.
 
-    Source: Chernoff's bound of the lower tail of a Poisson distribution, `exp(-(e - o + o ln(o/e)))`. It never says
-    more than is true, and takes counts that are no whole numbers, as those are that were scaled to be Poisson's.
+    Args:
+        observed: float64 of any shape.
+        expected: float64 of the same shape.
+
+    Returns:
+        float64 of that shape; 0 where `observed` is not below `expected`.
+
+    Source: Chernoff's bound of the lower tail of a Poisson distribution, `exp(-(e - o + o ln(o/e)))`. It never
+    overstates, and takes counts that are not whole, such as those scaled to a Poisson distribution.
     """
     shrunk = np.maximum(expected, 1e-12)
     part = np.where(observed > 0, observed * np.log(np.maximum(observed, 1e-300) / shrunk), 0.0)

@@ -20,7 +20,7 @@ def encode_table(table: pa.Table) -> bytes:
 
 
 def decode_table(encoded: bytes) -> pa.Table:
-    """A table as `encode_table` wrote it."""
+    """The table that `encode_table` encoded: all columns and rows in their order."""
     with pa.ipc.open_stream(encoded) as reader:
         return reader.read_all()
 
@@ -38,14 +38,24 @@ def file_prefix(folder: str, batch_id: int, kind: str, label: str = "driver") ->
 
 
 def write_change(store: Store, prefix: str, states: pa.Table, purchases: pa.Table) -> str:
-    """Write what a task changed; gives the path of the file, which no other attempt has."""
+    """Write the changes of a task to a file of a unique name.
+
+    Args:
+        store: the lakehouse.
+        prefix: of the file's path; see `file_prefix`.
+        states: columns of `STATE_SCHEMA`, one row for each changed player.
+        purchases: columns of `PURCHASES_SCHEMA`, one row for each new purchase.
+
+    Returns:
+        The file's path.
+    """
     path = f"{prefix}-{uuid.uuid4()}"
     store.put(path, msgspec.msgpack.encode(StateChange(states=encode_table(states), purchases=encode_table(purchases))))
     return path
 
 
 def read_change(store: Store, path: str) -> tuple[pa.Table, pa.Table]:
-    """The states and the purchases of a file.
+    """Read a file of changes: states (columns of `STATE_SCHEMA`) and purchases (columns of `PURCHASES_SCHEMA`).
 
     Raises:
         StoreError: the file is gone.
@@ -55,14 +65,14 @@ def read_change(store: Store, path: str) -> tuple[pa.Table, pa.Table]:
 
 
 def write_table(store: Store, prefix: str, rows: pa.Table) -> str:
-    """Write rows that go with a batch; see `write_change`."""
+    """Write a table with any columns to a file of a unique name; gives its path."""
     path = f"{prefix}-{uuid.uuid4()}"
     store.put(path, encode_table(rows))
     return path
 
 
 def read_table(store: Store, path: str) -> pa.Table:
-    """The rows of a file.
+    """Read a file of `write_table`: all columns and rows in their order.
 
     Raises:
         StoreError: the file is gone.

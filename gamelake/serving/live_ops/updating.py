@@ -114,7 +114,11 @@ class _Update:
 
 
 def keys_of_players(players: Sequence[tuple[str, str]], seed: str) -> tuple[pa.Array, pa.Array, Keys]:
-    """Games, pseudonyms and keys of players, each given by game and pseudonym."""
+    """Players, given by game and pseudonym, as columns.
+
+    Returns:
+        Games (string), pseudonyms (string) and keys (uint64), one for each of `players`, in their order.
+    """
     games = pa.array([game for game, _ in players], pa.string())
     gamer_ids = pa.array([gamer_id for _, gamer_id in players], pa.string())
     if not players:
@@ -130,7 +134,7 @@ def _keys_of(states: pa.Table) -> pa.Array:
 
 
 def as_messages(states: pa.Table) -> pa.Table:
-    """States as the topic has them: Protobuf's texts are empty where nothing is known."""
+    """States (columns of `STATE_SCHEMA`) as messages of the topic: columns of `ROW_SCHEMA`, unknown strings empty."""
     rows = as_rows(states)
     for name in ("platform", "app_version", "country"):
         rows = rows.set_column(rows.schema.get_field_index(name), name, pc.fill_null(rows[name], ""))

@@ -44,13 +44,13 @@ SIGNALS_SCHEMA = pa.schema(
 
 
 def minute_rows(closed: pa.Table) -> pa.Table:
-    """Counts as rows of their table."""
+    """Counts (columns of `COUNTS_SCHEMA`) as rows of their table: `minute` as a timestamp, the same order."""
     minutes = pc.multiply(closed["minute"], _MINUTE).cast(pa.timestamp("us")).cast(MICROSECONDS_UTC)
     return closed.set_column(0, MINUTES_SCHEMA.field(0), minutes)
 
 
 def signal_rows(changes: Sequence[Signal]) -> pa.Table:
-    """Signals as rows of their table."""
+    """Signals as rows of their table: columns of `SIGNALS_SCHEMA`, in order."""
     rows: list[dict[str, Any]] = [
         {
             "signal_id": each.signal_id,
@@ -70,7 +70,13 @@ def signal_rows(changes: Sequence[Signal]) -> pa.Table:
 
 
 def additions(store: Store, closed: pa.Table, changes: Sequence[Signal]) -> tuple[TableFiles, ...]:
-    """What a batch adds to the two tables, written but not committed."""
+    """Write what a batch adds to the two tables; nothing is committed.
+
+    Args:
+        store: the lakehouse.
+        closed: columns of `COUNTS_SCHEMA`, one row for each closed minute, game and version.
+        changes: signals that began or ended.
+    """
     parts = [(MINUTES, minute_rows(closed), "minute"), (SIGNALS, signal_rows(changes), "noticed_at")]
     return tuple(_addition(store, table, rows, time) for table, rows, time in parts if len(rows))
 

@@ -47,7 +47,12 @@ class Watching:
     _judged: int | None = None
 
     def judge(self, counts: Sequence[pa.Table], newest: Sequence[Mapping[int, int]]) -> Judgement:
-        """Take in a batch."""
+        """Add a batch and judge the minutes that it closes.
+
+        Args:
+            counts: of each task, columns of `COUNTS_SCHEMA`.
+            newest: of each task, the newest event time of each Kafka partition, in microseconds since 1970.
+        """
         for each in newest:
             for partition, moment in each.items():
                 self._newest[partition] = max(moment, self._newest.get(partition, 0))
@@ -73,12 +78,12 @@ class Watching:
         return (slowest - self.patience) // _MINUTE - 1
 
     def carried(self) -> pa.Table:
-        """What the next batch goes on from."""
+        """The state that the next batch starts from: columns of `COUNTS_SCHEMA` with the open minutes, and metadata."""
         carried = {"newest": self._newest, "judged": self._judged}
         return self._open.replace_schema_metadata({_CARRIED: json.dumps(carried).encode()})
 
     def go_on_from(self, carried: pa.Table) -> None:
-        """Take in what a batch left."""
+        """Restore the state of `carried`: the same columns and metadata."""
         left = json.loads(carried.schema.metadata[_CARRIED])
         self._open = carried.replace_schema_metadata(None)
         self._newest = {int(partition): moment for partition, moment in left["newest"].items()}

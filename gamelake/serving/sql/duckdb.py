@@ -19,8 +19,11 @@ from gamelake.storage.tables import open_table
 def answer(sql: str, reads: Reads, location: Location) -> pa.Table:
     """The result of a Trino statement, run by DuckDB; of each table only the files that it needs are read.
 
+    Returns:
+        The statement's columns and rows, in its order.
+
     Raises:
-        QuestionError: DuckDB can't answer it; carries DuckDB's own words.
+        QuestionError: DuckDB can't answer it; with DuckDB's message.
     """
     with duckdb.connect(":memory:") as connection:
         for name in reads.tables:

@@ -20,7 +20,7 @@ class OutputFormat(StrEnum):
 
 
 def written(answer: pa.Table, form: OutputFormat) -> str:
-    """The answer in a form; JSON is one object a line."""
+    """A result with any columns as text, rows in order; JSON has one object per line."""
     return _WRITERS[form](answer)
 
 
