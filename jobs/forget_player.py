@@ -90,8 +90,8 @@ def _erase(
     finished = erasure.catch_up(request.run)
     done = erasure.carry_out(request)
     if done and (flow := flow_of(done)):
-        with lineage_emitter(lineage, "forget_player", erasure.store.location) as told:
-            told.emit(flow)
+        with lineage_emitter(lineage, "forget_player", erasure.store.location) as emitter:
+            emitter.emit(flow)
     return _print(msgspec.structs.replace(result, done=done, finished_before=finished)) if done else FAILED
 
 

@@ -90,7 +90,7 @@ class DueTable:
 
     @property
     def engine(self) -> CompactionEngine:
-        """Where Spark packs it: in a task, if each bin can be packed in the memory of one."""
+        """How Spark compacts the table: in a task, if each bin fits into the memory of one."""
         return CompactionEngine.TASK if self.fits(TASK_BYTES) else CompactionEngine.OPTIMIZE
 
     @property

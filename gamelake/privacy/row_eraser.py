@@ -33,6 +33,9 @@ from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
+_ATTEMPTS = 100
+_ROWS_AT_ONCE = 2_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class RewrittenFile:
@@ -57,10 +60,6 @@ def erasure_actions(rewritten: Sequence[RewrittenFile], run: str) -> list[Action
     return [info, *(remove_action(each.old, now) for each in rewritten), *adds]
 
 
-_ATTEMPTS = 100
-_ROWS_AT_ONCE = 2_000_000
-
-
 @dataclass(slots=True)
 class RowEraser:
     """Deletes rows of players from one table, those that a stream appends meanwhile included."""
@@ -76,7 +75,7 @@ class RowEraser:
         """Commit until no row of the newest version belongs to the players.
 
         Raises:
-            TransientError: other writers removed the same files at every attempt, or do upkeep of the table.
+            TransientError: other writers removed the same files at every attempt, or hold its maintenance lease.
             StoreError: the table has a feature, or a kind of partition column, that is not ours to write.
         """
         with maintenance_lease(self.store, self.table.name) as lease:

@@ -19,6 +19,9 @@ import pyarrow.parquet as pq
 from gamelake.privacy.search_terms import Hit, SearchTerms
 from gamelake.storage.store import Store
 
+_PART = 4 << 20
+_DECOMPRESSED_AT_ONCE = 512 << 20
+_MOST_FOUND = 1_000
 _PARQUET, _SQLITE, _GZIP, _ZSTD = b"PAR1", b"SQLite format 3\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _DEPTH = 3
 _ROWS = 10_000
@@ -125,11 +128,6 @@ def _zstd(content: bytes) -> Iterator[bytes]:
 
 
 _DECOMPRESSORS: dict[bytes, Decompress] = {_PARQUET: _parquet, _GZIP: _gzip, _ZSTD: _zstd}
-
-
-_PART = 4 << 20
-_DECOMPRESSED_AT_ONCE = 512 << 20
-_MOST_FOUND = 1_000
 
 
 class ScanFinding(msgspec.Struct, frozen=True, order=True):

@@ -142,7 +142,7 @@ def _temporary_file(file: Path, content: KeyFile) -> Iterator[Path]:
             new.flush()
             os.fsync(new.fileno())
     except OSError as error:
-        raise SettingsError(f"nothing can be written beside '{file}'") from error
+        raise SettingsError(f"the folder of '{file}' is not writable") from error
     path = Path(new.name)
     try:
         yield path

@@ -23,6 +23,8 @@ from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
 from gamelake.streaming.plan import REPORT_SCHEMA
 
+_RECORDS_A_BATCH = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class SparkReader:
@@ -90,9 +92,6 @@ def _any_of(ranges: Iterable[OffsetRange]) -> Column:
     for each in ranges:
         condition = condition | ((col("partition") == each.partition) & col("offset").between(each.first, each.last))
     return condition
-
-
-_RECORDS_A_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,10 @@ from gamelake.storage.delta_log import FileEntry, live_files
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
 
+_GAME = "game_name"
 ID, PARTITION, OFFSET = "event_id", "kafka_partition", "kafka_offset"
+
+Ints = npt.NDArray[np.int64]
 
 
 def by_event(rows: pa.RecordBatch) -> pa.StringArray:
@@ -76,10 +79,6 @@ class EventNames:
 def _places(rows: pa.RecordBatch) -> pa.StringArray:
     places = [rows.column(name).cast(pa.string()) for name in (PARTITION, OFFSET)]
     return pc.binary_join_element_wise("record", *places, "/")
-
-
-_GAME = "game_name"
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
