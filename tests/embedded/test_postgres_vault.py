@@ -88,7 +88,7 @@ class TestPostgresVault(VaultBehaviour):
     """It does what every vault does."""
 
 
-def test_a_wrong_password_is_told_and_neither_password_is_in_what_is_told(access: VaultAccess) -> None:
+def test_a_wrong_password_is_reported_and_no_password_is_in_the_message(access: VaultAccess) -> None:
     assert access.credentials is not None
     wrong = VaultAccess(access.place, ServerCredentials(access.credentials.username, "hidden-as-well"))
 
@@ -142,7 +142,7 @@ def test_a_server_that_stands_still_is_unavailable_within_seconds_and_found_agai
     assert vault.find([before.token]) == {before.token: before}
 
 
-def test_an_erasure_whose_remains_somebody_could_still_read_is_finished_later(
+def test_an_erasure_whose_remains_a_transaction_could_still_read_is_finished_later(
     access: VaultAccess, vault: Vault, bytes_on_disk: Callable[[], bytes]
 ) -> None:
     player = rows(1)[0]
@@ -162,7 +162,7 @@ def test_an_erasure_whose_remains_somebody_could_still_read_is_finished_later(
     assert player.wrapped_key not in bytes_on_disk()
 
 
-def test_an_erasure_does_not_wait_for_whoever_reads_the_players(access: VaultAccess, vault: Vault) -> None:
+def test_an_erasure_does_not_wait_for_readers_of_the_players(access: VaultAccess, vault: Vault) -> None:
     player = rows(1)[0]
     vault.add([player])
     with connected(access) as reader:

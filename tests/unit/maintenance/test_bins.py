@@ -1,4 +1,4 @@
-"""Which files a round packs together, and which it leaves alone."""
+"""Which files a run compacts together, and which it skips."""
 
 from datetime import date
 
@@ -67,7 +67,7 @@ def test_a_bin_is_filled_up_to_the_size_aimed_at_and_no_file_is_in_two(sizes: li
 
 @examples(100)
 @given(st.lists(st.integers(1, 1_500), max_size=60))
-def test_rounds_come_to_an_end(sizes: list[int]) -> None:
+def test_repeated_runs_come_to_an_end(sizes: list[int]) -> None:
     left = files("2026-11-21", *sizes)
     for number in range(20):
         found = bins(left, RULE)

@@ -59,7 +59,7 @@ def test_many_files_become_one_with_the_same_rows(store: Store, tables: DeltaTab
     assert len(open_table(store.location, table.name).file_uris()) == 1  # type: ignore[attr-defined]
 
 
-def test_a_second_round_finds_nothing_to_do(store: Store, tables: DeltaTables) -> None:
+def test_a_second_run_finds_nothing_to_do(store: Store, tables: DeltaTables) -> None:
     for batch in range(5):
         append(tables, store, SILVER, batch, [ANNA])
     of(store)()
@@ -70,7 +70,7 @@ def test_a_second_round_finds_nothing_to_do(store: Store, tables: DeltaTables) -
     assert open_table(store.location, SILVER.name).version() == 5
 
 
-def test_readers_of_changes_are_told_that_no_row_changed(store: Store, tables: DeltaTables) -> None:
+def test_readers_of_changes_see_that_no_row_changed(store: Store, tables: DeltaTables) -> None:
     for batch in range(3):
         append(tables, store, SILVER, batch, [ANNA])
 
@@ -91,7 +91,7 @@ def test_rows_lie_by_the_columns_that_questions_filter_by(store: Store, tables: 
     assert pq.read_table(uri.removeprefix("file://"))["gamer_id"].to_pylist() == [ANNA, ANNA, BEN, BEN, BEN]
 
 
-def test_files_from_before_a_column_came_are_packed_with_those_after(store: Store, tables: DeltaTables) -> None:
+def test_files_from_before_and_after_a_new_column_are_compacted_together(store: Store, tables: DeltaTables) -> None:
     old = pa.table({"gamer_id": [ANNA], "device": [{"os": "ios"}]})
     new = pa.table({"gamer_id": [BEN], "device": [{"os": "android", "memory": 6}], "levels": [[{"number": 1}]]})
     append_rows(tables, store, 0, old)
@@ -151,7 +151,7 @@ def test_one_that_stalled_commits_nothing_once_another_has_taken_over(store: Sto
             commit_rewrite(store, SILVER.name, 0, [{"commitInfo": {}}], stalled)
 
 
-def test_appends_never_fail_beside_rounds_of_compaction(store: Store, tables: DeltaTables) -> None:
+def test_appends_never_fail_during_compaction_runs(store: Store, tables: DeltaTables) -> None:
     append(tables, store, SILVER, 0, [ANNA])
     compact = replace(of(store), rule=replace(RULE, hot_files=0))
 

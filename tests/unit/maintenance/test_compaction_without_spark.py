@@ -53,7 +53,7 @@ def file_bytes(store: Store) -> list[int]:
     return list(json.loads(json.dumps(actions.column("size_bytes").to_pylist())))
 
 
-def test_all_that_fits_is_packed_here_and_nothing_is_left(store: Store, of_all: CompactionRun) -> None:
+def test_all_that_fits_is_compacted_locally_and_nothing_is_skipped(store: Store, of_all: CompactionRun) -> None:
     before = players_in(store, SILVER)
 
     [done] = compact_locally(of_all.here(MANY).due())
@@ -80,7 +80,7 @@ def test_no_bin_is_larger_than_the_memory_allows_and_what_is_left_is_named(store
     assert rest.command == f"python -m jobs.compact --scope daily {SILVER.name}"
 
 
-def test_rounds_here_come_to_an_end(store: Store, of_all: CompactionRun) -> None:
+def test_repeated_local_runs_come_to_an_end(store: Store, of_all: CompactionRun) -> None:
     here = of_all.here(4 * max(file_bytes(store)))
 
     rounds = 0
@@ -91,7 +91,7 @@ def test_rounds_here_come_to_an_end(store: Store, of_all: CompactionRun) -> None
     assert 1 <= rounds <= 5
 
 
-def test_what_waits_is_what_the_next_round_packs_and_what_it_leaves(store: Store, of_all: CompactionRun) -> None:
+def test_the_dry_run_lists_what_the_next_run_compacts_and_skips(store: Store, of_all: CompactionRun) -> None:
     sizes = file_bytes(store)
 
     [all_here] = pending_locally(of_all, MANY)
@@ -107,7 +107,7 @@ def test_what_waits_is_what_the_next_round_packs_and_what_it_leaves(store: Store
     assert (nothing.table, nothing.files) == (SILVER.name, 0)  # type: ignore[union-attr]
 
 
-def test_little_is_packed_here_and_much_or_large_is_not(
+def test_small_runs_are_local_and_large_ones_take_spark(
     store: Store, of_all: CompactionRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due = of_all.due()
@@ -121,7 +121,7 @@ def test_little_is_packed_here_and_much_or_large_is_not(
     assert [planned_compaction(each, each.engine).by for each in due] == [CompactionEngine.OPTIMIZE]
 
 
-def test_a_table_that_can_not_be_packed_holds_up_no_other(store: Store, of_all: CompactionRun) -> None:
+def test_a_table_that_can_not_be_compacted_stops_no_other(store: Store, of_all: CompactionRun) -> None:
     due = of_all.here(MANY).due()
     for path in store.paths(SILVER.name):
         if path.endswith(".parquet"):

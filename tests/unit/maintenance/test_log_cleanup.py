@@ -1,4 +1,4 @@
-"""Old history goes, and whatever rests on it says the same as before: books, restores, proofs, streams, readers."""
+"""Old history is deleted, and reconciliation, restores, proofs, streams and readers give the same results as before."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def told(books: Reconciliation) -> tuple[object, ...]:
     return (books.batches, books.records, books.silver_rows, dict(books.dead_letters), books.tables, books.problems)
 
 
-def test_the_books_say_the_same_and_what_they_rest_on_is_gone(history: StreamHistory) -> None:
+def test_reconciliation_gives_the_same_result_after_its_sources_are_deleted(history: StreamHistory) -> None:
     since = history.take(FIRST)
     history.take(LATER)
     before = told(reconcile(history.store))
@@ -76,7 +76,7 @@ def test_the_books_say_the_same_and_what_they_rest_on_is_gone(history: StreamHis
         assert len(DeltaTable(f"{history.store.location.uri}/{table.name}", version=55).file_uris()) == 56
 
 
-def test_it_goes_on_round_after_round(history: StreamHistory) -> None:
+def test_it_goes_on_run_after_run(history: StreamHistory) -> None:
     for _ in range(3):
         since = history.take(FIRST)
         before = told(reconcile(history.store))
@@ -121,7 +121,7 @@ def test_a_log_without_a_checkpoint_stays_and_is_no_obstacle(history: StreamHist
     assert reconcile(history.store).problems == []
 
 
-def test_what_does_not_add_up_is_not_folded(history: StreamHistory) -> None:
+def test_what_does_not_reconcile_is_not_compacted(history: StreamHistory) -> None:
     history.take(20)
     lost = history.decide([ANNA, BEN])
     since = history.take(FIRST)
@@ -134,7 +134,7 @@ def test_what_does_not_add_up_is_not_folded(history: StreamHistory) -> None:
     assert Manifests(history.store, STREAM).batches()[0] == lost.batch_id
 
 
-def test_a_file_that_no_manifest_names_is_told_after_as_before(history: StreamHistory) -> None:
+def test_a_file_that_no_manifest_names_is_reported_after_as_before(history: StreamHistory) -> None:
     history.take(10)
     entry = (history.store.get(entry_path(SILVER.name, 9)) or b"").replace(b"query-0/9", b"query-9/9")
     stolen = entry.replace(b".parquet", b"-again.parquet").replace(b'"appId":"query-0"', b'"appId":"query-9"')
@@ -149,7 +149,7 @@ def test_a_file_that_no_manifest_names_is_told_after_as_before(history: StreamHi
 
 
 @pytest.mark.parametrize("killed_after", range(1, 6))
-def test_whoever_is_killed_while_tidying_leaves_it_right(history: StreamHistory, killed_after: int) -> None:
+def test_a_cleanup_that_is_killed_leaves_a_consistent_state(history: StreamHistory, killed_after: int) -> None:
     since = history.take(FIRST)
     before = told(reconcile(history.store))
     plans = list(LogCleanup(store=history.store, since=since, keep_manifests=1).plans(NAMES))
@@ -185,7 +185,7 @@ class StoreThatEnds(Store):
         super().delete(path)
 
 
-def test_what_somebody_follows_stays(history: StreamHistory) -> None:
+def test_entries_that_a_reader_needs_stay(history: StreamHistory) -> None:
     since = history.take(2 * FIRST)
 
     done = tidy(history, since, needed_from={SILVER.name: 60})
@@ -209,7 +209,7 @@ def test_a_checkpoint_that_does_not_fit_the_entries_is_no_ground_to_stand_on(his
     assert reconcile(history.store).problems == []
 
 
-def test_packed_files_and_what_was_replaced_are_known_as_before(history: StreamHistory) -> None:
+def test_compacted_and_replaced_files_are_known_as_before(history: StreamHistory) -> None:
     history.take(FIRST)
     TableCompaction(
         history.store.location, SILVER.name, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
@@ -231,7 +231,7 @@ def test_packed_files_and_what_was_replaced_are_known_as_before(history: StreamH
     assert reconcile(history.store).problems == []
 
 
-def test_a_table_is_set_back_within_what_is_kept_and_no_further(history: StreamHistory) -> None:
+def test_a_table_is_restored_within_the_kept_history_and_no_further(history: StreamHistory) -> None:
     since = history.take(FIRST)
     history.take(5)
     tidy(history, since)

@@ -1,4 +1,4 @@
-"""Upkeep leaves the cores to others for a part of the time."""
+"""Compaction pauses, so that other processes get the cores."""
 
 import time
 from functools import partial

@@ -1,4 +1,4 @@
-"""Many small files are read as Arrow reads them, whatever they hold and whoever reads."""
+"""Many small files are read as Arrow reads them, whatever their content."""
 
 import tempfile
 from pathlib import Path

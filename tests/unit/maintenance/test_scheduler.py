@@ -1,4 +1,4 @@
-"""Rounds run when they are due, one at a time over all processes, and one that fails stops nobody."""
+"""Tasks run when they are due, one at a time over all processes, and a failed one stops no other."""
 
 import json
 import logging
@@ -169,7 +169,7 @@ def test_a_store_that_is_away_is_waited_for(store: Store, clock: Clock, monkeypa
     assert wells == [1]
 
 
-def test_looking_at_the_plan_changes_nothing(store: Store, clock: Clock) -> None:
+def test_reading_the_plan_changes_nothing(store: Store, clock: Clock) -> None:
     (pack, _) = Scheduler(store, (PACK, SWEEP), Runs(), now=clock).plan()
 
     assert (pack.scheduled, pack.next_at) == (PACK, NOON + timedelta(hours=1))

@@ -1,4 +1,4 @@
-"""Whatever upkeep does to a table, in whatever order, it is what a plain list says, now and in every version kept."""
+"""After any sequence of maintenance jobs a table equals a plain list of rows, now and in every kept version."""
 
 import tempfile
 from collections import Counter

@@ -51,7 +51,7 @@ def vacuum(store: Store, retention: timedelta = AN_HOUR) -> Vacuumed:
     return table.delete(table.unreferenced())
 
 
-def test_files_that_were_packed_go_once_the_retention_is_over(store: Store, tables: DeltaTables) -> None:
+def test_compacted_files_are_deleted_after_the_retention(store: Store, tables: DeltaTables) -> None:
     for batch in range(5):
         append(tables, store, SILVER, batch, [ANNA])
     compact(store)

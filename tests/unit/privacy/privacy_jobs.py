@@ -1,4 +1,4 @@
-"""A vault and a lakehouse with two players, and the jobs about persons as processes."""
+"""A vault and a lakehouse with two players, and the jobs about personal data as processes."""
 
 import json
 import os
@@ -28,7 +28,7 @@ GAMES = "games: [{name: kart_rumble, match: [Kart]}, {name: archery, match: [Arc
 
 @dataclass(frozen=True, slots=True)
 class PrivacyJobs:
-    """Where somebody looks after persons' data."""
+    """The folder of a vault and a lakehouse, and the jobs that run on them."""
 
     folder: Path
     keys: VaultKeys

@@ -24,7 +24,7 @@ def backup(tmp_path: Path, vault: SqliteVault, keys: VaultKeys) -> Path:
     return file
 
 
-def test_a_backup_is_its_owners_alone_and_there_is_nothing_beside_it(backup: Path) -> None:
+def test_a_backup_is_readable_by_its_owner_only_and_leaves_no_other_file(backup: Path) -> None:
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert sorted(path.name for path in backup.parent.glob(".*")) == []
 

@@ -190,7 +190,7 @@ def test_a_player_is_known_in_whatever_a_file_keeps_names_as(kind: pa.DataType) 
     assert JUST_ANNA.rows_in(names).to_pylist() == [False, False, True]
 
 
-def test_only_tables_with_players_are_looked_at(store: Store, tables: DeltaTables) -> None:
+def test_only_tables_with_players_are_read(store: Store, tables: DeltaTables) -> None:
     append(tables, store, SILVER, 0, [BEN])
     append(tables, store, BRONZE, 0, [BEN])
     append(tables, store, PlayerTable("silver/of_nobody", "level"), 0, [BEN])

@@ -1,4 +1,4 @@
-"""The scan finds what is planted, in each kind of place and each form, and tells where without telling what."""
+"""The scan finds planted terms in each kind of place and each encoding, and prints places, never terms."""
 
 import base64
 import gzip
@@ -67,7 +67,7 @@ def test_a_text_that_differs_in_its_last_character_is_not_found() -> None:
     assert SearchTerms([SECRET]).in_bytes(SECRET[:-1].encode() + b"h") == set()
 
 
-def test_ten_thousand_texts_are_looked_for_at_once() -> None:
+def test_ten_thousand_terms_are_searched_at_once() -> None:
     texts = [f"secret-{number:05d}-{base64.b32encode(os.urandom(10)).decode()}" for number in range(10_000)]
     terms = SearchTerms(texts)
     data = os.urandom(4 << 20) + texts[4711].encode()
@@ -80,7 +80,7 @@ def test_ten_thousand_texts_are_looked_for_at_once() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], ["short"], [SECRET, "x"]])
-def test_what_would_be_found_anywhere_is_not_looked_for(texts: list[str]) -> None:
+def test_terms_that_would_be_found_anywhere_are_rejected(texts: list[str]) -> None:
     with pytest.raises(SettingsError):
         SearchTerms(texts)
 
@@ -146,7 +146,7 @@ def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path, plant: object
     assert (scan.found, scan.unscanned) == ([], [])
 
 
-def test_a_files_name_is_looked_at_and_not_told(tmp_path: Path) -> None:
+def test_a_files_name_is_scanned_and_not_printed(tmp_path: Path) -> None:
     (tmp_path / SECRET).write_bytes(b"nothing")
 
     scan = scanned(tmp_path)
@@ -155,7 +155,7 @@ def test_a_files_name_is_looked_at_and_not_told(tmp_path: Path) -> None:
     assert SECRET not in repr(scan)
 
 
-def test_what_can_not_be_unpacked_is_told(tmp_path: Path) -> None:
+def test_what_can_not_be_decompressed_is_reported(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"PAR1" + os.urandom(100))
 
     assert scanned(tmp_path).unscanned == [f"{tmp_path}/broken.parquet: ArrowInvalid"]

@@ -29,7 +29,7 @@ def jobs(tmp_path: Path) -> PrivacyJobs:
     return PrivacyJobs.furnish(tmp_path)
 
 
-def test_a_player_is_forgotten_by_name_and_the_account_names_nobody(jobs: PrivacyJobs) -> None:
+def test_a_player_is_erased_by_name_and_the_record_has_no_names(jobs: PrivacyJobs) -> None:
     pseudonym = jobs.add_player("anna", "anna@example.org")
     ben = jobs.add_player("ben", "ben@example.org")
 
@@ -135,7 +135,7 @@ def test_rows_of_a_player_whom_support_has_forgotten_go_by_the_pseudonym(jobs: P
         (("--game", GAME, "--player", "anna", "--purge", "--grace-seconds", "5", "--yes"), "--force"),
     ],
 )
-def test_what_can_not_be_done_is_told_before_anything_is(
+def test_what_can_not_be_done_is_reported_before_anything_is_done(
     jobs: PrivacyJobs, arguments: tuple[str, ...], said: str
 ) -> None:
     anna = jobs.add_player("anna")

@@ -1,4 +1,4 @@
-"""A person gets what is kept of them, and nobody else sees it."""
+"""A player gets the data that is kept of them, and no other user can read it."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_a_file_that_is_there_is_not_overwritten(jobs: PrivacyJobs) -> None:
     assert (ended.returncode, (jobs.folder / "file").read_text()) == (2, "precious")
 
 
-def test_of_a_player_who_was_forgotten_there_is_nothing_to_hand_out(jobs: PrivacyJobs) -> None:
+def test_an_erased_player_has_nothing_to_export(jobs: PrivacyJobs) -> None:
     anna = jobs.add_player("anna", "anna@example.org")
     vault = jobs.vault
     vault.forget(jobs.keys.token(GAME, "anna"), "support")

@@ -1,4 +1,4 @@
-"""The vault's keys: who can read what."""
+"""The vault's keys: what can be read with which key."""
 
 from pathlib import Path
 

@@ -32,7 +32,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run_it
 
 
-def test_a_key_is_made_and_replaced_and_the_old_one_goes_once_nobody_needs_it(
+def test_a_key_is_created_and_replaced_and_the_old_one_is_removed_when_unused(
     run: Run, vault: SqliteVault, tmp_path: Path
 ) -> None:
     first = run(vault_keys.main, "make").strip()

@@ -1,4 +1,4 @@
-"""A clone is what its source was, costs no copy, lives as long as it is wanted, and keeps nobody who is forgotten."""
+"""A clone equals its source, copies no data, lives until it is dropped, and keeps no erased player."""
 
 import json
 import os
@@ -115,7 +115,7 @@ def test_vacuum_leaves_a_clone_whole_and_frees_its_files_once_it_is_dropped(
     assert players_in(store, SILVER) == {ANNA: 1, BEN: 1, CARL: 1}
 
 
-def test_one_that_is_made_after_vacuum_has_looked_is_left_whole(store: Store, tables: DeltaTables) -> None:
+def test_a_clone_that_is_made_after_vacuum_has_planned_stays_complete(store: Store, tables: DeltaTables) -> None:
     compact(store)
     looking = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(minutes=1))
     found = looking.unreferenced()
@@ -125,9 +125,7 @@ def test_one_that_is_made_after_vacuum_has_looked_is_left_whole(store: Store, ta
     assert players_of_clone(store) == [ANNA, BEN, CARL]
 
 
-def test_streams_upkeep_and_the_books_do_not_take_a_clone_for_a_table_of_theirs(
-    store: Store, tables: DeltaTables
-) -> None:
+def test_streams_maintenance_and_reconciliation_ignore_clones(store: Store, tables: DeltaTables) -> None:
     before = reconcile(store)
     clone(store, CloneKind.SHALLOW, 2)
 
@@ -150,7 +148,7 @@ def test_rows_that_an_erasure_took_out_come_back_in_no_clone(
 
 
 @pytest.mark.parametrize("kind", list(CloneKind))
-def test_who_is_forgotten_is_forgotten_in_clones_too(tmp_path: Path, kind: CloneKind) -> None:
+def test_an_erasure_reaches_clones_too(tmp_path: Path, kind: CloneKind) -> None:
     jobs = PrivacyJobs.furnish(tmp_path)
     anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
     jobs.fill_tables(anna, ben)

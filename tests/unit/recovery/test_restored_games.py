@@ -1,4 +1,4 @@
-"""One game's rows are set back in the table of all games; those of the others stay, whatever happened in between."""
+"""One game's rows are restored in the table of all games; those of the others stay, whatever happened in between."""
 
 from collections import Counter
 from datetime import date
@@ -83,7 +83,7 @@ def test_what_is_appended_afterwards_stays(silver: Silver) -> None:
     assert gamers(silver) == expected(archery=1, bingo=4)
 
 
-def test_the_books_take_what_was_written_anew_for_what_it_is(silver: Silver) -> None:
+def test_reconciliation_accepts_rewritten_files(silver: Silver) -> None:
     restored(silver, 0)
 
     log = TableLog.read(silver.store, SILVER_EVENTS)

@@ -1,4 +1,4 @@
-"""A table is set back while the stream goes on: what is shown first is what changes, and nothing is lost or doubled."""
+"""A table is restored while the stream goes on: the dry run shows what changes; no row is lost or duplicated."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_rows_that_came_since_go(store: Store, tables: DeltaTables) -> None:
     assert players_in(store, SILVER) == {ANNA: 1}
 
 
-def test_what_was_set_back_can_be_set_forth_again(store: Store, tables: DeltaTables) -> None:
+def test_a_restore_can_be_undone(store: Store, tables: DeltaTables) -> None:
     restore(store, 0)
 
     done = restore(store, 2)
@@ -89,7 +89,7 @@ def test_the_stream_goes_on_and_takes_no_batch_twice(store: Store, tables: Delta
     assert players_in(store, SILVER) == {ANNA: 1, BEN: 1}
 
 
-def test_what_is_appended_while_it_is_set_back_stays(store: Store, tables: DeltaTables) -> None:
+def test_rows_that_are_appended_during_a_restore_stay(store: Store, tables: DeltaTables) -> None:
     planned = TableRestore(store, TableHistory.read(store, NAME), 0)
     append(tables, store, SILVER, 3, [BEN])
 
@@ -155,9 +155,7 @@ def test_the_job_takes_a_version_a_batch_or_a_time(
     assert would | {"version": done["version"]} == done
 
 
-def test_a_table_that_was_made_later_has_no_rows_once_the_others_are_set_back(
-    store: Store, tables: DeltaTables
-) -> None:
+def test_a_table_that_was_created_later_has_no_rows_after_a_restore_of_all(store: Store, tables: DeltaTables) -> None:
     between = datetime.now(UTC)
     append(tables, store, BRONZE, 0, [ANNA])
 
