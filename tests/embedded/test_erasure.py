@@ -29,7 +29,7 @@ _JOB_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A player, and all personal data that identifies the player."""
+    """A player, and all personal data of the player."""
 
     name: str = field(default_factory=lambda: f"player-{uuid.uuid4().hex}")
     device: str = field(default_factory=lambda: f"device-{uuid.uuid4().hex}")
@@ -47,7 +47,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Gateway, stream, tables, and the jobs about personal data."""
+    """Gateway, stream and tables, with the operators' jobs."""
 
     gateway: Gateway
     lakehouse: Lakehouse
@@ -102,7 +102,7 @@ class Platform:
         return found
 
     def forget(self, *arguments: str, name: str = "") -> dict[str, list[dict[str, int]]]:
-        """Erase a player, or delete rows again; returns the result."""
+        """Erase a player, or repeat erasures; gives the record of it."""
         who = ("--game", GAME, "--player", "-") if name else ()
         ended = self.job("forget_player", *who, *arguments, "--yes", stdin=name)
         assert ended.returncode == 0, ended.stderr
@@ -110,7 +110,7 @@ class Platform:
         return done
 
     def prove(self, texts: list[str], *copies: Path) -> subprocess.CompletedProcess[str]:
-        """Scan tables, the topic, the broker's disk, the vault, all logs, and copies."""
+        """Search texts in tables, topic, the broker's disk, the vault, all logs, and copies."""
         disk = [*(self.kafka.directory / "data").glob(f"{self.lakehouse.topic}-*"), *self.kafka.directory.glob("*.log")]
         places = [*disk, self.gateway.folder, self.lakehouse.directory, *copies]
         return self.job(

@@ -1,4 +1,4 @@
-"""The stream commits continuously while all maintenance jobs run concurrently, and readers read.
+"""The real fan-out commits on and on while all maintenance tasks and readers run concurrently.
 
 A dozen batches by default; SOAK_BATCHES makes it more.
 """
@@ -37,8 +37,8 @@ COMPACTION = CompactionRule(target_bytes=2**20, hot_files=3, today=datetime.now(
 
 
 @dataclass
-class Upkeep:
-    """The concurrent maintenance jobs, and what they have done."""
+class Maintenance:
+    """All maintenance concurrent with the stream, and the counts of its work."""
 
     store: Store
     compacted_files: int = 0

@@ -1,4 +1,4 @@
-"""Rows 25 and 30 of the fault matrix: dead letters fixed and replayed, and a bad period restored and replayed."""
+"""Rows 25 and 30 of the fault matrix: dead letters repaired and replayed, and a bad period restored and backfilled."""
 
 import json
 import signal

@@ -24,7 +24,7 @@ LAYERS = ("bronze", "silver", "dead_letters")
 
 
 class Machine:
-    """One machine: a gateway with its vault, a registry and a lakehouse; Kafka is external."""
+    """One machine: a gateway with its vault, a registry and a lakehouse; Kafka is on another machine."""
 
     def __init__(self, folder: Path, registry_url: str, kafka: EmbeddedKafka, topic: str) -> None:
         self.lakehouse = Lakehouse(folder / "lakehouse", kafka.bootstrap_servers, registry_url, topic)
