@@ -141,7 +141,7 @@ def prometheus(stack: Stack) -> Prometheus:
 
 @pytest.fixture(scope="module")
 def traffic(stack: Stack, uploads: Minio) -> Iterator[None]:
-    """Players, once the queries take what they send; the key figures are those of the service "answers"."""
+    """Players, once the queries take what they send; the key figures are those of the service `serving`."""
     for service in ("ingest-events", "ingest", "serving"):
         stack.await_health(service, timeout=FIRST_FIGURES_SECONDS)
     access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
