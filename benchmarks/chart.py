@@ -59,7 +59,7 @@ def bar_chart(title: str, note: str, bars: Sequence[ChartBar]) -> str:
 
 
 def _tick_step(greatest: float) -> float:
-    """The least of 1, 2 and 5 times a power of ten that needs few enough ticks."""
+    """The smallest of 1, 2 and 5 times a power of ten that gives at most `_MOST_TICKS` ticks."""
     power = 1.0
     while True:
         for factor in (1, 2, 5):

@@ -38,6 +38,10 @@ from gamelake.streaming.settings import IngestSettings
 
 NO_DEDUP = DedupLimits(window=timedelta(0))
 _BATCH_LOG = "gamelake.streaming.batch"
+_WINDOW = "10 minutes"
+_RECORD = "key binary, value binary, partition int, offset long, timestamp timestamp, headers string"
+_KEY = ("game_name", "event_id")
+_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class BatchLogHandler(logging.Handler):
@@ -146,11 +150,6 @@ def _game_table_bytes(manifests: list[BatchManifest]) -> int:
     entries = (entry for manifest in manifests for entry in manifest.tables if game_of(entry.table))
     return sum(file.size for entry in entries for file in entry.files)
 
-
-_WINDOW = "10 minutes"
-_RECORD = "key binary, value binary, partition int, offset long, timestamp timestamp, headers string"
-_KEY = ("game_name", "event_id")
-_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _decoders: dict[str, Decoder] = {}
 

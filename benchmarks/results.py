@@ -61,7 +61,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommitTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds for one commit to each of so many tables, one entry per repetition."""
+    """Seconds for one commit to each of `tables` tables, one value per repetition."""
 
     round: int
     tables: int

@@ -35,6 +35,10 @@ GAME_TABLE = "game_table"
 
 # One decoder for all tasks of a worker process, as in the fan-out.
 _decoders: dict[tuple[str, str], Decoder] = {}
+TABLES = 30
+# All games in one table, which a single append can write.
+_ONE_TABLE = "silver/all_games_events"
+_THREADS = 8
 
 
 def decoded_columns() -> pa.Schema:
@@ -91,11 +95,6 @@ def _column(events: pa.RecordBatch, field: pa.Field) -> pa.Array:
         return pa.nulls(len(events), field.type)
     return events.column(field.name)
 
-
-TABLES = 30
-# All games in one table, which a single append can write.
-_ONE_TABLE = "silver/all_games_events"
-_THREADS = 8
 
 Write = Callable[[], None]
 

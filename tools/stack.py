@@ -68,7 +68,7 @@ def kafka(user: str) -> KafkaAccess:
 
 
 def gateway_url() -> str:
-    """Where the gateway listens."""
+    """The published URL of the gateway."""
     return f"http://{HOST}:{ports()['INGEST_PORT']}"
 
 

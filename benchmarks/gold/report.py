@@ -9,6 +9,8 @@ from benchmarks.report import put_between_markers, table
 from benchmarks.targets import TargetVerdict
 
 _WANTED_SECONDS, _WANTED_TIMES, _WANTED_SLOPE = 10.0, 10.0, 0.1
+_NAMES = {HISTORY: "history, the same players", PLAYERS: "players too"}
+_COLOURS = {HISTORY: "#0969da", PLAYERS: "#8c959f"}
 
 
 def write_report(results: GoldResults, docs: Path) -> None:
@@ -74,10 +76,6 @@ def _spread(values: list[float] | tuple[float, ...], unit: str) -> str:
 
 def _verdict(reached: bool) -> str:
     return TargetVerdict.REACHED if reached else TargetVerdict.FALLS_SHORT
-
-
-_NAMES = {HISTORY: "history, the same players", PLAYERS: "players too"}
-_COLOURS = {HISTORY: "#0969da", PLAYERS: "#8c959f"}
 
 
 def draw(results: GoldResults, file: Path) -> None:

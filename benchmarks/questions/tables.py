@@ -24,7 +24,7 @@ from gamelake.storage.sql_engine import engine
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables, delta_schema_json
 
-# The game that has questions of its own.
+# The game whose own table has questions.
 ONE_GAME, ONE_TITLE = "kart_rumble", "Kart Rumble"
 _GAME = "game_name"
 
@@ -62,7 +62,7 @@ class LakehouseWriter:
         return len(rows)
 
     def finish(self, emit: Callable[[str], None]) -> None:
-        """Write gold, and a table of dead letters that is as good as empty."""
+        """Write gold, and a table of dead letters with one row."""
         letters = pa.table({"reason": ["unroutable"], "detail": ["no table takes this game_name"]})
         schema = dead_letter_schema(BRONZE_SCHEMA)
         rest = [pa.nulls(1, schema.field(name).type) for name in schema.names[2:]]

@@ -13,6 +13,8 @@ from benchmarks.stack.probes import StackMissingError, cpu_seconds
 from benchmarks.stack.results import StackResults, save
 from tools.embedded.service import REPOSITORY
 
+_RESULTS = REPOSITORY / "benchmarks" / "results"
+
 
 def main() -> int:
     """Run the benchmarks; 1 if the stack is not running or the load failed."""
@@ -45,9 +47,6 @@ def _measured(arguments: argparse.Namespace, emit: throughput.Emit) -> StackResu
         throughput=(load,),
         visibility=(seen,),
     )
-
-
-_RESULTS = REPOSITORY / "benchmarks" / "results"
 
 
 def _parser() -> argparse.ArgumentParser:

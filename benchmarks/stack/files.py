@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=5_000, help="put as fast as the store takes them (%(default)s)")
     parser.add_argument("--events", type=int, default=1_000, help="in each (%(default)s)")
     parser.add_argument("--slowly", type=int, default=120, help="files at a steady pace (%(default)s)")
-    parser.add_argument("--pace", type=float, default=2.0, help="of these so many a second (%(default)s)")
+    parser.add_argument("--pace", type=float, default=2.0, help="of these, files per second (%(default)s)")
     arguments = parser.parse_args()
     figures = {
         "all_at_once": all_at_once(arguments.files, arguments.events),

@@ -84,12 +84,12 @@ def measure(rate: int, seconds: int, emit: Emit) -> Throughput:
 
 
 def under_load(samples: Sequence[LoadSample], events: int) -> tuple[LoadSample, ...]:
-    """The samples at which players still sent; one at which everything had been sent says nothing of the load."""
+    """The samples while players were still sending; later ones are not under load."""
     return tuple(each for each in samples if each.sent < events)
 
 
 def _sample(ends: StackTopicEnds, taken: CommittedOffsets, before: Mapping[int, int], started: float) -> LoadSample:
-    # The tables first: so a record that comes in between counts as behind.
+    # Tables first: a record that arrives in between counts as lag.
     have, there = taken.now(), ends.now()
     return LoadSample(
         seconds=round(time.monotonic() - started, 2),

@@ -13,6 +13,9 @@ from pathlib import Path
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
 from services.alert_receiver.settings import ReceiverSettings
 
+# A notification has the alerts of one group; a thousand alerts are about a megabyte.
+MOST_BYTES = 4 * 1024 * 1024
+
 
 class AlertLog:
     """A file that lines are appended to, by any number of threads of one process."""
@@ -46,10 +49,6 @@ class AlertLog:
         with self._file.open("rb") as alert_log:
             alert_log.seek(size - 1)
             return b"" if alert_log.read(1) == b"\n" else b"\n"
-
-
-# A notification has the alerts of one group; a thousand alerts are about a megabyte.
-MOST_BYTES = 4 * 1024 * 1024
 
 
 class Receiver(ThreadingHTTPServer):

@@ -16,6 +16,11 @@ from services.catalog.errors import RegistrationRefusedError, TableError
 from services.catalog.tables import CatalogTable
 from services.catalog.trino import TrinoCatalog
 
+# Entries may have been removed from Trino by others, and refused tables may be valid by now.
+_REFRESH_INTERVAL = timedelta(seconds=60)
+_RUNS_UNTIL_GONE = 3
+log = logging.getLogger(__name__)
+
 
 class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A registered table: its location, and the id of the query that registered it."""
@@ -64,13 +69,6 @@ class Registrations:
 
 def _note_path(table: CatalogTable) -> str:
     return f"_gamelake/catalog/registrations/{table.layer}/{table.name}.json"
-
-
-# Entries may have been removed from Trino by others, and refused tables may be valid by now.
-_REFRESH_INTERVAL = timedelta(seconds=60)
-_RUNS_UNTIL_GONE = 3
-
-log = logging.getLogger(__name__)
 
 
 class Registrar:

@@ -20,6 +20,7 @@ from services.catalog.errors import TableError, UnreadableLogError
 from services.catalog.tables import CatalogTable
 
 SMALL_FILE_BYTES = 16 * 1024 * 1024
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,6 @@ def _committed_at(actions: list[Action], otherwise: float) -> float:
     """The timestamp in an entry's `commitInfo`, which is optional."""
     stated = commit_info_of(actions).get("timestamp")
     return otherwise if stated is None else stated / 1000
-
-
-log = logging.getLogger(__name__)
 
 
 class StatisticsTracker:

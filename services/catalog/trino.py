@@ -13,6 +13,8 @@ from services.catalog.settings import TrinoSettings
 from services.catalog.tables import CatalogTable
 
 _ANSWER_SECONDS = 30.0
+# Trino's errors for a name that another service has registered in the meantime.
+_THERE_ALREADY = frozenset({"ALREADY_EXISTS", "TABLE_ALREADY_EXISTS", "SCHEMA_ALREADY_EXISTS"})
 
 
 def execute(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
@@ -50,10 +52,6 @@ def execute(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
 def sql_literal(text: str) -> str:
     """A text as a literal in SQL."""
     return "'" + text.replace("'", "''") + "'"
-
-
-# Trino's errors for a name that another service has registered in the meantime.
-_THERE_ALREADY = frozenset({"ALREADY_EXISTS", "TABLE_ALREADY_EXISTS", "SCHEMA_ALREADY_EXISTS"})
 
 
 class TrinoCatalog:

@@ -17,6 +17,15 @@ from services.provision.declarations import DeclaredTopics, TopicSpec
 CLUSTER = "kafka-cluster"
 EVERY_HOST = "*"
 _USER = "User:"
+ANY_RULE = AclBindingFilter(
+    ResourceType.ANY,
+    None,  # type: ignore[arg-type] # its stubs do not know that None stands for any
+    ResourcePatternType.ANY,
+    None,  # type: ignore[arg-type] # as above
+    None,  # type: ignore[arg-type] # as above
+    AclOperation.ANY,
+    AclPermissionType.ANY,
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,17 +74,6 @@ class AccessRule:
         return AclBindingFilter(
             self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission
         )
-
-
-ANY_RULE = AclBindingFilter(
-    ResourceType.ANY,
-    None,  # type: ignore[arg-type] # its stubs do not know that None stands for any
-    ResourcePatternType.ANY,
-    None,  # type: ignore[arg-type] # as above
-    None,  # type: ignore[arg-type] # as above
-    AclOperation.ANY,
-    AclPermissionType.ANY,
-)
 
 
 def declared_rules(declared: DeclaredTopics) -> frozenset[AccessRule]:

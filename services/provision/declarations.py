@@ -17,6 +17,11 @@ from gamelake.model.located_yaml import LocatedDocument, load_located
 Declared = TypeVar("Declared", bound=msgspec.Struct)
 # The path of a value in its document, and what is wrong with it.
 Problem = tuple[str, str]
+RETENTION = "retention.ms"
+_MILLISECONDS_AN_HOUR = 3_600_000
+POLICIES = "policies"
+# The server's own databases, which only the superuser may own.
+_TAKEN = frozenset({"postgres", "template0", "template1"})
 
 
 def load_declaration(path: Path, kind: type[Declared]) -> tuple[Declared, LocatedDocument]:
@@ -50,9 +55,6 @@ def duplicates(names: list[str], place: str) -> list[Problem]:
         if name in names[:index]
     ]
 
-
-RETENTION = "retention.ms"
-_MILLISECONDS_AN_HOUR = 3_600_000
 
 TopicName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 UserName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,47}$")]
@@ -112,8 +114,6 @@ def _retention_said_twice(declared: DeclaredTopics) -> list[Problem]:
         if RETENTION in topic.config
     ]
 
-
-POLICIES = "policies"
 
 BucketName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,47}$")]
@@ -213,8 +213,6 @@ def _without_order(value: object) -> object:
 
 # Lower case and no dash: the name needs no quotes in SQL. PostgreSQL truncates longer names.
 DatabaseName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
-# The server's own databases, which only the superuser may own.
-_TAKEN = frozenset({"postgres", "template0", "template1"})
 
 
 class Right(StrEnum):

@@ -7,6 +7,10 @@ from typing import TypeVar
 
 from gamelake.model.errors import StartupError, TransientError
 
+POLL_SECONDS = 0.5
+T = TypeVar("T")
+NOTHING = "nothing to change"
+
 
 class ServiceUnavailableError(TransientError):
     """A service is not available, or not ready yet."""
@@ -14,10 +18,6 @@ class ServiceUnavailableError(TransientError):
 
 class ServiceRefusedError(StartupError):
     """A service refused a request: the credentials or the declaration are wrong."""
-
-
-POLL_SECONDS = 0.5
-T = TypeVar("T")
 
 
 def wait_for(service: str, answer: Callable[[], T], patience: timedelta) -> T:
@@ -37,9 +37,6 @@ def wait_for(service: str, answer: Callable[[], T], patience: timedelta) -> T:
                     f"'make logs S={service}' may say why, then run this again"
                 ) from error
         time.sleep(POLL_SECONDS)
-
-
-NOTHING = "nothing to change"
 
 
 class ChangeLog:

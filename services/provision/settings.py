@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 180
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsSettings:
-    """Where Kafka is and where its topics are declared."""
+    """Access to Kafka, and the file that declares its topics."""
 
     kafka: KafkaAccess
     file: Path
@@ -44,7 +44,7 @@ class TopicsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketsSettings:
-    """Where the object store is, where its users' keys are, and where buckets and users are declared."""
+    """Address of the object store, the users' keys, and the file that declares buckets and users."""
 
     endpoint: str
     secrets: Path
@@ -73,7 +73,7 @@ class BucketsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabasesSettings:
-    """Where PostgreSQL is, its superuser's password, and where its roles and databases are declared."""
+    """Address of PostgreSQL, its superuser's password, and the file that declares roles and databases."""
 
     host: str
     superuser: str = field(repr=False)
@@ -105,7 +105,7 @@ class DatabasesSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectsSettings:
-    """Where the registry is and where its subjects' compatibility is declared."""
+    """Address of the registry, and the file that declares the subjects' compatibility."""
 
     url: str
     file: Path

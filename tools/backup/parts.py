@@ -23,6 +23,10 @@ from tools.stack import COMPOSE
 _CONFLUENT, _ADMIN = "/apis/ccompat/v7", "/apis/registry/v3/admin"
 _ANSWER_SECONDS = 60.0
 _FIRST_ERROR = 400
+_RETENTION = "retention.ms"
+_HOUR = 3_600_000
+_SECONDS = 3_600
+_SHOWN = 500
 
 
 class RegistryPart:
@@ -75,10 +79,6 @@ class RegistryPart:
         if answer.status_code >= _FIRST_ERROR:
             raise BackupError(f"the registry refuses {method} {path} ({answer.status_code}): {answer.text[:200]}")
         return answer
-
-
-_RETENTION = "retention.ms"
-_HOUR = 3_600_000
 
 
 class SavedTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,10 +138,6 @@ def _as_declared(topic: SavedTopic) -> TopicSpec:
     config: dict[str, str | int | bool] = {**topic.settings}
     hours = int(config.pop(_RETENTION, 168 * _HOUR)) // _HOUR
     return TopicSpec(name=topic.name, partitions=topic.partitions, retention_hours=max(hours, 1), config=config)
-
-
-_SECONDS = 3_600
-_SHOWN = 500
 
 
 class VaultPart:

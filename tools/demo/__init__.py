@@ -1,4 +1,4 @@
-"""One run of the whole platform on one machine: players, Kafka, the ingest job, and the proof that nothing is missing.
+"""Demo: one run of the platform on one machine, with simulated players, Kafka, the ingest job, and a reconciliation.
 
-It starts the real programs and reads what they leave behind; it never imports Spark or takes part in the ingest.
+It starts the real programs and reads their output; it does not import Spark or take part in the ingestion.
 """

@@ -19,7 +19,7 @@ RULES = REPOSITORY / "quality" / "rules"
 SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
 # Without a pause between batches, a job that waits for records would keep a core busy with polling Kafka.
 TRIGGER_SECONDS = 0.5
-# One game may send as fast as all of them together: the demo shows what the gateway can do, not what it forbids.
+# One game may send as fast as all of them together: the rate limit must not limit the demo.
 _KEY_RATE = 1_000_000
 # One event in so many comes from a producer that is older than the gateway and writes to Kafka directly.
 _OLD_PRODUCERS = 33

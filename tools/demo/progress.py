@@ -21,6 +21,14 @@ from tools.demo.figures import RunSample
 from tools.demo.screen import RunStatus
 
 _BATCH = re.compile(rb" gamelake\.[\w.]+ batch (\{.*\})$")
+ANSWER_SECONDS = 15.0
+SECONDS_BETWEEN_ATTEMPTS = 0.1
+# A broker announces itself as the leader of a new topic a moment before it is.
+_SOON_OVER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+_KIB = 1024
+SECONDS_BETWEEN_SAMPLES = 1.0
+_RATE_WINDOW_SECONDS = 8.0
+_LAYERS = ("bronze/", "silver/", "dead_letters/", "quarantine/")
 
 
 class BatchLogLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,12 +94,6 @@ class JobLog:
         return [batch for batch in found if batch.batch not in self._decided]
 
 
-ANSWER_SECONDS = 15.0
-SECONDS_BETWEEN_ATTEMPTS = 0.1
-# A broker announces itself as the leader of a new topic a moment before it is.
-_SOON_OVER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
-
-
 class TopicEnd:
     """Reads the end offsets of a topic's partitions."""
 
@@ -118,9 +120,6 @@ class TopicEnd:
             time.sleep(SECONDS_BETWEEN_ATTEMPTS)
 
 
-_KIB = 1024
-
-
 def tree_bytes() -> int:
     """Resident bytes of this process and all its descendants; shared pages count for each process."""
     listing = subprocess.run(("ps", "-A", "-o", "pid=,ppid=,rss="), capture_output=True, text=True, check=True).stdout  # noqa: S607 # ps has another place on each system
@@ -141,11 +140,6 @@ def resident_bytes(listing: str, root: int) -> int:
         total += resident.get(pid, 0)
         waiting += children[pid]
     return total
-
-
-SECONDS_BETWEEN_SAMPLES = 1.0
-_RATE_WINDOW_SECONDS = 8.0
-_LAYERS = ("bronze/", "silver/", "dead_letters/", "quarantine/")
 
 
 class RunClock:

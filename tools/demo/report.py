@@ -14,6 +14,14 @@ from tools.demo.key_figures import GameKeyFigures
 from tools.demo.plot import LabelledBar, bar_list
 from tools.demo.validation import ExpectationCounts, Failure, Validation
 
+_COLUMNS = ("failed", "of", "severity", "observed", "expected", "ask")
+_ALL_GAMES = "all games"
+_SHOWN = 50
+_GIB = 2**30
+_SHOWN_PROBLEMS = 50
+_GAME_COLUMNS = ("game", "rows", "files", "bytes/row", "p50 s", "p95 s", "rows in table")
+_KEY_COLUMNS = ("game", "events", "players", "sessions", "paying players", "conversion", "bookings $", "per player $")
+
 
 def page_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """An HTML table; the first column has the row headers."""
@@ -23,11 +31,6 @@ def page_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         for first, *rest in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-_COLUMNS = ("failed", "of", "severity", "observed", "expected", "ask")
-_ALL_GAMES = "all games"
-_SHOWN = 50
 
 
 def as_section(validation: Validation | None) -> str:
@@ -79,8 +82,6 @@ def _failure(failure: Failure) -> tuple[str, ...]:
 
 
 _TEMPLATE = Path(__file__).with_name("report.html.template")
-_GIB = 2**30
-_SHOWN_PROBLEMS = 50
 
 
 def as_page(summary: Summary, validation: Validation | None = None) -> str:
@@ -182,9 +183,6 @@ def _gateway(gateway: GatewayFigures) -> str:
     return page_table(("gateway", ""), rows)
 
 
-_GAME_COLUMNS = ("game", "rows", "files", "bytes/row", "p50 s", "p95 s", "rows in table")
-
-
 def _game(game: GameFigures) -> tuple[str, ...]:
     return (
         game.game,
@@ -195,9 +193,6 @@ def _game(game: GameFigures) -> tuple[str, ...]:
         f"{game.freshness.p95_seconds:.1f}",
         f"{game.rows_in_table:,}",
     )
-
-
-_KEY_COLUMNS = ("game", "events", "players", "sessions", "paying players", "conversion", "bookings $", "per player $")
 
 
 def _key_figures(game: GameKeyFigures) -> tuple[str, ...]:

@@ -31,6 +31,12 @@ _PATIENCE = timedelta(seconds=5)
 _AT_ONCE = 20
 _PAUSE_SECONDS = 0.5
 _RETRY_SECONDS = 0.2
+STREAM = "ingest_events"
+LONGEST_SECONDS = 300.0
+_POLL_SECONDS = 0.5
+_NAMED = 3
+# Errors while services start.
+_NOT_YET = (GamelakeError, DeltaError, BaseError, OSError, ValueError)
 
 
 @dataclass(slots=True)
@@ -94,14 +100,6 @@ class DrillGame:
         finally:
             stop.set()
             thread.join()
-
-
-STREAM = "ingest_events"
-LONGEST_SECONDS = 300.0
-_POLL_SECONDS = 0.5
-_NAMED = 3
-# Errors while services start.
-_NOT_YET = (GamelakeError, DeltaError, BaseError, OSError, ValueError)
 
 
 class DrillError(GamelakeError):

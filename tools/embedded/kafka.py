@@ -34,6 +34,33 @@ JVM_OPTIONS = (
 
 
 _NONE: Mapping[str, str | int] = MappingProxyType({})
+SINGLE_NODE: Mapping[str, str | int] = {
+    "auto.create.topics.enable": "false",  # a misspelt topic must fail, not appear
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 3000,  # a broker that was killed may not come back before its session is over
+    "default.replication.factor": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "log.segment.delete.delay.ms": 1000,
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+}
+SMALL_MACHINE: Mapping[str, str | int] = {
+    "log.cleaner.dedupe.buffer.size": 16 * MIB,  # 128 MiB by default, a quarter of the heap
+    "log.segment.bytes": 256 * MIB,
+    "num.io.threads": 4,
+    "num.network.threads": 2,
+    "num.recovery.threads.per.data.dir": 2,
+    "socket.receive.buffer.bytes": MIB,
+    "socket.send.buffer.bytes": MIB,
+}
+DEADLINE = timedelta(seconds=30)
+POLL_SECONDS = 0.05
 
 
 class EmbeddedKafka(EmbeddedService):
@@ -104,34 +131,6 @@ def _node(port: int, controller_port: int) -> Mapping[str, str | int]:
     }
 
 
-SINGLE_NODE: Mapping[str, str | int] = {
-    "auto.create.topics.enable": "false",  # a misspelt topic must fail, not appear
-    "broker.heartbeat.interval.ms": 500,
-    "broker.session.timeout.ms": 3000,  # a broker that was killed may not come back before its session is over
-    "default.replication.factor": 1,
-    "group.initial.rebalance.delay.ms": 0,
-    "log.segment.delete.delay.ms": 1000,
-    "offsets.topic.num.partitions": 1,
-    "offsets.topic.replication.factor": 1,
-    "share.coordinator.state.topic.min.isr": 1,
-    "share.coordinator.state.topic.num.partitions": 1,
-    "share.coordinator.state.topic.replication.factor": 1,
-    "transaction.state.log.min.isr": 1,
-    "transaction.state.log.num.partitions": 1,
-    "transaction.state.log.replication.factor": 1,
-}
-
-SMALL_MACHINE: Mapping[str, str | int] = {
-    "log.cleaner.dedupe.buffer.size": 16 * MIB,  # 128 MiB by default, a quarter of the heap
-    "log.segment.bytes": 256 * MIB,
-    "num.io.threads": 4,
-    "num.network.threads": 2,
-    "num.recovery.threads.per.data.dir": 2,
-    "socket.receive.buffer.bytes": MIB,
-    "socket.send.buffer.bytes": MIB,
-}
-
-
 def _format(storage_tool: tuple[str, ...], settings: Path) -> None:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
     # The option and its value as one word: a random id may begin with a dash.
@@ -145,17 +144,13 @@ def _as_properties(settings: Mapping[str, str | int]) -> str:
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
-DEADLINE = timedelta(seconds=30)
-POLL_SECONDS = 0.05
-
-
 def create_topic(
     bootstrap_servers: str, name: str, partitions: int, config: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Make a topic and return when its partitions can be written to; one that is there already stays as it is.
+    """Create a topic and return when its partitions are writable; an existing topic is not changed.
 
     Raises:
-        ServiceError: it is there with another number of partitions, or never became writable.
+        ServiceError: it exists with another number of partitions, or did not become writable.
     """
     admin = _admin(bootstrap_servers)
     request = admin.create_topics(
@@ -172,7 +167,7 @@ def create_topic(
 
 
 def delete_topic(bootstrap_servers: str, name: str) -> None:
-    """Delete a topic and its records; one that is not there is deleted already."""
+    """Delete a topic with its records, if it exists."""
     admin = _admin(bootstrap_servers)
     try:
         admin.delete_topics([name])[name].result(DEADLINE.total_seconds())
@@ -182,7 +177,7 @@ def delete_topic(bootstrap_servers: str, name: str) -> None:
 
 
 def _admin(bootstrap_servers: str) -> AdminClient:
-    # Quiet: a client that outlives its broker for a moment would report that on stderr.
+    # No log: a client that outlives its broker would report that on stderr.
     return AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
 
 

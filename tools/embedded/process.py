@@ -16,6 +16,8 @@ from gamelake.model.errors import StartupError
 
 TAIL_LINES = 20
 TAIL_BYTES = 16_384
+POLL_SECONDS = 0.05
+SECONDS_TO_BE_REAPED = 5
 
 
 class ServiceError(StartupError):
@@ -54,8 +56,6 @@ def tail_of(log_file: Path) -> str:
 
 
 TETHER = Path(__file__).with_name("tether.py")
-POLL_SECONDS = 0.05
-SECONDS_TO_BE_REAPED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,14 @@ from tools.simulator.spec import Shares
 _HOUR_US = 3600 * 1_000_000
 _LATE_HOURS = (2, 72)
 _FUTURE_HOURS = (1, 20)
+# Far beyond the ids that a registry assigns.
+UNKNOWN_SCHEMA_ID = 2_000_000_000
+# Field 1 with wire type 7, which does not exist: random bytes behind it can't pass for a message.
+_IMPOSSIBLE_TAG = b"\x0f"
+_WRONG_MAGIC = b"\x01"
+_MAX_JUNK = 48
+# The body begins with the event's id, a tag, a length and 36 characters: a cut before its end can't pass for a message.
+_SHORTEST_CUT, _LONGEST_CUT = 3, 37
 
 
 class Defect(IntEnum):
@@ -48,16 +56,6 @@ def draw_defects(shares: Shares, count: int, random: np.random.Generator) -> Def
         hit = np.flatnonzero(defect == which)
         shift_us[hit] = direction * (random.uniform(*hours, len(hit)) * _HOUR_US).astype(np.int64)
     return Defects(defect=defect.astype(np.int8), shift_us=shift_us)
-
-
-# Far beyond the ids that a registry assigns.
-UNKNOWN_SCHEMA_ID = 2_000_000_000
-# Field 1 with wire type 7, which does not exist: random bytes behind it can't pass for a message.
-_IMPOSSIBLE_TAG = b"\x0f"
-_WRONG_MAGIC = b"\x01"
-_MAX_JUNK = 48
-# The body begins with the event's id, a tag, a length and 36 characters: a cut before its end can't pass for a message.
-_SHORTEST_CUT, _LONGEST_CUT = 3, 37
 
 
 class Corruption(StrEnum):

@@ -22,6 +22,8 @@ from tools.simulator.event_arrays import EventKind
 from tools.simulator.players import personal_column
 
 _CONFIG = PtarsConfig(timestamp_unit="us", timestamp_tz="UTC")
+_PERSONAL = "personal"
+_NOTHING = pa.scalar(b"", pa.binary())
 
 
 class KafkaRecordEncoder:
@@ -37,10 +39,6 @@ class KafkaRecordEncoder:
         """One framed value per event, in the order of the context."""
         bodies = self._handler.record_batch_to_array(record_batch(context, self._columns))
         return pc.binary_join_element_wise(self._header, bodies, pa.scalar(b"", pa.binary()))
-
-
-_PERSONAL = "personal"
-_NOTHING = pa.scalar(b"", pa.binary())
 
 
 def load_submitted(contracts: Path) -> EventSchema:

@@ -31,6 +31,18 @@ from tools.simulator.ledger import AcknowledgedEvents, HttpLedger, RequestTimes
 from tools.simulator.sdk_payloads import SdkPayload
 from tools.simulator.text import uuid_text
 
+_MIB = 2**20
+EVENTS_PER_BATCH = 2_000
+_OPTIONS = Options(
+    batch=BatchLimits(events=EVENTS_PER_BATCH, bytes=_MIB * 3 // 4, wait=timedelta(milliseconds=100)),
+    buffer=BufferLimits(bytes=4 * _MIB),
+    # Between programs on one machine, compression costs more than it saves.
+    compression=Compression.NONE,
+)
+_POLL_INTERVAL = timedelta(seconds=0.5)
+# One SDK in `_SKEWED` has a clock that is wrong by `_SKEW_SECONDS`.
+_SKEWED, _SKEW_SECONDS = 5, 3 * 3600.0
+
 
 @dataclass(slots=True)
 class DeliveryCounts:
@@ -126,19 +138,6 @@ def read_credentials(file: Path) -> Mapping[str, Credentials]:
     except (msgspec.DecodeError, ValueError):
         raise SettingsError(f"the keys file {file} is not a list of keys") from None
     return {key.game: Credentials(key.id, key.secrets[0]) for key in keys if key.secrets}
-
-
-_MIB = 2**20
-EVENTS_PER_BATCH = 2_000
-_OPTIONS = Options(
-    batch=BatchLimits(events=EVENTS_PER_BATCH, bytes=_MIB * 3 // 4, wait=timedelta(milliseconds=100)),
-    buffer=BufferLimits(bytes=4 * _MIB),
-    # Between programs on one machine, compression costs more than it saves.
-    compression=Compression.NONE,
-)
-_POLL_INTERVAL = timedelta(seconds=0.5)
-# One device in so many has a wrong clock.
-_SKEWED, _SKEW_SECONDS = 5, 3 * 3600.0
 
 
 class UnacknowledgedError(TransientError):

@@ -31,7 +31,7 @@ from tools.simulator.traffic import TrafficBatch, TrafficGenerator
 
 # Longer than a service or a broker takes to restart.
 _PATIENCE = timedelta(seconds=120)
-# The ledger has the personal data of so many players.
+# Number of players whose personal data is in the ledger.
 _PLAYERS_IN_LEDGER = 20
 
 

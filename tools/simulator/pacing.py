@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 _STEP_SECONDS = 0.05
+_EVERY_SECONDS = 0.5
 
 
 def events_per_step(rate: int) -> int:
@@ -32,9 +33,6 @@ class Pacer:
         early = self._start + self._events / self._rate - self._now()
         if early > 0:
             self._stop.wait(early)
-
-
-_EVERY_SECONDS = 0.5
 
 
 class ProgressLine:

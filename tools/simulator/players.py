@@ -18,6 +18,12 @@ _POPULARITY_SKEW = 0.8
 # Odd, so that multiplying by them permutes the 28-bit numbers: ids are in no visible order, and unique.
 _GAMER_STEP, _DEVICE_STEP = 0x9E3779B, 0x85EBCA7
 _MAX_SKEW_MS = 6 * 3600 * 1000
+_FIRST = pa.array(["Ada", "Bram", "Chiara", "Dilnoza", "Emre", "Fatou", "Goran", "Hye-jin", "Ines", "Jonas", "Kavya"])
+_LAST = pa.array(["Abernathy", "Bielak", "Castellanos", "Dimitrov", "Eriksen", "Fukuda", "Grünwald", "Haddad", "Iyer"])
+_STREETS = pa.array(["Alder Row", "Brick Lane", "Canal Street", "Dove Close", "Elm Walk", "Fern Hill", "Gable End"])
+_OCTETS = pa.array([str(number) for number in range(256)])
+# One player in `_WRITERS` has written a text to the support.
+_WRITERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +99,6 @@ def _unique_ids(prefix: str, step: int, players: int, random: np.random.Generato
     rows = (numbers % np.uint64(1 << 28)).astype(">u4").view(np.uint8).reshape(players, 4)
     return hex_text(prefix, rows, digits=7)
 
-
-_FIRST = pa.array(["Ada", "Bram", "Chiara", "Dilnoza", "Emre", "Fatou", "Goran", "Hye-jin", "Ines", "Jonas", "Kavya"])
-_LAST = pa.array(["Abernathy", "Bielak", "Castellanos", "Dimitrov", "Eriksen", "Fukuda", "Grünwald", "Haddad", "Iyer"])
-_STREETS = pa.array(["Alder Row", "Brick Lane", "Canal Street", "Dove Close", "Elm Walk", "Fern Hill", "Gable End"])
-_OCTETS = pa.array([str(number) for number in range(256)])
-# One in so many players has a text that was written to the support.
-_WRITERS = 8
 
 # Indices into the `Population`.
 PlayerIndices: TypeAlias = npt.NDArray[np.int64]

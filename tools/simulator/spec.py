@@ -7,6 +7,9 @@ from gamelake.model.errors import SettingsError
 from tools.simulator.incidents import Incident
 from tools.simulator.players import ANONYMOUS, Naming
 
+_MOST_PLAYERS = 400_000
+_PLAYERS_PER_EVENT = 0.4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
@@ -25,9 +28,6 @@ class Shares:
         if min(shares) < 0 or sum(shares) > 1:
             raise SettingsError("each share must be at least 0, and all together at most 1")
 
-
-_MOST_PLAYERS = 400_000
-_PLAYERS_PER_EVENT = 0.4
 
 NO_BAD_EVENTS = Shares(late=0, future=0, duplicate=0, undecodable=0, unknown_game=0, null_time=0)
 

@@ -19,6 +19,8 @@ EVENT_NAME = "smoke_test"
 # The same player in all runs, so that the vault does not grow. Reserved names and addresses: RFC 2606, RFC 5737.
 PLAYER = "smoke-test-player"
 PERSONAL = {"email": "smoke@example.com", "ip_address": "192.0.2.1", "free_text": "smoke-test-words"}
+_JSON = "application/json"
+_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +79,6 @@ def make_event(game: GameSpec) -> SmokeEvent:
 def leaked_values(cells: list[str]) -> list[str]:
     """Personal values that a row contains; the gateway must have removed or replaced all of them."""
     return [sent for sent in (PLAYER, *PERSONAL.values()) if any(sent in cell for cell in cells)]
-
-
-_JSON = "application/json"
-_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 class GatewayClient:

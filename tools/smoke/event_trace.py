@@ -11,6 +11,9 @@ from typing import TypeVar
 
 from gamelake.model.errors import GamelakeError, TransientError
 
+POLL_SECONDS = 0.1
+T = TypeVar("T")
+
 
 class StepFailedError(GamelakeError):
     """A step did not happen; `next_command` is the command to run next."""
@@ -24,10 +27,6 @@ class StepFailedError(GamelakeError):
 
 class NotYetError(TransientError):
     """The awaited step has not happened yet; the text describes the present state."""
-
-
-POLL_SECONDS = 0.1
-T = TypeVar("T")
 
 
 class Step(StrEnum):

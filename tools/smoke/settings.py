@@ -17,6 +17,7 @@ from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
 
 DEFAULT_PATIENCE_SECONDS = 60.0
+STREAM = "ingest_events"
 
 
 class TraceFormat(Enum):
@@ -61,12 +62,11 @@ def _seconds(text: str) -> float:
 
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
-STREAM = "ingest_events"
 
 
 @dataclass(frozen=True, slots=True)
 class TrinoAddress:
-    """Where Trino listens."""
+    """Address of Trino."""
 
     host: str
     port: int
