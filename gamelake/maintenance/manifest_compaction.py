@@ -119,7 +119,7 @@ class ManifestCompaction:
         ids = manifests.batches()[:-keep]
         # The deduplication window needs the manifests of batches whose events it still remembers.
         remembered = [_batch_of(path) for path in self.store.paths(events_folder(self.stream))]
-        for manifest in manifests.those([each for each in ids if former is None or each > former.through]):
+        for manifest in manifests.read_many([each for each in ids if former is None or each > former.through]):
             if manifest.batch_id >= min(remembered, default=manifest.batch_id + 1):
                 return
             if datetime.fromisoformat(manifest.written_at) >= before or not self._reconciles(manifest):

@@ -51,7 +51,7 @@ def _manifests_since(store: Store, stream: str, day: date) -> Iterator[BatchMani
     left = manifests.batches()
     while left:
         left, part = left[:-_BATCHES_AT_ONCE], left[-_BATCHES_AT_ONCE:]
-        found = list(manifests.those(part))
+        found = list(manifests.read_many(part))
         yield from found
         if found and datetime.fromisoformat(found[0].written_at).date() < day:
             return

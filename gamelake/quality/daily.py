@@ -116,7 +116,7 @@ class QualityTable:
             new = [each for each in manifests.batches() if each > after][:_BATCHES_AT_ONCE]
             if not new:
                 return None
-            figures = _figures(self.store, manifests.those(new))
+            figures = _figures(self.store, manifests.read_many(new))
             if not figures:
                 return _Part(new, 0)
             if not self._commit(handle, figures, new[-1]):

@@ -53,7 +53,7 @@ class _Batch:
 
     at: int = 0
     adds: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    balance: dict[str, int] = field(default_factory=dict)
+    record_counts: dict[str, int] = field(default_factory=dict)
 
 
 def rebuild_manifests(store: Store) -> Iterator[RebuiltManifest]:
@@ -88,7 +88,7 @@ def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _
                 batch.at = max(batch.at, int(info["timestamp"]))
                 batch.adds[table] = list(contents_of(actions, "add"))
                 counts = info["operationMetrics"].items()
-                batch.balance = {name: int(count) for name, count in counts if not name.startswith(RULE_METRIC)}
+                batch.record_counts = {name: int(count) for name, count in counts if not name.startswith(RULE_METRIC)}
     return batches
 
 
@@ -117,8 +117,8 @@ class _LostManifest:
         Raises:
             BackupError: some of its commits are missing.
         """
-        duplicates = self.batch.balance.get("batchDuplicates", 0)
-        dropped = self.batch.balance.get("batchDropped", 0)
+        duplicates = self.batch.record_counts.get("batchDuplicates", 0)
+        dropped = self.batch.record_counts.get("batchDropped", 0)
         manifest = BatchManifest(
             stream=self.generation.stream,
             query_id=self.generation.query_id,
@@ -138,7 +138,7 @@ class _LostManifest:
         )
         problems = list(batch_problems(manifest))
         # Commits of older versions have no counts of rules.
-        if problems or not self.batch.balance.items() <= manifest.balance.items():
+        if problems or not self.batch.record_counts.items() <= manifest.record_counts.items():
             raise BackupError(
                 f"batch {self.batch_id} of {self.generation.stream}, which is newer than the backup, is in only "
                 f"some of its tables ({'; '.join(problems)}). Restore them with jobs/restore.py --before-batch "

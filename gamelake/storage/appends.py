@@ -46,19 +46,19 @@ class BatchTransaction:
     """The Delta transaction of a batch: application id, and a version that only grows.
 
     Attributes:
-        balance: what became of the batch's records, as metrics of the commit.
+        record_counts: what became of the batch's records, as metrics of the commit.
         broken: rows that broke rules, as metrics of the commit, by table.
     """
 
     app_id: str
     version: int
-    balance: Mapping[str, int] = field(default_factory=dict)
+    record_counts: Mapping[str, int] = field(default_factory=dict)
     broken: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, manifest: BatchManifest) -> Self:
         """The transaction of a decided batch."""
-        return cls(manifest.app_id, manifest.batch_id, manifest.balance, manifest.broken)
+        return cls(manifest.app_id, manifest.batch_id, manifest.record_counts, manifest.broken)
 
 
 @dataclass(slots=True)
@@ -168,7 +168,9 @@ def _append_actions(entry: TableFiles, transaction: BatchTransaction, now: int) 
         now,
         "WRITE",
         {"mode": "Append", "partitionBy": json.dumps(entry.partition_by)},
-        metrics={**transaction.balance, **transaction.broken.get(entry.table, {})} if transaction.balance else None,
+        metrics={**transaction.record_counts, **transaction.broken.get(entry.table, {})}
+        if transaction.record_counts
+        else None,
         is_blind_append=True,
         notes={BATCH_NOTE: f"{transaction.app_id}/{transaction.version}"},
     )

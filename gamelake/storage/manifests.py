@@ -169,7 +169,7 @@ class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
         return sum(entry.rows for entry in self.tables if game_of(entry.table))
 
     @property
-    def balance(self) -> dict[str, int]:
+    def record_counts(self) -> dict[str, int]:
         """What became of the batch's records; batchRecords is the sum of the others."""
         return {
             "batchRecords": self.records,
@@ -221,7 +221,7 @@ class Manifests:
         paths = self._store.paths(f"_gamelake/streams/{self._stream}/manifests")
         return [int(path.split("/")[-1].split(".")[0]) for path in paths]
 
-    def those(self, batches: Sequence[int]) -> Iterator[BatchManifest]:
+    def read_many(self, batches: Sequence[int]) -> Iterator[BatchManifest]:
         """The manifests of some batches in their order, without those that don't exist."""
         for content in self._store.get_all([_path(self._stream, batch_id) for batch_id in batches]):
             if content is not None:
@@ -229,7 +229,7 @@ class Manifests:
 
     def last(self, count: int) -> list[BatchManifest]:
         """The newest manifests, at most `count`, oldest first."""
-        return list(self.those(self.batches()[-count:]))
+        return list(self.read_many(self.batches()[-count:]))
 
 
 def _path(stream: str, batch_id: int) -> str:

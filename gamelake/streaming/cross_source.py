@@ -204,7 +204,7 @@ class ConcurrentFilesStream:
     def _recall(self) -> None:
         store, stream = self.other.store, self.other.stream
         batches = {batch_of(path) for path in store.paths(events_folder(stream))}
-        self._remember(Manifests(store, stream).those(sorted(batches)))
+        self._remember(Manifests(store, stream).read_many(sorted(batches)))
         self._recalled = True
 
     def _remember(self, manifests: Iterable[BatchManifest]) -> None:

@@ -123,7 +123,7 @@ class Stream:
         statement = read_manifest_checkpoint(self._store, self._name)
         if statement is not None:
             yield from (each.taken for each in statement.offsets if each.topic_id == topic_id)
-        for manifest in self.manifests.those(self.manifests.batches()):
+        for manifest in self.manifests.read_many(self.manifests.batches()):
             if manifest.topic_id == topic_id:
                 yield from manifest.offsets
 
