@@ -15,6 +15,33 @@ HEADERS_AS_JSON = (
 _PARSED = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())])))
 _NIBBLES = np.zeros(256, np.uint8)
 _NIBBLES[np.frombuffer(b"0123456789ABCDEF", np.uint8)] = np.arange(16)
+TIMESTAMP = pa.timestamp("us", "UTC")
+# The columns of records in a task, headers as JSON. The topic is a constant of the query and no column.
+RECORD_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", TIMESTAMP),
+        pa.field("headers", pa.string()),
+    ]
+)
+# Filter columns first: statistics are kept for the first 32. Long values last.
+BRONZE_SCHEMA = pa.schema(
+    [
+        pa.field("kafka_timestamp", TIMESTAMP),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("schema_id", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("headers", HEADERS),
+        pa.field("value", pa.binary()),
+    ]
+)
+BRONZE_PARTITION = "ingest_date"
+_MICROSECONDS_A_DAY = 86_400_000_000
 
 
 def parse_headers(texts: pa.StringArray) -> pa.ListArray:
@@ -55,37 +82,6 @@ def _unhex(texts: pa.StringArray) -> pa.BinaryArray:
     validity = texts.is_valid() if texts.null_count else None
     buffers = [validity.buffers()[1] if validity is not None else None, pa.py_buffer(starts), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers, texts.null_count)
-
-
-TIMESTAMP = pa.timestamp("us", "UTC")
-
-# The columns of records in a task, headers as JSON. The topic is a constant of the query and no column.
-RECORD_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", TIMESTAMP),
-        pa.field("headers", pa.string()),
-    ]
-)
-
-# Filter columns first: statistics are kept for the first 32. Long values last.
-BRONZE_SCHEMA = pa.schema(
-    [
-        pa.field("kafka_timestamp", TIMESTAMP),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int64()),
-        pa.field("offset", pa.int64()),
-        pa.field("schema_id", pa.int64()),
-        pa.field("key", pa.binary()),
-        pa.field("headers", HEADERS),
-        pa.field("value", pa.binary()),
-    ]
-)
-BRONZE_PARTITION = "ingest_date"
-_MICROSECONDS_A_DAY = 86_400_000_000
 
 
 def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.RecordBatch:

@@ -15,6 +15,9 @@ from gamelake.storage.store import Store
 # Field numbers in the paths of SourceCodeInfo: messages of a file, fields and nested messages of a message.
 _MESSAGES, _FIELDS, _NESTED = 4, 2, 3
 _DEEPEST = 16
+_Found = tuple[tuple[int, ...], DescriptorProto]
+# The contract's name for each game's table.
+EACH_GAME = "silver/<game>_events"
 
 
 def field_comments(descriptors: FileDescriptorSet) -> Mapping[str, str]:
@@ -37,9 +40,6 @@ def _written(root: FileDescriptorProto) -> Mapping[tuple[int, ...], str]:
         for location in root.source_code_info.location
         if location.leading_comments or location.trailing_comments
     }
-
-
-_Found = tuple[tuple[int, ...], DescriptorProto]
 
 
 def _messages(root: FileDescriptorProto) -> Iterator[tuple[str, _Found]]:
@@ -66,10 +66,6 @@ def _of_fields(
             yield place, comment
         if field.type_name in messages:
             yield from _of_fields(messages[field.type_name], f"{place}.", messages, written)
-
-
-# The contract's name for each game's table.
-EACH_GAME = "silver/<game>_events"
 
 
 @dataclass(frozen=True, slots=True)

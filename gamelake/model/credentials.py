@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 from gamelake.model.errors import SettingsError
 
 _NAME, _PASSWORD = "username", "password"
+log = logging.getLogger(__name__)
+Content = TypeVar("Content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,6 @@ def read_credentials(file: Path, setting: str) -> ServerCredentials:
     if len(lines) != len(found) or found.keys() != {_NAME, _PASSWORD} or not all(found.values()):
         raise SettingsError(f"{setting} is '{file}', which must hold two lines, '{_NAME}=...' and '{_PASSWORD}=...'")
     return ServerCredentials(found[_NAME], found[_PASSWORD])
-
-
-log = logging.getLogger(__name__)
-
-Content = TypeVar("Content")
 
 
 class WatchedFile(Generic[Content]):

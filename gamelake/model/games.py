@@ -13,15 +13,18 @@ from gamelake.model.errors import ContractError
 from gamelake.model.located_yaml import load_located
 from gamelake.model.naming import game_table
 
+ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+_BYTES_PER_UNIT = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SMALLEST_FILE, _LARGEST_FILE = 2**20, 2**30
+SnakeName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+SizeText = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,5} ?(KiB|MiB|GiB)$")]
+
 
 class TableDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Comments of a table and its columns; a nested column by its dotted path."""
 
     description: str = ""
     columns: dict[str, str] = {}
-
-
-ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 
 class MaintenancePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,13 +67,6 @@ class MaintenancePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def backups_reach(self) -> timedelta:
         """How far back a backup always exists, once `backups_kept` were made."""
         return (self.backups_kept - 1) * self.backup_interval
-
-
-_BYTES_PER_UNIT = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_SMALLEST_FILE, _LARGEST_FILE = 2**20, 2**30
-
-SnakeName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
-SizeText = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,5} ?(KiB|MiB|GiB)$")]
 
 
 class UnlistedGames(StrEnum):

@@ -15,6 +15,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The epoch was a Thursday.
 _DAYS_OF_THE_EPOCH = ("thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday")
 _FORMS = "say 'daily at 01:15', 'weekly on sunday at 02:30', 'every 6 hours' or 'every 30 minutes'; times are UTC"
+TaskName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+JobName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,6 @@ def parse_cadence(text: str) -> Cadence:
 
 def _time(hour: str, minute: str) -> timedelta:
     return timedelta(hours=int(hour), minutes=int(minute))
-
-
-TaskName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
-JobName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 
 
 class ScheduledTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

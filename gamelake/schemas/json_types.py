@@ -8,6 +8,8 @@ import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 _TIMESTAMP = "google.protobuf.Timestamp"
+# A time that is checked when it is decoded: RFC 3339, with an offset.
+CHECKED_TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class UnsupportedFieldError(Exception):
@@ -37,10 +39,6 @@ class _Slot:
 
     type: Any
     default: Any
-
-
-# A time that is checked when it is decoded: RFC 3339, with an offset.
-CHECKED_TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def struct_of(message: Descriptor, time: Any = str) -> type[msgspec.Struct]:  # noqa: ANN401 # a type

@@ -22,6 +22,7 @@ from gamelake.model.errors import LeaseHeldError, LeaseLostError
 from gamelake.storage.store import Store
 
 _PROC = Path("/proc")
+log = logging.getLogger(__name__)
 
 
 def process_mark(process: int) -> str:
@@ -44,9 +45,6 @@ def process_has_ended(mark: str) -> bool:
 
 def _namespace() -> str:
     return str((_PROC / "self/ns/pid").readlink())
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

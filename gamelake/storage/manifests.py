@@ -9,6 +9,9 @@ from gamelake.model.naming import QUARANTINE, SILVER_EVENTS, game_of, game_table
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.store import Store
 
+# Prefix of a rule's name among a commit's operationMetrics: rows that broke the rule.
+RULE_METRIC = "rule."
+
 
 class OffsetRange(msgspec.Struct, frozen=True, kw_only=True):
     """The offsets of one Kafka partition that a batch read: the first, the last, and the number of records."""
@@ -73,10 +76,6 @@ class StateFiles(msgspec.Struct, frozen=True, kw_only=True):
     moment: int
     shares: tuple[str, ...]
     carried: str
-
-
-# Prefix of a rule's name among a commit's operationMetrics: rows that broke the rule.
-RULE_METRIC = "rule."
 
 
 class RuleCount(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ _S3_VARIABLES = {
     "AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN": "AWS_SESSION_TOKEN",
 }
+_MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +53,6 @@ def _s3_options(variables: Mapping[str, str]) -> dict[str, str]:
     if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
     return options
-
-
-_MIB = 2**20
 
 
 def local_compaction_bytes(env: Environment) -> int:

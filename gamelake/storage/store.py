@@ -18,6 +18,13 @@ from gamelake.model.errors import SettingsError, StoreError
 
 _ALLOW_HTTP = "AWS_ALLOW_HTTP"
 _AT_ONCE, _AHEAD = 16, 256
+_CREDENTIAL_VARIABLES = {
+    "aws_access_key_id": "AWS_ACCESS_KEY_ID",
+    "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
+    "aws_session_token": "AWS_SESSION_TOKEN",
+}
+# One object for all processes, never deleted: a stream's key may not be allowed to delete it.
+PROBE = "_gamelake/store-self-test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +137,6 @@ def _open_s3(location: Location) -> S3Store:
     return S3Store.from_url(location.uri, config=config, client_options={"allow_http": not encrypted})  # type: ignore[arg-type] # keys are S3's own
 
 
-_NAMES = {
-    "aws_access_key_id": "AWS_ACCESS_KEY_ID",
-    "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
-    "aws_session_token": "AWS_SESSION_TOKEN",
-}
-
-
 def shared_credentials(file: Path, profile: str) -> Mapping[str, str]:
     """A profile's keys, by the names of the equivalent environment variables.
 
@@ -151,7 +151,7 @@ def shared_credentials(file: Path, profile: str) -> Mapping[str, str]:
             f"the profile '{profile}' in {file}, which AWS_SHARED_CREDENTIALS_FILE names, "
             "lacks aws_access_key_id or aws_secret_access_key"
         )
-    return {variable: section[name] for name, variable in _NAMES.items() if section.get(name)}
+    return {variable: section[name] for name, variable in _CREDENTIAL_VARIABLES.items() if section.get(name)}
 
 
 def _section(file: Path, profile: str) -> Mapping[str, str]:
@@ -171,10 +171,6 @@ def _section(file: Path, profile: str) -> Mapping[str, str]:
         raise SettingsError(
             f"AWS_SHARED_CREDENTIALS_FILE is '{file}', which has no profile '{profile}'; AWS_PROFILE names another one"
         ) from None
-
-
-# One object for all processes, never deleted: a stream's key may not be allowed to delete it.
-PROBE = "_gamelake/store-self-test"
 
 
 def require_put_if_absent(store: Store) -> None:

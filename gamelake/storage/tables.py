@@ -24,6 +24,12 @@ from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Location, Store
 
 _DESCRIBE_ATTEMPTS = 20
+_APPEND_ATTEMPTS = 100
+_LISTINGS = 50
+# Log cleanup may delete entries that this process has not read; no retention is as short as this.
+_STALE_SECONDS = 600
+# Checkpoints are written by a thread of their own; inside a commit they would stall all tables of the batch.
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 def describe(store: Store, table: str, comments: Comments, newest: Callable[[], DeltaTable]) -> bool:
@@ -67,14 +73,6 @@ def _actions(handle: DeltaTable, schema: str, description: str) -> list[Action]:
         created=metadata.created_time,
     ).action()
     return [info, change]
-
-
-_ATTEMPTS = 100
-_LISTINGS = 50
-# Log cleanup may delete entries that this process has not read; no retention is as short as this.
-_STALE_SECONDS = 600
-# Checkpoints are written by a thread of their own; inside a commit they would stall all tables of the batch.
-_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class CommitOutcome(StrEnum):
@@ -133,8 +131,10 @@ class DeltaTables:
             StoreError: the table has a feature that the platform does not write.
             ContractError: the table is partitioned by other columns.
         """
-        failure = CommitFailedError(f"{entry.table}: other writers committed first at each of {_ATTEMPTS} attempts")
-        return commit_with_retry(entry.table, _ATTEMPTS, lambda: self._append_once(entry, transaction), failure)
+        failure = CommitFailedError(
+            f"{entry.table}: other writers committed first at each of {_APPEND_ATTEMPTS} attempts"
+        )
+        return commit_with_retry(entry.table, _APPEND_ATTEMPTS, lambda: self._append_once(entry, transaction), failure)
 
     def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         """One attempt, which raises CommitConflictError, or delta-rs CommitFailedError, after a conflict."""
