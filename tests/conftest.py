@@ -3,13 +3,20 @@
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from pyspark.sql import SparkSession
+
+from gamelake.session import spark_session
+from gamelake.storage.store import Location
+from tools.embedded.java import spark_environment
+from tools.embedded.process import ServiceMissingError
 
 TESTS = Path(__file__).parent
+JARS = TESTS.parent / "build" / "jars" / "spark"
 MARKED_FOLDERS = frozenset({"spark", "embedded", "stack"})
 SLOWEST_FIRST = ("stack", "embedded", "spark", "unit")
 
@@ -51,3 +58,17 @@ def missing_service() -> Callable[[str], NoReturn]:
         pytest.skip(reason)
 
     return end_test
+
+
+@pytest.fixture(scope="session")
+def spark(missing_service: Callable[[str], NoReturn]) -> Iterator[SparkSession]:
+    """A session as the jobs have it: the only one of this process, which can have no other."""
+    try:
+        os.environ |= spark_environment()
+    except ServiceMissingError as error:
+        missing_service(str(error))
+    if not list(JARS.glob("*.jar")):
+        missing_service("Spark's jars are not there: run make setup")
+    session = spark_session("tests", Location(uri="file:///"), JARS)
+    yield session
+    session.stop()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.embedded.gateway import Gateway
 from tests.embedded.lakehouse import Lakehouse
@@ -103,10 +104,20 @@ def open_gateway(
 
 @pytest.fixture
 def lakehouse(
-    tmp_path: Path, kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic: Callable[[int], str]
+    tmp_path: Path,
+    kafka: EmbeddedKafka,
+    registry: EmbeddedRegistry,
+    topic: Callable[[int], str],
+    request: pytest.FixtureRequest,
 ) -> Lakehouse:
     """An empty lakehouse, fed by a topic of its own with two partitions."""
-    return Lakehouse(tmp_path, kafka.bootstrap_servers, registry.url, topic(2))
+
+    def spark() -> SparkSession:
+        # Started by the first test that needs it.
+        session: SparkSession = request.getfixturevalue("spark")
+        return session
+
+    return Lakehouse(tmp_path, kafka.bootstrap_servers, registry.url, topic(2), spark=spark)
 
 
 @pytest.fixture

@@ -4,18 +4,24 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from gamelake.model.failpoints import Failpoint
 from gamelake.storage.reconciliation import Reconciliation, reconcile
 from gamelake.storage.store import Location, Store
+from gamelake.streaming.runner import TriggerMode
+from gamelake.streaming.settings import IngestSettings
+from jobs import ingest_events
 from tests.eventually import eventually
 from tools.embedded.java import spark_environment
 
@@ -59,13 +65,18 @@ class Job:
 
 @dataclass(slots=True)
 class Lakehouse:
-    """Tables in a folder, fed by a topic."""
+    """Tables in a folder, fed by a topic.
+
+    With `spark`, which gives this process's Spark session, `ingest` runs in this process: starting another takes longer
+    than all that most tests have the job do.
+    """
 
     directory: Path
     bootstrap_servers: str
     registry_url: str
     topic: str
     settings: dict[str, str] = field(default_factory=dict)
+    spark: Callable[[], SparkSession] | None = None
 
     def __post_init__(self) -> None:
         """Write a games contract."""
@@ -108,9 +119,26 @@ class Lakehouse:
         return Job(process, log)
 
     def ingest(self) -> None:
-        """Read the topic to its current end."""
+        """Take what the topic holds, to the end."""
+        if self.spark is None:
+            self.ingest_in_a_process()
+            return
+        settings = IngestSettings.from_env(self.environment())
+        ingest_events.run_stream(settings, self._session, Event(), TriggerMode.AVAILABLE_NOW)
+
+    def ingest_in_a_process(self) -> None:
+        """Take what the topic holds, to the end, by a process of its own in any case."""
         job = self.start("--available-now")
         assert job.wait() == 0, job.log_text()[-3000:]
+
+    @contextmanager
+    def _session(self) -> Iterator[SparkSession]:
+        """A session of this process's Spark, whose Python workers start anew as those of a new process do."""
+        assert self.spark is not None
+        spark = self.spark().newSession()
+        # Spark keeps workers by their environment: another one means others, which remember nothing.
+        spark.sparkContext.environment["GAMELAKE_TEST_RUN"] = uuid.uuid4().hex
+        yield spark
 
     def ingest_killed(self, step: Failpoint, at: int = 1) -> None:
         """Read the topic, but be killed at a step."""

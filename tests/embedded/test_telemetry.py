@@ -168,7 +168,7 @@ def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_continues(
 
 def test_a_restart_continues_with_the_lag_and_counts_from_zero(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
     sender.send_events(30, "Archery")
-    lakehouse.ingest()
+    lakehouse.ingest_in_a_process()
     sender.send_events(10, "Archery")
 
     with lakehouse.ingesting():
@@ -183,7 +183,7 @@ def test_a_port_in_use_stops_the_metrics_but_not_the_stream(lakehouse: Lakehouse
     lakehouse.settings["GAMELAKE_METRICS_PORT"] = lakehouse.registry_url.split(":")[2].split("/")[0]
     sender.send_events(10, "Archery")
 
-    lakehouse.ingest()
+    lakehouse.ingest_in_a_process()
 
     assert "no metrics at 127.0.0.1" in (lakehouse.directory / "job.log").read_text()
     assert lakehouse.reconciliation().silver_rows == 10

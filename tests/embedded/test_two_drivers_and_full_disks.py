@@ -61,7 +61,7 @@ def test_a_batch_without_disk_space_fails_whole_and_continues_with_space(
     lakehouse: Lakehouse, sender: Sender, disk: SmallDisk
 ) -> None:
     sender.send_events(20, "Archery")
-    lakehouse.ingest()
+    lakehouse.ingest_in_a_process()
     filler = disk.folder / "filler"
     filler.write_bytes(bytes(disk.free_bytes))
     sender.send_events(2_000, "Bingo")
@@ -70,7 +70,7 @@ def test_a_batch_without_disk_space_fails_whole_and_continues_with_space(
     assert len(lakehouse.event_ids()) == 20
     assert len(Manifests(lakehouse.store, "ingest_events").batches()) == 1
     filler.unlink()
-    lakehouse.ingest()
+    lakehouse.ingest_in_a_process()
 
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert lakehouse.reconciliation().problems == []

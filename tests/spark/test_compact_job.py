@@ -18,8 +18,8 @@ from gamelake.maintenance import compaction_run as compaction_round
 from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope
 from gamelake.model.games import load_games
 from jobs.compact import compact_with_spark
+from tests.conftest import JARS
 from tests.silver_events import Event, Silver
-from tests.spark.conftest import JARS
 
 REPOSITORY = Path(__file__).parents[2]
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)

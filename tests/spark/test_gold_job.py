@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from gamelake.storage.store import Location
+from tests.conftest import JARS
 from tests.eventually import eventually
-from tests.spark.conftest import JARS
 from tests.unit.serving.gold.histories import DAILY, PLAYERS, append, gold, recomputed, silver
 
 REPOSITORY = Path(__file__).parents[2]

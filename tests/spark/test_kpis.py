@@ -32,10 +32,10 @@ from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.tables import describe, open_table
 from gamelake.streaming.runner import TriggerMode
 from jobs.kpis import run_stream
+from tests.conftest import JARS
 from tests.eventually import eventually
 from tests.kpi_answers import Rows, expected_kpis, in_order
 from tests.silver_events import BEGINNING, Event, Silver, some_events
-from tests.spark.conftest import JARS
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

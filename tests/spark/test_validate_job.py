@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from gamelake.model.naming import SILVER_EVENTS, VALIDATIONS, game_table
 from gamelake.storage.holds import holds
 from gamelake.storage.store import Location, Store
-from tests.spark.conftest import JARS
+from tests.conftest import JARS
 from tests.spark.planted import DAY, SCHEMA, events, week
 
 pytestmark = pytest.mark.spark
