@@ -59,8 +59,8 @@ def test_a_table_without_days_is_taken_for_one_that_is_written() -> None:
 def test_a_bin_is_filled_up_to_the_size_aimed_at_and_no_file_is_in_two(sizes: list[int]) -> None:
     found = bins(files("2026-11-21", *sizes), RULE)
 
-    packed = [file.path for each in found for file in each.files]
-    assert len(packed) == len(set(packed))
+    compacted = [file.path for each in found for file in each.files]
+    assert len(compacted) == len(set(compacted))
     assert all(each.bytes < RULE.target_bytes * 1.75 for each in found)
     assert all(each.bytes >= RULE.target_bytes for each in found[:-1])
 
@@ -73,8 +73,8 @@ def test_repeated_runs_come_to_an_end(sizes: list[int]) -> None:
         found = bins(left, RULE)
         if not found:
             return
-        packed = {file.path for each in found for file in each.files}
-        # Packed rows take less than they did: they are sorted, and share their dictionaries.
+        compacted = {file.path for each in found for file in each.files}
+        # Compacted rows take less than they did: they are sorted, and share their dictionaries.
         made = [FileEntry(f"{number}-{place}", each.bytes // 2, each.partition) for place, each in enumerate(found)]
-        left = [*made, *(file for file in left if file.path not in packed)]
-    raise AssertionError(f"20 rounds were not enough; {sizes_of(left)} is left")
+        left = [*made, *(file for file in left if file.path not in compacted)]
+    raise AssertionError(f"20 runs were not enough; {sizes_of(left)} is left")

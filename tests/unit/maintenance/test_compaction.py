@@ -156,10 +156,10 @@ def test_appends_never_fail_during_compaction_runs(store: Store, tables: DeltaTa
     compact = replace(of(store), rule=replace(RULE, hot_files=0))
 
     with ThreadPoolExecutor(1) as pool:
-        rounds = pool.submit(lambda: [compact() for _ in range(15)])
+        runs = pool.submit(lambda: [compact() for _ in range(15)])
         for batch in range(1, 120):
             append(tables, store, SILVER, batch, [ANNA])
-        rounds.result()
+        runs.result()
 
     assert players_in(store, SILVER) == {ANNA: 120}
     assert len(TableLog.read(store, SILVER.name).appended) == 120

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.maintenance import compaction_run as compaction_round
+from gamelake.maintenance import compaction_run
 from gamelake.maintenance.compaction import Compacted
 from gamelake.maintenance.compaction_run import (
     CompactionEngine,
@@ -83,12 +83,12 @@ def test_no_bin_is_larger_than_the_memory_allows_and_what_is_left_is_named(store
 def test_repeated_local_runs_come_to_an_end(store: Store, of_all: CompactionRun) -> None:
     here = of_all.here(4 * max(file_bytes(store)))
 
-    rounds = 0
+    runs = 0
     while due := here.due():
         compact_locally(due)
-        rounds += 1
+        runs += 1
 
-    assert 1 <= rounds <= 5
+    assert 1 <= runs <= 5
 
 
 def test_the_dry_run_lists_what_the_next_run_compacts_and_skips(store: Store, of_all: CompactionRun) -> None:
@@ -114,10 +114,10 @@ def test_small_runs_are_local_and_large_ones_take_spark(
 
     assert is_small(due, MANY)
     assert not is_small(due, max(file_bytes(store)))
-    monkeypatch.setattr(compaction_round, "_SMALL_RUN_BYTES", sum(file_bytes(store)) - 1)
+    monkeypatch.setattr(compaction_run, "_SMALL_RUN_BYTES", sum(file_bytes(store)) - 1)
     assert not is_small(due, MANY)
     assert [planned_compaction(each, each.engine).by for each in due] == [CompactionEngine.TASK]
-    monkeypatch.setattr(compaction_round, "TASK_BYTES", 1)
+    monkeypatch.setattr(compaction_run, "TASK_BYTES", 1)
     assert [planned_compaction(each, each.engine).by for each in due] == [CompactionEngine.OPTIMIZE]
 
 

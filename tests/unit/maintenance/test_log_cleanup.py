@@ -44,9 +44,9 @@ def history(tmp_path: Path) -> StreamHistory:
     return StreamHistory(tmp_path / "lake")
 
 
-def tidy(history: StreamHistory, since: datetime, **options: dict[str, int] | int) -> list[CleanupResult]:
-    tidying = LogCleanup(store=history.store, since=since, **{"keep_manifests": 1, **options})  # type: ignore[arg-type]
-    return [plan.carry_out(history.store) for plan in tidying.plans(NAMES)]
+def clean_up(history: StreamHistory, since: datetime, **options: dict[str, int] | int) -> list[CleanupResult]:
+    cleanup = LogCleanup(store=history.store, since=since, **{"keep_manifests": 1, **options})  # type: ignore[arg-type]
+    return [plan.carry_out(history.store) for plan in cleanup.plans(NAMES)]
 
 
 def entries(store: Store, table: str) -> list[int]:
@@ -54,19 +54,26 @@ def entries(store: Store, table: str) -> list[int]:
     return sorted(int(name.removesuffix(".json")) for name in names if name[:20].isdigit() and name.endswith(".json"))
 
 
-def told(books: Reconciliation) -> tuple[object, ...]:
-    return (books.batches, books.records, books.silver_rows, dict(books.dead_letters), books.tables, books.problems)
+def summary(reconciled: Reconciliation) -> tuple[object, ...]:
+    return (
+        reconciled.batches,
+        reconciled.records,
+        reconciled.silver_rows,
+        dict(reconciled.dead_letters),
+        reconciled.tables,
+        reconciled.problems,
+    )
 
 
 def test_reconciliation_gives_the_same_result_after_its_sources_are_deleted(history: StreamHistory) -> None:
     since = history.take(FIRST)
     history.take(LATER)
-    before = told(reconcile(history.store))
+    before = summary(reconcile(history.store))
     assert before[:3] == (FIRST + LATER, 2 * (FIRST + LATER), 2 * (FIRST + LATER))
 
-    done = {each.what: each for each in tidy(history, since)}
+    done = {each.what: each for each in clean_up(history, since)}
 
-    assert told(reconcile(history.store)) == before
+    assert summary(reconcile(history.store)) == before
     assert Manifests(history.store, STREAM).batches() == list(range(FIRST, FIRST + LATER))
     assert done[f"manifests of {STREAM}"].deleted_files == FIRST
     for table in TABLES:
@@ -79,16 +86,16 @@ def test_reconciliation_gives_the_same_result_after_its_sources_are_deleted(hist
 def test_it_goes_on_run_after_run(history: StreamHistory) -> None:
     for _ in range(3):
         since = history.take(FIRST)
-        before = told(reconcile(history.store))
-        tidy(history, since)
-        assert told(reconcile(history.store)) == before
-        assert tidy(history, since)[-1].deleted_files == 0
+        before = summary(reconcile(history.store))
+        clean_up(history, since)
+        assert summary(reconcile(history.store)) == before
+        assert clean_up(history, since)[-1].deleted_files == 0
     statement = read_manifest_checkpoint(history.store, STREAM)
 
     assert statement is not None
     assert statement.through == 3 * FIRST - 2
     assert [(each.taken.first, each.taken.last) for each in statement.offsets] == [(0, 2 * (3 * FIRST - 1) - 1)]
-    # Files of folded batches need no line of their own any more.
+    # Files of compacted batches are no longer listed one by one.
     former = read_log_checkpoint(history.store, SILVER.name)
     assert former is not None
     assert len(former.appended) < FIRST + 10
@@ -102,11 +109,11 @@ def test_a_dry_run_changes_nothing_and_says_what_would_go(history: StreamHistory
     planned = [plan.account() for plan in LogCleanup(store=history.store, since=since, keep_manifests=1).plans(NAMES)]
 
     assert history.store.paths("") == paths
-    assert planned == tidy(history, since)
+    assert planned == clean_up(history, since)
 
 
 def test_the_newest_manifests_stay_however_old_they_are(history: StreamHistory) -> None:
-    tidy(history, history.take(30), keep_manifests=10)
+    clean_up(history, history.take(30), keep_manifests=10)
 
     assert Manifests(history.store, STREAM).batches() == list(range(20, 30))
     last = Manifests(history.store, STREAM).last(1)[0]
@@ -114,7 +121,7 @@ def test_the_newest_manifests_stay_however_old_they_are(history: StreamHistory) 
 
 
 def test_a_log_without_a_checkpoint_stays_and_is_no_obstacle(history: StreamHistory) -> None:
-    tidy(history, history.take(30))
+    clean_up(history, history.take(30))
 
     assert entries(history.store, SILVER.name) == list(range(30))
     assert len(Manifests(history.store, STREAM).batches()) == 1
@@ -128,7 +135,7 @@ def test_what_does_not_reconcile_is_not_compacted(history: StreamHistory) -> Non
     before = reconcile(history.store).problems
     assert len(before) == len(TABLES)
 
-    tidy(history, since)
+    clean_up(history, since)
 
     assert reconcile(history.store).problems == before
     assert Manifests(history.store, STREAM).batches()[0] == lost.batch_id
@@ -143,7 +150,7 @@ def test_a_file_that_no_manifest_names_is_reported_after_as_before(history: Stre
     before = reconcile(history.store).problems
     assert len(before) == 1
 
-    tidy(history, since)
+    clean_up(history, since)
 
     assert reconcile(history.store).problems == before
 
@@ -151,17 +158,17 @@ def test_a_file_that_no_manifest_names_is_reported_after_as_before(history: Stre
 @pytest.mark.parametrize("killed_after", range(1, 6))
 def test_a_cleanup_that_is_killed_leaves_a_consistent_state(history: StreamHistory, killed_after: int) -> None:
     since = history.take(FIRST)
-    before = told(reconcile(history.store))
+    before = summary(reconcile(history.store))
     plans = list(LogCleanup(store=history.store, since=since, keep_manifests=1).plans(NAMES))
     half = StoreThatEnds(history.store, killed_after * 9)
 
     with pytest.raises(KeyboardInterrupt):
         carry_out(plans, half)
 
-    assert told(reconcile(history.store)) == before
+    assert summary(reconcile(history.store)) == before
     assert players_in(history.store, SILVER) == {ANNA: FIRST, BEN: FIRST}
-    tidy(history, since)
-    assert told(reconcile(history.store)) == before
+    clean_up(history, since)
+    assert summary(reconcile(history.store)) == before
     assert entries(history.store, SILVER.name)[0] == 49
 
 
@@ -188,7 +195,7 @@ class StoreThatEnds(Store):
 def test_entries_that_a_reader_needs_stay(history: StreamHistory) -> None:
     since = history.take(2 * FIRST)
 
-    done = tidy(history, since, needed_from={SILVER.name: 60})
+    done = clean_up(history, since, needed_from={SILVER.name: 60})
 
     assert entries(history.store, SILVER.name)[0] == 49
     assert entries(history.store, BRONZE.name)[0] == 99
@@ -202,7 +209,7 @@ def test_a_checkpoint_that_does_not_fit_the_entries_is_no_ground_to_stand_on(his
     other = next(path for path in history.store.paths(f"{ALL_GAMES.name}/_delta_log") if "checkpoint.parquet" in path)
     history.store.put(f"{log}/{49:020d}.checkpoint.parquet", history.store.get(other) or b"")
 
-    done = tidy(history, since)
+    done = clean_up(history, since)
 
     assert entries(history.store, SILVER.name) == list(range(FIRST))
     assert any("nothing is deleted" in each.kept for each in done)
@@ -217,14 +224,14 @@ def test_compacted_and_replaced_files_are_known_as_before(history: StreamHistory
     since = history.take(LATER)
     before = TableLog.read(history.store, SILVER.name)
 
-    tidy(history, since)
+    clean_up(history, since)
 
     after = TableLog.read(history.store, SILVER.name)
     assert (after.live, after.removed, after.adds) == (before.live, before.removed, before.adds)
     assert len(after.removed) == FIRST
     vacuum = TableVacuum(history.store, SILVER.name, datetime.now(UTC) + timedelta(hours=1))
     assert vacuum.delete(vacuum.unreferenced()).replaced_files == FIRST
-    tidy(history, since)
+    clean_up(history, since)
     statement = read_log_checkpoint(history.store, SILVER.name)
     assert statement is not None
     assert statement.removed == {}
@@ -234,7 +241,7 @@ def test_compacted_and_replaced_files_are_known_as_before(history: StreamHistory
 def test_a_table_is_restored_within_the_kept_history_and_no_further(history: StreamHistory) -> None:
     since = history.take(FIRST)
     history.take(5)
-    tidy(history, since)
+    clean_up(history, since)
     read = TableHistory.read(history.store, SILVER.name)
     assert (read.first, read.newest) == (FIRST - 1, FIRST + 4)
     with pytest.raises(RestoreError, match="has versions 59 to 64, not 58"):
@@ -259,7 +266,7 @@ def test_the_proof_of_an_erasure_stays(history: StreamHistory) -> None:
     before = TableLog.read(history.store, SILVER.name).erasures
     assert [each.run for each in before] == ["run-1"]
 
-    tidy(history, since)
+    clean_up(history, since)
 
     assert TableLog.read(history.store, SILVER.name).erasures == before
     assert read_log_checkpoint(history.store, SILVER.name) is not None
@@ -269,7 +276,7 @@ def test_a_stream_is_rebuilt_from_what_is_left(history: StreamHistory) -> None:
     since = history.take(FIRST)
     before = Stream(history.store, STREAM, "events").next_offsets("t")
 
-    tidy(history, since)
+    clean_up(history, since)
 
     stream = Stream(history.store, STREAM, "events")
     assert stream.next_offsets("t") == before == {0: 2 * FIRST}
@@ -281,14 +288,14 @@ def test_batches_whose_events_are_remembered_stay(history: StreamHistory) -> Non
     since = history.take(30)
     history.store.put(f"_gamelake/streams/{STREAM}/events/{20:012d}-x", b"")
 
-    tidy(history, since)
+    clean_up(history, since)
 
     assert Manifests(history.store, STREAM).batches()[0] == 20
 
 
 def test_a_table_that_was_made_again_does_not_stand_on_the_old_ones_statement(history: StreamHistory) -> None:
     since = history.take(FIRST)
-    tidy(history, since)
+    clean_up(history, since)
     for path in history.store.paths(SILVER.name):
         history.store.delete(path)
     again = history.decide([ANNA, BEN])
@@ -304,11 +311,11 @@ def test_checkpoints_of_former_generations_and_claims_of_killed_holders_go(histo
     last = history.begin_generation()
     folder = "_gamelake/leases/silver/x"
     for _ in range(2):
-        with Lease(history.store, folder, "upkeep of x", LeaseTiming(renew=60)):
+        with Lease(history.store, folder, "maintenance of x", LeaseTiming(renew=60)):
             pass
     history.store.put(f"{folder}/{1:012d}.claim", b"{}")
 
-    tidy(history, datetime.now(UTC) + timedelta(hours=1))
+    clean_up(history, datetime.now(UTC) + timedelta(hours=1))
 
     left = history.store.paths(f"_gamelake/streams/{STREAM}/checkpoints")
     assert {path.rsplit("/", 1)[0] for path in left} == {last.checkpoint}

@@ -23,7 +23,7 @@ def test_after_each_piece_others_have_the_cores_for_so_many_times_as_long() -> N
 def test_what_a_piece_gave_is_there_before_the_rest() -> None:
     steps: list[str] = []
 
-    for done in paced([partial(str, "packed")] * 2, 1, lambda _: steps.append("rested")):
-        steps.extend((done, "told"))
+    for done in paced([partial(str, "compacted")] * 2, 1, lambda _: steps.append("rested")):
+        steps.extend((done, "reported"))
 
-    assert steps == ["packed", "told", "rested"] * 2
+    assert steps == ["compacted", "reported", "rested"] * 2

@@ -68,10 +68,10 @@ def test_nothing_runs_before_its_turn_and_all_that_is_due_runs_in_order(store: S
 
     assert ours.run_due(Event()) == []
     clock.time += timedelta(minutes=61)
-    told = ours.run_due(Event())
+    reports = ours.run_due(Event())
 
     assert runs.names == ["pack", "sweep"]
-    assert [(each.task, each.outcome, each.compacted_files) for each in told] == [
+    assert [(each.task, each.outcome, each.compacted_files) for each in reports] == [
         ("pack", RunOutcome.OK, 7),
         ("sweep", RunOutcome.OK, 7),
     ]
@@ -111,15 +111,15 @@ def test_a_task_that_fails_is_reported_and_stops_no_other(
 def test_two_processes_never_run_tasks_at_once(store: Store, clock: Clock) -> None:
     other_runs = Runs()
 
-    def as_another_looks(_: ScheduledTask) -> None:
-        # Which takes a while: it looks whether the holder is alive.
+    def while_another_reads(_: ScheduledTask) -> None:
+        # This takes a while: it checks whether the holder is alive.
         assert scheduler(store, other_runs, clock).run_due(Event()) == []
 
-    ours = scheduler(store, Runs(as_another_looks), clock)
+    ours = scheduler(store, Runs(while_another_reads), clock)
     clock.time += timedelta(hours=1)
-    told = [ours._if_due(PACK, Event())]  # noqa: SLF001 # one run is enough: each attempt costs two seconds
+    reports = [ours._if_due(PACK, Event())]  # noqa: SLF001 # one run is enough: each attempt costs two seconds
 
-    assert [each.task for each in told if each] == ["pack"]
+    assert [each.task for each in reports if each] == ["pack"]
     assert other_runs.names == []
 
 
