@@ -83,10 +83,10 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     tables = GoldTables(Store(location), load_games(settings.games_file))
     with (
         observing(settings.telemetry) as observer,
-        lineage_emitter(settings.lineage, "gold", location) as told,
+        lineage_emitter(settings.lineage, "gold", location) as job_lineage,
         sessions() as spark,
     ):
-        yield GoldRunner(tables, partial(in_tasks, spark), GoldObservers(observer, GoldLineage(told, kind)))
+        yield GoldRunner(tables, partial(in_tasks, spark), GoldObservers(observer, GoldLineage(job_lineage, kind)))
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=2, help="number of runs of each question; default: %(default)s")
     arguments = parser.parse_args()
     contract = load_games(REPOSITORY / "contracts" / "games.yaml")
-    with tempfile.TemporaryDirectory(prefix="gamelake-packed-") as folder:
+    with tempfile.TemporaryDirectory(prefix="gamelake-compacted-") as folder:
         place = Location(uri=Path(folder).as_uri())
         days = days_until(datetime.now(UTC).date(), arguments.days)
         _write(place, contract, days, arguments)

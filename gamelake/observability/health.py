@@ -70,7 +70,7 @@ _SILENT = timedelta(minutes=1)
 
 
 def examine_leases(store: Store, now: datetime) -> list[HealthFinding]:
-    """One line for all that is well, one for each holder that was killed or hangs."""
+    """One line for all healthy leases, one for each holder that was killed or hangs."""
     held = silent = 0
     findings = []
     for folder, newest in _newest_claims(store).items():

@@ -77,7 +77,7 @@ def test_an_alert_that_was_acknowledged_is_in_the_file(receiver: RunningReceiver
     assert [line["alertname"] for line in lines] == ["StreamQueryDown", "StreamQueryDown"]
 
 
-def test_it_says_that_it_is_well(receiver: RunningReceiver) -> None:
+def test_it_reports_that_it_is_healthy(receiver: RunningReceiver) -> None:
     assert receiver.ask("GET", "/healthz") == 200
     assert receiver.ask("GET", "/else") == 404
     assert receiver.ask("POST", "/else", b"{}") == 404

@@ -60,7 +60,7 @@ def check_sums(summary: dict[str, Any], directory: Path) -> None:
 
 
 def check_gateway(gateway: dict[str, Any], ledger: dict[str, Any]) -> None:
-    """Most of the traffic comes through it, and what it would not have is told by reason."""
+    """Most of the traffic comes through it, and what it rejects is reported by reason."""
     assert gateway["acknowledged"] == ledger["acknowledged"] > 0.9 * EVENTS
     assert ledger["sent"] == ledger["acknowledged"] + sum(ledger["rejected"].values())
     assert set(gateway["rejected"]) == {"malformed", "no_event_time", "other_game"}

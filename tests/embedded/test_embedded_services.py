@@ -115,7 +115,7 @@ def test_nothing_is_left_running_when_the_parent_is_ended(
         parent.send_signal(number)
 
     assert set(addresses) == {"bootstrap_servers", "registry_url"} | more
-    # Two services, each on its tether; the gateway has a process beside its own.
+    # Two services, each on its tether; the gateway has a second process.
     assert len(children) == (7 if more else 4)
     eventually(lambda: not still_running(children))
 

@@ -54,7 +54,7 @@ def test_the_decision_of_a_killed_batch_is_kept_though_the_contract_changes(
 def test_the_decision_of_a_killed_batch_is_kept_without_a_registry(lakehouse: Lakehouse, sender: Sender) -> None:
     sent = sender.send_events(30, "Archery")
     lakehouse.ingest_killed(Failpoint.AFTER_TABLE_COMMIT, 2)
-    lakehouse.registry_url = "http://127.0.0.1:9/nobody-is-here"
+    lakehouse.registry_url = "http://127.0.0.1:9/no-registry"
 
     lakehouse.ingest()
 

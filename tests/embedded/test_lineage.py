@@ -1,4 +1,4 @@
-"""What jobs leave behind can be looked at: their tables' lineage as events and as a page, and both notebooks.
+"""What jobs leave behind can be inspected: their tables' lineage as events and as a page, and both notebooks.
 
 One lakehouse serves all of it, for it takes two jobs to make.
 """
@@ -26,8 +26,8 @@ from tools.lineage.page import as_page
 
 @pytest.fixture(scope="module")
 def lakehouse(tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka, registry: EmbeddedRegistry) -> Lakehouse:
-    """A lakehouse of two games and three days, kept up by the ingest job and by gold, which have told of it."""
-    folder, topic = tmp_path_factory.mktemp("told"), f"test-{uuid.uuid4().hex}"
+    """A lakehouse of two games and three days, written by the ingest job and by gold, with their lineage."""
+    folder, topic = tmp_path_factory.mktemp("lineage"), f"test-{uuid.uuid4().hex}"
     create_topic(kafka.bootstrap_servers, topic, 2)
     lake = Lakehouse(folder, kafka.bootstrap_servers, registry.url, topic)
     lake.settings |= {

@@ -84,10 +84,10 @@ def test_states_are_right_after_any_number_of_kills_and_an_erased_player_has_non
         row, value = tables_row(rows, gamer), published[f"archery/{gamer}"]
         assert value is not None
         message: Any = read(value, "player_state.proto")
-        for told in (row["sessions"], message.sessions):
-            assert told == len(state.sessions)
-        for told in (row["bookings_micros"], message.bookings_micros):
-            assert told == state.bookings_micros
+        for received in (row["sessions"], message.sessions):
+            assert received == len(state.sessions)
+        for received in (row["bookings_micros"], message.bookings_micros):
+            assert received == state.bookings_micros
         spent = in_last_hour(plays, gamer, newest)
         assert row["spend_last_hour_micros"] == message.spend_last_hour_micros == spent
         assert row["last_seen"] == message.last_seen.ToDatetime(UTC) == state.last
@@ -126,10 +126,10 @@ def test_a_patch_that_breaks_purchases_is_reported_once_in_the_topic_and_the_tab
     run_continuously(lakehouse)
     run_continuously(lakehouse)
 
-    (told,) = records(lakehouse.bootstrap_servers, topics[1])
-    assert told[0] == "archery"
-    assert told[1] is not None
-    signal: Any = read(told[1], "signal.proto")
+    (received,) = records(lakehouse.bootstrap_servers, topics[1])
+    assert received[0] == "archery"
+    assert received[1] is not None
+    signal: Any = read(received[1], "signal.proto")
     assert signal.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[signal.kind].name == (
         "SIGNAL_KIND_BOOKINGS_FALL"
     )

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 HOUR_MS = 3_600_000
 AS_THE_SIMULATOR = {"enable.idempotence": True, "acks": "all"}
 # An idempotent producer without rights ends before Kafka has refused its record.
-AS_ANYBODY = {"acks": "all"}
+ANONYMOUS = {"acks": "all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Topic:
 
     @property
     def admin(self) -> KafkaAdmin:
-        """A look at Kafka that needs no rule."""
+        """A request to Kafka that needs no rule."""
         return KafkaAdmin(self.kafka.access("admin"))
 
     def write(self, user: str, acks: Mapping[str, Any] = AS_THE_SIMULATOR) -> KafkaError | None:
@@ -173,7 +173,7 @@ def test_a_writer_writes_a_reader_reads_and_neither_does_the_others_part(declare
 
     assert declared.write("simulator") is None
     assert declared.read("ingest-events") == 0
-    assert code_of(declared.write("ingest-events", AS_ANYBODY)) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert code_of(declared.write("ingest-events", ANONYMOUS)) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert code_of(declared.read("simulator")) in REFUSALS
 
 
@@ -192,7 +192,7 @@ def test_who_is_not_listed_any_more_is_denied(declared: Topic) -> None:
     outcome = declared.declare(A_TOPIC)
 
     assert f"topics: removed: User:simulator may write on topic {declared.name}" in outcome.lines
-    assert code_of(declared.write("simulator", AS_ANYBODY)) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert code_of(declared.write("simulator", ANONYMOUS)) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert code_of(declared.read("ingest-events")) in REFUSALS
 
 
@@ -214,7 +214,7 @@ def test_a_setting_that_kafka_does_not_know_is_refused_with_the_file_to_correct(
     assert f"correct {declared.file}" in outcome.errors
 
 
-def test_a_wrong_password_is_told_at_once_and_not_waited_for(declared: Topic, tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported_at_once_and_not_retried(declared: Topic, tmp_path: Path) -> None:
     declared.file.write_text(f"topics:\n  - name: {declared.name}\n{A_TOPIC}")
     wrong = tmp_path / "kafka-admin"
     wrong.write_text("username=admin\npassword=0123456789abcdef\n")
@@ -235,7 +235,7 @@ def test_kafka_that_never_answers_ends_the_patience_with_the_next_look(declared:
     assert "make logs S=kafka" in outcome.errors
 
 
-def test_nobody_comes_in_without_a_password(secured: SecuredKafka) -> None:
+def test_no_client_connects_without_a_password(secured: SecuredKafka) -> None:
     anonymous = Producer({"bootstrap.servers": secured.bootstrap_servers, "log_level": 0})
 
     with pytest.raises(KafkaException):

@@ -187,7 +187,7 @@ def test_no_password_reaches_the_server_as_it_is(declared: Declared) -> None:
     assert PASSWORD not in log
 
 
-def test_a_wrong_password_of_the_superuser_is_told_at_once(declared: Declared) -> None:
+def test_a_wrong_password_of_the_superuser_is_reported_at_once(declared: Declared) -> None:
     (declared.folder / "postgres-password").write_text("0123456789abcdef")
 
     assert declared.provision() == 2

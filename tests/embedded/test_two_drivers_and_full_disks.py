@@ -53,8 +53,8 @@ def test_a_second_driver_is_rejected_and_the_reconciliation_has_no_differences(
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert lakehouse.reconciliation().problems == []
     # The rejected driver has an error, of Spark's checkpoint or of this library.
-    told = ("Multiple streaming jobs detected", "two drivers run", "CONCURRENT_STREAM_LOG_UPDATE")
-    assert any(words in ended.log_text() for words in told)
+    messages = ("Multiple streaming jobs detected", "two drivers run", "CONCURRENT_STREAM_LOG_UPDATE")
+    assert any(words in ended.log_text() for words in messages)
 
 
 def test_a_batch_without_disk_space_fails_whole_and_continues_with_space(

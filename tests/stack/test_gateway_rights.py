@@ -53,7 +53,7 @@ def as_gateway(stack: Stack) -> KafkaAccess:
 
 
 def test_the_gateways_user_reads_nothing(as_gateway: KafkaAccess) -> None:
-    consumer = Consumer({**as_gateway.for_clients(), "group.id": "spark-kafka-stranger", "log_level": 0})
+    consumer = Consumer({**as_gateway.for_clients(), "group.id": "spark-kafka-other", "log_level": 0})
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     message = consumer.poll(20)
     consumer.close()

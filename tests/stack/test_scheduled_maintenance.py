@@ -28,7 +28,7 @@ SHOWN_SECONDS = 60
 def crumbs(stack: Stack) -> Iterator[str]:
     """A table, which gold does not follow, with small files of a day that is over; it is gone after the test."""
     store, day = Store(stack.lakehouse), (datetime.now(UTC) - timedelta(days=3)).date().isoformat()
-    table = f"bronze/upkeep_{uuid.uuid4().hex[:8]}"
+    table = f"bronze/compacted_{uuid.uuid4().hex[:8]}"
     schema = delta_schema_json(COMMON_SCHEMA.append(pa.field("event_date", pa.date32())))
     entry = TableFiles(
         table=table,

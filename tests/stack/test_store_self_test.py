@@ -28,7 +28,7 @@ def test_a_store_that_ignores_the_condition_is_refused_by_name_with_the_remedy()
 def test_keys_without_rights_are_distinguished_from_a_store_that_breaks_the_contract(
     object_store: ObjectStore, bucket: str
 ) -> None:
-    other_client = object_store.as_user("nobody", "not a secret")
+    other_client = object_store.as_user("unknown", "not a secret")
 
     with pytest.raises(StoreError, match=r"may not be read or written with these keys"):
         require_put_if_absent(Store(other_client.location(f"s3://{bucket}/lake")))

@@ -148,7 +148,7 @@ def test_the_catalog_service_registers_and_reads_no_row() -> None:
     assert not_denied(CATALOG, ["SELECT * FROM system.runtime.queries", "CREATE SCHEMA test_mine"]) == {}
 
 
-@pytest.mark.parametrize("user", [User("nobody"), User("Analyst"), User("prometheus")], ids=lambda user: user.name)
+@pytest.mark.parametrize("user", [User("unknown"), User("Analyst"), User("prometheus")], ids=lambda user: user.name)
 def test_a_user_without_a_role_gets_nothing(user: User) -> None:
     asked = ["SELECT 1", "SHOW CATALOGS", "SHOW SCHEMAS", *on("silver.events", [*READS, *WRITES]), *PROCEDURES]
 
@@ -177,7 +177,7 @@ def test_an_analyst_sees_and_stops_own_queries_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "code"), [("prometheus", 200), ("engineer", 200), ("analyst", 403), ("catalog", 403), ("nobody", 403)]
+    ("user", "code"), [("prometheus", 200), ("engineer", 200), ("analyst", 403), ("catalog", 403), ("unknown", 403)]
 )
 def test_metrics_are_for_prometheus_and_the_engineer(user: str, code: int) -> None:
     answer = requests.get(f"http://127.0.0.1:{PORT}/metrics", headers={"X-Trino-User": user}, timeout=60)

@@ -59,7 +59,7 @@ class Uploaders:
 def reported() -> Iterator[Callable[[], set[str]]]:
     """Reads which objects the topic has notifications of since the test began; each call reads on."""
     access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-ingest-events"))
-    consumer = Consumer({**access.for_clients(), "group.id": "spark-kafka-told", "enable.auto.commit": False})
+    consumer = Consumer({**access.for_clients(), "group.id": "spark-kafka-notified", "enable.auto.commit": False})
     consumer.assign(_ends(consumer))
     names: set[str] = set()
 
@@ -86,7 +86,7 @@ def _object_named(value: bytes) -> str:
 def test_the_store_notifies_of_each_file_that_it_accepted_though_it_is_killed(
     stack: Stack, uploads: Minio, reported: Callable[[], set[str]]
 ) -> None:
-    uploaders = Uploaders(uploads, f"incoming/told-{uuid.uuid4().hex}")
+    uploaders = Uploaders(uploads, f"incoming/notified-{uuid.uuid4().hex}")
 
     with uploaders.at_work():
         for _ in range(3):

@@ -29,7 +29,7 @@ _POLL_SECONDS = 5.0
 class ErasedPlayers:
     """The players of some games who were forgotten; the erasure records are read every few seconds.
 
-    A start takes all of them as new: the topic gets the same tombstones again, which changes nothing.
+    A start treats all of them as new: the topic gets the same tombstones again, which changes nothing.
     """
 
     store: Store

@@ -174,7 +174,7 @@ def test_a_single_listing_without_a_table_has_no_effect(scene: RegistrarFixture)
 
 
 def test_entries_of_others_stay(scene: RegistrarFixture) -> None:
-    scene.trino.name(CHESS, "s3://elsewhere/chess")
+    scene.trino.name(CHESS, "s3://another/chess")
     scene.runs(GONE)
 
     assert CHESS in scene.trino.names

@@ -39,7 +39,7 @@ ENTRY = f"{SILVER.name}/_delta_log/{{version:020}}.json"
 def store(tmp_path: Path) -> Store:
     """Two tables of sixty batches each: their logs have a checkpoint at version 49."""
     store = store_in(tmp_path)
-    # The checkpoint is made beside the stream, of whatever version is the newest then.
+    # The checkpoint is made while the stream runs, of whatever version is the newest then.
     for batches in (range(50), range(50, 60)):
         with DeltaTables(store.location) as tables:
             for batch in batches:
@@ -198,7 +198,7 @@ def test_what_waits_and_what_is_lost_is_counted_by_partition() -> None:
 
 def test_a_killed_holder_of_a_lease_is_named(store: Store) -> None:
     folder = "_gamelake/leases/silver/x"
-    with Lease(store, folder, "upkeep of x", LeaseTiming(renew=60)):
+    with Lease(store, folder, "maintenance of x", LeaseTiming(renew=60)):
         now = datetime.now(UTC)
         assert verdicts(examine_leases(store, now)) == [HealthVerdict.PASS]
         late = examine_leases(store, now + timedelta(minutes=2))

@@ -1,7 +1,7 @@
 """Row 43 of the fault matrix: a lakehouse that an older version has written is read, gone on with, and kept up.
 
 `tests/fixtures/lakehouse-0.1.tar.xz` is what version 0.1 left after two batches: nine events of two games and a record
-that could not be read. It is never made anew: the next version gets one of its own beside it.
+that could not be read. It is never made anew: the next version gets a fixture of its own.
 """
 
 import json

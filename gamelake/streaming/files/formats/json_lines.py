@@ -86,8 +86,8 @@ def _filled(field: FieldDescriptor, place: str) -> str:
     if inner is not None:
         if inner.full_name == _TIMESTAMP:
             return place
-        packed = ", ".join(f'"{name}" := {each}' for name, each in _fields(inner, place))
-        return f"CASE WHEN {place} IS NOT NULL THEN struct_pack({packed}) END"
+        members = ", ".join(f'"{name}" := {each}' for name, each in _fields(inner, place))
+        return f"CASE WHEN {place} IS NOT NULL THEN struct_pack({members}) END"
     if field.enum_type is not None:
         place = _numbered(field.enum_type, place)
     kind = "INTEGER" if field.enum_type is not None else _KINDS[field.type]
