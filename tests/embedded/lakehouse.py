@@ -119,7 +119,7 @@ class Lakehouse:
         return Job(process, log)
 
     def ingest(self) -> None:
-        """Take what the topic holds, to the end."""
+        """Read the topic to its current end."""
         if self.spark is None:
             self.ingest_in_a_process()
             return
@@ -127,7 +127,7 @@ class Lakehouse:
         ingest_events.run_stream(settings, self._session, Event(), TriggerMode.AVAILABLE_NOW)
 
     def ingest_in_a_process(self) -> None:
-        """Take what the topic holds, to the end, by a process of its own in any case."""
+        """Read the topic to its current end, always in a process of its own."""
         job = self.start("--available-now")
         assert job.wait() == 0, job.log_text()[-3000:]
 
