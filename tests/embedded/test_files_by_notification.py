@@ -36,10 +36,10 @@ def outcomes(lakehouse: Lakehouse) -> Counter[tuple[str, str]]:
 
 def test_a_file_becomes_rows_once_with_any_name_and_compression(lakehouse: Lakehouse, landing: Landing) -> None:
     ids, plain = events(100, "Archery")
-    more, packed = events(50, "Bingo", event_params={"level": 3, "platform": "ios"}, attributes={"mode": "hard"})
+    more, compressed = events(50, "Bingo", event_params={"level": 3, "platform": "ios"}, attributes={"mode": "hard"})
     others, zipped = events(20, "Bingo")
     landing.deliver("2026/11/22/a b+c.json", plain)
-    landing.deliver("2026/11/22/two.json.gz", gzip.compress(packed))
+    landing.deliver("2026/11/22/two.json.gz", gzip.compress(compressed))
     landing.deliver("2026/11/22/three.json", zstandard.compress(zipped))
     landing.deliver("2026/11/22/empty.json", b"")
     landing.notify("2026/11/22/a b+c.json", "2026/11/22/a b+c.json")

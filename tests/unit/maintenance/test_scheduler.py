@@ -233,4 +233,4 @@ def test_what_jobs_print_is_summed_up_and_what_is_left_is_not() -> None:
 
     assert work_done(compacted) == WorkDone(compacted_files=3, compacted_bytes=4)
     assert work_done(vacuumed) == WorkDone(deleted_files=3, deleted_bytes=50)
-    assert work_done(b'{"rows": "balance"}') == work_done(b"all is well") == work_done(b"") == WorkDone()
+    assert work_done(b'{"rows": "balance"}') == work_done(b"all is good") == work_done(b"") == WorkDone()

@@ -73,7 +73,7 @@ class Histories(RuleBasedStateMachine):
         assert self.tables.append(an_entry(self.store, SILVER, players), again) is CommitOutcome.ALREADY_COMMITTED
 
     @rule(size=st.sampled_from([1_500, 10**6]))
-    def small_files_are_packed(self, size: int) -> None:
+    def small_files_are_compacted(self, size: int) -> None:
         packing = CompactionRule(target_bytes=size, hot_files=1, today=TODAY)
 
         done = TableCompaction(self.store.location, NAME, packing)()
@@ -96,14 +96,14 @@ class Histories(RuleBasedStateMachine):
             self.cloned = None
 
     @rule(number=NUMBER)
-    def it_is_set_back(self, number: int) -> None:
+    def it_is_restored(self, number: int) -> None:
         version = number % len(self.versions)
         with maintenance_lease(self.store, NAME) as lease:
             if self._restored(version, lambda plan: plan.commit(lease)):
                 self._becomes(self.versions[version])
 
     @rule(number=NUMBER, players=ROWS)
-    def it_is_set_back_while_a_batch_comes(self, number: int, players: list[str]) -> None:
+    def it_is_restored_while_a_batch_comes(self, number: int, players: list[str]) -> None:
         version, since = number % len(self.versions), self.versions[-1]
         with maintenance_lease(self.store, NAME) as lease:
             planned = TableRestore(self.store, TableHistory.read(self.store, NAME), version)
@@ -114,7 +114,7 @@ class Histories(RuleBasedStateMachine):
         self._stays()
 
     @rule(players=ROWS, is_killed=st.booleans())
-    def rows_are_brought_back(self, players: list[str], is_killed: bool) -> None:  # drawn by Hypothesis
+    def rows_are_replayed(self, players: list[str], is_killed: bool) -> None:  # drawn by Hypothesis
         with replay_run(self.store, self.tables, Failpoints(None)) as run:
             found = ReplayManifest(number=run.number, tables=(an_entry(self.store, SILVER, players),))
             if is_killed:
@@ -123,7 +123,7 @@ class Histories(RuleBasedStateMachine):
                 run.settle(found)
         if is_killed:
             with replay_run(self.store, self.tables, Failpoints(None)):
-                pass  # whoever comes next finishes what was settled
+                pass  # the next process finishes what was settled
         self._becomes(self.versions[-1] + Rows(players))
 
     @rule(players=ROWS)

@@ -178,8 +178,8 @@ class TestTheJob:
         generation = KpiGenerations(silver.store).current("silver", 2)
         SourceLog(silver.store, generation).remember()
 
-        nobody = {"restore_window_days": 1e-9, "longest_query_hours": 1e-9}
-        refused = self.start(silver, "--retain-hours", "0.000001", "--yes", **nobody)
+        no_uses = {"restore_window_days": 1e-9, "longest_query_hours": 1e-9}
+        refused = self.start(silver, "--retain-hours", "0.000001", "--yes", **no_uses)
 
         assert refused.returncode == 2
         assert "silver/events: the KPI query, which has read no further, needs its versions since" in refused.stderr

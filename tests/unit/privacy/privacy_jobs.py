@@ -80,7 +80,7 @@ class PrivacyJobs:
                     append(tables, store, table, batch, [*players, *players])
 
     def run(
-        self, *arguments: str, job: str = "forget_player", kill: Failpoint | None = None, told: str = ""
+        self, *arguments: str, job: str = "forget_player", kill: Failpoint | None = None, reported: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run a job to its end."""
         environment = os.environ | {
@@ -93,7 +93,7 @@ class PrivacyJobs:
         }
         command = [sys.executable, "-m", f"jobs.{job}", *arguments]
         return subprocess.run(
-            command, cwd=ROOT, env=environment, input=told, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=ROOT, env=environment, input=reported, capture_output=True, text=True, timeout=60, check=False
         )
 
     def result(self, *arguments: str, **options: Any) -> Any:  # noqa: ANN401 # a job's JSON

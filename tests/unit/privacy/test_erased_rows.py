@@ -193,7 +193,7 @@ def test_a_player_is_known_in_whatever_a_file_keeps_names_as(kind: pa.DataType) 
 def test_only_tables_with_players_are_read(store: Store, tables: DeltaTables) -> None:
     append(tables, store, SILVER, 0, [BEN])
     append(tables, store, BRONZE, 0, [BEN])
-    append(tables, store, PlayerTable("silver/of_nobody", "level"), 0, [BEN])
+    append(tables, store, PlayerTable("silver/without_player", "level"), 0, [BEN])
 
     assert player_tables(store) == [BRONZE, SILVER]
 

@@ -17,7 +17,7 @@ from gamelake.privacy.scan import Scan, Scanner, UnreadableError, decompressed
 from gamelake.privacy.search_terms import Hit, SearchTerms, TermEncoding
 from tests.unit.privacy.privacy_jobs import PrivacyJobs
 
-SECRET = "anna+archer@example.org"  # noqa: S105 # nobody gets in with it
+SECRET = "anna+archer@example.org"  # noqa: S105 # not a password
 OTHER = "Änne from the woods"
 
 
@@ -86,7 +86,7 @@ def test_terms_that_would_be_found_anywhere_are_rejected(texts: list[str]) -> No
 
 
 def plant_parquet(file: Path) -> None:
-    nested = pa.array([{"told": [SECRET]}, None], pa.struct([("told", pa.list_(pa.string()))]))
+    nested = pa.array([{"texts": [SECRET]}, None], pa.struct([("texts", pa.list_(pa.string()))]))
     pq.write_table(pa.table({"n": nested, "i": [1, 2]}), file, compression="zstd", write_statistics=False)
 
 
@@ -105,7 +105,7 @@ def plant_manifest(file: Path) -> None:
 
 
 def plant_old_log(file: Path) -> None:
-    file.write_bytes(gzip.compress(b"INFO all is well\nWARNING " + SECRET.encode()))
+    file.write_bytes(gzip.compress(b"INFO all is good\nWARNING " + SECRET.encode()))
 
 
 def plant_log(file: Path) -> None:
@@ -169,8 +169,10 @@ def test_the_job_says_where_it_stands_by_its_number_and_ends_with_one(tmp_path: 
     (tmp_path / "lake").mkdir()
 
     ends = [
-        jobs.run("--lakehouse", str(tmp_path / "manifest.json.zst"), job="prove_erasure", told=f"{OTHER}\n{SECRET}\n"),
-        jobs.run("--lakehouse", str(tmp_path / "nowhere"), job="prove_erasure", told=SECRET),
+        jobs.run(
+            "--lakehouse", str(tmp_path / "manifest.json.zst"), job="prove_erasure", reported=f"{OTHER}\n{SECRET}\n"
+        ),
+        jobs.run("--lakehouse", str(tmp_path / "nowhere"), job="prove_erasure", reported=SECRET),
     ]
 
     assert [end.returncode for end in ends] == [1, 2]

@@ -14,7 +14,7 @@ from gamelake.privacy.vault.keyring import VaultKeyring
 from tests import vault_keys
 
 
-def nobody(_key_id: str) -> int:
+def no_uses(_key_id: str) -> int:
     return 0
 
 
@@ -67,12 +67,12 @@ def test_of_keys_that_are_added_at_once_none_is_lost(tmp_path: Path, monkeypatch
 def test_only_a_key_that_is_not_current_can_be_taken_out(tmp_path: Path) -> None:
     file = vault_keys.key_file(tmp_path)
 
-    remove_key(file, "second", nobody)
+    remove_key(file, "second", no_uses)
 
     assert list(read_key_file(file).keys) == ["first"]
     for key_id, problem in (("first", "current"), ("second", "no key")):
         with pytest.raises(SettingsError, match=problem):
-            remove_key(file, key_id, nobody)
+            remove_key(file, key_id, no_uses)
 
 
 def test_a_running_program_takes_a_key_that_was_added(tmp_path: Path) -> None:

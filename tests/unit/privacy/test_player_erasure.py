@@ -51,7 +51,7 @@ def test_rows_and_old_files_go_on_request_and_the_account_says_how_many(jobs: Pr
     jobs.fill_tables(anna, ben)
 
     would = jobs.result(*ANNA, "--purge", "--dry-run")["would"]
-    done = jobs.result("--game", GAME, "--player", "-", *AT_ONCE, told="anna\n")["done"]
+    done = jobs.result("--game", GAME, "--player", "-", *AT_ONCE, reported="anna\n")["done"]
 
     assert [(each["table"], each["rows"], each["files"]) for each in would["tables"]] == [
         (BRONZE.name, 4, 2),

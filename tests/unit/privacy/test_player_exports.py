@@ -20,7 +20,7 @@ def test_a_person_gets_the_vaults_data_and_the_rows_in_a_file_of_their_own(jobs:
     jobs.fill_tables(anna, ben)
     file = jobs.folder / "anna.jsonl"
 
-    ended = jobs.run(*ANNA, "--events", "--output", str(file), job="export_player", told="anna\n")
+    ended = jobs.run(*ANNA, "--events", "--output", str(file), job="export_player", reported="anna\n")
 
     assert (ended.returncode, ended.stdout) == (0, "")
     assert "anna@" not in ended.stderr
@@ -36,7 +36,7 @@ def test_a_file_that_is_there_is_not_overwritten(jobs: PrivacyJobs) -> None:
     jobs.add_player("anna")
     (jobs.folder / "file").write_text("precious")
 
-    ended = jobs.run(*ANNA, "--output", str(jobs.folder / "file"), job="export_player", told="anna\n")
+    ended = jobs.run(*ANNA, "--output", str(jobs.folder / "file"), job="export_player", reported="anna\n")
 
     assert (ended.returncode, (jobs.folder / "file").read_text()) == (2, "precious")
 

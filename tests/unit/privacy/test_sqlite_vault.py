@@ -55,7 +55,7 @@ def test_a_vault_whose_file_is_no_database_says_so(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_to_a_file_that_was_taken_away(vault: Vault, open_again: OpenVault, tmp_path: Path) -> None:
-    (tmp_path / "vault.db").rename(tmp_path / "elsewhere")
+    (tmp_path / "vault.db").rename(tmp_path / "moved")
 
     with pytest.raises(VaultUnavailableError, match="is gone"):
         vault.add(rows(1))
@@ -65,5 +65,5 @@ def test_nothing_is_written_to_a_file_that_was_taken_away(vault: Vault, open_aga
         vault.add(rows(1))
     assert open_again().players_by_key() == {}
 
-    (tmp_path / "elsewhere").replace(tmp_path / "vault.db")
+    (tmp_path / "moved").replace(tmp_path / "vault.db")
     assert len(vault.add(rows(1))) == 1

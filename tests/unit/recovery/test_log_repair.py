@@ -66,9 +66,9 @@ def test_an_entry_comes_back_as_it_was(store: Store, version: int, damage: bytes
     before = [json.loads(line) for line in (store.get(entry_path(NAME, version)) or b"").splitlines()]
     store.put(entry_path(NAME, version), damage)
 
-    [mended] = LogRepair(store, NAME).repair()
+    [repaired] = LogRepair(store, NAME).repair()
 
-    assert (mended.version, mended.batch, mended.rows, mended.files) == (version, f"query-0/{version}", 1, 1)
+    assert (repaired.version, repaired.batch, repaired.rows, repaired.files) == (version, f"query-0/{version}", 1, 1)
     assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
     after = [json.loads(line) for line in (store.get(entry_path(NAME, version)) or b"").splitlines()]
     assert [sorted(each) for each in after] == [sorted(each) for each in before]
@@ -95,7 +95,7 @@ def test_the_stream_goes_on_and_takes_no_batch_twice(store: Store, tables: Delta
 
 
 def test_a_whole_log_is_left_alone(store: Store) -> None:
-    # A batch that is decided and not committed yet is nobody's damage.
+    # A batch that is decided and not committed yet is no damage.
     decide(store, 5, "f" * 32)
 
     assert LogRepair(store, NAME).dry_run() == []
@@ -151,13 +151,13 @@ def test_the_first_entry_is_refused(store: Store) -> None:
 def test_the_job_says_first_what_it_would_write(store: Store) -> None:
     store.put(entry_path(NAME, 3), b"")
 
-    def mend(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def repair_log(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"GAMELAKE_LAKEHOUSE": store.location.uri}
         command = [sys.executable, "-m", "jobs.repair_log", NAME, *arguments]
         return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
-    planned = json.loads(mend("--dry-run").stdout)
+    planned = json.loads(repair_log("--dry-run").stdout)
     assert store.get(entry_path(NAME, 3)) == b""
-    assert json.loads(mend("--yes").stdout) == planned
+    assert json.loads(repair_log("--yes").stdout) == planned
     assert players_in(store, SILVER) == dict.fromkeys(PLAYERS, 1)
-    assert mend().returncode == 2
+    assert repair_log().returncode == 2

@@ -32,9 +32,9 @@ def forget_manifests(history: StreamHistory, after: int) -> list[BatchManifest]:
 def test_a_lost_manifest_is_what_it_was(history: StreamHistory, after: int) -> None:
     lost = forget_manifests(history, after)
 
-    told = list(rebuild_manifests(history.store))
+    reported = list(rebuild_manifests(history.store))
 
-    assert told == [RebuiltManifest(stream=STREAM, batch=each.batch_id, records=2) for each in lost]
+    assert reported == [RebuiltManifest(stream=STREAM, batch=each.batch_id, records=2) for each in lost]
     again = [each for each in Manifests(history.store, STREAM).last(100) if each.batch_id > after]
     assert [each.offsets for each in again] == [each.offsets for each in lost]
     assert [sorted(each.tables, key=lambda entry: entry.table) for each in again] == [
