@@ -33,9 +33,10 @@ AVOID = {
     r"at a desk|desks?": "locally",
     r"keeps? it up|is well": "runs continuously, is healthy",
     r"superfluous|strangers?|belongings|parcels?|outlooks?": "unreferenced, unknown, batch, plan",
-    r"unobserved|takes all|lets all pass|unruled": "no-op",
+    r"unobserved|unruled": "no-op",
 }
 _WORDS = {re.compile(rf"(?<![a-z])(?:{words})(?![a-z])"): instead for words, instead in AVOID.items()}
+_ANY = re.compile(rf"(?<![a-z])(?:{'|'.join(AVOID)})(?![a-z])")
 # Names that are stored or belong to others: users, secrets and paths of stacks and lakehouses that exist, file names of
 # decision pages, keys of records on disk and of results, and ordinary English.
 _KEPT = re.compile(
@@ -70,11 +71,13 @@ def _plain(line: str) -> str:
 
 
 def _found(name: str, text: str) -> list[str]:
+    lines = [(number, _plain(line)) for number, line in enumerate(text.splitlines(), start=1)]
     return [
         f"{name}:{number}: '{match[0]}'; write {instead}"
-        for number, line in enumerate(text.splitlines(), start=1)
+        for number, line in lines
+        if _ANY.search(line)
         for word, instead in _WORDS.items()
-        for match in word.finditer(_plain(line))
+        for match in word.finditer(line)
     ]
 
 

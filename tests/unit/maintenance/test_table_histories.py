@@ -74,9 +74,9 @@ class Histories(RuleBasedStateMachine):
 
     @rule(size=st.sampled_from([1_500, 10**6]))
     def small_files_are_compacted(self, size: int) -> None:
-        packing = CompactionRule(target_bytes=size, hot_files=1, today=TODAY)
+        compaction_rule = CompactionRule(target_bytes=size, hot_files=1, today=TODAY)
 
-        done = TableCompaction(self.store.location, NAME, packing)()
+        done = TableCompaction(self.store.location, NAME, compaction_rule)()
 
         assert done.files_after <= done.files_before
         self._stays()
