@@ -154,6 +154,7 @@ class Lakehouse:
             assert job.terminate() == 0, job.log_text()[-3000:]
         finally:
             job.process.kill()
+            job.process.wait()
 
     def rows(self, table: str, *columns: str) -> pa.Table:
         """A table's rows now; none if it does not exist."""

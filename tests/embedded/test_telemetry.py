@@ -52,10 +52,17 @@ def is_caught_up(url: str, records: int) -> bool:
     )
 
 
+def _is_java(pid: int) -> bool:
+    try:
+        return "java" in Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:  # Python workers come and go
+        return False
+
+
 @contextmanager
 def spark_hanging(job: Job) -> Iterator[None]:
     """Have Spark's JVM stand still for as long as the block lasts."""
-    jvms = [pid for pid in descendants_of(job.process.pid) if "java" in Path(f"/proc/{pid}/cmdline").read_text()]
+    jvms = [pid for pid in descendants_of(job.process.pid) if _is_java(pid)]
     assert jvms
     for pid in jvms:
         os.kill(pid, signal.SIGSTOP)

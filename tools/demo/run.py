@@ -3,7 +3,7 @@
 import gc
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ from tools.demo.progress import BatchLogLine, JobLog, RunClock, RunProgress, Top
 from tools.demo.screen import Screen
 from tools.embedded import EmbeddedServices
 from tools.embedded.kafka import create_topic
-from tools.embedded.process import ChildProcess, tail_of
+from tools.embedded.process import ChildProcess, ServiceUnhealthyError, tail_of
 
 POLL_SECONDS = 0.2
 LONGEST_STALL = timedelta(minutes=3)
@@ -201,8 +201,9 @@ def _has_ended_well(simulator: ChildProcess) -> bool:
 
 
 def _give_up(job: ChildProcess) -> None:
-    """Stop the job; its running batch may end first if that does not take long."""
+    """Stop the job; its running batch may end first if that does not take long. Killed, it loses nothing either."""
     try:
-        job.finish(TIME_TO_GIVE_UP)
+        with suppress(ServiceUnhealthyError):
+            job.finish(TIME_TO_GIVE_UP)
     finally:
         job.kill()
