@@ -44,7 +44,7 @@ FIGURE = re.compile(rf"\b(?:{'|'.join(ORIGINS)})[_:][\w:]+")
 
 # Panels that are rightly empty on a healthy stack, with what they wait for.
 MAY_BE_EMPTY = {
-    ("gamelake-lag", "Alerts that fire"): "an alert",
+    ("gamelake-lag", "Firing alerts"): "an alert",
 }
 
 # Metrics that say nothing of the events of this test, with what they wait for; unit tests cover them.

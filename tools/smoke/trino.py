@@ -13,7 +13,7 @@ from tools.smoke.event_trace import NEXT_COMMANDS, NotYetError, Step, StepFailed
 from tools.smoke.settings import TrinoAddress
 
 CATALOG = "delta"
-USER = "trino"
+USER = "analyst"
 ANSWER_SECONDS = 30.0
 _NOT_THERE = frozenset({"TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"})
 

@@ -15,7 +15,7 @@ from gamelake.serving.gold.definition import AggregateDefinition, quoted
 from gamelake.serving.gold.history import TableChanges, TablePosition, position_at
 from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry, live_files
+from gamelake.storage.delta_log import FileEntry, live_files, object_path
 from gamelake.storage.sql_engine import Engine, without_zones
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
@@ -50,6 +50,20 @@ class Source:
     def give_live(self, name: str, handle: DeltaTable) -> None:
         """Name all rows of a version."""
         self.give(name, schema_of(handle), live_files(handle))
+
+    def require(self, files: Sequence[FileEntry]) -> None:
+        """Check that the files exist, before DuckDB reads them.
+
+        DuckDB waits for Arrow with Python's lock held. A file system that is written in Python, as that of an object
+        store is, needs the lock to report that a file is gone: the query would hang.
+
+        Raises:
+            FileNotFoundError: a file is gone.
+        """
+        location = self.store.location
+        missing = self.store.missing([object_path(location, self.table, file.relative_path) for file in files])
+        if missing:
+            raise FileNotFoundError(f"{missing[0]} is gone")
 
     def give(self, name: str, schema: pa.Schema, files: Sequence[FileEntry]) -> None:
         """Name the rows of some files.
@@ -87,8 +101,13 @@ class Merge:
 
         Returns:
             The distinct values of the first key column of all changed rows, unordered.
+
+        Raises:
+            FileNotFoundError: a file that came or went is deleted already.
         """
         schema = pa.schema(Schema.from_json(self.changes.position.schema))
+        replaced = [file for each in self.changes.replaced for file in (*each.removed, *each.added)]
+        self.source.require([*self.changes.appended, *replaced])
         self.source.give("fresh_rows", schema, self.changes.appended)
         self._sql.give("fresh", self._sql.table(self._definition.over("fresh_rows")))
         self._sql.give("again", self._changed_otherwise(schema))

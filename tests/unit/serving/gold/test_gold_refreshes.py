@@ -98,3 +98,16 @@ def test_sums_of_floating_point_numbers_are_refused_with_the_remedy(lake: Locati
 
     with pytest.raises(ContractError, match="DECIMAL"):
         refresh(lake, spec)
+
+
+def test_a_file_that_came_and_is_deleted_already_is_no_obstacle(lake: Location) -> None:
+    append(lake, [("ann", 0, None)])
+    refresh(lake)
+    known = set(silver(lake).file_uris())
+    append(lake, [("bob", 1, 2.0)])
+    (came,) = set(silver(lake).file_uris()) - known
+    silver(lake).delete("gamer_id = 'bob'")
+    Path(came.removeprefix("file://")).unlink()
+
+    assert refresh(lake) is RefreshOutcome.REBUILT
+    assert gold(lake) == recomputed(lake)
