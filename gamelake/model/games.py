@@ -9,8 +9,7 @@ from typing import Annotated
 import msgspec
 
 from gamelake.model.aggregates import AggregateSpec
-from gamelake.model.errors import ContractError
-from gamelake.model.located_yaml import load_located
+from gamelake.model.located_yaml import load_declaration, raise_first
 from gamelake.model.naming import game_table
 
 ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -150,13 +149,8 @@ def load_games(path: Path) -> GamesContract:
         ContractError: a key is unknown, a value is impossible or two games claim the same thing; the message names
             file and line.
     """
-    document = load_located(path)
-    try:
-        contract = msgspec.convert(document.value, GamesContract)
-    except msgspec.ValidationError as error:
-        raise ContractError(document.describe(error)) from error
-    for place, problem in _impossible(contract):
-        raise ContractError(f"{path}:{document.line_of(place)}: {problem}")
+    contract, document = load_declaration(path, GamesContract)
+    raise_first(_impossible(contract), document)
     return contract
 
 

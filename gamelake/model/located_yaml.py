@@ -3,11 +3,16 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import yaml
 
 from gamelake.model.errors import ContractError
+
+Declared = TypeVar("Declared", bound=msgspec.Struct)
+# The path of a value in its document, and what is wrong with it.
+Problem = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,29 @@ def load_located(path: Path) -> LocatedDocument:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ContractError(f"{path}:{line}: {error.problem}") from error
     return LocatedDocument(path, value, _lines(node, "$") if node is not None else {})
+
+
+def load_declaration(path: Path, kind: type[Declared]) -> tuple[Declared, LocatedDocument]:
+    """Read a file as `kind`; the document has the line numbers, for errors that are found later.
+
+    Raises:
+        ContractError: the file can't be read, a key is unknown or a value is impossible; names file and line.
+    """
+    document = load_located(path)
+    try:
+        return msgspec.convert(document.value, kind), document
+    except msgspec.ValidationError as error:
+        raise ContractError(document.describe(error)) from error
+
+
+def raise_first(problems: list[Problem], document: LocatedDocument) -> None:
+    """Raise the first problem, if there is one.
+
+    Raises:
+        ContractError: there is one; names file and line of the first.
+    """
+    for place, problem in problems:
+        raise ContractError(f"{document.path}:{document.line_of(place)}: {problem}")
 
 
 def _lines(node: yaml.Node, place: str) -> dict[str, int]:

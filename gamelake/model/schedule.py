@@ -8,8 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from gamelake.model.errors import ContractError
-from gamelake.model.located_yaml import load_located
+from gamelake.model.located_yaml import load_declaration, raise_first
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The epoch was a Thursday.
@@ -96,13 +95,8 @@ def load_schedule(path: Path) -> Schedule:
         ContractError: a key is unknown, a time can't be parsed, or two tasks have the same name; the message names
             file and line.
     """
-    document = load_located(path)
-    try:
-        schedule = msgspec.convert(document.value, Schedule)
-    except msgspec.ValidationError as error:
-        raise ContractError(document.describe(error)) from error
-    for place, problem in _problems(schedule):
-        raise ContractError(f"{path}:{document.line_of(place)}: {problem}")
+    schedule, document = load_declaration(path, Schedule)
+    raise_first(_problems(schedule), document)
     return schedule
 
 

@@ -7,44 +7,18 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 
 from gamelake.model.errors import ContractError
-from gamelake.model.located_yaml import LocatedDocument, load_located
+from gamelake.model.located_yaml import LocatedDocument, Problem, load_declaration, raise_first
 
-Declared = TypeVar("Declared", bound=msgspec.Struct)
-# The path of a value in its document, and what is wrong with it.
-Problem = tuple[str, str]
 RETENTION = "retention.ms"
 _MILLISECONDS_AN_HOUR = 3_600_000
 POLICIES = "policies"
 # The server's own databases, which only the superuser may own.
 _TAKEN = frozenset({"postgres", "template0", "template1"})
-
-
-def load_declaration(path: Path, kind: type[Declared]) -> tuple[Declared, LocatedDocument]:
-    """Read a file as `kind`; the document has the line numbers, for errors that are found later.
-
-    Raises:
-        ContractError: the file can't be read, a key is unknown or a value is impossible; names file and line.
-    """
-    document = load_located(path)
-    try:
-        return msgspec.convert(document.value, kind), document
-    except msgspec.ValidationError as error:
-        raise ContractError(document.describe(error)) from error
-
-
-def raise_first(problems: list[Problem], document: LocatedDocument) -> None:
-    """Raise the first problem, if there is one.
-
-    Raises:
-        ContractError: there is one; names file and line of the first.
-    """
-    for place, problem in problems:
-        raise ContractError(f"{document.path}:{document.line_of(place)}: {problem}")
 
 
 def duplicates(names: list[str], place: str) -> list[Problem]:
