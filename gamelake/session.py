@@ -37,6 +37,8 @@ _LOCAL = {
     "spark.ui.showConsoleProgress": "false",
 }
 _LOG_STORE = "dev.gamelake.storage.ConditionalPutLogStore"
+# Delta's own store for local disks can replace a version that another process has just made.
+_LOCAL_DISK = {"spark.delta.logStore.file.impl": "dev.gamelake.storage.HardLinkLogStore"}
 _SDK = "software.amazon.awssdk.auth.credentials"
 _S3 = {
     # Tables are s3:// for every engine; Hadoop's own name for that is s3a://.
@@ -61,7 +63,7 @@ def spark_session(name: str, lakehouse: Location, jars: Path | None) -> SparkSes
     Raises:
         SettingsError: the folder has no jars.
     """
-    configuration = SparkConf().setAppName(name).setAll([*_CONFIGURATION.items(), *object_store(lakehouse).items()])
+    configuration = SparkConf().setAppName(name).setAll([*_CONFIGURATION.items(), *store_options(lakehouse).items()])
     if jars is not None:
         configuration.setAll([*_LOCAL.items(), ("spark.jars", ",".join(_jars(jars)))])
     # In a process session of its own the JVM does not get the SIGTERM or Ctrl-C that asks this process to finish the
@@ -106,10 +108,10 @@ class SharedSpark:
             self._spark.stop()
 
 
-def object_store(lakehouse: Location) -> Mapping[str, str]:
-    """Spark's options for the object store and for conditional commits to it; empty for a local lakehouse."""
+def store_options(lakehouse: Location) -> Mapping[str, str]:
+    """Spark's options for the lakehouse's store and for commits that never replace another process's."""
     if not lakehouse.uri.startswith("s3://"):
-        return {}
+        return _LOCAL_DISK
     configuration = dict(_S3)
     if endpoint := lakehouse.options.get("AWS_ENDPOINT_URL"):
         configuration["spark.hadoop.fs.s3a.endpoint"] = endpoint

@@ -57,3 +57,12 @@ def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSessio
     done = [entry["operation"] for entry in DeltaTable(path).history()]
     assert done.count("OPTIMIZE") == 2 * RUNS
     assert done.count("WRITE") == batches
+
+
+def test_spark_makes_the_versions_of_a_local_table_by_links(spark: SparkSession, tmp_path: Path) -> None:
+    """What the store of our own does is tested in Java; here, that Spark uses it: Delta's own leaves checksums."""
+    spark.range(3).write.format("delta").save(f"{tmp_path}/table")
+
+    log = tmp_path / "table/_delta_log"
+    assert (log / f"{0:020d}.json").exists()
+    assert not list(log.glob(".*.json.crc"))

@@ -1,13 +1,13 @@
-"""Spark's configuration for an object store: where it is and how to commit to it, and never a key."""
+"""Spark's configuration for the lakehouse's store: where it is and how to commit to it, and never a key."""
 
-from gamelake.session import object_store
+from gamelake.session import store_options
 from gamelake.storage.store import Location
 
 KEYS = {"AWS_ACCESS_KEY_ID": "hidden", "AWS_SECRET_ACCESS_KEY": "hidden too", "AWS_SESSION_TOKEN": "hidden as well"}
 
 
 def test_spark_commits_to_an_object_store_by_conditional_puts() -> None:
-    configuration = object_store(Location(uri="s3://lake"))
+    configuration = store_options(Location(uri="s3://lake"))
 
     log_store = "dev.gamelake.storage.ConditionalPutLogStore"
     assert configuration["spark.delta.logStore.s3.impl"] == log_store
@@ -15,7 +15,7 @@ def test_spark_commits_to_an_object_store_by_conditional_puts() -> None:
 
 
 def test_a_streams_checkpoint_on_an_object_store_is_put_and_not_renamed() -> None:
-    configuration = object_store(Location(uri="s3://lake"))
+    configuration = store_options(Location(uri="s3://lake"))
 
     manager = "dev.gamelake.storage.ConditionalPutCheckpointFileManager"
     assert configuration["spark.sql.streaming.checkpointFileManagerClass"] == manager
@@ -24,7 +24,7 @@ def test_a_streams_checkpoint_on_an_object_store_is_put_and_not_renamed() -> Non
 def test_a_store_other_than_aws_is_reached_at_its_endpoint() -> None:
     options = {"AWS_ENDPOINT_URL": "http://store:9000", "AWS_REGION": "us-east-1"}
 
-    configuration = object_store(Location(uri="s3://lake", options=options))
+    configuration = store_options(Location(uri="s3://lake", options=options))
 
     assert configuration["spark.hadoop.fs.s3a.endpoint"] == "http://store:9000"
     assert configuration["spark.hadoop.fs.s3a.endpoint.region"] == "us-east-1"
@@ -32,8 +32,10 @@ def test_a_store_other_than_aws_is_reached_at_its_endpoint() -> None:
 
 
 def test_sparks_configuration_has_no_key() -> None:
-    assert "hidden" not in repr(object_store(Location(uri="s3://lake", options=KEYS)))
+    assert "hidden" not in repr(store_options(Location(uri="s3://lake", options=KEYS)))
 
 
-def test_a_local_lakehouse_needs_nothing() -> None:
-    assert not object_store(Location(uri="file:///srv/lakehouse"))
+def test_spark_commits_to_a_local_lakehouse_by_links() -> None:
+    configuration = store_options(Location(uri="file:///srv/lakehouse"))
+
+    assert configuration == {"spark.delta.logStore.file.impl": "dev.gamelake.storage.HardLinkLogStore"}

@@ -1,0 +1,83 @@
+package dev.gamelake.storage;
+
+import io.delta.storage.HadoopFileSystemLogStore;
+import java.io.IOException;
+import java.io.Writer;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.Iterator;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+
+/**
+ * Delta's log on a local disk with concurrent writers, also in other processes: exactly one of them makes each version.
+ *
+ * <p>Set as {@code spark.delta.logStore.file.impl}. Delta's own store for local disks checks that a version is free and
+ * renames its file afterwards, which replaces a version that another process has made in between. A hard link is refused
+ * by the file system if the name exists (POSIX {@code link(2)}, EEXIST), and the linked file is complete.
+ */
+public final class HardLinkLogStore extends HadoopFileSystemLogStore {
+  /** Called by Delta, by reflection. */
+  public HardLinkLogStore(Configuration configuration) {
+    super(configuration);
+  }
+
+  @Override
+  public void write(
+      org.apache.hadoop.fs.Path path, Iterator<String> actions, Boolean overwrite, Configuration configuration)
+      throws IOException {
+    Path file = Path.of(path.toUri().getPath());
+    Files.createDirectories(file.getParent());
+    // Readers of the log skip names of this form.
+    Path written = file.getParent().resolve(".%s.%s.tmp".formatted(file.getFileName(), UUID.randomUUID()));
+    try {
+      writeLines(actions, written);
+      if (overwrite) {
+        replace(file, written);
+      } else {
+        create(file, written);
+      }
+    } finally {
+      Files.deleteIfExists(written);
+    }
+  }
+
+  @Override
+  public Boolean isPartialWriteVisible(org.apache.hadoop.fs.Path path, Configuration configuration) {
+    return false;
+  }
+
+  private static void writeLines(Iterator<String> actions, Path file) throws IOException {
+    try (Writer out = Files.newBufferedWriter(file)) {
+      while (actions.hasNext()) {
+        out.write(actions.next());
+        out.write('\n');
+      }
+    }
+  }
+
+  private static void create(Path file, Path written) throws IOException {
+    try {
+      // Throws FileAlreadyExistsException, as Delta expects, if another writer has made the version.
+      Files.createLink(file, written);
+    } catch (UnsupportedOperationException withoutLinks) {
+      throw (IOException)
+          new FileSystemException(
+                  file.toString(), null, "a Delta table needs a file system with hard links; move it to one")
+              .initCause(withoutLinks);
+    }
+    Files.deleteIfExists(checksumOf(file));
+  }
+
+  private static void replace(Path file, Path written) throws IOException {
+    Files.deleteIfExists(checksumOf(file));
+    Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
+  }
+
+  /** Hadoop's checksum of an earlier file of this name, by which Hadoop would call the new one corrupt. */
+  private static Path checksumOf(Path file) {
+    return file.getParent().resolve(".%s.crc".formatted(file.getFileName()));
+  }
+}
