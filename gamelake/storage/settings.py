@@ -44,6 +44,19 @@ class LakehouseSettings:
         return cls(location=Location(uri=uri, options=_s3_options(variables) if uri.startswith("s3://") else {}))
 
 
+def landing(variables: Mapping[str, str]) -> Location:
+    """The location of arriving files: a bucket in the same object store as the tables, or a folder.
+
+    Raises:
+        SettingsError: GAMELAKE_LANDING is missing or malformed.
+    """
+    uri = Environment(variables).required("GAMELAKE_LANDING")
+    try:
+        return LakehouseSettings.from_env({**variables, "GAMELAKE_LAKEHOUSE": uri}).location
+    except SettingsError as error:
+        raise SettingsError(str(error).replace("GAMELAKE_LAKEHOUSE", "GAMELAKE_LANDING")) from error
+
+
 def _s3_options(variables: Mapping[str, str]) -> dict[str, str]:
     env = Environment(variables)
     file, profile = env.optional("AWS_SHARED_CREDENTIALS_FILE", ""), env.optional("AWS_PROFILE", "default")

@@ -6,9 +6,11 @@ enough. Settings come from GAMELAKE_* variables (docs/settings.md). On SIGTERM i
 
 import argparse
 
+from gamelake.observability.metrics.endpoint import registry_of_process, served
 from gamelake.program import OK, run, stop_event
 from gamelake.storage.store import Store
 from services.delivery.copier import TopicCopier
+from services.delivery.metrics import DeliveryMetrics
 from services.delivery.settings import DeliverySettings
 
 
@@ -16,7 +18,10 @@ def main() -> int:
     """Copy until SIGTERM."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     settings = DeliverySettings.from_env()
-    TopicCopier(settings, Store(settings.landing)).run(stop_event())
+    registry = registry_of_process()
+    copier = TopicCopier(settings, Store(settings.landing), DeliveryMetrics(registry))
+    with served(registry, settings.telemetry):
+        copier.run(stop_event())
     return OK
 
 

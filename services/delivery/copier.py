@@ -3,6 +3,9 @@
 No record is left out. After a crash some files are written again under the same names, with the same events or more;
 readers recognise duplicates by the event ids.
 
+Memory does not grow with the backlog: the client's queue and each of its fetches are bounded in bytes, records are
+taken from it one by one, and when the unfinished files together take more than their bound, the largest is delivered.
+
 Source: Protocol Buffers, `util/delimited_message_util.h`; Amazon Data Firehose, "Understand data delivery", for when a
 buffer is full and how files are named.
 """
@@ -18,18 +21,31 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from gamelake.model.errors import KafkaUnavailableError
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.schemas.framing import HEADER_BYTES, MAGIC
 from gamelake.storage.store import Store
+from services.delivery.metrics import DeliveryMetrics
 from services.delivery.settings import DeliverySettings
 
 log = logging.getLogger(__name__)
 
-_MAX_MESSAGES = 2_000
+# The framing of gamelake.schemas.framing, whose Arrow alone would take a third of the service's memory.
+MAGIC, HEADER_BYTES = 0, 6
 _POLL_SECONDS = 0.2
+_RECORDS_PER_POLL = 2_000
+_LAG_SECONDS, _LAG_TIMEOUT = 10.0, 5.0
 # A third limit of a file, as the compressor holds back some of its input.
 _MAX_EVENTS = 500_000
 _MORE = 0x80
-_LEVEL = 3
+# A window of 512 KiB halves the compressor's memory, and costs a hundredth of the ratio.
+_COMPRESSION = zstandard.ZstdCompressionParameters.from_level(3, window_log=19, write_checksum=True)
+_COMPRESSOR_BYTES = _COMPRESSION.estimated_compression_context_size()
+# The client's own memory, besides the unfinished files. Kafka returns compressed batches, which the client decompresses
+# as a whole: what one fetch brings may be ten times as much. A record larger than a fetch comes alone.
+_CLIENT_BOUNDS = {
+    "queued.max.messages.kbytes": 4_096,
+    "queued.min.messages": 1_000,
+    "fetch.max.bytes": 2**20,
+    "max.partition.fetch.bytes": 2**19,
+}
 
 
 @dataclass(slots=True)
@@ -44,6 +60,7 @@ class PartitionFile:
         events: the number of events in the file.
         skipped: the number of records that are no events; the ingest stream dead-letters them.
         decompressed: bytes of the events before compression.
+        memory: bytes that the unfinished file takes, with its compressor.
     """
 
     partition: int
@@ -54,9 +71,10 @@ class PartitionFile:
     events: int = 0
     skipped: int = 0
     decompressed: int = 0
-    _content: bytearray = field(default_factory=bytearray)
+    memory: int = _COMPRESSOR_BYTES
+    _content: list[bytes] = field(default_factory=list)
     _compressor: "zstandard.ZstdCompressionObj" = field(
-        default_factory=lambda: zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compressobj()
+        default_factory=lambda: zstandard.ZstdCompressor(compression_params=_COMPRESSION).compressobj()
     )
 
     def add(self, offset: int, value: bytes | None) -> None:
@@ -65,9 +83,14 @@ class PartitionFile:
         if value is None or len(value) < HEADER_BYTES or value[0] != MAGIC or value[HEADER_BYTES - 1] != 0:
             self.skipped += 1
             return
-        message = varint(len(value) - HEADER_BYTES) + value[HEADER_BYTES:]
-        self._content += self._compressor.compress(message)
-        self.decompressed += len(message)
+        length = varint(len(value) - HEADER_BYTES)
+        # No copy of the value: it may have megabytes.
+        for part in (length, memoryview(value)[HEADER_BYTES:]):
+            compressed = self._compressor.compress(part)
+            if compressed:
+                self._content.append(compressed)
+                self.memory += len(compressed)
+        self.decompressed += len(length) + len(value) - HEADER_BYTES
         self.events += 1
 
     def key(self, prefix: str, topic: str) -> str:
@@ -77,7 +100,10 @@ class PartitionFile:
 
     def finish(self) -> bytes:
         """The content of the file; no more records can be added."""
-        return bytes(self._content + self._compressor.flush())
+        self._content.append(self._compressor.flush())
+        content = b"".join(self._content)
+        self._content.clear()
+        return content
 
 
 def varint(number: int) -> bytes:
@@ -93,11 +119,14 @@ def varint(number: int) -> bytes:
 class TopicCopier:
     """Copies a topic into files until it is stopped, then writes the unfinished ones."""
 
-    def __init__(self, settings: DeliverySettings, store: Store) -> None:
+    def __init__(self, settings: DeliverySettings, store: Store, metrics: DeliveryMetrics) -> None:
         self._settings = settings
         self._store = store
-        self._heartbeat = Heartbeat(settings.heartbeat_file)
+        self._metrics = metrics
+        self._heartbeat = Heartbeat(settings.telemetry.heartbeat_file)
         self._files: dict[int, PartitionFile] = {}
+        self._memory = 0
+        self._lag_at = -_LAG_SECONDS
         self._consumer = Consumer(
             {
                 **settings.kafka.for_clients(),
@@ -105,8 +134,7 @@ class TopicCopier:
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
-                # The client's own buffer, in addition to the unfinished files.
-                "queued.max.messages.kbytes": 16_384,
+                **_CLIENT_BOUNDS,
             }
         )
 
@@ -119,15 +147,30 @@ class TopicCopier:
         self._consumer.subscribe([self._settings.topic], on_revoke=lambda _, lost: self._drop(lost))
         try:
             while not stop.is_set():
-                for message in self._consumer.consume(_MAX_MESSAGES, _POLL_SECONDS):
-                    self._add(message)
+                self._take()
                 self._deliver([file for file in self._files.values() if self._is_due(file)])
+                self._metrics.buffered(self._memory)
+                self._measure_lag()
                 self._heartbeat.beat()
             self._deliver(list(self._files.values()))
         except KafkaException as error:
             raise KafkaUnavailableError(f"the topic '{self._settings.topic}' can't be copied: {error}") from error
         finally:
             self._consumer.close()
+
+    def _take(self) -> None:
+        """Add the records that have come, at most so many, and deliver files as the bound of memory asks for it."""
+        # One by one: a list of records would be bounded in number, not in bytes.
+        message = self._consumer.poll(_POLL_SECONDS)
+        for _ in range(_RECORDS_PER_POLL):
+            if message is None:
+                return
+            self._add(message)
+            if self._memory > self._settings.buffer_bytes:
+                self._deliver([max(self._files.values(), key=lambda file: file.memory)])
+            message = self._consumer.poll(0)
+        if message is not None:
+            self._add(message)
 
     def _add(self, message: Message) -> None:
         error = message.error()
@@ -141,27 +184,51 @@ class TopicCopier:
         if file is None:
             file = PartitionFile(partition, offset, message.timestamp()[1], time.monotonic())
             self._files[partition] = file
+            self._memory += file.memory
             log.info("began a file of partition %d at offset %d", partition, offset)
-        value = message.value()
+        value, memory = message.value(), file.memory
         file.add(offset, value if isinstance(value, bytes) else None)
+        self._memory += file.memory - memory
+        if file.decompressed >= self._settings.max_bytes or file.events >= _MAX_EVENTS:
+            self._deliver([file])
 
     def _is_due(self, file: PartitionFile) -> bool:
-        is_old = time.monotonic() - file.opened_at >= self._settings.max_age.total_seconds()
-        return is_old or file.decompressed >= self._settings.max_bytes or file.events >= _MAX_EVENTS
+        return time.monotonic() - file.opened_at >= self._settings.max_age.total_seconds()
 
     def _deliver(self, files: list[PartitionFile]) -> None:
+        """Write files, and commit the offsets of each at once: a process that is killed has delivered what it could."""
         for file in files:
             if file.events:
                 key = file.key(self._settings.prefix, self._settings.topic)
                 content = file.finish()
                 self._store.put(key, content)
                 log.info("delivered %s: %d events, %d bytes", key, file.events, len(content))
-            del self._files[file.partition]
-        if files:
-            offsets = [TopicPartition(self._settings.topic, each.partition, each.next_offset) for each in files]
-            self._consumer.commit(offsets=offsets, asynchronous=False)
+            self._forget(file.partition)
+            offset = TopicPartition(self._settings.topic, file.partition, file.next_offset)
+            self._consumer.commit(offsets=[offset], asynchronous=False)
+            self._metrics.delivered()
+            self._heartbeat.beat()
+
+    def _forget(self, partition: int) -> None:
+        file = self._files.pop(partition, None)
+        if file is not None:
+            self._memory -= file.memory
 
     def _drop(self, lost: list[TopicPartition]) -> None:
         """Discard the files of lost partitions: another process reads these from the committed offsets."""
         for each in lost:
-            self._files.pop(each.partition, None)
+            self._forget(each.partition)
+
+    def _measure_lag(self) -> None:
+        if time.monotonic() - self._lag_at < _LAG_SECONDS:
+            return
+        self._lag_at = time.monotonic()
+        try:
+            committed = self._consumer.committed(self._consumer.assignment(), timeout=_LAG_TIMEOUT)
+            self._metrics.behind(sum(self._offsets_behind(each) for each in committed))
+        except KafkaException as error:
+            log.warning("the lag is unknown: %s", error)
+
+    def _offsets_behind(self, committed: TopicPartition) -> int:
+        first, end = self._consumer.get_watermark_offsets(committed, timeout=_LAG_TIMEOUT)
+        return max(0, end - max(first, committed.offset))

@@ -4,13 +4,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Self
 
 from gamelake.kafka import KafkaAccess, KafkaSettings
 from gamelake.model.environment import Environment
+from gamelake.model.options import TelemetryOptions, telemetry_options
+from gamelake.storage.settings import landing
 from gamelake.storage.store import Location
-from gamelake.streaming.files.settings import landing
 
 MIB = 2**20
 
@@ -26,7 +26,8 @@ class DeliverySettings:
     group: str
     max_bytes: int
     max_age: timedelta
-    heartbeat_file: Path | None = None
+    buffer_bytes: int
+    telemetry: TelemetryOptions
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -44,5 +45,6 @@ class DeliverySettings:
             group=env.optional("GAMELAKE_DELIVERY_GROUP", "delivery"),
             max_bytes=env.whole("GAMELAKE_DELIVERY_MIB", 8, 1, 128) * MIB,
             max_age=timedelta(seconds=env.number("GAMELAKE_DELIVERY_SECONDS", 60, 0.1, 900)),
-            heartbeat_file=env.path("GAMELAKE_HEARTBEAT_FILE"),
+            buffer_bytes=env.whole("GAMELAKE_DELIVERY_BUFFER_MIB", 24, 4, 4_096) * MIB,
+            telemetry=telemetry_options(env),
         )

@@ -1,18 +1,24 @@
 """The copy of the topic in files is complete after a kill of the service, and is read without duplicates."""
 
+import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+import zstandard
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.embedded.lakehouse import ROOT, Lakehouse
 from tests.embedded.landing import Landing
 from tests.embedded.sending import Sender
 from tests.eventually import eventually
+from tools.embedded.kafka import create_topic, delete_topic
 
 
 @pytest.fixture
@@ -52,7 +58,7 @@ def test_all_events_are_in_files_though_the_service_is_killed(
     ids += sender.send_events(200, "Bingo")
     with delivering(lakehouse, GAMELAKE_DELIVERY_SECONDS="0.5"):
         # Kafka gives the partitions of a killed consumer to the next one after its session timeout, 45 s.
-        eventually(lambda: len(delivered(landing)) >= 4, timeout=180)
+        eventually(lambda: committed(lakehouse, 2) == 502, timeout=180)
 
     landing.notify(*delivered(landing))
     job = lakehouse.start("--available-now", job="ingest_files")
@@ -71,3 +77,72 @@ def test_unfinished_files_are_written_on_sigterm(lakehouse: Lakehouse, landing: 
         assert delivered(landing) == []
 
     assert len(delivered(landing)) == 2
+
+
+_PARTITIONS, _RECORDS, _BODY = 6, 25_000, 1_000
+_LARGE = 5_000_000
+# The container's limit (DELIVERY_MEMORY in compose/.env), less a sixth for what the peak leaves out.
+_LIMIT_KIB = 120 * 1024
+
+
+@pytest.fixture
+def backlog(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
+    """A topic of 25,000 records in each partition, one of 5 MB among them."""
+    lakehouse.topic = f"backlog-{uuid.uuid4().hex}"
+    create_topic(lakehouse.bootstrap_servers, lakehouse.topic, _PARTITIONS, {"max.message.bytes": str(_LARGE + 1_000)})
+    settings = {"bootstrap.servers": lakehouse.bootstrap_servers, "message.max.bytes": _LARGE + 1_000}
+    producer = Producer(settings | {"compression.type": "zstd", "linger.ms": 100, "batch.size": 900_000})
+    # Half of a body compresses well, half not at all.
+    bodies = [b"\x00" * 6 + os.urandom(_BODY // 2) + b"level_completed " * (_BODY // 32) for _ in range(1_000)]
+    for partition in range(_PARTITIONS):
+        for number in range(_RECORDS):
+            value = b"\x00" * 6 + os.urandom(_LARGE - 6) if number == _RECORDS // 2 else bodies[number % len(bodies)]
+            while True:
+                try:
+                    producer.produce(lakehouse.topic, value, partition=partition)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+    assert producer.flush(120) == 0
+    yield lakehouse
+    delete_topic(lakehouse.bootstrap_servers, lakehouse.topic)
+
+
+def peak_kib(process: int) -> int:
+    """The most memory that a process has had at a time."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+def committed(lakehouse: Lakehouse, partitions: int) -> int:
+    """The sum of the offsets that the service's group has committed."""
+    consumer = Consumer({"bootstrap.servers": lakehouse.bootstrap_servers, "group.id": lakehouse.topic})
+    try:
+        found = consumer.committed([TopicPartition(lakehouse.topic, each) for each in range(partitions)], timeout=20)
+        return sum(max(each.offset, 0) for each in found)
+    finally:
+        consumer.close()
+
+
+def records_of(file: Path) -> int:
+    """The number of length-delimited messages of a file."""
+    content, place, records = zstandard.ZstdDecompressor().decompressobj().decompress(file.read_bytes()), 0, 0
+    while place < len(content):
+        size, shift = 0, 0
+        while True:
+            byte, place = content[place], place + 1
+            size, shift = size | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                break
+        place, records = place + size, records + 1
+    return records
+
+
+def test_a_backlog_of_an_hour_is_copied_within_the_containers_memory(backlog: Lakehouse) -> None:
+    landing = Landing(backlog, backlog.topic)
+    with delivering(backlog, GAMELAKE_DELIVERY_SECONDS="1") as process:
+        eventually(lambda: committed(backlog, _PARTITIONS) == _PARTITIONS * _RECORDS, timeout=180)
+        peak = peak_kib(process.pid)
+
+    assert sum(records_of(landing.path / each) for each in delivered(landing)) == _PARTITIONS * _RECORDS
+    assert peak < _LIMIT_KIB, f"{peak / 1024:.0f} MiB"

@@ -8,7 +8,7 @@ from typing import Self
 
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
-from gamelake.storage.settings import LakehouseSettings
+from gamelake.storage.settings import landing
 from gamelake.storage.store import Location
 from gamelake.streaming.files.chooser import OverwritePolicy
 from gamelake.streaming.files.plan import MIB, FileLimits
@@ -72,19 +72,6 @@ def _overwritten(text: str) -> OverwritePolicy:
     except ValueError:
         known = " or ".join(each.value for each in OverwritePolicy)
         raise SettingsError(f"GAMELAKE_FILES_OVERWRITTEN is '{text}'; it must be {known}") from None
-
-
-def landing(variables: Mapping[str, str]) -> Location:
-    """The location of arriving files: a bucket in the same object store as the tables, or a folder.
-
-    Raises:
-        SettingsError: GAMELAKE_LANDING is missing or malformed.
-    """
-    uri = Environment(variables).required("GAMELAKE_LANDING")
-    try:
-        return LakehouseSettings.from_env({**variables, "GAMELAKE_LAKEHOUSE": uri}).location
-    except SettingsError as error:
-        raise SettingsError(str(error).replace("GAMELAKE_LAKEHOUSE", "GAMELAKE_LANDING")) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -184,6 +184,33 @@ _ARRIVALS = Row(
     ),
 )
 
+_DELIVERY = Row(
+    "Does the topic's copy in files keep up?",
+    (
+        TimeSeries(
+            title="Copy of the topic: offsets behind",
+            description="Offsets that are in no delivered file. Unfinished files are a minute old at most by default.",
+            unit=units.Short,
+            queries=(Query("sum(gamelake_delivery_offsets_behind)", "offsets"),),
+            width=8,
+        ),
+        TimeSeries(
+            title="Copy of the topic: last delivery",
+            description="Time since a file was delivered, or nothing was left to deliver.",
+            unit=units.Seconds,
+            queries=(Query("time() - max(gamelake_delivery_last_delivered_timestamp_seconds)", "ago"),),
+            width=8,
+        ),
+        TimeSeries(
+            title="Copy of the topic: unfinished files",
+            description="Their memory; GAMELAKE_DELIVERY_BUFFER_MIB bounds it for each process.",
+            unit=units.BytesIEC,
+            queries=(Query("max(gamelake_delivery_buffered_bytes)", "memory"),),
+            width=8,
+        ),
+    ),
+)
+
 _BATCHES = Row(
     "What does a batch spend its time on?",
     (
@@ -342,5 +369,5 @@ PIPELINE = Page(
     title="Pipeline",
     description="Throughput of the streams, the phases of a batch, and the files that it writes.",
     variables=(Variable.QUERY, Variable.TABLE),
-    rows=(_THROUGHPUT, _RULES, _ARRIVALS, _BATCHES, _COMMITS, _FILES),
+    rows=(_THROUGHPUT, _RULES, _ARRIVALS, _DELIVERY, _BATCHES, _COMMITS, _FILES),
 )

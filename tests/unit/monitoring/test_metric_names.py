@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from monitoring.grafana.files import GENERATED
 from services.catalog.metrics import CatalogMetrics
+from services.delivery.metrics import DeliveryMetrics
 from tests.unit.monitoring.rules import MONITORING, REPOSITORY, alerts, read_yaml, recorded, rules
 
 DECLARED: dict[str, dict[str, Any]] = {each["name"]: each for each in read_yaml(MONITORING / "metrics.yaml")["metrics"]}
@@ -38,6 +39,16 @@ def test_the_catalog_services_metrics_are_the_declared_ones_and_the_reverse() ->
     }
 
     declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "catalog"}
+
+    assert in_code == declared
+
+
+def test_the_delivery_services_metrics_are_the_declared_ones_and_the_reverse() -> None:
+    registry = CollectorRegistry()
+    DeliveryMetrics(registry)
+    in_code = {(family.name, family.type) for family in registry.collect()}
+
+    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "delivery"}
 
     assert in_code == declared
 
