@@ -180,11 +180,12 @@ def _bound_of(chunks: list[Any], leaf: pa.DataType) -> tuple[object, object]:
     return least, greatest
 
 
-def _upper_bound(greatest: str) -> str | None:
-    """A short string that sorts after the given one, None if there is none."""
-    if len(greatest) <= _STRING_PREFIX:
+def _upper_bound(greatest: str) -> str:
+    """A string that is not less than the given one: shortened, and made greater than all that begin with it."""
+    # No character is greater than the highest one: such a text stays as long as it is.
+    if len(greatest) <= _STRING_PREFIX or greatest[_STRING_PREFIX] == _HIGHEST_CHARACTER:
         return greatest
-    return None if greatest[_STRING_PREFIX] == _HIGHEST_CHARACTER else greatest[:_STRING_PREFIX] + _HIGHEST_CHARACTER
+    return greatest[:_STRING_PREFIX] + _HIGHEST_CHARACTER
 
 
 def _timestamp(microseconds: int) -> str | None:

@@ -74,8 +74,13 @@ def preceding_entries(store: Store, table: str, version: int) -> Iterator[tuple[
 
 
 def encode_entry(actions: Iterable[Action]) -> bytes:
-    """A log entry's text."""
-    return "\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode()
+    """A log entry's text: UTF-8 without escapes.
+
+    delta-rs and the Delta kernel decode the escapes of every second plane from U+20000 on to other characters; see
+    docs/upstream/surrogate-pairs.md.
+    """
+    lines = (json.dumps(action, ensure_ascii=False, separators=(",", ":")) for action in actions)
+    return "\n".join(lines).encode()
 
 
 def decode_entry(content: bytes) -> list[Action]:
