@@ -23,7 +23,7 @@ BEGINNING = datetime(2026, 6, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One event; received when it happened, unless given otherwise."""
+    """One event; received when it happened, unless given otherwise, or unless silver does not say when."""
 
     at: datetime
     game: str = "Archery"
@@ -34,6 +34,7 @@ class Event:
     version: str = "1.0"
     amount: float | None = None
     taken_in: datetime | None = None
+    arrival_is_known: bool = True
 
 
 def some_events(count: int, seed: int, days: int = 3, lateness: timedelta = timedelta(0)) -> list[Event]:
@@ -112,7 +113,7 @@ def as_rows(events: Sequence[Event]) -> pa.Table:
             "platform": event.platform,
             "app_version": event.version,
             "amount": event.amount,
-            "ingest_time": event.taken_in or event.at,
+            "ingest_time": (event.taken_in or event.at) if event.arrival_is_known else None,
             "event_date": event.at.date(),
         }
         for event in events

@@ -1,6 +1,9 @@
 """Silver: events with their fields as columns, those that queries filter by first."""
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gamelake.model.errors import IncompatibleSchemaError
 from gamelake.storage.columns import MICROSECONDS_UTC, merged
@@ -29,6 +32,8 @@ REQUIRED = ("event_time", "game_name")
 # Values that hardly repeat: their dictionary would be as long as the column.
 UNIQUE_COLUMNS = frozenset({"event_id"})
 _LAST = ("kafka_partition", "kafka_offset", "event_id")
+# Kafka cuts its timestamps to milliseconds.
+_KAFKA_PRECISION = 999
 
 
 def conform(event: pa.RecordBatch, partitions: pa.Array, offsets: pa.Array) -> pa.RecordBatch:
@@ -80,6 +85,32 @@ def _check(schema: pa.Schema) -> None:
         if schema.get_field_index(name) < 0:
             raise IncompatibleSchemaError(f"the message has no {name}, without which it can't be placed")
     merged(COMMON_SCHEMA, pa.schema([field for field in schema if field.name in COMMON_SCHEMA.names]))
+
+
+def with_ingest_times(rows: pa.RecordBatch, arrived: npt.NDArray[np.int64], oldest: int) -> pa.RecordBatch:
+    """The same rows with a plausible `ingest_time` in each.
+
+    A sender's value is kept unless it is null, after the arrival, or absurdly long before it; the arrival replaces it.
+
+    Args:
+        rows: rows of silver.
+        arrived: int64, when each row's record arrived, in microseconds since 1970.
+        oldest: how long before its arrival a row's ingest time may be, in microseconds.
+    """
+    place = rows.schema.get_field_index("ingest_time")
+    if place < 0:
+        earlier = COMMON_SCHEMA.names[: COMMON_SCHEMA.names.index("ingest_time")]
+        place = sum(name in rows.schema.names for name in earlier)
+        filled = pa.array(arrived).view(MICROSECONDS_UTC)
+        return rows.add_column(place, pa.field("ingest_time", MICROSECONDS_UTC), filled)
+    given = rows.column(place)
+    # Null becomes a time that is too old.
+    microseconds = pc.fill_null(given.cast(pa.int64()), np.iinfo(np.int64).min).to_numpy()
+    implausible = (microseconds > arrived + _KAFKA_PRECISION) | (microseconds < arrived - oldest)
+    if not implausible.any():
+        return rows
+    filled = pa.array(np.where(implausible, arrived, microseconds)).view(MICROSECONDS_UTC)
+    return rows.set_column(place, rows.schema.field(place), filled)
 
 
 def common_columns(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -21,6 +21,7 @@ from gamelake.streaming.plan import (
     OtherSourceEvents,
     TaskPlan,
     TaskReport,
+    clock_now,
     decode_reports,
     merge_offsets,
 )
@@ -100,7 +101,7 @@ class Decider:
             SplitPartitionError: two tasks read one Kafka partition, so duplicates could be missed.
         """
         taken = self._other_source.taken if self._other_source else ()
-        plan = replace(self._plan, dedup=dedup, rules=self._rules.now(), other_sources=taken)
+        plan = replace(self._plan, dedup=dedup, rules=self._rules.now(), other_sources=taken, clock=clock_now())
         for _ in range(_ATTEMPTS):
             reports = self._run(plan, records, planned)
             try:

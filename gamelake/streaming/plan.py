@@ -1,5 +1,6 @@
 """The data between driver and tasks of a batch: the plan that goes in, the reports that come back."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -18,6 +19,7 @@ from gamelake.storage.store import Location
 MIB = 2**20
 
 REPORT_SCHEMA = "report binary"
+NO_CLOCK = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,12 @@ class OtherSourceEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlan:
-    """Everything that a task needs in addition to its records; pickled into the job."""
+    """Everything that a task needs in addition to its records; pickled into the job.
+
+    Attributes:
+        clock: the driver's time when it planned the batch, in microseconds since 1970: the same in every task and every
+            attempt of a task. No event has arrived later.
+    """
 
     lakehouse: Location
     registry_url: str
@@ -85,12 +92,18 @@ class TaskPlan:
     dedup: DedupPlan | None = None
     rules: CheckedRules = NO_CHECKED_RULES
     other_sources: tuple[OtherSourceEvents, ...] = ()
+    clock: int = NO_CLOCK
 
     def for_tables(self, schemas: Mapping[str, pa.Schema]) -> Self:
         """The same plan with the columns of the existing tables, by table name."""
         games = {table: schema for table, schema in schemas.items() if game_of(table)}
         listed = {game.table for game in self.contract.games}
         return replace(self, schemas=games, unlisted_tables=frozenset(games.keys() - listed))
+
+
+def clock_now() -> int:
+    """The present time as the clock of a plan."""
+    return time.time_ns() // 1000
 
 
 class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):

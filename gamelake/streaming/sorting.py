@@ -10,18 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelake.layers.routing import NOWHERE, Router
-from gamelake.layers.silver import conform
+from gamelake.layers.silver import conform, with_ingest_times
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import IncompatibleSchemaError
-from gamelake.model.games import EventTimeLimits
+from gamelake.model.games import EventTimeLimits, GamesContract
 from gamelake.quality.judging import Judge, NoOpJudge
 from gamelake.schemas.decoder import DecodedGroup, Rejects
 from gamelake.schemas.framing import MessageType
 from gamelake.storage.columns import merged
 from gamelake.streaming.duplicates import CandidateEvents, DuplicateFilter, NoOpDuplicateFilter
+from gamelake.streaming.plan import NO_CLOCK
 
 MICROSECONDS_A_DAY = 86_400_000_000
 Ints = npt.NDArray[np.int64]
+# Clocks of two machines may differ by so much.
+_CLOCK_SKEW = 60_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,24 @@ class RecordCoordinates:
 
 @dataclass(slots=True)
 class Sorter:
-    """Sorts events by table and day; adds new columns to the known columns of the tables."""
+    """Sorts events by table and day; adds new columns to the known columns of the tables.
+
+    Attributes:
+        router: chooses the tables.
+        contract: has the limits of values.
+        schemas: the known columns, by table.
+        filter: finds duplicates.
+        judge: applies the rules.
+        clock: when the batch was planned, in microseconds since 1970; no event arrives later, whatever its producer's
+            clock says.
+    """
 
     router: Router
-    limits: EventTimeLimits
+    contract: GamesContract
     schemas: dict[str, pa.Schema]
     filter: DuplicateFilter = field(default_factory=NoOpDuplicateFilter)
     judge: Judge = field(default_factory=NoOpJudge)
+    clock: int = NO_CLOCK
     _verdicts: dict[tuple[MessageType, int], str] = field(default_factory=dict)
 
     def sort(self, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects) -> list[RowRun]:
@@ -100,7 +114,18 @@ class Sorter:
         except IncompatibleSchemaError as error:
             rejects.add(group.rows, DeadLetterReason.INCOMPATIBLE_SCHEMA, str(error))
             return None
+        events = with_ingest_times(events, self._arrived(group, placement), _microseconds(self._limits.max_age))
         return RoutedEvents(events, *self._check(events, group, placement, rejects))
+
+    @property
+    def _limits(self) -> EventTimeLimits:
+        return self.contract.event_time
+
+    def _arrived(self, group: DecodedGroup, placement: RecordCoordinates) -> Ints:
+        """When each event arrived, in microseconds: Kafka's timestamp, which a producer may have set to the future."""
+        taken = placement.kafka_microseconds[group.rows]
+        # No sum with the clock, which may be the greatest number.
+        return np.where(taken - _CLOCK_SKEW > self.clock, self.clock, taken)
 
     def _check(
         self, events: pa.RecordBatch, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects
@@ -111,7 +136,7 @@ class Sorter:
         microseconds = pc.fill_null(time_column.cast(pa.int64()), 0).to_numpy()
         codes = self.router.route(events.column("game_name"))
         ahead = microseconds - placement.kafka_microseconds[group.rows]
-        plausible = (ahead <= _microseconds(self.limits.max_ahead)) & (ahead >= -_microseconds(self.limits.max_age))
+        plausible = (ahead <= _microseconds(self._limits.max_ahead)) & (ahead >= -_microseconds(self._limits.max_age))
         checks = (
             (~has_time, DeadLetterReason.NO_EVENT_TIME, "the event has no event_time"),
             (has_time & ~plausible, DeadLetterReason.IMPLAUSIBLE_EVENT_TIME, self._limits_text()),
@@ -124,7 +149,7 @@ class Sorter:
         return microseconds, self._without_incompatible(events.schema, group, codes, rejects)
 
     def _limits_text(self) -> str:
-        return f"more than {self.limits.max_age.days} days before or {self.limits.max_ahead} after Kafka took it in"
+        return f"more than {self._limits.max_age.days} days before or {self._limits.max_ahead} after Kafka took it in"
 
     def _without_incompatible(self, schema: pa.Schema, group: DecodedGroup, codes: Ints, rejects: Rejects) -> Ints:
         for code in np.unique(codes):

@@ -61,7 +61,7 @@ class Chunk:
         router = Router(plan.contract, plan.unlisted_tables)
         self._duplicates = duplicates
         self._judge = judge_for(plan.rules)
-        self._sorter = Sorter(router, plan.contract.event_time, dict(plan.schemas), self._duplicates, self._judge)
+        self._sorter = Sorter(router, plan.contract, dict(plan.schemas), self._duplicates, self._judge, plan.clock)
         self._writer = ChunkWriter(store, plan.contract, plan.writer_threads)
         self._reset()
 

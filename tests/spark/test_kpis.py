@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event as Stop
 
@@ -118,6 +119,18 @@ def test_one_event_with_a_clock_that_is_days_ahead_makes_no_other_late(kpis: Kpi
 
     assert kpis.late() == 0
     check_equal(kpis, [ahead, *others])
+
+
+def test_events_whose_ingest_time_is_unknown_or_absurd_make_no_other_late(kpis: Kpis) -> None:
+    ahead = BEGINNING + 45 * HOUR
+    unknown = Event(at=ahead, gamer="unknown", arrival_is_known=False)
+    absurd = Event(at=ahead, taken_in=datetime(1, 1, 2, tzinfo=UTC), gamer="absurd", game="Bingo")
+    others = [Event(at=BEGINNING + n * MINUTE, game="Bingo") for n in range(30)]
+
+    kpis.take([unknown, absurd, others[0]], others[1:20], others[20:])
+
+    assert kpis.late() == 0
+    check_equal(kpis, [unknown, replace(absurd, taken_in=None), *others])
 
 
 def test_a_batch_whose_commit_was_lost_runs_again_and_counts_nothing_twice(kpis: Kpis) -> None:

@@ -26,7 +26,7 @@ from gamelake.storage.replay_manifests import ReplayManifest
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, open_table
 from gamelake.streaming.decision import sum_counts
-from gamelake.streaming.plan import TaskPlan
+from gamelake.streaming.plan import TaskPlan, clock_now
 from gamelake.streaming.table_columns import TableColumns
 
 log = logging.getLogger(__name__)
@@ -196,8 +196,9 @@ class Replayer:
         """
         known = {name: schema for name in plan.versions if (schema := self.tables.schema(name)) is not None}
         columns = TableColumns(known)
+        decoding = replace(self.decoding, clock=clock_now())
         for _ in range(_ATTEMPTS):
-            reports = run(replace(plan, decoding=self.decoding.for_tables(columns.schemas)))
+            reports = run(replace(plan, decoding=decoding.for_tables(columns.schemas)))
             try:
                 return DecidedReplay(reports, columns.agree(file for report in reports for file in report.files))
             except IncompatibleSchemaError as error:

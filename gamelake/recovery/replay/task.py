@@ -163,8 +163,8 @@ class _Chunk:
         self._decoder = worker_decoder(decoding, store)
         # Existing rows stay, even if they break a newer rule.
         self._judge = judge_for(decoding.rules if plan.wanted is WantedRows.MISSING else NO_CHECKED_RULES)
-        limits, schemas = decoding.contract.event_time, dict(decoding.schemas)
-        self._sorter = Sorter(router, limits, schemas, judge=self._judge)
+        schemas = dict(decoding.schemas)
+        self._sorter = Sorter(router, decoding.contract, schemas, judge=self._judge, clock=decoding.clock)
         names = by_event if plan.wanted is WantedRows.MISSING else by_record
         self._presence = Presence(
             decoding.lakehouse, plan.versions, router, EventNames(Identities(str(plan.run)), names)

@@ -60,9 +60,12 @@ MEANINGS: Mapping[str, str] = {
 
 # Facets: what a fact is about.
 HOUR, SESSION, ARRIVAL = "hour", "session", "arrival"
+# Spark SQL: when the platform received an event; null where silver does not say so, as in rows of earlier versions.
+# Spark keeps current_timestamp() with a batch's offsets: it is the same when the batch runs again.
+ARRIVED = "CASE WHEN ingest_time >= event_time - INTERVAL 366 DAYS THEN least(ingest_time, current_timestamp()) END"
 # A device's clock may be ahead, and nothing happens after the platform has received it. Without this one such event
-# would move the watermark, and everybody else's would be late.
-OCCURRED = "least(event_time, ingest_time)"
+# would move the watermark, and all other events would be late.
+OCCURRED = f"least(event_time, {ARRIVED})"
 
 # Days, counted with the day itself, of the two longer activity windows.
 WEEK, MONTH = 7, 30

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.kpis.batch import KpiBatches, kpi_tables
-from gamelake.serving.kpis.definitions import ARRIVAL, HOUR, OCCURRED, SESSION
+from gamelake.serving.kpis.definitions import ARRIVAL, ARRIVED, HOUR, OCCURRED, SESSION
 from gamelake.serving.kpis.generations import FOLDER, KpiGeneration, KpiGenerations, SourceChangedError
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.serving.kpis.source import SourceLog
@@ -30,15 +30,16 @@ from gamelake.streaming.runner import TriggerMode, start_writer, stop_between_ba
 _WINDOW = "1 hour"
 # A window that no watermark reaches: arrivals are never late, and their own watermark never holds the other one back.
 _NEVER_CLOSED = "TIMESTAMP '9999-01-01 00:00:00'"
-_FACETS = f"""array(
-  named_struct('facet', '{HOUR}', 'a', platform, 'b', app_version),
-  named_struct('facet', '{SESSION}', 'a', gamer_id, 'b', session_id))"""
-_ARRIVALS = f"array(named_struct('facet', '{ARRIVAL}', 'a', CAST(NULL AS STRING), 'b', CAST(NULL AS STRING)))"
+_HAPPENED = f"""array(
+  named_struct('closes', at, 'facet', '{HOUR}', 'a', platform, 'b', app_version),
+  named_struct('closes', at, 'facet', '{SESSION}', 'a', gamer_id, 'b', session_id))"""
+_ARRIVALS = f"""array(named_struct(
+  'closes', {_NEVER_CLOSED}, 'facet', '{ARRIVAL}', 'a', CAST(NULL AS STRING), 'b', CAST(NULL AS STRING)))"""
 _MEASURES: Mapping[str, str] = {
     "events": "count(*)",
     "purchases": "count_if(event_name = 'purchase')",
     # A sum of floating-point numbers would depend on their order.
-    "bookings": "coalesce(sum(CAST(amount AS DECIMAL(18, 6))), CAST(0 AS DECIMAL(28, 6)))",
+    "bookings": "coalesce(sum(try_cast(amount AS DECIMAL(18, 6))), CAST(0 AS DECIMAL(28, 6)))",
     "first_event": "min(at)",
     "last_event": "max(at)",
 }
@@ -48,23 +49,25 @@ def facts(events: DataFrame, watermark: timedelta) -> DataFrame:
     """The facts whose counts have changed, each with its count since its hour began; for output mode update."""
     placed = events.select(
         F.expr(OCCURRED).alias("at"),
+        F.expr(f"({ARRIVED}) IS NULL").alias("is_undated"),
         *("event_name", "game_name", "amount", "platform", "app_version", "gamer_id", "session_id"),
     )
     delay = f"{int(watermark.total_seconds())} seconds"
-    happened = _spread(placed, "at", _FACETS).withWatermark("closes", delay)
-    arrived = _spread(placed, _NEVER_CLOSED, _ARRIVALS).withWatermark("closes", "0 seconds")
+    # The clock of an event whose arrival is unknown may be days ahead: it is counted with the arrivals, whose watermark
+    # moves nothing, and closes no hour of another event.
+    happened = _spread(placed.where("NOT is_undated"), _HAPPENED).withWatermark("closes", delay)
+    undated = f"IF(is_undated, concat({_ARRIVALS}, {_HAPPENED}), {_ARRIVALS})"
+    arrived = _spread(placed, undated).withWatermark("closes", "0 seconds")
     keys = ("hour", "facet", "game_name", "a", "b")
     measures = (F.expr(sql).alias(name) for name, sql in _MEASURES.items())
     counted = happened.unionByName(arrived).groupBy(F.window("closes", _WINDOW), *keys).agg(*measures)
     return counted.drop("window")
 
 
-def _spread(placed: DataFrame, closes: str, facets: str) -> DataFrame:
-    """Each event once for each facet, with the moment that its window is found by."""
+def _spread(placed: DataFrame, facets: str) -> DataFrame:
+    """Each event once for each facet, with the moment that its window is found by (`closes`)."""
     hour = F.date_trunc("hour", "at").alias("hour")
-    return placed.select(
-        F.expr(closes).alias("closes"), hour, "at", "event_name", "game_name", "amount", F.inline(F.expr(facets))
-    )
+    return placed.select(hour, "at", "event_name", "game_name", "amount", F.inline(F.expr(facets)))
 
 
 log = logging.getLogger(__name__)

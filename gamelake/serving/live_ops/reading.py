@@ -200,7 +200,7 @@ class _Reader:
         self._plan = plan.state
         self._decoder = worker_decoder(plan.reading, Store(plan.reading.lakehouse))
         router = Router(plan.reading.contract, plan.reading.unlisted_tables)
-        self._sorter = Sorter(router, plan.reading.contract.event_time, dict(plan.reading.schemas))
+        self._sorter = Sorter(router, plan.reading.contract, dict(plan.reading.schemas))
         self._identities = Identities(plan.state.seed)
         self._player_events: list[pa.Table] = [PLAYER_EVENTS_SCHEMA.empty_table()]
         self._counts: list[pa.Table] = [COUNTS_SCHEMA.empty_table()]

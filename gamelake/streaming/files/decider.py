@@ -37,7 +37,7 @@ from gamelake.streaming.files.settings import FilesSettings
 from gamelake.streaming.files.silver_ids import KEYS, OBJECTS
 from gamelake.streaming.files.task import FilesReport, FilesTask, unpack
 from gamelake.streaming.kafka_source import PlannedOffsets, taken_offsets
-from gamelake.streaming.plan import REPORT_SCHEMA, DedupPlan, merge_offsets
+from gamelake.streaming.plan import REPORT_SCHEMA, DedupPlan, clock_now, merge_offsets
 from gamelake.streaming.runner import stream_context
 from gamelake.streaming.table_columns import TableColumns
 from gamelake.streaming.task import offset_ranges
@@ -160,9 +160,10 @@ class FilesDecider:
     def _agreed(self, records: DataFrame, chosen: ChosenObjects, dedup: DedupPlan) -> _Agreed:
         plan = replace(self.plan, schema_id=self.newest.id(), dedup=self._dedup_plan(dedup))
         claimed: dict[int, Events] = {}
+        clock = clock_now()
         conflict: Exception = TwiceTakenError(f"in {_ATTEMPTS} attempts two tasks of a batch had the same event")
         for _ in range(_ATTEMPTS):
-            reading = replace(plan.reading.for_tables(self.columns.schemas), rules=self.rules.now())
+            reading = replace(plan.reading.for_tables(self.columns.schemas), rules=self.rules.now(), clock=clock)
             inputs = task_inputs(chosen.objects, chosen.rejected, self.cores, claimed)
             reports = _run(records, replace(plan, reading=reading), inputs)
             try:
