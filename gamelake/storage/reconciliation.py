@@ -13,9 +13,11 @@ from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.generations import Generations
 from gamelake.storage.manifest_checkpoints import LoggedFile, ManifestCheckpoint, read_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
+from gamelake.storage.misread_files import may_be_misread, misread_files
 from gamelake.storage.replay_manifests import ReplayManifests
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import open_table
 
 # Files by path: their transaction (`application/batch`) and their rows.
 _Promised = dict[str, tuple[str, int]]
@@ -91,7 +93,17 @@ def reconcile(store: Store) -> Reconciliation:
         log.appended = without_compacted(log, compacted)
         found.tables.append(TableReconciliation(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
         found.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
+        found.problems += [f"{table}: {problem}" for problem in bounds_problems(store, table, log)]
     return found
+
+
+def bounds_problems(store: Store, table: str, log: TableLog) -> Iterator[str]:
+    """Whether delta-rs reads bounds or partition values of a table as other texts."""
+    if may_be_misread(log.adds) and (misread := misread_files(open_table(store.location, table), log.adds)):
+        yield (
+            f"{len(misread)} files have bounds or partition values that delta-rs, DuckDB and Polars misread, so "
+            f"that filters skip rows; run jobs/repair_log.py {table}"
+        )
 
 
 def _take_stream(
