@@ -106,6 +106,10 @@ class Lease:
         claim = _Claim(str(uuid.uuid4()), f"process {process} on {socket.gethostname()}", process_mark(process))
         if not self._store.put_new(self._path(self.token, "claim"), msgspec.json.encode(claim)):
             raise LeaseHeldError(self._refusal(self.token))
+        # A number whose objects were cleaned up can be created again by a claimant that stalled before its put.
+        if (newest := self._newest()) > self.token:
+            self._store.delete(self._path(self.token, "claim"))
+            raise LeaseHeldError(self._refusal(newest))
         self._thread.start()
         return self
 
@@ -156,7 +160,7 @@ class Lease:
     def _renew(self) -> None:
         while not self._ended.wait(self._timing.renew):
             try:
-                if self._store.get(self._path(self.token + 1, "claim")) is not None:
+                if self._is_taken_over():
                     self._lost = True
                     return
                 self._beats += 1
@@ -164,9 +168,18 @@ class Lease:
             except Exception as error:  # a store that fails once may answer the next time
                 log.warning("the lease of %s could not be renewed: %s", self._name, error)
 
+    def _is_taken_over(self) -> bool:
+        # Later holders clean up: the next claim may be gone again, but then this one is gone too.
+        following, own = (self._store.get(self._path(number, "claim")) for number in (self.token + 1, self.token))
+        return following is not None or own is None
+
     def _clean_up(self) -> None:
-        for path in self._store.paths(self._folder):
-            if _number_of(path) < self.token:
+        """Delete the objects of former holders, except of the last one, in ascending order.
+
+        So at each moment a listing, which is not atomic, has a number that is at least the newest but one.
+        """
+        for path in sorted(self._store.paths(self._folder), key=_number_of):
+            if _number_of(path) < self.token - 1:
                 self._store.delete(path)
 
     def _newest(self) -> int:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -132,12 +133,94 @@ def test_a_process_finds_that_its_lease_was_taken_over(store: Store) -> None:
         eventually(lambda: is_lost(stalled), timeout=5)
 
 
-def test_objects_of_former_holders_are_deleted(store: Store) -> None:
-    for _ in range(3):
+def test_objects_of_former_holders_are_deleted_except_of_the_last_one(store: Store) -> None:
+    for _ in range(5):
         with lease(store):
             pass
 
-    assert {path.rsplit("/", 1)[-1].split(".")[0] for path in store.paths(FOLDER)} == {"000000000003"}
+    assert numbers(store) == {4, 5}
+
+
+class Interrupted(Store):
+    """A store whose client stalls before its n-th operation, during which `meanwhile` runs."""
+
+    def __init__(self, location: Location, at: int, meanwhile: Callable[[], None]) -> None:
+        super().__init__(location)
+        self._left = at
+        self._meanwhile = meanwhile
+        self.stalled = ""
+
+    def _count(self, operation: str) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self.stalled = operation
+            self._meanwhile()
+
+    def put_new(self, path: str, content: bytes) -> bool:
+        self._count("put_new")
+        return super().put_new(path, content)
+
+    def get(self, path: str) -> bytes | None:
+        self._count("get")
+        return super().get(path)
+
+    def paths(self, prefix: str) -> list[str]:
+        self._count("paths")
+        return super().paths(prefix)
+
+    def delete(self, path: str) -> None:
+        self._count("delete")
+        super().delete(path)
+
+
+@pytest.mark.parametrize("former", range(1, 5))
+@pytest.mark.parametrize("at", range(1, 7))
+def test_a_process_that_stalls_at_any_step_never_holds_the_lease_of_another(
+    store: Store, at: int, former: int
+) -> None:
+    """While it stalls, several processes hold the lease one after the other, and the last one still holds it."""
+    with lease(store):
+        pass
+    impatient = LeaseTiming(renew=0.05, patience=0.05, poll=0.01)
+    other = lease(store, impatient)
+
+    def hold() -> None:
+        for _ in range(former):
+            with lease(store, impatient):
+                pass
+        other.__enter__()
+
+    interrupted = Interrupted(store.location, at, hold)
+    mine = Lease(interrupted, FOLDER, "maintenance of chess", LeaseTiming(renew=0.05, patience=1_000))
+    try:
+        mine.__enter__()
+    except LeaseHeldError:
+        pass
+    else:
+        # It stalled after it had the lease, so the others had to take it over.
+        assert interrupted.stalled != "put_new"
+        eventually(lambda: is_lost(mine), timeout=5)
+        mine.__exit__(None, None, None)
+
+    other.require()
+    assert other.token == max(numbers(store))
+    other.__exit__(None, None, None)
+    with lease(store, LeaseTiming(patience=1_000)) as after:
+        assert after.token == max(numbers(store))
+
+
+def test_a_holder_whose_claim_was_cleaned_up_finds_that_it_has_lost_the_lease(store: Store) -> None:
+    with lease(store) as stalled:
+        for number in (1, 2, 3):
+            store.put_new(f"{FOLDER}/{stalled.token + number:012d}.claim", b'{"holder": "other", "where": "there"}')
+        for number in (0, 1):
+            store.delete(f"{FOLDER}/{stalled.token + number:012d}.claim")
+
+        eventually(lambda: is_lost(stalled), timeout=5)
+
+
+def numbers(store: Store) -> set[int]:
+    return {int(path.rsplit("/", 1)[-1].split(".")[0]) for path in store.paths(FOLDER)}
 
 
 def killed(store: Store) -> None:
