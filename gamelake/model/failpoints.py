@@ -13,6 +13,7 @@ class Failpoint(StrEnum):
 
     BEFORE_FILES = "before_files"
     AFTER_FILES = "after_files"
+    AFTER_SETTLE_RECORD = "after_settle_record"
     AFTER_MANIFEST = "after_manifest"
     AFTER_TABLE_COMMIT = "after_table_commit"
     AFTER_COMMITS = "after_commits"

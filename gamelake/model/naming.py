@@ -18,6 +18,7 @@ LINEAGE_EVENTS = "lineage/events"
 
 # The lease of a stream that decides a batch while a concurrent stream writes the same tables.
 SETTLING_LEASE = "_gamelake/leases/settling"
+SETTLE_RECORDS = "_gamelake/settled"
 # One object for each game whose gold tables are held.
 HOLDS_FOLDER = "_gamelake/holds"
 

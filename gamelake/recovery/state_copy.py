@@ -22,7 +22,7 @@ from gamelake.storage.tables import open_table
 
 _STATE = "_gamelake"
 # Temporary state, and state of the store itself.
-_NOT_COPIED = re.compile(r"_gamelake/(leases/|kpis/driver/|upkeep/lease/|backups/|store-self-test)")
+_NOT_COPIED = re.compile(r"_gamelake/(leases/|settled/|kpis/driver/|upkeep/lease/|backups/|store-self-test)")
 _CHECKPOINT = re.compile(r"(_gamelake/(?:streams/[^/]+|kpis)/checkpoints)/(\d+)/")
 _WRITTEN_ONCE = re.compile(r"_gamelake/(streams/[^/]+/(manifests|generations)|schemas|erasures|kpis/generations)/")
 _KPIS = "_gamelake/kpis"

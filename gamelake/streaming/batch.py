@@ -186,33 +186,36 @@ class FanOut(Generic[Plan]):
             self._breaker.check(decision.records, decision.dead_letters)
             require_no_failures(decision.judged)
             with self._lock.locked(decision.tables) as is_clear:
-                if is_clear:
-                    return self._settle(decision, batch_id)
-            log.info("batch %d is decided again: another stream has committed some of its events", batch_id)
+                manifest = self._manifest(decision, batch_id)
+                if is_clear and self._lock.record(manifest):
+                    return self._settle(manifest)
+            log.info("batch %d is decided again: another stream has decided a batch meanwhile", batch_id)
         raise TwiceTakenError(
             f"batch {batch_id}: in {_ATTEMPTS} attempts another stream committed some of its events first"
         )
 
-    def _settle(self, decision: Decision, batch_id: int) -> BatchManifest:
-        manifest = self._stream.manifests.settle(
-            BatchManifest(
-                stream=self._generation.stream,
-                query_id=self._generation.query_id,
-                generation=self._generation.number,
-                batch_id=batch_id,
-                topic=self._generation.topic,
-                topic_id=self._generation.topic_id,
-                written_at=datetime.now(UTC).isoformat(),
-                offsets=decision.offsets,
-                tables=decision.tables,
-                dead_letters=decision.dead_letters,
-                duplicates=decision.duplicates,
-                events=decision.events,
-                state=decision.state,
-                judged=decision.judged,
-                files=decision.files,
-            )
+    def _manifest(self, decision: Decision, batch_id: int) -> BatchManifest:
+        return BatchManifest(
+            stream=self._generation.stream,
+            query_id=self._generation.query_id,
+            generation=self._generation.number,
+            batch_id=batch_id,
+            topic=self._generation.topic,
+            topic_id=self._generation.topic_id,
+            written_at=datetime.now(UTC).isoformat(),
+            offsets=decision.offsets,
+            tables=decision.tables,
+            dead_letters=decision.dead_letters,
+            duplicates=decision.duplicates,
+            events=decision.events,
+            state=decision.state,
+            judged=decision.judged,
+            files=decision.files,
         )
+
+    def _settle(self, decided: BatchManifest) -> BatchManifest:
+        self._failpoints.reach(Failpoint.AFTER_SETTLE_RECORD)
+        manifest = self._stream.manifests.settle(decided)
         self._check_ours(manifest)
         self._breaker.count(manifest.records, sum(manifest.dead_letters.values()))
         self._failpoints.reach(Failpoint.AFTER_MANIFEST)

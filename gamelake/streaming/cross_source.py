@@ -2,7 +2,8 @@
 
 Before a stream decides a batch, it reads what the other stream has decided. To write its manifest it takes a lease that
 both streams share, and reads the other stream's manifests again. If the other stream has decided an event of this batch
-meanwhile, the batch is decided again. So an event that comes from both sources is ingested once, in either order.
+meanwhile, the batch is decided again. So an event that comes from both sources is ingested once, in either order. The
+lease spares attempts; that a stream which stalls decides nothing is up to the settle records.
 """
 
 from collections import Counter
@@ -22,6 +23,7 @@ from gamelake.model.errors import LeaseHeldError, StoreError
 from gamelake.model.naming import SETTLING_LEASE, SILVER_EVENTS, events_folder, generation_path
 from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests, TableFiles
+from gamelake.storage.settle_records import SettleRecords
 from gamelake.storage.store import Store
 from gamelake.streaming.dedup_window import batch_of
 from gamelake.streaming.duplicates import (
@@ -98,6 +100,9 @@ class CrossSourceLock(Protocol):
         Gives False if one has decided an event of these tables since `refresh`.
         """
 
+    def record(self, manifest: BatchManifest) -> bool:
+        """Decide a batch, in the block of `locked`; gives False if another stream has decided one since it began."""
+
 
 class NoOpCrossSourceLock:
     """For a stream that alone writes its tables."""
@@ -111,6 +116,11 @@ class NoOpCrossSourceLock:
         del tables
         yield True
 
+    def record(self, manifest: BatchManifest) -> bool:
+        """Give True at once: the manifest decides."""
+        del manifest
+        return True
+
 
 @dataclass
 class ConcurrentStream:
@@ -122,6 +132,11 @@ class ConcurrentStream:
     _next: int | None = None
     _unreported: list[BatchManifest] = field(default_factory=list)
     _opened: bool = False
+    _records: SettleRecords = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read nothing yet."""
+        self._records = SettleRecords(self.store)
 
     def refresh(self) -> None:
         """Read its new manifests."""
@@ -158,7 +173,13 @@ class ConcurrentStream:
             yield True
             return
         with commit_lease(self.store):
+            # First, so that a manifest of a later record is not missed without the number being taken.
+            self._records.follow()
             yield not self._has_any_of(tables)
+
+    def record(self, manifest: BatchManifest) -> bool:
+        """Decide a batch, in the block of `locked`; gives False if the other stream has decided one since it began."""
+        return not self._opened or self._records.add(manifest)
 
     def _has_any_of(self, tables: Sequence[TableFiles]) -> bool:
         theirs = [entry for manifest in self._read_new() for entry in manifest.tables]
@@ -200,6 +221,10 @@ class ConcurrentFilesStream:
         Gives False if it has decided an event of these tables since `refresh`.
         """
         return self.other.locked(tables)
+
+    def record(self, manifest: BatchManifest) -> bool:
+        """Decide a batch, in the block of `locked`; gives False if the other stream has decided one since it began."""
+        return self.other.record(manifest)
 
     def _recall(self) -> None:
         store, stream = self.other.store, self.other.stream

@@ -64,6 +64,7 @@ def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Open
 
 def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
     """Commit the last decided batch to the tables that lack it after a crash; no earlier batch can lack commits."""
+    stream.complete_decision()
     manifest = stream.last_manifest()
     if manifest is not None:
         for entry in manifest.tables:

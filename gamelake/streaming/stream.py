@@ -15,6 +15,7 @@ from gamelake.model.errors import CheckpointError, TopicRecreatedError
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifest_checkpoints import read_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
+from gamelake.storage.settle_records import SettleRecords
 from gamelake.storage.store import Store
 from gamelake.streaming.checkpoint import CheckpointFolder
 
@@ -131,6 +132,10 @@ class Stream:
         for generation in self._generations.all():
             if generation.topic_id == topic_id:
                 yield from generation.lost
+
+    def complete_decision(self) -> None:
+        """Write the manifest of the newest settle record, if the process that decided it was killed before it could."""
+        SettleRecords(self._store).follow()
 
     def last_manifest(self) -> BatchManifest | None:
         """The newest manifest, the only one with commits that may be unfinished."""

@@ -103,7 +103,10 @@ def test_an_unreadable_file_becomes_a_dead_letter_with_its_reason(lakehouse: Lak
     assert outcomes(lakehouse)["changed.json", "superseded"] == 1
 
 
-@pytest.mark.parametrize("step", [Failpoint.AFTER_FILES, Failpoint.AFTER_MANIFEST, Failpoint.AFTER_TABLE_COMMIT])
+@pytest.mark.parametrize(
+    "step",
+    [Failpoint.AFTER_FILES, Failpoint.AFTER_SETTLE_RECORD, Failpoint.AFTER_MANIFEST, Failpoint.AFTER_TABLE_COMMIT],
+)
 def test_a_job_that_is_killed_reads_each_file_once(lakehouse: Lakehouse, landing: Landing, step: Failpoint) -> None:
     every: list[str] = []
     for _ in range(5):

@@ -9,6 +9,7 @@ from tests.embedded.sending import Sender
 DEATHS = (
     (Failpoint.BEFORE_FILES, 1),
     (Failpoint.AFTER_FILES, 1),
+    (Failpoint.AFTER_SETTLE_RECORD, 1),
     (Failpoint.AFTER_MANIFEST, 1),
     (Failpoint.AFTER_TABLE_COMMIT, 1),
     (Failpoint.AFTER_TABLE_COMMIT, 3),

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from gamelake.model.errors import LeaseHeldError, LeaseLostError
 from gamelake.storage.leases import Lease, LeaseTiming, process_has_ended, process_mark
 from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
+from tests.interrupted_store import InterruptedStore
 
 QUICK = LeaseTiming(renew=0.05, patience=0.5, poll=0.05)
 PATIENT = LeaseTiming(renew=0.05, patience=0.5, poll=0.05, wait=30)
@@ -141,43 +141,9 @@ def test_objects_of_former_holders_are_deleted_except_of_the_last_one(store: Sto
     assert numbers(store) == {4, 5}
 
 
-class Interrupted(Store):
-    """A store whose client stalls before its n-th operation, during which `meanwhile` runs."""
-
-    def __init__(self, location: Location, at: int, meanwhile: Callable[[], None]) -> None:
-        super().__init__(location)
-        self._left = at
-        self._meanwhile = meanwhile
-        self.stalled = ""
-
-    def _count(self, operation: str) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self.stalled = operation
-            self._meanwhile()
-
-    def put_new(self, path: str, content: bytes) -> bool:
-        self._count("put_new")
-        return super().put_new(path, content)
-
-    def get(self, path: str) -> bytes | None:
-        self._count("get")
-        return super().get(path)
-
-    def paths(self, prefix: str) -> list[str]:
-        self._count("paths")
-        return super().paths(prefix)
-
-    def delete(self, path: str) -> None:
-        self._count("delete")
-        super().delete(path)
-
-
 @pytest.mark.parametrize("former", range(1, 5))
 @pytest.mark.parametrize("at", range(1, 7))
-def test_a_process_that_stalls_at_any_step_never_holds_the_lease_of_another(
-    store: Store, at: int, former: int
-) -> None:
+def test_a_process_that_stalls_at_any_step_never_holds_the_lease_of_another(store: Store, at: int, former: int) -> None:
     """While it stalls, several processes hold the lease one after the other, and the last one still holds it."""
     with lease(store):
         pass
@@ -190,7 +156,8 @@ def test_a_process_that_stalls_at_any_step_never_holds_the_lease_of_another(
                 pass
         other.__enter__()
 
-    interrupted = Interrupted(store.location, at, hold)
+    interrupted = InterruptedStore(store.location, hold)
+    interrupted.interrupt(at)
     mine = Lease(interrupted, FOLDER, "maintenance of chess", LeaseTiming(renew=0.05, patience=1_000))
     try:
         mine.__enter__()

@@ -17,6 +17,10 @@ class FailingStore(Store):
         super().__init__(location)
         self._left = writes
 
+    def die_after(self, writes: int) -> None:
+        """Count from here."""
+        self._left = writes
+
     def put(self, path: str, content: bytes) -> None:
         """Write, as long as there are writes left."""
         self._count()

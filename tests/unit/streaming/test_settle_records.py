@@ -1,0 +1,212 @@
+"""Two streams decide their batches in one order: a stream that stalls or dies at any step doubles no event."""
+
+import uuid
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gamelake.model.failpoints import Failpoints
+from gamelake.model.naming import SETTLE_RECORDS, SILVER_EVENTS
+from gamelake.storage.data_files import DataFile, encode_parquet
+from gamelake.storage.leases import LeaseTiming
+from gamelake.storage.manifests import Manifests, OffsetRange, TableFiles
+from gamelake.storage.settle_records import KEPT_RECORDS, SettleRecords
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
+from gamelake.streaming import cross_source
+from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.cross_source import ConcurrentStream
+from gamelake.streaming.decision import Decision
+from gamelake.streaming.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.runner import finish_last_batch
+from gamelake.streaming.stream import Stream
+from tests.interrupted_store import InterruptedStore
+from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, location_of, log_batch
+
+KAFKA, FILES = "ingest_events", "ingest_files"
+COLUMNS = pa.schema([("game_name", pa.string()), ("event_id", pa.string())])
+
+
+@pytest.fixture(autouse=True)
+def _stalled_processes_give_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cross_source, "_TIMING", LeaseTiming(renew=1_000, patience=0.02, poll=0.005, wait=5))
+
+
+class Topic:
+    """The topic of a stream."""
+
+    def id(self) -> str:
+        """Always the same."""
+        return TOPIC_ID
+
+
+class EventsDecider:
+    """Decides batches of one event id per offset: those that no manifest of either stream has become rows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def decide(self, records: list[str], planned: object, plan: object) -> Decision:
+        """Write the new events into a file of silver/events."""
+        del planned, plan
+        new = sorted(set(records) - set(ids_of(self._store, KAFKA)) - set(ids_of(self._store, FILES)))
+        entry = silver(self._store, str(uuid.uuid4()), new)
+        taken = OffsetRange(partition=0, first=0, last=len(records) - 1, records=len(records))
+        return Decision((taken,), (entry,) if new else (), {}, {"archery": len(records) - len(new)}, ())
+
+
+class Driver:
+    """A driver of one stream; the other stream writes the same tables."""
+
+    def __init__(self, folder: Path, name: str, other: str, store: Store | None = None) -> None:
+        self._folder = folder
+        store = store or Store(location_of(folder))
+        self.stream = Stream(store, name, TOPIC)
+        self._tables = DeltaTables(location_of(folder))
+        finish_last_batch(self.stream, self._tables)
+        self._generation = self.stream.open(TOPIC_ID)
+        source = OpenStream(self.stream, self._generation, self._tables, cast("Any", Topic()))
+        decider = EventsDecider(Store(location_of(folder)))
+        breaker = FloodBreaker(FloodLimit(1, 1))
+        self.body = FanOut(source, cast("Any", decider), breaker, Failpoints(), lock=ConcurrentStream(store, other))
+
+    def take(self, batch: int, *ids: str) -> None:
+        """Take a batch, which has its plan in the checkpoint."""
+        log_batch(self._folder, self._generation, batch, {0: len(ids)})
+        self.body(cast("Any", list(ids)), batch)
+
+
+def silver(store: Store, name: str, ids: list[str]) -> TableFiles:
+    """A file of silver/events with these events."""
+    rows = pa.table({"game_name": ["Archery"] * len(ids), "event_id": ids}, schema=COLUMNS)
+    content, statistics = encode_parquet(rows, frozenset())
+    store.put(f"{SILVER_EVENTS}/{name}.parquet", content.to_pybytes())
+    file = DataFile(path=f"{name}.parquet", size=content.size, rows=len(ids), partition={}, statistics=statistics)
+    return TableFiles(table=SILVER_EVENTS, partition_by=(), schema=delta_schema_json(COLUMNS), files=(file,))
+
+
+def ids_of(store: Store, stream: str) -> list[str]:
+    """The events that a stream's manifests have put into silver."""
+    manifests = Manifests(store, stream)
+    entries = [entry for each in manifests.read_many(manifests.batches()) for entry in each.tables]
+    contents = [store.get(f"{entry.table}/{file.path}") or b"" for entry in entries for file in entry.files]
+    return [event for each in contents for event in pq.read_table(pa.BufferReader(each))["event_id"].to_pylist()]
+
+
+def rows(folder: Path) -> Counter[str]:
+    """The events of the table."""
+    table = open_table(location_of(folder), SILVER_EVENTS)
+    return Counter(pa.table(table.to_pyarrow_table()).column("event_id").to_pylist())
+
+
+@pytest.mark.parametrize("batches", [1, 2, KEPT_RECORDS + 3])
+@pytest.mark.parametrize(("stalling", "other"), [(KAFKA, FILES), (FILES, KAFKA)])
+def test_a_stream_that_stalls_at_any_step_doubles_no_event(
+    tmp_path: Path, stalling: str, other: str, batches: int
+) -> None:
+    """While it stalls, the other one decides the same event, and further batches."""
+    for at in count(1):
+        folder = tmp_path / str(at)
+        second = Driver(folder, other, stalling)
+        Driver(folder, stalling, other).take(0, "before")
+        second.take(0, "first")
+
+        def meanwhile(second: Driver = second) -> None:
+            for batch in range(1, batches + 1):
+                second.take(batch, "both" if batch == 1 else f"other {batch}", f"more {batch}")
+
+        store = InterruptedStore(location_of(folder), meanwhile)
+        first = Driver(folder, stalling, other, store)
+        store.interrupt(at)
+        first.take(1, "both", "mine")
+        if not store.stalled:
+            break
+        expected = ["before", "first", "both", "mine", *(f"more {n}" for n in range(1, batches + 1))]
+        assert rows(folder) == Counter([*expected, *(f"other {n}" for n in range(2, batches + 1))]), at
+    assert at > 10
+
+
+@pytest.mark.parametrize(("killed", "other"), [(KAFKA, FILES), (FILES, KAFKA)])
+def test_a_stream_that_is_killed_before_any_write_doubles_and_loses_no_event(
+    tmp_path: Path, killed: str, other: str
+) -> None:
+    for writes in count():
+        folder = tmp_path / str(writes)
+        second = Driver(folder, other, killed)
+        Driver(folder, killed, other).take(0, "before")
+        second.take(0, "first")
+        store = FailingStore(location_of(folder), 1_000)
+        first = Driver(folder, killed, other, store)
+        store.die_after(writes)
+        try:
+            first.take(1, "both", "mine")
+            alive = True
+        except ConnectionError:
+            alive = False
+        second.take(1, "both", "other")
+        Driver(folder, killed, other).take(1, "both", "mine")
+        Driver(folder, other, killed).take(2, "both", "last")
+
+        assert rows(folder) == Counter(["before", "first", "both", "mine", "other", "last"]), writes
+        if alive:
+            break
+    assert writes > 3
+
+
+def test_a_decision_whose_driver_was_killed_before_its_manifest_is_completed_by_the_other_stream(
+    tmp_path: Path,
+) -> None:
+    first, second = Driver(tmp_path, KAFKA, FILES), Driver(tmp_path, FILES, KAFKA)
+    first.take(0, "before")
+    store = Store(location_of(tmp_path))
+    records = SettleRecords(store)
+    records.follow()
+    standing = Manifests(store, KAFKA).read(0)
+    assert standing is not None
+    decided = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, "killed", ["both"]),))
+    assert records.add(decided)
+
+    second.take(0, "both", "other")
+
+    assert Manifests(store, KAFKA).read(1) == decided
+    Driver(tmp_path, KAFKA, FILES)
+    assert rows(tmp_path) == Counter(["before", "both", "other"])
+
+
+def test_settle_records_do_not_grow_for_ever_and_name_both_streams(tmp_path: Path) -> None:
+    first, second = Driver(tmp_path, KAFKA, FILES), Driver(tmp_path, FILES, KAFKA)
+    for batch in range(10):
+        first.take(batch, f"kafka {batch}")
+        second.take(batch, f"file {batch}")
+
+    store = Store(location_of(tmp_path))
+    assert len(store.paths(SETTLE_RECORDS)) == KEPT_RECORDS
+    records = SettleRecords(store)
+    records.follow()
+    assert records.newest == {KAFKA: 9, FILES: 9}
+
+
+def test_a_stream_alone_writes_no_settle_records(tmp_path: Path) -> None:
+    Driver(tmp_path, KAFKA, FILES).take(0, "before")
+
+    assert Store(location_of(tmp_path)).paths(SETTLE_RECORDS) == []
+
+
+def test_an_old_record_brings_no_manifest_back_that_log_cleanup_has_deleted(tmp_path: Path) -> None:
+    second = Driver(tmp_path, FILES, KAFKA)
+    Driver(tmp_path, KAFKA, FILES).take(0, "before")
+    store = Store(location_of(tmp_path))
+    standing = Manifests(store, KAFKA).read(0)
+    assert standing is not None
+    Manifests(store, KAFKA).settle(msgspec.structs.replace(standing, batch_id=1, tables=()))
+    store.delete(f"_gamelake/streams/{KAFKA}/manifests/{0:012d}.json.zst")
+
+    second.take(0, "other")
+
+    assert Manifests(store, KAFKA).batches() == [1]
