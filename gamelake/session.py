@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -126,3 +128,26 @@ def _jars(folder: Path) -> list[str]:
     if not found:
         raise SettingsError(f"GAMELAKE_SPARK_JARS is '{folder}', which holds no jars; make setup fetches them")
     return found
+
+
+class JavaCause(NamedTuple):
+    """An exception of the JVM: its class, and the condition by which Spark names it ("" if it has none)."""
+
+    class_name: str
+    condition: str
+
+
+def java_causes(error: BaseException) -> Iterator[JavaCause]:
+    """The exceptions of the JVM behind an error of PySpark, the outermost first; none if the error has none.
+
+    An error that a function of `foreachBatch` raises reaches the query's own error as text only: ask for the causes in
+    that function.
+    """
+    throwable = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while throwable is not None:
+        try:
+            condition = throwable.getCondition() or ""
+        except Py4JError:
+            condition = ""
+        yield JavaCause(throwable.getClass().getName(), condition)
+        throwable = throwable.getCause()

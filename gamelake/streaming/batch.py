@@ -11,6 +11,7 @@ from threading import Event, Lock
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from gamelake.model.errors import AnotherDriverError, GamelakeError, TopicRecreatedError, TwiceTakenError
@@ -23,7 +24,7 @@ from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.cross_source import CrossSourceLock, NoOpCrossSourceLock
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.flood import FloodBreaker
-from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_same_offsets
+from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_same_offsets, offset_gap
 from gamelake.streaming.observers import BatchObserver
 from gamelake.streaming.stream import Stream
 
@@ -129,6 +130,9 @@ class FanOut(Generic[Plan]):
         except GamelakeError as error:
             # Spark turns exceptions raised here into text; the job needs the exception itself.
             self.failure = error
+            raise
+        except Py4JJavaError as error:
+            self.failure = offset_gap(error)
             raise
         finally:
             self._running.release()

@@ -12,12 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from gamelake.kafka import KafkaAccess
 from gamelake.layers.bronze import HEADERS_AS_JSON
 from gamelake.model.errors import CheckpointError, GamelakeError, KafkaUnavailableError, OffsetGapError, StartupError
+from gamelake.session import java_causes
 from gamelake.storage.manifests import BatchManifest, OffsetRange
 
 _REQUEST_SECONDS = 15.0
 # Longer than the request: librdkafka then reports the timeout itself, with its reason.
 _RESULT_SECONDS = 2 * _REQUEST_SECONDS
 _AUTHENTICATION_SECONDS = 3.0
+# The class and the condition of Spark's Kafka source; the conditions are in its jar, error/kafka-error-conditions.json.
+_KAFKA_ERROR = "org.apache.spark.sql.kafka010.KafkaIllegalStateException"
+_DATA_LOSS = "KAFKA_DATA_LOSS"
 _UNAVAILABLE = frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 # librdkafka's own codes begin with an underscore
@@ -150,6 +154,17 @@ class SourceTopic:
         }
         stream = spark.readStream.format("kafka").options(**options).load()
         return stream.selectExpr("key", "value", "partition", "offset", "timestamp", f"{HEADERS_AS_JSON} AS headers")
+
+
+def offset_gap(error: Exception) -> OffsetGapError | None:
+    """The error for records that Kafka has deleted before they were read, None if Spark failed for another reason."""
+    if any(cause.class_name == _KAFKA_ERROR and cause.condition.startswith(_DATA_LOSS) for cause in java_causes(error)):
+        return OffsetGapError(
+            "Kafka has deleted records, by retention, that the checkpoint had not read yet. Nothing of this batch was "
+            "committed. The deleted records are lost; to skip them and continue with the rest, run "
+            "jobs/rebuild_checkpoint.py --skip-lost"
+        )
+    return None
 
 
 def _rejects_credentials(kafka: KafkaAccess) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from gamelake.model.errors import ContractError, OffsetGapError
+from gamelake.model.errors import ContractError
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import game_of
@@ -28,7 +28,7 @@ from gamelake.streaming.cross_source import ConcurrentFilesStream, ConcurrentStr
 from gamelake.streaming.decision import Decider, Parallelism
 from gamelake.streaming.dedup_window import DedupWindow
 from gamelake.streaming.flood import FloodBreaker
-from gamelake.streaming.kafka_source import SourceTopic
+from gamelake.streaming.kafka_source import SourceTopic, offset_gap
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskPlan
 from gamelake.streaming.rules import RulesLoader
 from gamelake.streaming.settings import IngestSettings
@@ -167,14 +167,7 @@ def start_writer(writer: DataStreamWriter, mode: TriggerMode, interval: timedelt
 
 def kafka_error(error: StreamingQueryException) -> Exception:
     """The error itself, or an OffsetGapError if Kafka has deleted records that the query had not read yet."""
-    text = str(error)
-    if "KAFKA_DATA_LOSS" in text or "data may have been lost" in text:
-        return OffsetGapError(
-            "Kafka has deleted records, by retention, that the checkpoint had not read yet. Nothing of this batch was "
-            "committed. The deleted records are lost; to skip them and continue with the rest, run "
-            "jobs/rebuild_checkpoint.py --skip-lost"
-        )
-    return error
+    return offset_gap(error) or error
 
 
 def run_until(

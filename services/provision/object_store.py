@@ -27,9 +27,10 @@ from services.provision.provisioning import ServiceRefusedError, ServiceUnavaila
 
 ANSWER = timedelta(seconds=20)
 _WRONG_KEY = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch"})
-_NOT_YET = frozenset({"XMinioServerNotInitialized", "ServiceUnavailable", "SlowDown", "InternalError"})
-# Targets of notifications are registered some seconds after the store has started.
-_NO_TARGET_YET = "A specified destination ARN does not exist"
+# Targets of notifications are registered some seconds after the store has started; the code is this module's.
+_NO_TARGET_YET = "NoTargetYet"
+_NO_SUCH_TARGET = "A specified destination ARN does not exist"
+_NOT_YET = frozenset({"XMinioServerNotInitialized", "ServiceUnavailable", "SlowDown", "InternalError", _NO_TARGET_YET})
 _NO_SUCH_POLICY = "XMinioAdminNoSuchPolicy"
 _NEW_OBJECTS = "s3:ObjectCreated:*"
 T = TypeVar("T")
@@ -193,14 +194,18 @@ def _classified(what: str, error: Exception) -> ServiceUnavailableError | Servic
             "the object store refuses root's key: if compose/secrets/object-store-root is new, 'make down' and"
             f" 'make up' start the store with it; its error: {code}"
         )
-    if code is None or code in _NOT_YET or _NO_TARGET_YET in str(error):
+    if code is None or code in _NOT_YET:
         return ServiceUnavailableError(f"the object store did not {what}: {error}")
     return ServiceRefusedError(f"the object store refuses to {what}: {error}")
 
 
 def _code_of(error: Exception) -> str | None:
+    """MinIO's code for an error, None if it has none.
+
+    Two codes are in texts only (minio 7.2): the admin client keeps the server's response as a text, and MinIO has one
+    code for all arguments that it rejects, of which a target that is not registered yet is one.
+    """
     if isinstance(error, S3Error):
-        return error.code
-    # The admin client has the server's error code only in its text.
+        return _NO_TARGET_YET if (error.message or "").startswith(_NO_SUCH_TARGET) else error.code
     stated = re.search(r'"Code":"(\w+)"', str(error))
     return stated[1] if stated else None

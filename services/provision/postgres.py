@@ -1,7 +1,8 @@
 """Administration of PostgreSQL as its superuser: roles, databases, and owners of the objects in them."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -14,7 +15,6 @@ from services.provision.provisioning import ServiceRefusedError, ServiceUnavaila
 
 SUPERUSER = "postgres"
 _ANSWER_SECONDS = 10
-_REFUSED = ("password authentication failed", "no password supplied")
 # Attributes of a role, by its column in pg_roles.
 _RIGHTS: Mapping[str, str] = MappingProxyType(
     {
@@ -36,6 +36,31 @@ _OTHERS_OBJECTS = SQL(
       AND NOT (c.relkind = 'S' AND EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('a', 'i')))
     """
 )
+
+
+class _Refusal(Enum):
+    """Why a server ends a connection before it begins."""
+
+    WRONG_PASSWORD = auto()
+    CLOSED_DATABASE = auto()
+
+
+class _DatabaseClosedError(ServiceUnavailableError):
+    """The password is right, and the role may not connect to the database."""
+
+
+def _refusal(error: OperationalError) -> _Refusal | None:
+    """Why the server refused the connection, None for other reasons.
+
+    By its text: libpq gives no SQLSTATE of a connection that failed (psycopg 3.3 with libpq 18; `error.sqlstate` is
+    None). The server writes it in the language of its `lc_messages`, which is English in the stack's cluster.
+    """
+    if error.pgconn is not None and error.pgconn.needs_password:
+        return _Refusal.WRONG_PASSWORD
+    text = str(error)
+    if "FATAL:  password authentication failed for user" in text:
+        return _Refusal.WRONG_PASSWORD
+    return _Refusal.CLOSED_DATABASE if "FATAL:  permission denied for database" in text else None
 
 
 class PostgresAdmin:
@@ -89,14 +114,12 @@ class PostgresAdmin:
 
     def knows(self, role: ServerCredentials) -> bool:
         """Whether the server accepts this role with this password, whatever its rights are."""
-        try:
-            self._connect(role, SUPERUSER).close()
-        except ServiceRefusedError:
-            return False
-        except ServiceUnavailableError as error:
-            # The server checks the password before the right to connect.
-            if "permission denied for database" not in str(error):
-                raise
+        # The server checks the password before the right to connect.
+        with suppress(_DatabaseClosedError):
+            try:
+                self._connect(role, SUPERUSER).close()
+            except ServiceRefusedError:
+                return False
         return True
 
     def create_database(self, name: str) -> None:
@@ -171,11 +194,14 @@ class PostgresAdmin:
                 autocommit=True,
             )
         except OperationalError as error:
-            if any(word in str(error) for word in _REFUSED):
+            refusal = _refusal(error)
+            if refusal is _Refusal.WRONG_PASSWORD:
                 problem = f"PostgreSQL refuses the password of {user.username}"
                 remedy = "it keeps the one of its first start; put that back into compose/secrets/postgres-password"
                 raise ServiceRefusedError(f"{problem}: {remedy}") from error
-            raise ServiceUnavailableError(f"PostgreSQL is not available: {error}") from error
+            closed = refusal is _Refusal.CLOSED_DATABASE
+            kind = _DatabaseClosedError if closed else ServiceUnavailableError
+            raise kind(f"PostgreSQL is not available: {error}") from error
 
 
 @contextmanager

@@ -14,6 +14,10 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
+from gamelake.model.credentials import ServerCredentials
+from services.provision.postgres import PostgresAdmin
+from services.provision.provisioning import ServiceRefusedError, ServiceUnavailableError
+from tools.embedded.ports import free_port
 from tools.embedded.postgres import EmbeddedPostgres
 from tools.embedded.service import REPOSITORY
 
@@ -156,6 +160,23 @@ def test_a_new_password_replaces_the_old_one(declared: Declared) -> None:
     declared.as_role(declared.first, declared.first, "another-password-of-a-test").close()
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         declared.as_role(declared.first, declared.first)
+
+
+def test_a_wrong_password_is_distinguished_from_a_closed_database(declared: Declared) -> None:
+    declared.provision()
+    address = conninfo_to_dict(declared.postgres.uri("postgres"))
+    wrong = ServerCredentials(declared.first, "another-password-of-a-test")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPORT", str(address["port"]))
+        with PostgresAdmin(str(address["host"]), declared.superusers_password) as admin:
+            # No role may connect to the superuser's database.
+            assert admin.knows(ServerCredentials(declared.first, PASSWORD))
+            assert not admin.knows(wrong)
+        with pytest.raises(ServiceRefusedError, match="refuses the password of postgres"):
+            PostgresAdmin(str(address["host"]), "wrong").databases()
+        patch.setenv("PGPORT", str(free_port()))
+        with pytest.raises(ServiceUnavailableError, match="not available"):
+            PostgresAdmin(str(address["host"]), "wrong").knows(wrong)
 
 
 def test_rights_that_were_given_by_hand_are_taken_away(declared: Declared) -> None:

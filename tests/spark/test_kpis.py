@@ -168,6 +168,17 @@ def test_after_rows_were_deleted_the_query_stops_until_a_rebuild_is_requested(kp
     check_equal(kpis, [event for event in events[:100] if event.game != "Bingo"])
 
 
+def test_after_files_were_vacuumed_unread_the_query_stops_until_a_rebuild_is_requested(kpis: Kpis) -> None:
+    kpis.take(some_events(100, seed=5))
+    before = set((kpis.silver.folder / SILVER_EVENTS).rglob("*.parquet"))
+    kpis.silver.append(some_events(20, seed=6))
+    for unread in set((kpis.silver.folder / SILVER_EVENTS).rglob("*.parquet")) - before:
+        unread.unlink()
+
+    with pytest.raises(SourceChangedError, match=r"vacuumed.*--rebuild"):
+        kpis.run()
+
+
 def test_a_query_rebuilds_by_itself_when_silver_is_restored_whether_it_runs_or_not(kpis: Kpis) -> None:
     events = some_events(150, seed=6)
     kpis.take(events[:100])

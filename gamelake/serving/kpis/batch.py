@@ -11,12 +11,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.kpis import definitions
 from gamelake.serving.kpis.aggregation import KpiUpdate, aggregate
 from gamelake.serving.kpis.day_tables import DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo
-from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations
+from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations, SourceChangedError
 from gamelake.serving.kpis.source import SourceLog
+from gamelake.session import java_causes
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.leases import Lease
 from gamelake.storage.store import Store
@@ -24,6 +26,8 @@ from gamelake.storage.store import Store
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 10
+# Conditions of Spark (common/utils, error-conditions.json) and of Delta (delta-error-classes.json).
+_FILE_GONE = ("FAILED_READ_FILE", "DELTA_FILE_NOT_FOUND")
 
 
 class KpiObserver(Protocol):
@@ -38,6 +42,17 @@ class NoOpKpiObserver:
 
     def updated(self, updated: KpiUpdate, seconds: float) -> None:
         """Do nothing."""
+
+
+def spark_error(error: Exception) -> Exception:
+    """The error itself, or a SourceChangedError if Spark did not find files that it was to count."""
+    for cause in java_causes(error):
+        if cause.class_name.endswith("FileNotFoundException") or cause.condition.startswith(_FILE_GONE):
+            return SourceChangedError(
+                f"files of {SILVER_EVENTS} that were yet to be counted are gone: vacuumed, or purged by an erasure. To "
+                "count what silver holds now, start once with --rebuild"
+            )
+    return error
 
 
 class KpiBatches:
@@ -60,7 +75,7 @@ class KpiBatches:
                 self._take(changed, batch)
             except Exception as error:
                 # Spark wraps it in errors of its own, over py4j.
-                self.failure = error
+                self.failure = spark_error(error)
                 raise
 
     @contextmanager

@@ -9,14 +9,13 @@ from threading import Event
 from typing import Any
 
 from deltalake.exceptions import TableNotFoundError
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 # the name that everybody gives it
 from pyspark.sql.streaming.query import StreamingQuery
 
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.serving.kpis.batch import KpiBatches, kpi_tables
+from gamelake.serving.kpis.batch import KpiBatches, kpi_tables, spark_error
 from gamelake.serving.kpis.definitions import ARRIVAL, ARRIVED, HOUR, OCCURRED, SESSION
 from gamelake.serving.kpis.generations import FOLDER, KpiGeneration, KpiGenerations, SourceChangedError
 from gamelake.serving.kpis.settings import KpiSettings
@@ -184,7 +183,7 @@ def run_until(stop: Event, query: StreamingQuery, body: KpiBatches, source: Sour
             stop_between_batches(query, body)
             raise
 
-    runner.run_until(stop, query, body, follow, _classified)
+    runner.run_until(stop, query, body, follow, spark_error)
 
 
 def taken_version(progress: Mapping[str, Any] | None) -> int:
@@ -195,13 +194,3 @@ def taken_version(progress: Mapping[str, Any] | None) -> int:
     end = json.loads(end) if isinstance(end, str) else end
     # Index -1 is a version's beginning: all before it is done, and of it nothing.
     return -1 if not end or end["isStartingVersion"] else int(end["reservoirVersion"]) - 1
-
-
-def _classified(error: StreamingQueryException) -> Exception:
-    text = str(error)
-    if "FileNotFoundException" in text or "FAILED_READ_FILE" in text or "DELTA_FILE_NOT_FOUND" in text:
-        return SourceChangedError(
-            f"files of {SILVER_EVENTS} that were yet to be counted are gone: vacuumed, or purged by an erasure. To "
-            "count what silver holds now, start once with --rebuild"
-        )
-    return error

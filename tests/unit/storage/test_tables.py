@@ -1,5 +1,6 @@
 """Delta tables: each batch is appended once among concurrent writers, and every reader sees the same."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -9,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from msgspec import structs
 
-from gamelake.model.errors import ContractError, IncompatibleSchemaError
+from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
 from gamelake.storage.appends import BatchTransaction, TableHead, schema_of
 from gamelake.storage.store import Store
 from gamelake.storage.tables import CommitOutcome, open_table
@@ -232,3 +233,41 @@ def test_an_append_costs_the_same_however_many_there_were(tmp_path: Path) -> Non
 
     assert reads.count == 0
     assert _numbers(tmp_path) == list(range(360))
+
+
+def test_a_commit_that_a_listing_lacks_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tables_in(tmp_path) as tables:
+        for number in range(3):
+            tables.append(an_append(tmp_path, some_rows(number)), BatchTransaction("query-0", number))
+    lacking = tmp_path / TABLE / "_delta_log" / f"{1:020d}.json"
+    entry = lacking.read_bytes()
+    lacking.unlink()
+    monkeypatch.setattr("gamelake.storage.tables._LISTINGS", 2)
+
+    with pytest.raises(TransientError, match="at 2 attempts"):
+        _table(tmp_path)
+
+    lacking.write_bytes(entry)
+    assert _table(tmp_path).version() == 2
+
+
+def test_a_table_with_a_type_that_is_called_gap_is_not_listed_again(tmp_path: Path) -> None:
+    log = tmp_path / TABLE / "_delta_log"
+    log.mkdir(parents=True)
+    schema = {"type": "struct", "fields": [{"name": "a", "type": "gap", "nullable": True, "metadata": {}}]}
+    actions = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": "0",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps(schema),
+                "partitionColumns": [],
+                "configuration": {},
+            }
+        },
+    ]
+    (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+
+    with pytest.raises(DeltaError, match="Unsupported Delta table type: 'gap'"):
+        _table(tmp_path)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
@@ -12,18 +13,46 @@ from gamelake.model.errors import GamelakeError, OffsetGapError, StoreError
 from gamelake.streaming import runner
 
 
+@dataclass(frozen=True)
+class Throwable:
+    """An exception of the JVM."""
+
+    name: str
+    condition: str = ""
+    cause: "Throwable | None" = None
+
+    def getClass(self) -> "Throwable":  # noqa: N802 # Java's name
+        """What has the name."""
+        return self
+
+    def getName(self) -> str:  # noqa: N802 # Java's name
+        """The name of the class."""
+        return self.name
+
+    def getCondition(self) -> str:  # noqa: N802 # Spark's name
+        """The condition."""
+        return self.condition
+
+    def getCause(self) -> "Throwable | None":  # noqa: N802 # Java's name
+        """The cause, if there is one."""
+        return self.cause
+
+
 class Query:
     """A query that ends with an error, or runs until it is stopped."""
 
-    def __init__(self, error: str = "") -> None:
+    def __init__(self, error: str = "", throwable: Throwable | None = None) -> None:
         self._error = error
+        self._throwable = throwable
         self.stopped = False
 
     def awaitTermination(self, timeout: float) -> bool:  # noqa: N802 # Spark's name
         """Fail with the error, if there is one."""
         assert timeout
         if self._error:
-            raise StreamingQueryException(self._error)
+            error = StreamingQueryException(self._error)
+            error._origin = self._throwable  # type: ignore[attr-defined] # noqa: SLF001 # as pyspark does
+            raise error
         return False
 
 
@@ -55,9 +84,19 @@ def test_the_error_of_the_batch_ends_the_run() -> None:
         runner.run_until(Event(), Query("wrapped by Spark"), Batches(failure))  # type: ignore[arg-type] # no Spark
 
 
+KAFKA = "org.apache.spark.sql.kafka010.KafkaIllegalStateException"
+
+
 def test_records_that_kafka_has_deleted_are_an_offset_gap() -> None:
+    loss = Throwable("java.lang.Exception", cause=Throwable(KAFKA, "KAFKA_DATA_LOSS.PARTITIONS_DELETED"))
     with pytest.raises(OffsetGapError, match="--skip-lost"):
-        runner.run_until(Event(), Query("KAFKA_DATA_LOSS"), Batches())  # type: ignore[arg-type] # no Spark
+        runner.run_until(Event(), Query("failed", loss), Batches())  # type: ignore[arg-type] # no Spark
+
+
+@pytest.mark.parametrize("throwable", [Throwable("KAFKA_DATA_LOSS"), Throwable(KAFKA, "LOST_TOPIC_PARTITIONS"), None])
+def test_an_error_that_only_mentions_deleted_records_stays_as_it_is(throwable: Throwable | None) -> None:
+    with pytest.raises(StreamingQueryException):
+        runner.run_until(Event(), Query("KAFKA_DATA_LOSS", throwable), Batches())  # type: ignore[arg-type] # no Spark
 
 
 def test_other_errors_of_spark_are_classified_by_the_caller() -> None:
