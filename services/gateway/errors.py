@@ -112,7 +112,7 @@ class EventRejectedError(Exception):
         self.field = field
 
 
-class Rejection(msgspec.Struct, frozen=True, omit_defaults=True):
+class EventRejection(msgspec.Struct, frozen=True, omit_defaults=True):
     """A rejected event, by its index in the body (from 0)."""
 
     index: int

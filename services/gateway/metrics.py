@@ -9,7 +9,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from services.gateway.errors import Rejection
+from services.gateway.errors import EventRejection
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15)
@@ -68,7 +68,7 @@ def count_body(size: int) -> None:
     _bytes.inc(size)
 
 
-def count_events(game: str, accepted: int, rejections: list[Rejection]) -> None:
+def count_events(game: str, accepted: int, rejections: list[EventRejection]) -> None:
     """Count the accepted and rejected events of a body."""
     _accepted.labels(game).inc(accepted)
     for rejection in rejections:

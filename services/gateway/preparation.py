@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from gamelake.model.games import EventTimeLimits, GameSpec
 from gamelake.schemas.framing import Flags, frame_header
 from services.gateway.columns import ColumnarEncoder, ColumnarEvents, invalid_events
-from services.gateway.errors import Reason, Rejection
+from services.gateway.errors import EventRejection, Reason
 from services.gateway.kafka_producer import MAX_VALUE_BYTES, Record
 from services.gateway.personal.fields import PersonalValues
 from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer
@@ -37,7 +37,7 @@ class PreparedBatch:
     """The records of a request, which may be sent once the vault has stored the personal data."""
 
     records: list[Record]
-    rejections: list[Rejection]
+    rejections: list[EventRejection]
     personal_data: Sequence[PersonalData]
 
     def without_large_records(self) -> "PreparedBatch":
@@ -47,7 +47,7 @@ class PreparedBatch:
         rejected = {rejection.index for rejection in self.rejections}
         accepted = [index for index in range(len(self.records) + len(rejected)) if index not in rejected]
         large = [
-            Rejection(index, Reason.TOO_LARGE)
+            EventRejection(index, Reason.TOO_LARGE)
             for index, record in zip(accepted, self.records, strict=True)
             if len(record["value"]) > MAX_VALUE_BYTES
         ]

@@ -6,7 +6,7 @@ from math import ceil
 
 import msgspec
 
-from services.gateway.errors import RefusedError, Rejection
+from services.gateway.errors import EventRejection, RefusedError
 
 Headers = list[tuple[str, str]]
 _JSON: Headers = [("content-type", "application/json")]
@@ -14,7 +14,7 @@ _JSON: Headers = [("content-type", "application/json")]
 
 class _BatchResult(msgspec.Struct, frozen=True):
     accepted: int
-    rejected: list[Rejection]
+    rejected: list[EventRejection]
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Response:
     body: bytes
 
 
-def batch_response(accepted: int, rejected: list[Rejection]) -> Response:
+def batch_response(accepted: int, rejected: list[EventRejection]) -> Response:
     """200: the in-sync replicas have the accepted events."""
     return Response(HTTPStatus.OK, _JSON, msgspec.json.encode(_BatchResult(accepted, rejected)))
 

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from gamelake.model.games import EventTimeLimits, GamesContract, GameSpec
 from services.gateway.columns import ColumnarEvents
-from services.gateway.errors import EventRejectedError, Reason, Rejection, UnsupportedMediaTypeError
+from services.gateway.errors import EventRejectedError, EventRejection, Reason, UnsupportedMediaTypeError
 from services.gateway.json_events import JsonEvents
 from services.gateway.protobuf_events import ProtobufEvents
 
@@ -44,7 +44,7 @@ class ValidatedEvents:
     """The valid events of a body, in their order, and the rejections of the others."""
 
     events: list[Message]
-    rejections: list[Rejection]
+    rejections: list[EventRejection]
 
 
 class EventValidator:
@@ -79,7 +79,7 @@ class EventValidator:
                 event = body_format.read(raw_event)
                 checker.check(event)
             except EventRejectedError as rejected:
-                validated.rejections.append(Rejection(index, rejected.reason, rejected.field))
+                validated.rejections.append(EventRejection(index, rejected.reason, rejected.field))
             else:
                 validated.events.append(event)
         return validated

@@ -124,7 +124,7 @@ class Dataset(msgspec.Struct, frozen=True):
         return f"{TOPICS}/{self.name}" if self.namespace.startswith("kafka:") else f"{self.namespace}/{self.name}"
 
 
-class Query(msgspec.Struct, frozen=True):
+class RecordedQuery(msgspec.Struct, frozen=True):
     """A job's SQL, or a run's streaming query."""
 
     query: str
@@ -140,7 +140,7 @@ class JobFacets(msgspec.Struct, frozen=True, rename="camel"):
     """What is known of a job."""
 
     documentation: Text | None = None
-    sql: Query | None = None
+    sql: RecordedQuery | None = None
     job_type: JobType | None = None
 
 
@@ -162,7 +162,7 @@ class RunFacets(msgspec.Struct, frozen=True):
     """What is known of a run."""
 
     parent: Parent | None = None
-    query: Query | None = msgspec.field(default=None, name="gamelake_query")
+    query: RecordedQuery | None = msgspec.field(default=None, name="gamelake_query")
 
 
 class RecordedRun(msgspec.Struct, frozen=True, rename={"run_id": "runId"}):

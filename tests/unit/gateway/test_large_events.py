@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gateway.errors import BodyTooLargeError, Reason, Rejection
+from services.gateway.errors import BodyTooLargeError, EventRejection, Reason
 from services.gateway.json_events import JsonEvents
 from services.gateway.kafka_producer import MAX_VALUE_BYTES, Record
 from services.gateway.preparation import PreparedBatch
@@ -17,12 +17,12 @@ def record(size: int) -> Record:
 
 def test_an_event_too_large_for_kafka_is_rejected_by_index() -> None:
     small, large = record(10), record(MAX_VALUE_BYTES + 1)
-    earlier = Rejection(1, Reason.WRONG_TYPE, "event_id")
+    earlier = EventRejection(1, Reason.WRONG_TYPE, "event_id")
 
     prepared = PreparedBatch([small, large, small], [earlier], []).without_large_records()
 
     assert prepared.records == [small, small]
-    assert prepared.rejections == [earlier, Rejection(2, Reason.TOO_LARGE)]
+    assert prepared.rejections == [earlier, EventRejection(2, Reason.TOO_LARGE)]
 
 
 def test_events_up_to_the_limit_are_unchanged() -> None:
