@@ -21,7 +21,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class PersonalFields(_Strict):
+class PeerPersonalData(_Strict):
     """Personal data of the event's message of this name."""
 
     email: str = ""
@@ -86,7 +86,7 @@ class Event(_Strict):
         | None
     ) = None
     error: ErrorReport | None = None
-    personal: PersonalFields | None = None
+    personal: PeerPersonalData | None = None
 
     def personal_data(self) -> bytes:
         """The data for the vault, as JSON; empty if there is none."""
