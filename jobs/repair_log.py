@@ -1,9 +1,9 @@
-"""Repairs a table's log: damaged entries from the manifests of their batches, then texts that delta-rs misreads.
+"""Repairs a table's log: damaged entries from the manifests of their batches, then what delta-rs can't read.
 
-Bounds and partition values that delta-rs reads as other texts (docs/upstream/surrogate-pairs.md) are replaced by one
-commit. The streams continue. Prints one JSON document with an object for each entry, and for that commit. Settings
-come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka. Exits with 2 and changes nothing if an entry
-belongs to no batch.
+Columns that are nested too deeply are left out by a new entry. Bounds and partition values that delta-rs reads as other
+texts (docs/upstream/surrogate-pairs.md) are replaced by one commit. The streams continue. Prints one JSON document with
+an object for each entry, and for that commit. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no
+Kafka. Exits with 2 and changes nothing if an entry belongs to no batch.
 """
 
 import argparse

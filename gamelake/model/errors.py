@@ -3,7 +3,8 @@
 GamelakeError
 ├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError ·
 │                                                    SplitPartitionError · BackupError · QuestionError
-├── RecordsError        dead-letter the records     SchemaError (UnknownSchemaError) · IncompatibleSchemaError
+├── RecordsError        dead-letter the records     SchemaError (UnknownSchemaError, UnknownMessageError) ·
+│                                                    IncompatibleSchemaError
 ├── TransientError      retry with backoff           RegistryUnavailableError · KafkaUnavailableError ·
 │                                                    VaultUnavailableError (gamelake/privacy/vault) ·
 │                                                    LeaseHeldError · LeaseLostError · TwiceTakenError
@@ -53,11 +54,15 @@ class RecordsError(GamelakeError):
 
 
 class SchemaError(RecordsError):
-    """A schema can't be used: it does not compile, or has no message at the index that a record names."""
+    """A schema can't be used: it does not compile, or is beyond a limit."""
 
 
 class UnknownSchemaError(SchemaError):
     """The registry has no schema under an id."""
+
+
+class UnknownMessageError(SchemaError):
+    """A schema has no message at the index that a record names."""
 
 
 class IncompatibleSchemaError(RecordsError):

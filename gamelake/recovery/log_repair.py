@@ -1,7 +1,10 @@
-"""Rebuilds damaged log entries of a table from the manifests of their batches.
+"""Repairs the log of a table: damaged entries, and columns that keep the table from being opened.
 
-A manifest has everything that the log entry of its batch has. An entry that belongs to no batch, such as a
-compaction's, can't be rebuilt.
+Damaged entries are rebuilt from the manifests of their batches, which have everything that the entry of a batch has. An
+entry that belongs to no batch, such as a compaction's, can't be rebuilt.
+
+Columns that are nested too deeply for delta-rs to read are left out by a new entry. The rows stay, with their other
+columns; what the columns held is in bronze.
 Source: Delta Transaction Log Protocol, heading "Delta Log Entries".
 """
 
@@ -15,9 +18,21 @@ import msgspec
 
 from gamelake.model.errors import StartupError
 from gamelake.storage.appends import BatchTransaction, append_entry
-from gamelake.storage.delta_log import decode_entry, entry_path, entry_versions, transactions_of
+from gamelake.storage.delta_log import (
+    Action,
+    commit_info,
+    contents_of,
+    decode_entry,
+    encode_entry,
+    entry_path,
+    entry_versions,
+    now_milliseconds,
+    preceding_entries,
+    transactions_of,
+)
 from gamelake.storage.generations import Generations
 from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
+from gamelake.storage.readable_schemas import readable_schema, unreadable_columns, unreadable_schema
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 
@@ -30,13 +45,14 @@ class RepairError(StartupError):
 
 
 class RepairedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that was rebuilt, or would be: its version, its batch, and what it adds."""
+    """An entry that was rebuilt or added, or would be: its version, its batch, what it adds, columns it leaves out."""
 
     table: str
     version: int
     batch: str
     rows: int
     files: int
+    without_columns: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -86,7 +102,9 @@ class LogRepair:
         Raises:
             RepairError: an entry belongs to no batch, or to an unknown one.
         """
-        return [self._repaired(version, manifest) for version, manifest in self._found()]
+        found = [self._repaired(version, manifest) for version, manifest in self._found()]
+        # Columns are in the entries, so they are known once all entries can be read.
+        return found or self._columns_left_out()
 
     def repair(self, wait: Callable[[float], None] = time.sleep) -> list[RepairedEntry]:
         """Rebuild each damaged entry, once its batch is no longer being committed.
@@ -103,7 +121,33 @@ class LogRepair:
             for version, manifest in found:
                 content = append_entry(self._entry(manifest), BatchTransaction.of(manifest))
                 self.store.put(entry_path(self.table, version), content)
-        return [self._repaired(version, manifest) for version, manifest in found]
+            return [self._repaired(version, manifest) for version, manifest in found] + self._leave_out_columns()
+
+    def _columns_left_out(self) -> list[RepairedEntry]:
+        """The entry without the columns that can't be read; none if all can."""
+        newest, metadata = self._metadata()
+        text = str(metadata["schemaString"]) if metadata else ""
+        if not text or unreadable_schema(text) is None:
+            return []
+        columns = tuple(unreadable_columns(text))
+        return [RepairedEntry(table=self.table, version=newest + 1, batch="", rows=0, files=0, without_columns=columns)]
+
+    def _leave_out_columns(self) -> list[RepairedEntry]:
+        while planned := self._columns_left_out():
+            newest, metadata = self._metadata()
+            changed = metadata | {"schemaString": readable_schema(str(metadata["schemaString"]))}
+            info = commit_info(now_milliseconds(), "CHANGE COLUMN", {"column": "nested"}, is_blind_append=True)
+            if self.store.put_new(entry_path(self.table, newest + 1), encode_entry([info, {"metaData": changed}])):
+                return planned
+        return []
+
+    def _metadata(self) -> tuple[int, Action]:
+        """The newest version, and the newest metaData of the entries that are there; empty without one."""
+        newest = max(entry_versions(self.store, self.table))
+        for _, actions in preceding_entries(self.store, self.table, newest):
+            for metadata in contents_of(actions, "metaData"):
+                return newest, metadata
+        return newest, {}
 
     def _found(self) -> list[tuple[int, BatchManifest]]:
         """The damaged versions, and the manifests of their batches."""

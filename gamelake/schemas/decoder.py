@@ -10,9 +10,10 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.model.dead_letter_reasons import DeadLetterReason
-from gamelake.model.errors import SchemaError
+from gamelake.model.errors import SchemaError, UnknownMessageError
 from gamelake.schemas.compiler import message_at
 from gamelake.schemas.framing import FrameGroup, Ints, MessageType, unframe
+from gamelake.schemas.limits import SchemaLimits, check_limits
 from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
 from gamelake.storage.columns import as_delta
 
@@ -85,8 +86,9 @@ class Decoded:
 class Decoder:
     """Decodes Kafka values by the schemas that their frames name."""
 
-    def __init__(self, schemas: SchemaCache) -> None:
+    def __init__(self, schemas: SchemaCache, limits: SchemaLimits | None = None) -> None:
         self._schemas = schemas
+        self._limits = limits or SchemaLimits()
         self._messages: dict[MessageType, MessageDecoder | MissingSchema] = {}
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
@@ -122,10 +124,9 @@ class Decoder:
                 return schema
             try:
                 message = message_at(schema, message_type.index)
-            except SchemaError as error:
+                self._messages[message_type] = MessageDecoder(message, self._limits)
+            except UnknownMessageError as error:
                 return MissingSchema(DeadLetterReason.BAD_FRAMING, str(error))
-            try:
-                self._messages[message_type] = MessageDecoder(message)
             except SchemaError as error:
                 self._messages[message_type] = MissingSchema(DeadLetterReason.INVALID_SCHEMA, str(error))
         return self._messages[message_type]
@@ -138,21 +139,26 @@ class MessageDecoder:
     the suspects first: it takes a hundredth of ptars' time for one body.
 
     Raises:
-        SchemaError: the type has a group, or something else that ptars can't read.
+        SchemaError: the type is beyond a limit, has a group, or something else that ptars or Arrow can't read.
     """
 
-    def __init__(self, descriptor: Descriptor) -> None:
+    def __init__(self, descriptor: Descriptor, limits: SchemaLimits | None = None) -> None:
         self.name = str(descriptor.full_name)
+        check_limits(descriptor, limits or SchemaLimits())
         if group := _group_in(descriptor, set()):
             # ptars skips groups silently; dead letters are better than rows that lack values.
             raise SchemaError(f"{group} is a group, which can't be decoded; make it a message field")
         try:
             self._handler = ptars.HandlerPool([descriptor.file], config=_PTARS).get_for_message(descriptor)
+            # Decoded once, so that whatever Arrow refuses is known before a record is decoded.
+            as_delta(self._handler.array_to_record_batch(pa.array([b""], pa.binary())))
         except BaseException as error:
-            if not isinstance(error, ValueError | TypeError) and not _is_panic(error):
+            # Nothing but the schema has come in, so it is the schema's fault, unless the machine fails.
+            if isinstance(error, MemoryError | OSError) or not (isinstance(error, Exception) or _is_panic(error)):
                 raise
             raise SchemaError(
-                f"{self.name} can't be decoded; write it in proto3 or proto2, with names that differ by more than case"
+                f"{self.name} can't be decoded ({type(error).__name__}: {_first_line(error)}); write it in proto3 or "
+                "proto2, with names that differ by more than case"
             ) from error
         self._suspect: type[Message] = GetMessageClass(descriptor)
 
@@ -184,7 +190,7 @@ class MessageDecoder:
             return
         whole = self._try(bodies)
         if whole is not None:
-            parts.append((at, as_delta(whole)))
+            parts.append((at, whole))
         elif len(at) > 1:
             suspects = np.array([self._is_suspect(body) for body in bodies.to_pylist()])
             if suspects.any():
@@ -207,14 +213,18 @@ class MessageDecoder:
 
     def _try(self, bodies: pa.BinaryArray) -> pa.RecordBatch | None:
         try:
-            return self._handler.array_to_record_batch(bodies)
-        except ValueError:
+            return as_delta(self._handler.array_to_record_batch(bodies))
+        except (ValueError, OverflowError):
             return None
         except BaseException as error:
             # A body that causes a panic is a bad body; any other error is not of a body.
             if not _is_panic(error):
                 raise
             return None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0][:300]
 
 
 def _is_panic(error: BaseException) -> bool:

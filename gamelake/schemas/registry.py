@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING
 
 from gamelake.model.errors import RegistryUnavailableError, SchemaError, UnknownSchemaError
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 _NOT_FOUND = 404
+MOST_REFERENCES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +56,19 @@ class SchemaRegistry:
             schema = self._client.get_schema(schema_id)
             if schema.schema_type != "PROTOBUF":
                 raise SchemaError(f"schema {schema_id} is {schema.schema_type}, not PROTOBUF")
-            texts = {ROOT_FILE: schema.schema_str or ""}
-            self._add_references(schema.references or [], texts)
+            texts = self._references(schema_id, schema.references or [])
+            # A reference may have the name that the schema itself gets, which its text does not say.
+            root = next(name for name in _root_names() if name not in texts)
+            texts[root] = schema.schema_str or ""
         except SchemaRegistryError as error:
             raise _classified(schema_id, error) from error
         except httpx2.HTTPError as error:
             raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
-        return SchemaSource(texts=texts)
+        except UnicodeEncodeError as error:
+            raise SchemaError(f"schema {schema_id} refers to a name that is not text") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise RegistryUnavailableError(f"the registry's response can't be read: {error}") from error
+        return SchemaSource(texts=texts, root=root)
 
     def versions(self, schema_id: int) -> list[tuple[str, int]]:
         """The subjects that have a schema, each with its version there.
@@ -98,14 +107,35 @@ class SchemaRegistry:
         except httpx2.HTTPError as error:
             raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
 
-    def _add_references(self, references: list[SchemaReference], texts: dict[str, str]) -> None:
-        for reference in references:
+    def _references(self, schema_id: int, references: list[SchemaReference]) -> dict[str, str]:
+        """The texts of all schemas that a schema refers to, and that these refer to, by the names of the imports."""
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415 # as above
+
+        texts: dict[str, str] = {}
+        left = list(references)
+        while left:
+            reference = left.pop(0)
             name = str(reference.name)
             if name in texts:
                 continue
-            registered = self._client.get_version(str(reference.subject), int(reference.version or 0))
+            if len(texts) >= MOST_REFERENCES:
+                raise SchemaError(f"schema {schema_id} refers to more than {MOST_REFERENCES} schemas")
+            try:
+                registered = self._client.get_version(str(reference.subject), int(reference.version or 0))
+            except SchemaRegistryError as error:
+                if error.http_status_code != _NOT_FOUND:
+                    raise
+                missing = f"version {reference.version} of {reference.subject}"
+                raise SchemaError(f"schema {schema_id} refers to {missing}, which the registry has not") from error
             texts[name] = registered.schema.schema_str or ""
-            self._add_references(registered.schema.references or [], texts)
+            left += registered.schema.references or []
+        return texts
+
+
+def _root_names() -> Iterator[str]:
+    yield ROOT_FILE
+    for number in count(1):
+        yield f"{number}/{ROOT_FILE}"
 
 
 def _classified(schema_id: int, error: SchemaRegistryError) -> UnknownSchemaError | RegistryUnavailableError:

@@ -15,6 +15,7 @@ from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.environment import Environment
 from gamelake.model.errors import RegistryUnavailableError, SchemaError, UnknownSchemaError
 from gamelake.schemas.compiler import compile_sources
+from gamelake.schemas.limits import SchemaLimits, check_size
 from gamelake.schemas.registry import SchemaSource
 from gamelake.storage.store import Store
 
@@ -62,9 +63,15 @@ class SchemaCache:
     """
 
     def __init__(
-        self, registry: SchemaSourceById, store: Store, wait: SchemaWait, clock: Callable[[], float] = time.monotonic
+        self,
+        registry: SchemaSourceById,
+        store: Store,
+        wait: SchemaWait,
+        clock: Callable[[], float] = time.monotonic,
+        limits: SchemaLimits | None = None,
     ) -> None:
         self._registry = registry
+        self._limits = limits or SchemaLimits()
         self._store = store
         self._wait = wait
         self._clock = clock
@@ -125,6 +132,7 @@ class SchemaCache:
     def _ask(self, schema_id: int) -> FileDescriptorSet | MissingSchema:
         try:
             source = self._registry.source(schema_id)
+            check_size(source.texts.values(), self._limits)
             return compile_sources(source.texts, source.root)
         except RegistryUnavailableError as error:
             return MissingSchema(DeadLetterReason.SCHEMA_UNAVAILABLE, str(error))

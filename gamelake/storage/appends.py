@@ -33,6 +33,7 @@ from gamelake.storage.delta_log import (
     transaction_action,
 )
 from gamelake.storage.manifests import BatchManifest, TableFiles
+from gamelake.storage.readable_schemas import readable_schema
 from gamelake.storage.store import Store
 
 # Protocols that Spark, delta-rs, DuckDB and Trino all read and write, and that a plain append satisfies.
@@ -96,7 +97,7 @@ class TableHead:
         if not store.put_new(entry_path(entry.table, 0), creation_entry(entry, transaction, comments)):
             return None
         taken: dict[str, int | None] = {transaction.app_id: transaction.version}
-        return cls(0, _columns(Schema.from_json(entry.schema)), entry.partition_by, taken)
+        return cls(0, _columns(Schema.from_json(readable_schema(entry.schema))), entry.partition_by, taken)
 
     def follow(self, store: Store, table: str) -> None:
         """Read the commits that other writers have made since."""
@@ -110,7 +111,7 @@ class TableHead:
             if "txn" in action:
                 self.taken[action["txn"]["appId"]] = action["txn"]["version"]
             if "metaData" in action:
-                self.schema = _columns(Schema.from_json(action["metaData"]["schemaString"]))
+                self.schema = _columns(Schema.from_json(readable_schema(action["metaData"]["schemaString"])))
                 self.partition_by = tuple(action["metaData"]["partitionColumns"])
             if "protocol" in action:
                 protocol = action["protocol"]
@@ -155,7 +156,8 @@ def table_actions(
         table_id=table_id or str(uuid.uuid4()),
         name=entry.table.replace("/", "_"),
         description=comments.description or None,
-        schema=commented(entry.schema, comments),
+        # A manifest of an older version may name columns that no table can have.
+        schema=commented(readable_schema(entry.schema), comments),
         partition_by=entry.partition_by,
         properties={**_PROPERTIES, **properties},
         created=now,

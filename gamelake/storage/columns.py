@@ -15,6 +15,8 @@ from gamelake.model.errors import IncompatibleSchemaError
 
 UINT64_AS_DECIMAL = pa.decimal128(20, 0)
 MICROSECONDS_UTC = pa.timestamp("us", "UTC")
+# delta-rs reads no deeper JSON. The schema, its list of fields, a field and its metadata take four levels.
+_JSON_LEVELS, _TOP_LEVELS = 127, 4
 
 
 def delta_type(arrow: pa.DataType) -> pa.DataType:
@@ -111,7 +113,7 @@ def merged(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
     """The table's schema with the fields that `incoming` adds, at the end of each struct; the same object if none.
 
     Raises:
-        IncompatibleSchemaError: a column would have to change its type; names the column and both types.
+        IncompatibleSchemaError: a column would have to change its type, or is nested too deeply for a table's log.
     """
     grown = _grown(table, incoming)
     return table if grown is None else grown
@@ -121,7 +123,21 @@ def merged(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
 @lru_cache(maxsize=4096)
 def _grown(table: pa.Schema, incoming: pa.Schema) -> pa.Schema | None:
     fields = _merged_fields(list(table), list(incoming), "")
-    return None if fields is None else pa.schema(fields)
+    if fields is None:
+        return None
+    for field in incoming:
+        if _TOP_LEVELS + _json_levels(field.type) > _JSON_LEVELS:
+            raise IncompatibleSchemaError(f"column {field.name} is nested too deeply for the log of a Delta table")
+    return pa.schema(fields)
+
+
+def _json_levels(arrow: pa.DataType) -> int:
+    """Levels of JSON that a type takes in a table's log: a struct's object, its list of fields, and each field."""
+    if pa.types.is_struct(arrow):
+        return 3 + max((_json_levels(field.type) for field in arrow), default=0)
+    if pa.types.is_list(arrow):
+        return 1 + _json_levels(arrow.value_type)
+    return 1 + _json_levels(arrow.item_type) if pa.types.is_map(arrow) else 0
 
 
 def _merged_fields(have: list[pa.Field], new: Iterable[pa.Field], path: str) -> list[pa.Field] | None:

@@ -14,6 +14,7 @@ from gamelake.storage.generations import Generations
 from gamelake.storage.manifest_checkpoints import LoggedFile, ManifestCheckpoint, read_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.misread_files import may_be_misread, misread_files
+from gamelake.storage.readable_schemas import unreadable_columns, unreadable_schema
 from gamelake.storage.replay_manifests import ReplayManifests
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
@@ -93,7 +94,9 @@ def reconcile(store: Store) -> Reconciliation:
         log.appended = without_compacted(log, compacted)
         found.tables.append(TableReconciliation(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
         found.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
-        found.problems += [f"{table}: {problem}" for problem in bounds_problems(store, table, log)]
+        unreadable = list(schema_problems(log))
+        others = unreadable or bounds_problems(store, table, log)  # which opens the table
+        found.problems += [f"{table}: {problem}" for problem in others]
     return found
 
 
@@ -200,6 +203,15 @@ def batch_problems(manifest: BatchManifest) -> Iterator[str]:
     for table, rows in promised.items():
         if manifest.rows_in(table) != rows:
             yield f"{table} gets {manifest.rows_in(table)} rows instead of {rows}"
+
+
+def schema_problems(log: TableLog) -> Iterator[str]:
+    """Why no program can open the table by its newest columns."""
+    if log.schema and unreadable_schema(log.schema) is not None:
+        yield (
+            f"the columns {', '.join(unreadable_columns(log.schema))} are nested too deeply, so the table can't be "
+            "opened: stop the streams and run jobs/repair_log.py for it"
+        )
 
 
 def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:

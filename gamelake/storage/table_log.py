@@ -28,6 +28,7 @@ class TableLog:
         removed: by path, when a file was removed, in milliseconds since 1970.
         erasures: the commits of erasures, in order.
         adds: the add actions of the live files, by path.
+        schema: the JSON of the newest columns; empty if they are in no entry since the log checkpoint.
         compacted_through: the version of the log checkpoint that stands for the entries up to it, -1 without one.
     """
 
@@ -36,6 +37,7 @@ class TableLog:
     removed: dict[str, int] = field(default_factory=dict)
     erasures: list[LoggedErasure] = field(default_factory=list)
     adds: dict[str, Action] = field(default_factory=dict)
+    schema: str = ""
     compacted_through: int = -1
 
     @property
@@ -81,6 +83,8 @@ class TableLog:
         info = commit_info_of(actions)
         run = info.get(ERASURE_NOTE, "")
         gone = [self._remove(remove) for remove in contents_of(actions, "remove")]
+        for metadata in contents_of(actions, "metaData"):
+            self.schema = str(metadata["schemaString"])
         back = 0
         for add in contents_of(actions, "add"):
             rows = row_count(add)

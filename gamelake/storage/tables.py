@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
+from functools import lru_cache
 from types import TracebackType
 from typing import Self
 
@@ -14,13 +15,14 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.schema import Field
 from deltalake.transaction import PostCommitHookProperties
 
-from gamelake.model.errors import ContractError, TransientError
+from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
 from gamelake.storage.columns import merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.delta_log import Action, TableMetadata, commit_info, encode_entry, entry_path, now_milliseconds
 from gamelake.storage.manifests import TableFiles
+from gamelake.storage.readable_schemas import readable_schema, unreadable_schema
 from gamelake.storage.store import Location, Store
 
 _DESCRIBE_ATTEMPTS = 20
@@ -146,7 +148,8 @@ class DeltaTables:
         taken = head.taken[transaction.app_id]
         if taken is not None and taken >= transaction.version:
             return CommitOutcome.ALREADY_COMMITTED
-        if merged(head.schema, pa.schema(Schema.from_json(entry.schema))) is not head.schema:
+        wanted = Schema.from_json(readable_schema(entry.schema))
+        if merged(head.schema, pa.schema(wanted)) is not head.schema:
             self.widen(entry)
             head.follow(self._store, entry.table)
         if not head.put(self._store, entry, transaction):
@@ -178,7 +181,7 @@ class DeltaTables:
         def newest() -> DeltaTable:
             return open_table(self._location, entry.table)
 
-        _add_columns(newest(), Schema.from_json(entry.schema))
+        _add_columns(newest(), Schema.from_json(readable_schema(entry.schema)))
         describe(self._store, entry.table, self._comments(entry.table), newest)
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
@@ -221,9 +224,18 @@ def repartitioned(table: str, have: tuple[str, ...], wanted: tuple[str, ...]) ->
     )
 
 
+# Asked for each table of each batch, and by each task for each message type.
+@lru_cache(maxsize=1024)
 def delta_schema_json(schema: pa.Schema) -> str:
-    """A schema as the JSON of a Delta log."""
-    return Schema.from_arrow(schema).to_json()
+    """A schema as the JSON of a Delta log.
+
+    Raises:
+        IncompatibleSchemaError: delta-rs writes the JSON, but can't read it again, and so no table with it.
+    """
+    text = Schema.from_arrow(schema).to_json()
+    if (problem := unreadable_schema(text)) is not None:
+        raise IncompatibleSchemaError(f"no table can have these columns: {problem}")
+    return text
 
 
 def _add_columns(handle: DeltaTable, wanted: Schema) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from gamelake.model.games import GamesContract
 from gamelake.model.naming import game_of
 from gamelake.quality.checking import NO_CHECKED_RULES, CheckedRules
+from gamelake.schemas.limits import SchemaLimits
 from gamelake.schemas.schema_cache import SchemaWait
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.manifests import EventsFile, Judged, OffsetRange
@@ -87,6 +88,7 @@ class TaskPlan:
     schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     unlisted_tables: frozenset[str] = frozenset()
     schema_wait: SchemaWait = field(default_factory=SchemaWait)
+    schema_limits: SchemaLimits = field(default_factory=SchemaLimits)
     chunk: ChunkLimits = field(default_factory=ChunkLimits)
     writer_threads: int = 2
     dedup: DedupPlan | None = None

@@ -95,6 +95,7 @@ def stream_context(settings: IngestSettings, source: OpenStream, store: Store) -
         topic=settings.topic,
         contract=contract,
         schema_wait=settings.schema_wait,
+        schema_limits=settings.schema_limits,
         chunk=ChunkLimits(records=settings.chunk_records),
     )
     names = [

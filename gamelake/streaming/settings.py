@@ -13,6 +13,7 @@ from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Kill
 from gamelake.model.options import LineageOptions, TelemetryOptions, lineage_options, telemetry_options
+from gamelake.schemas.limits import SchemaLimits, schema_limits
 from gamelake.schemas.schema_cache import SchemaWait, schema_wait
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.streaming.dedup_window import DedupLimits
@@ -37,6 +38,7 @@ class IngestSettings:
     chunk_records: int
     flood: FloodLimit
     schema_wait: SchemaWait
+    schema_limits: SchemaLimits
     dedup: DedupLimits = field(default_factory=DedupLimits)
     telemetry: TelemetryOptions = field(default_factory=TelemetryOptions)
     lineage: LineageOptions = field(default_factory=LineageOptions)
@@ -68,6 +70,7 @@ class IngestSettings:
                 env.number("GAMELAKE_FLOOD_SHARE", 0.5, 0, 1), env.whole("GAMELAKE_FLOOD_RECORDS", 10_000, 1, 10**9)
             ),
             schema_wait=schema_wait(env),
+            schema_limits=schema_limits(env),
             dedup=DedupLimits(
                 window=timedelta(seconds=env.whole("GAMELAKE_DEDUP_WINDOW_SECONDS", 600, 0, 86_400)),
                 events=env.whole("GAMELAKE_DEDUP_MAX_EVENTS", 20_000_000, 1, 10**9),

@@ -150,9 +150,10 @@ def duplicate_filter(plan: TaskPlan) -> DuplicateFilter:
 
 def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:
     """The decoder of this process for a lakehouse and a registry."""
-    key = (plan.lakehouse.uri, plan.registry_url, plan.schema_wait)
+    key = (plan.lakehouse.uri, plan.registry_url, plan.schema_wait, plan.schema_limits)
     if key not in _decoders:
-        _decoders[key] = Decoder(SchemaCache(SchemaRegistry(plan.registry_url), store, plan.schema_wait))
+        registry, limits = SchemaRegistry(plan.registry_url), plan.schema_limits
+        _decoders[key] = Decoder(SchemaCache(registry, store, plan.schema_wait, limits=limits), limits)
     return _decoders[key]
 
 

@@ -55,6 +55,34 @@ def test_an_incompatible_schema_dead_letters_that_game_and_no_other(lakehouse: L
     assert lakehouse.reconciliation().problems == []
 
 
+def test_a_schema_that_nothing_can_read_stops_no_other_game(lakehouse: Lakehouse, sender: Sender) -> None:
+    field = "string device_id = 6;"
+    levels = "".join(f"message M{i} {{ int32 number = 1; M{i + 1} next = 2; }}\n" for i in range(41))
+    deep = contract_text(1).replace(field, f"{field} M0 deep = 60;") + f"{levels} message M41 {{ int32 number = 1; }}"
+    fields = "".join(f"string field_{number} = {number};\n" for number in range(1_000, 5_100))
+    wide = contract_text(1).replace(field, f"{field}\n{fields}")
+    # Two names of one JSON name, which proto2 allows.
+    alike = 'syntax = "proto2"; message Event { optional int32 foo_bar = 1; optional int32 fooBar = 2; }'
+    values = [b"\x00" + sender.register(text).to_bytes(4, "big") + b"\x00" for text in (deep, wide, alike)]
+    with lakehouse.ingesting():
+        sender.send_bad(values)
+        other_game = sender.send_events(10, "Bingo")
+        lakehouse.await_rows("silver/bingo_events", other_game)
+        eventually(lambda: sum(lakehouse.reasons().values()) == len(values), timeout=60)
+
+    assert lakehouse.reasons() == Counter(invalid_schema=2, incompatible_schema=1)
+    letters = lakehouse.rows("dead_letters/events", "value", "detail")
+    assert Counter(letters["value"].to_pylist()) == Counter(values)
+    assert {"30 messages", "65535 bytes", "no event_time"} == {
+        word
+        for word in ("30 messages", "65535 bytes", "no event_time")
+        if any(word in detail for detail in letters["detail"].to_pylist())
+    }
+    lakehouse.ingest()
+    assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
+    assert lakehouse.reconciliation().problems == []
+
+
 def test_without_a_registry_known_schemas_are_read_and_unknown_ones_are_dead_lettered(
     lakehouse: Lakehouse, sender: Sender, registry: EmbeddedRegistry
 ) -> None:

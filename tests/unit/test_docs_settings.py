@@ -132,8 +132,9 @@ def test_a_default_and_bounds_of_maintenance_are_the_pages(row: list[str]) -> No
 
 def test_a_numbers_name_says_its_unit_or_what_it_counts() -> None:
     for number in _NUMBERS:
-        assert number.unit in ("seconds", "records", "events", "share")
-        assert number.name.endswith("_SECONDS") == (number.unit == "seconds")
+        assert number.unit in ("seconds", "records", "events", "share", "messages", "columns", "bytes")
+        for unit in ("seconds", "columns", "bytes"):
+            assert number.name.endswith(f"_{unit.upper()}") == (number.unit == unit)
 
 
 def test_other_defaults_are_the_pages() -> None:

@@ -8,6 +8,7 @@ from typing import Self
 
 from gamelake.model.environment import Environment
 from gamelake.model.games import load_games
+from gamelake.schemas.limits import SchemaLimits, schema_limits
 from gamelake.schemas.schema_cache import SchemaWait, schema_wait
 from gamelake.storage.settings import TableSettings
 from gamelake.streaming.plan import ChunkLimits, TaskPlan
@@ -20,6 +21,7 @@ class ReplaySettings:
     tables: TableSettings
     registry_url: str
     schema_wait: SchemaWait
+    schema_limits: SchemaLimits
     rules: Path | None = None
     chunk_records: int = 500_000
 
@@ -36,6 +38,7 @@ class ReplaySettings:
             registry_url=env.required("GAMELAKE_REGISTRY_URL"),
             chunk_records=env.whole("GAMELAKE_CHUNK_RECORDS", 500_000, 1, 10**8),
             schema_wait=schema_wait(env),
+            schema_limits=schema_limits(env),
             rules=env.path("GAMELAKE_RULES"),
         )
 
@@ -51,5 +54,6 @@ class ReplaySettings:
             topic="",  # each record has its own
             contract=load_games(self.tables.games_file),
             schema_wait=self.schema_wait,
+            schema_limits=self.schema_limits,
             chunk=ChunkLimits(records=self.chunk_records),
         )

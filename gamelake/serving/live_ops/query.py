@@ -111,6 +111,7 @@ def _task_plan(settings: LiveOpsSettings, source: OpenStream, store: Store) -> T
         schemas=schemas,
         unlisted_tables=frozenset(schemas.keys() - {game.table for game in contract.games}),
         schema_wait=reading.schema_wait,
+        schema_limits=reading.schema_limits,
         chunk=ChunkLimits(records=reading.chunk_records),
     )
 
