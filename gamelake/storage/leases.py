@@ -106,10 +106,7 @@ class Lease:
         claim = _Claim(str(uuid.uuid4()), f"process {process} on {socket.gethostname()}", process_mark(process))
         if not self._store.put_new(self._path(self.token, "claim"), msgspec.json.encode(claim)):
             raise LeaseHeldError(self._refusal(self.token))
-        # A number whose objects were cleaned up can be created again by a claimant that stalled before its put.
-        if (newest := self._newest()) > self.token:
-            self._store.delete(self._path(self.token, "claim"))
-            raise LeaseHeldError(self._refusal(newest))
+        self._withdraw_if_stale()
         self._thread.start()
         return self
 
@@ -133,6 +130,16 @@ class Lease:
             raise LeaseLostError(
                 f"another process has taken over {self._name}, as this one's heartbeat was late; it continues there"
             )
+
+    def _withdraw_if_stale(self) -> None:
+        """Take a claim back whose number was cleaned up before, and created again as this process had stalled.
+
+        Raises:
+            LeaseHeldError: there is a newer claim.
+        """
+        if (newest := self._newest()) > self.token:
+            self._store.delete(self._path(self.token, "claim"))
+            raise LeaseHeldError(self._refusal(newest))
 
     def _wait_for_former(self) -> int:
         """The number of the last claim, once its holder has released it or has died."""
