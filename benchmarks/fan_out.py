@@ -23,6 +23,7 @@ from benchmarks.spark import trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import write_contract, write_rules
 from benchmarks.workload import Approach, ApproachResult, Workload, check_records, job_settings
+from gamelake.model.logs import LogEvent
 from gamelake.model.naming import SILVER_EVENTS, game_of
 from gamelake.schemas.decoder import Decoder
 from gamelake.schemas.registry import SchemaRegistry
@@ -38,6 +39,7 @@ from gamelake.streaming.settings import IngestSettings
 
 NO_DEDUP = DedupLimits(window=timedelta(0))
 _BATCH_LOG = "gamelake.streaming.batch"
+_BATCH_COMMITTED = "batch_committed"
 _WINDOW = "10 minutes"
 _RECORD = "key binary, value binary, partition int, offset long, timestamp timestamp, headers string"
 _KEY = ("game_name", "event_id")
@@ -52,10 +54,10 @@ class BatchLogHandler(logging.Handler):
         self.batches: list[BatchTimes] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Parse a line of the log, if it is the line of a committed batch."""
-        batch = batch_of(record.getMessage())
-        if batch is not None:
-            self.batches.append(times_of(batch))
+        """Take the batch of a log line, if it reports one as committed."""
+        event = record.msg
+        if isinstance(event, LogEvent) and event.name == _BATCH_COMMITTED:
+            self.batches.append(times_of(msgspec.convert(event.fields, BatchSummary)))
 
     def __enter__(self) -> "BatchLogHandler":
         """Add the handler."""
@@ -70,9 +72,10 @@ class BatchLogHandler(logging.Handler):
 
 
 def batch_of(line: str) -> BatchSummary | None:
-    """Parse a line of the job's log; None if it is not the line of a batch."""
-    _, found, summary = line.partition("batch {")
-    return msgspec.json.decode("{" + summary, type=BatchSummary) if found else None
+    """Parse a line of the job's log, in the format `json`; None if it is not the line of a committed batch."""
+    if f'"event": "{_BATCH_COMMITTED}"' not in line:
+        return None
+    return msgspec.json.decode(line[line.index("{") :], type=BatchSummary)
 
 
 def times_of(batch: BatchSummary) -> BatchTimes:

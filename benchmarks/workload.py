@@ -63,6 +63,8 @@ def job_variables(workload: Workload, games_file: Path) -> dict[str, str]:
         "GAMELAKE_LAKEHOUSE": location_of(workload).uri,
         "GAMELAKE_BOOTSTRAP_SERVERS": workload.bootstrap_servers,
         "GAMELAKE_TOPIC": workload.topic,
+        # Benchmarks read the batches from the log.
+        "GAMELAKE_LOG_FORMAT": "json",
         "GAMELAKE_REGISTRY_URL": workload.registry_url,
         "GAMELAKE_GAMES_FILE": str(games_file),
         "GAMELAKE_SPARK_JARS": str(workload.spark_jars),

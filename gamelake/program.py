@@ -12,29 +12,30 @@ from threading import Event
 from typing import NoReturn
 
 from gamelake.model.errors import DataLossError, GamelakeError, StartupError, TransientError
+from gamelake.model.logs import event_logger, set_up_logs
 
 OK, FAILED = 0, 1
 # Documented in docs/operations.md: a supervisor restarts after 1 and 4; 2 and 3 need an operator.
 _EXIT_CODES: tuple[tuple[type[GamelakeError], int], ...] = ((StartupError, 2), (DataLossError, 3), (TransientError, 4))
 
 _PAUSES = (15.0, 30.0, 60.0, 120.0, 300.0)
+_AGAIN = "starts again after these seconds"
 
-# Libraries that log each call.
-_TALKATIVE = ("great_expectations", "httpx2", "openlineage", "py4j", "sqlglot")
-
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 def run(main: Callable[[], int]) -> NoReturn:
-    """Run a program's main function and end the process with its exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
-    for library in _TALKATIVE:
-        logging.getLogger(library).setLevel(logging.WARNING)
+    """Set up the logs, run a program's main function and end the process with its exit code."""
     try:
+        set_up_logs(os.environ)
         code = main()
     except GamelakeError as error:
-        log.error("%s: %s", type(error).__name__, error)  # noqa: TRY400 # the message is the remedy, the stack is noise
         code = next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), FAILED)
+        # The message is the remedy, the stack would be noise.
+        log.error("program_failed", exit_code=code, error_type=type(error).__name__, error=error)  # noqa: TRY400
+    except Exception as error:
+        code = FAILED
+        log.exception("program_failed", exit_code=code, error_type=type(error).__name__, error=error)
     _leave(code)
 
 
@@ -83,9 +84,9 @@ def run_with_restarts(job: Callable[[], None], stop: Event, pauses: Iterable[flo
         try:
             job()
         except GamelakeError as error:
-            log.error("%s: %s; again in %.0f s", type(error).__name__, error, pause)  # noqa: TRY400 # as in `run`
-        except Exception:
-            log.exception("again in %.0f s", pause)
+            log.error("job_failed", error_type=type(error).__name__, error=error, seconds=pause, action=_AGAIN)  # noqa: TRY400 # as in `run`
+        except Exception as error:
+            log.exception("job_failed", error_type=type(error).__name__, error=error, seconds=pause, action=_AGAIN)
         else:
             return
         stop.wait(pause)

@@ -7,18 +7,18 @@ needed.
 """
 
 import argparse
-import logging
 from pathlib import Path
 
 import msgspec
 
+from gamelake.model.logs import event_logger
 from gamelake.privacy.settings import VaultSettings
 from gamelake.privacy.vault.backup import back_up, export_erasures
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import OK, run
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 def main() -> int:
@@ -32,7 +32,7 @@ def main() -> int:
     if arguments.erasures_only:
         contents = export_erasures(vault, keys, arguments.file)
     else:
-        contents = back_up(vault, keys, arguments.file, lambda count: log.info("%d players were copied", count))
+        contents = back_up(vault, keys, arguments.file, lambda count: log.info("players_copied", players=count))
     vault.close()
     print(msgspec.json.format(msgspec.json.encode(contents)).decode())
     return OK

@@ -7,7 +7,6 @@ GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
 """
 
 import argparse
-import logging
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,8 +28,6 @@ from gamelake.serving.kpis.source import needed_from
 from gamelake.storage.listing import own_tables
 from gamelake.storage.settings import TableSettings
 from gamelake.storage.store import Store
-
-log = logging.getLogger("clean_logs")
 
 # More would wait less for the store, but hold more logs in memory.
 _TABLES_AT_ONCE = 2

@@ -8,7 +8,6 @@ with the command that compacts them. Prints one JSON document. Settings come fro
 """
 
 import argparse
-import logging
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -33,13 +32,14 @@ from gamelake.maintenance.compaction_run import (
 )
 from gamelake.model.errors import SettingsError
 from gamelake.model.games import load_games
+from gamelake.model.logs import event_logger
 from gamelake.program import FAILED, OK, run
 from gamelake.session import own_session
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.settings import TableSettings
 from gamelake.storage.store import Store
 
-log = logging.getLogger("compact")
+log = event_logger("compact")
 
 _LONGEST_REST = 100
 _OPTIMIZE = "spark.databricks.delta.optimize"
@@ -81,7 +81,7 @@ def compact_with_spark(spark: SparkSession, due: Sequence[DueTable]) -> list[Com
     big = [each for each in due if each.engine is CompactionEngine.OPTIMIZE]
     results = spark.sparkContext.parallelize(small, len(small)).map(compact_table).collect() if small else []
     for each in big:
-        log.info("%s: compacting with OPTIMIZE", each.compaction.table)
+        log.info("optimize_started", table=each.compaction.table)
         results.append(optimize(spark, each))
     return results
 

@@ -6,11 +6,11 @@ GAMELAKE_* variables (docs/settings.md).
 """
 
 import argparse
-import logging
 from functools import partial
 
 from gamelake.layers.comments import EventComments
 from gamelake.model.games import GamesContract, load_games
+from gamelake.model.logs import event_logger
 from gamelake.program import OK, run
 from gamelake.serving.gold.runner import GoldTables
 from gamelake.serving.kpis import definitions
@@ -21,7 +21,7 @@ from gamelake.storage.settings import TableSettings
 from gamelake.storage.store import Store
 from gamelake.storage.tables import describe, open_table
 
-log = logging.getLogger("describe_tables")
+log = event_logger("describe_tables")
 
 
 def main() -> int:
@@ -32,7 +32,7 @@ def main() -> int:
     comments = _comments(load_games(settings.games_file), store)
     for table in table_paths(store):
         if describe(store, table, comments(table), partial(open_table, store.location, table)):
-            log.info("described %s", table)
+            log.info("table_described", table=table)
     return OK
 
 

@@ -5,7 +5,6 @@ Where silver was restored, or rows were replayed, it computes anew by itself. Se
 """
 
 import argparse
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from threading import Event
 
 from pyspark.sql import SparkSession
 
+from gamelake.model.logs import event_logger
 from gamelake.model.options import TelemetryOptions
 from gamelake.observability.kpis import KpiReporter
 from gamelake.observability.lineage.emitter import lineage_emitter
@@ -42,7 +42,7 @@ from gamelake.storage.leases import Lease
 from gamelake.storage.store import Store, require_put_if_absent
 from gamelake.streaming.runner import TriggerMode
 
-log = logging.getLogger(QUERY)
+log = event_logger(QUERY)
 
 
 def main() -> int:
@@ -125,7 +125,7 @@ class _Query:
         try:
             generation, source = prepare(self.settings, self.store, self.source_id, beginning)
         except SourceRevisedError as error:
-            log.warning("%s: counting all of silver again", error)
+            log.warning("silver_revised", error=error, action="counts all of silver again")
             generation, source = prepare(self.settings, self.store, self.source_id, KpiStart.ANEW)
         body = batches(self.settings, self.store, generation, source, self.driver)
         self.telemetry.watch(source.waiting_since)
@@ -137,7 +137,7 @@ class _Query:
         try:
             run_until(stop, start(spark, self.settings, begun.generation, begun.body, mode), begun.body, begun.source)
         except SourceRevisedError as error:
-            log.warning("%s: counting all of silver again", error)
+            log.warning("silver_revised", error=error, action="counts all of silver again")
             spark.sparkContext.setLogLevel("WARN")
             return False
         return True

@@ -7,7 +7,6 @@ GAMELAKE_MAINTENANCE_GRACE_SECONDS.
 """
 
 import argparse
-import logging
 import math
 import time
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from gamelake.maintenance.scheduler import PlannedTask, Scheduler
 from gamelake.maintenance.settings import MaintenanceSettings
 from gamelake.model.errors import ContractError, SettingsError
 from gamelake.model.games import load_games
+from gamelake.model.logs import event_logger
 from gamelake.model.schedule import ScheduledTask, load_schedule
 from gamelake.observability.metrics.best_effort import Repeating
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
@@ -37,7 +37,7 @@ from gamelake.observability.retention_health import topic_retention
 from gamelake.program import FAILED, OK, run, stop_event
 from gamelake.storage.store import Store, require_put_if_absent
 
-log = logging.getLogger("maintenance")
+log = event_logger("maintenance")
 
 _TASKS_EVERY, _RETENTIONS_EVERY = timedelta(seconds=15), timedelta(minutes=5)
 _MEASUREMENT = ScheduledTask(
@@ -115,7 +115,7 @@ class TableMeasurements:
         try:
             found = msgspec.json.decode(measured.printed, type=list[_Pending])
         except msgspec.DecodeError:
-            log.warning("the tables could not be measured: the dry run %s", measured.problem or "printed no JSON")
+            log.warning("tables_not_measured", error=f"the dry run {measured.problem or 'printed no JSON'}")
             return
         tables = sorted({each.table for each in found})
         self._telemetry.tables([_of_table(each, found) for each in tables])

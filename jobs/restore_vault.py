@@ -7,11 +7,11 @@ whose key-encryption key is not in the file of keys.
 """
 
 import argparse
-import logging
 from pathlib import Path
 
 import msgspec
 
+from gamelake.model.logs import event_logger
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.privacy.settings import VaultSettings
 from gamelake.privacy.vault.backup import BackupContents, RestoredPlayers, check_backup, erasures_in, restore
@@ -22,7 +22,7 @@ from gamelake.program import FAILED, OK, run
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Store
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 class _Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ def main() -> int:
     if not arguments.dry_run:
         vault = open_vault(settings.access)
         erased_again = vault.enforce(erasures)
-        restored = restore(vault, keys, arguments.file, lambda count: log.info("%d players were read", count))
+        restored = restore(vault, keys, arguments.file, lambda count: log.info("players_read", players=count))
         vault.destroy_remains()
         vault.close()
         result = msgspec.structs.replace(result, restored=msgspec.structs.replace(restored, erased_again=erased_again))

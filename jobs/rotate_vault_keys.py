@@ -6,17 +6,17 @@ needed now, 1 if some players can't be decrypted, 4 if the vault was unavailable
 """
 
 import argparse
-import logging
 
 import msgspec
 
+from gamelake.model.logs import event_logger
 from gamelake.privacy.settings import VaultSettings
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.rotation import Rotation, rewrap_all
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import FAILED, OK, run
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 class _Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ def main() -> int:
         by_key = vault.players_by_key()
         rotation = Rotation(current=keys.current, rewrapped=0, unreadable=(), wrapped_by=by_key)
     else:
-        rotation = rewrap_all(vault, keys, lambda count: log.info("%d players' keys were rewrapped", count))
+        rotation = rewrap_all(vault, keys, lambda count: log.info("player_keys_rewrapped", players=count))
     vault.close()
     unneeded = tuple(sorted(set(keys.ids) - set(rotation.wrapped_by) - {keys.current}))
     print(msgspec.json.format(msgspec.json.encode(_Result(rotation=rotation, no_longer_needed=unneeded))).decode())

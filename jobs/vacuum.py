@@ -6,7 +6,6 @@ from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
 """
 
 import argparse
-import logging
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import msgspec
 from gamelake.maintenance.vacuum import TableReader, TableVacuum, UnreferencedFile, Vacuumed, require_retention
 from gamelake.model.errors import SettingsError
 from gamelake.model.games import GamesContract, load_games
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.program import FAILED, OK, run
 from gamelake.serving.kpis.generations import KpiGenerations
@@ -26,7 +26,7 @@ from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.settings import TableSettings
 from gamelake.storage.store import Store
 
-log = logging.getLogger("vacuum")
+log = event_logger("vacuum")
 
 # More would wait less for the store, but hold more logs in memory.
 _TABLES_AT_ONCE = 2
@@ -71,7 +71,7 @@ def _vacuumed(vacuum: TableVacuum, files: Sequence[UnreferencedFile]) -> Vacuume
         return vacuum.account(files)
     with maintenance_lease(vacuum.store, vacuum.table):
         done = vacuum.delete(files)
-    log.info("%s: %d files, %.1f MiB", done.table, done.replaced_files + done.orphaned_files, done.bytes / 2**20)
+    log.info("table_vacuumed", table=done.table, files=done.replaced_files + done.orphaned_files, bytes=done.bytes)
     return done
 
 

@@ -7,7 +7,6 @@ GAMELAKE_RULES is the folder of the rules.
 """
 
 import argparse
-import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 from gamelake.layers.comments import EventComments
 from gamelake.model.errors import StoreError
 from gamelake.model.games import load_games
+from gamelake.model.logs import event_logger
 from gamelake.observability.hop_accounts import accounts, batches_since
 from gamelake.program import FAILED, OK, moment, run
 from gamelake.quality.checking import NO_CHECKED_RULES, CheckedRules
@@ -35,7 +35,7 @@ from gamelake.storage.holds import release
 from gamelake.storage.store import Store
 from gamelake.streaming.rules import RulesLoader
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 Settle = Callable[[str, Sequence[ExpectationResult]], None]
 _DOCS = Path("build/data-docs")
@@ -78,7 +78,7 @@ def _hops(store: Store, spark: SparkSession, day: date) -> Iterator[Hop]:
 
 def _rules(settings: ValidationSettings, store: Store) -> CheckedRules:
     if settings.rules is None:
-        log.warning("GAMELAKE_RULES is not set: no rules are evaluated")
+        log.warning("rules_not_set", action="no rules are evaluated; set GAMELAKE_RULES")
         return NO_CHECKED_RULES
     contract = load_games(settings.tables.games_file)
     loader = RulesLoader(settings.rules, settings.tables.games_file, contract, store, dict)

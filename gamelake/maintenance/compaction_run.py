@@ -1,6 +1,5 @@
 """A compaction run over a lakehouse: which tables, up to which file size, in this process or with Spark."""
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +15,13 @@ from gamelake.maintenance.compaction import Bin, Compacted, CompactionRule, Tabl
 from gamelake.model.errors import GamelakeError
 from gamelake.model.failpoints import Kill
 from gamelake.model.games import GamesContract
+from gamelake.model.logs import event_logger
 from gamelake.storage.delta_log import live_files
 from gamelake.storage.listing import appended_tables
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _MIB = 2**20
 _SHARED_TABLE_BYTES = 128 * _MIB
@@ -160,7 +160,7 @@ def _plan(compaction: TableCompaction) -> list[Bin] | None:
     try:
         return compaction.plan()
     except Exception:
-        log.exception("%s: its log can't be read; the run goes on with the other tables", compaction.table)
+        log.exception("table_log_unreadable", table=compaction.table, action="the run goes on with the other tables")
         return None
 
 

@@ -3,7 +3,6 @@
 A process of its own gives its memory back, can be killed, and can't crash the scheduler.
 """
 
-import logging
 import subprocess
 import sys
 import tempfile
@@ -19,8 +18,6 @@ import msgspec
 
 from gamelake.maintenance.run_records import WorkDone
 from gamelake.model.schedule import ScheduledTask
-
-log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
 # Between SIGTERM and SIGKILL. Jobs are safe to kill at any moment.

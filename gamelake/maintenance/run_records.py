@@ -1,15 +1,15 @@
 """The record of each task's runs, an object in the lakehouse that outlives the scheduler."""
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Self
 
 import msgspec
 
+from gamelake.model.logs import event_logger
 from gamelake.storage.store import Store
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 # The keys of stored records by the names of the fields.
@@ -105,7 +105,13 @@ class TaskRecords:
         try:
             return msgspec.json.decode(content, type=TaskRecord) if content is not None else new
         except msgspec.DecodeError as error:
-            log.warning("%s can't be decoded (%s); task %s starts with a new record", _path(name), error, name)
+            log.warning(
+                "task_record_unreadable",
+                task=name,
+                path=_path(name),
+                error=error,
+                action="the task starts with a new record",
+            )
             return new
 
     def begin(self, names: Iterable[str], now: datetime) -> None:

@@ -1,6 +1,5 @@
 """Runs maintenance tasks when they are due, one at a time over all schedulers of a lakehouse."""
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,11 +13,12 @@ from obstore.exceptions import BaseError
 from gamelake.maintenance.program_runs import ProgramRun, RunOutcome
 from gamelake.maintenance.run_records import TaskRecord, TaskRecords
 from gamelake.model.errors import LeaseHeldError, TransientError
+from gamelake.model.logs import event_logger
 from gamelake.model.schedule import ScheduledTask
 from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.store import Store
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _POLL_SECONDS = 5.0
 _LEASE = "_gamelake/upkeep/lease"
@@ -66,7 +66,7 @@ class TaskRunner(Protocol):
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of a run: one line of JSON in the log."""
+    """The report of a run: the fields of its log line."""
 
     task: str
     outcome: RunOutcome
@@ -120,7 +120,7 @@ class Scheduler:
                 self.run_due(stop)
                 self.between(stop)
             except (TransientError, BaseError, OSError) as error:
-                log.warning("no task can run now, trying again: %s", error)
+                log.warning("no_task_can_run", error=error, action="tries again")
             self.heartbeat()
             stop.wait(_POLL_SECONDS)
 
@@ -152,20 +152,23 @@ class Scheduler:
                 # Another process may have run it since the plan was read.
                 return self._run(scheduled, stop) if self._planned(scheduled).next_at <= self.now() else None
         except LeaseHeldError as error:
-            log.info("task %s waits: %s", scheduled.name, error)
+            log.info("task_waits", task=scheduled.name, error=error)
             return None
 
     def _run(self, scheduled: ScheduledTask, stop: Event) -> RunReport:
         records = TaskRecords(self.store)
         record = records.of(scheduled.name, self.now()).begun(self.now())
         records.keep(scheduled.name, record)
-        log.info("task %s starts: %s", scheduled.name, scheduled.command)
+        log.info("task_started", task=scheduled.name, command=scheduled.command)
         run = self.runner.run(scheduled, stop)
         ended = record.succeeded if run.outcome is RunOutcome.OK else record.failed
         record = ended(self.now(), run.done)
         records.keep(scheduled.name, record)
         report = _report(scheduled, run, due_at(scheduled, record, self.store.location.uri))
-        log.log(logging.ERROR if run.problem else logging.INFO, "task run %s", msgspec.json.encode(report).decode())
+        if run.problem:
+            log.error("task_failed", **msgspec.to_builtins(report))
+        else:
+            log.info("task_finished", **msgspec.to_builtins(report))
         return report
 
     def _planned(self, scheduled: ScheduledTask) -> PlannedTask:

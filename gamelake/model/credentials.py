@@ -1,6 +1,5 @@
 """Credentials: a user name and a password, read from a file and read again when the file changes."""
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,9 +7,10 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from gamelake.model.errors import SettingsError
+from gamelake.model.logs import event_logger
 
 _NAME, _PASSWORD = "username", "password"
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 Content = TypeVar("Content")
 
 
@@ -75,9 +75,14 @@ class WatchedFile(Generic[Content]):
             self._state = state
             try:
                 self._content = self._read(self._file)
-                log.info("%s were read again", self._name)
+                log.info("credentials_reloaded", credentials=self._name)
             except SettingsError as error:
-                log.warning("%s stay as they were: %s", self._name, error)
+                log.warning(
+                    "credentials_rejected",
+                    credentials=self._name,
+                    error=error,
+                    action="the previous ones stay in use; correct the file",
+                )
 
 
 def _state_of(file: Path) -> tuple[int, int, int]:

@@ -3,7 +3,6 @@
 Every step is idempotent: the next run finishes a run that was killed.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ import msgspec
 
 from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.model.logs import event_logger
 from gamelake.privacy.erasure_records import (
     ErasedTable,
     ErasureDone,
@@ -30,7 +30,7 @@ from gamelake.storage.rewrites import revision_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _ATTEMPTS, _PAUSE = 45, timedelta(seconds=1)
 
@@ -134,7 +134,7 @@ class PlayerErasure:
         found = clones.with_rows_of(player_filter)
         for clone in found:
             clones.drop(clone)
-            log.info("the clone %s had rows of an erased player, and was dropped", clone.name)
+            log.info("clone_dropped", clone=clone.name, reason="it had rows of an erased player")
         return tuple(clone.name for clone in found)
 
     def _forget(self, request: ErasureRequest) -> tuple[int, ...]:
@@ -166,7 +166,7 @@ class PlayerErasure:
         self.failpoints.reach(Failpoint.AFTER_PURGE_PLAN)
         left = plan.not_before - datetime.now(UTC)
         if plan.tables and left > timedelta(0):
-            log.info("removed files are deleted in %.0f s", left.total_seconds())
+            log.info("purge_waits", seconds=round(left.total_seconds()), action="then deletes the removed files")
             if not self.wait(left):
                 return None
         for table in plan.tables:

@@ -1,16 +1,16 @@
 """The current rules of a folder: reloaded between batches if files have changed, and used if they are valid."""
 
-import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from gamelake.model.errors import ContractError
+from gamelake.model.logs import event_logger
 from gamelake.quality.checking import NO_CHECKED_RULES, CheckedRules
 from gamelake.quality.rules import RuleSet, load_rules
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 # Rules that were rejected for an unknown column become valid once a schema has the column.
 _RETRY_SECONDS = 30
@@ -71,12 +71,12 @@ class WatchedRules:
             checked = self._check(load_rules(self._folder))
         except ContractError as error:
             if str(error) != self.refused:
-                log.warning("the new rules are rejected, the previous ones stay in use: %s", error)
+                log.warning("rules_rejected", error=error, action="the previous ones stay in use; correct the file")
             self.refused = str(error)
             return
         if checked.rules.fingerprint != self.in_force.rules.fingerprint:
             self.since = time.time()
-            log.info("rules loaded: %d rules, fingerprint %s", len(checked.rules.rules), checked.rules.fingerprint)
+            log.info("rules_loaded", rules=len(checked.rules.rules), fingerprint=checked.rules.fingerprint)
         self.in_force, self.refused = checked, ""
 
 

@@ -1,16 +1,16 @@
 """Holds: while a game has one, its gold tables are not refreshed, because their source has failed a validation."""
 
-import logging
 from collections.abc import Mapping
 from datetime import date, datetime
 
 import msgspec
 from obstore.exceptions import PermissionDeniedError
 
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import HOLDS_FOLDER, hold_path
 from gamelake.storage.store import Store
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +63,6 @@ def _read(store: Store, path: str, now: datetime) -> Hold | None:
         content = store.get(path)
         return None if content is None else msgspec.json.decode(content, type=Hold)
     except (msgspec.DecodeError, PermissionDeniedError) as error:
-        log.warning("%s can't be read: %s", path, error)
+        log.warning("hold_unreadable", path=path, error=error, action="the game's gold stays held back")
         game = path.rpartition("/")[2].removesuffix(".json")
         return Hold(game=game, by="unknown", since=now, day=now.date(), why="the hold can't be read")

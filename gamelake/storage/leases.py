@@ -5,7 +5,6 @@ to one. The number is the fencing token. No clocks are compared: a waiting proce
 takes over when it has not changed for some time; at once if the holder was a process of the same machine and has ended.
 """
 
-import logging
 import os
 import socket
 import time
@@ -19,10 +18,11 @@ from typing import Self
 import msgspec
 
 from gamelake.model.errors import LeaseHeldError, LeaseLostError
+from gamelake.model.logs import event_logger
 from gamelake.storage.store import Store
 
 _PROC = Path("/proc")
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 def process_mark(process: int) -> str:
@@ -149,7 +149,7 @@ class Lease:
         if self._has_died(number):
             self.took_over = True
             return number
-        log.info("%s was last claimed by %s; checking whether it is alive", self._name, self._where(number))
+        log.info("lease_held", lease=self._name, holder=self._where(number), action="checks whether it is alive")
         sign, alive_at = self._sign(number), time.monotonic()
         started = alive_at
         while not self._is_over(number):
@@ -173,7 +173,7 @@ class Lease:
                 self._beats += 1
                 self._store.put(self._path(self.token, "sign"), str(self._beats).encode())
             except Exception as error:  # a store that fails once may answer the next time
-                log.warning("the lease of %s could not be renewed: %s", self._name, error)
+                log.warning("lease_not_renewed", lease=self._name, error=error, action="tries again")
 
     def _is_taken_over(self) -> bool:
         # Later holders clean up: the next claim may be gone again, but then this one is gone too.

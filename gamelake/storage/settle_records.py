@@ -6,18 +6,18 @@ again. The record is the decision. Its manifest follows, by the stream that put 
 died, by the next process that reads the record.
 """
 
-import logging
 from collections.abc import Iterable, Mapping
 
 import msgspec
 import pyarrow as pa
 from obstore.exceptions import BaseError
 
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import SETTLE_RECORDS
 from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.store import Store
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 KEPT_RECORDS = 8
 
@@ -84,7 +84,7 @@ class SettleRecords:
             for number in sorted(numbers):
                 self._store.delete(_path(number))
         except (BaseError, OSError) as error:
-            log.warning("old settle records could not be deleted, the next batch tries again: %s", error)
+            log.warning("settle_records_not_deleted", error=error, action="the next batch tries again")
 
     def _numbers(self) -> list[int]:
         return [int(path.rsplit("/", 1)[-1].split(".")[0]) for path in self._store.paths(SETTLE_RECORDS)]

@@ -1,6 +1,5 @@
 """The batch function of a stream: decides each batch once, then commits it to all tables, at any number of retries."""
 
-import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame
 
 from gamelake.model.errors import AnotherDriverError, GamelakeError, TopicRecreatedError, TwiceTakenError
 from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.model.logs import event_logger
 from gamelake.quality.judging import require_no_failures
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.generations import Generation
@@ -28,7 +28,7 @@ from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_s
 from gamelake.streaming.observers import BatchObserver
 from gamelake.streaming.stream import Stream
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _COMMIT_THREADS = 8
 _ATTEMPTS = 5
@@ -167,7 +167,7 @@ class FanOut(Generic[Plan]):
         self._last_batch = batch_id
         committed = time.perf_counter()
         self.observer.batch_committed(manifest, decided - started, committed - decided)
-        log.info("batch %s", _summary(manifest, decided - started, committed - decided))
+        log.info("batch_committed", **_summary(manifest, decided - started, committed - decided))
 
     def _settled(self, batch_id: int) -> BatchManifest | None:
         """The manifest of a batch that an earlier attempt decided; None if there is none."""
@@ -175,7 +175,7 @@ class FanOut(Generic[Plan]):
         if manifest is not None:
             self._check_ours(manifest)
             check_same_offsets(manifest, self._stream.folder(self._generation).offsets(batch_id))
-            log.warning("batch %d was decided before: finishing its commits", batch_id)
+            log.warning("batch_already_decided", batch=batch_id, action="finishes its commits")
         return manifest
 
     def _decide(self, records: DataFrame, batch_id: int) -> BatchManifest:
@@ -193,7 +193,7 @@ class FanOut(Generic[Plan]):
                 manifest = self._manifest(decision, batch_id)
                 if is_clear and self._lock.record(manifest):
                     return self._settle(manifest)
-            log.info("batch %d is decided again: another stream has decided a batch meanwhile", batch_id)
+            log.info("batch_decided_again", batch=batch_id, reason="another stream has decided a batch meanwhile")
         raise TwiceTakenError(
             f"batch {batch_id}: in {_ATTEMPTS} attempts another stream committed some of its events first"
         )
@@ -255,7 +255,7 @@ class FanOut(Generic[Plan]):
             list(pool.map(commit_table, range(len(manifest.tables))))
 
 
-def _summary(manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> str:
+def _summary(manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> dict[str, object]:
     files = [file for entry in manifest.tables for file in entry.files]
     summary = BatchSummary(
         batch=manifest.batch_id,
@@ -271,4 +271,4 @@ def _summary(manifest: BatchManifest, decide_seconds: float, commit_seconds: flo
         commit_seconds=round(commit_seconds, 3),
         committed_at=datetime.now(UTC).isoformat(),
     )
-    return msgspec.json.encode(summary).decode()
+    return msgspec.structs.asdict(summary)

@@ -1,6 +1,5 @@
 """Decides a batch: runs its tasks, joins their reports, and merges the columns of every table."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from gamelake.model.errors import IncompatibleSchemaError, SplitPartitionError
+from gamelake.model.logs import event_logger
 from gamelake.quality.judging import merge_judged
 from gamelake.quality.rules_in_force import NoRules, RulesInForce
 from gamelake.storage.manifests import EventsFile, FilesTaken, Judged, OffsetRange, StateFiles, TableFiles
@@ -28,7 +28,7 @@ from gamelake.streaming.plan import (
 from gamelake.streaming.table_columns import TableColumns
 from gamelake.streaming.task import FanOutTask
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _ATTEMPTS = 5
 
@@ -108,7 +108,7 @@ class Decider:
                 tables = self._columns.agree(file for report in reports for file in report.files)
             except IncompatibleSchemaError as error:
                 # In the next attempt the records with the conflicting column become dead letters.
-                log.warning("running the batch again: %s", error)
+                log.warning("batch_decided_again", reason=error)
                 conflict = error
                 continue
             if dedup is not None:

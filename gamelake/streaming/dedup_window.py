@@ -1,6 +1,5 @@
 """The deduplication window in the driver: the files with the identities of recently ingested events."""
 
-import logging
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from datetime import timedelta
 
 from obstore.exceptions import BaseError
 
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import events_folder
 from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests
 from gamelake.storage.store import Store
@@ -15,7 +15,7 @@ from gamelake.streaming.plan import DedupPlan, KnownFile
 
 _READERS = 8
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +67,10 @@ class DedupWindow:
         named = {file.path: file for file in manifest.events if file.path in there}
         if lost := len(manifest.events) - len(named):
             log.warning(
-                "batch %d: %d files of its events are gone; duplicates of these events can't be found",
-                manifest.batch_id,
-                lost,
+                "dedup_files_missing",
+                batch=manifest.batch_id,
+                files=lost,
+                action="duplicates of these events can't be found",
             )
         self._files |= named
         return set(named)
@@ -103,7 +104,7 @@ class DedupWindow:
                 self._store.delete(path)
         except (BaseError, OSError) as error:
             # No plan has them any more; the next start tries again.
-            log.warning("files of the dedup window could not be deleted, the next start tries again: %s", error)
+            log.warning("dedup_files_not_deleted", error=error, action="the next start tries again")
 
     def plan(self, seed: str, batch_id: int) -> DedupPlan:
         """The plan for the tasks of a batch: the identity files of the window, the newest first."""
@@ -130,9 +131,9 @@ class DedupWindow:
     def _warn_if_short(self, left: int) -> None:
         if left < 0 and not self._warned:
             log.warning(
-                "the dedup window has more than %d events: duplicates of the oldest are not found. "
-                "Raise GAMELAKE_DEDUP_MAX_EVENTS, or shorten the window",
-                self._limits.events,
+                "dedup_window_full",
+                events=self._limits.events,
+                action="duplicates of the oldest are not found; raise GAMELAKE_DEDUP_MAX_EVENTS, or shorten the window",
             )
         self._warned = left < 0
 

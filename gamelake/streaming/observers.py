@@ -1,15 +1,15 @@
 """Observers of a stream's batches, and the one that keeps the table gold/quality up to date."""
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from gamelake.model.logs import event_logger
 from gamelake.quality.daily import QualityTable
 from gamelake.storage.manifests import BatchManifest
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _QUALITY_UPDATE_SECONDS = 60.0
 
@@ -75,7 +75,7 @@ class QualityTableUpdater(BatchObserver):
                 self._table.catch_up()
             except Exception:  # statistics must not stop the stream
                 self._is_due = True
-                log.exception("gold/quality was not updated; retrying with a later batch")
+                log.exception("quality_table_not_updated", table="gold/quality", action="a later batch tries again")
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Loads the rules of a lakehouse from their folder and checks them against the columns that rows can have."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from gamelake.layers.silver import COMMON_SCHEMA, conform
 from gamelake.model.errors import IncompatibleSchemaError, SchemaError
 from gamelake.model.games import GamesContract, UnlistedGames
+from gamelake.model.logs import event_logger
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.daily import store_rules
 from gamelake.quality.rules import RuleSet
@@ -22,7 +22,7 @@ from gamelake.schemas.event_schemas import FIRST_MESSAGE, load_schema
 from gamelake.schemas.schema_cache import kept_schemas
 from gamelake.storage.store import Store
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 def known_columns(games_file: Path, store: Store, tables: Iterable[pa.Schema]) -> pa.Schema:
@@ -46,7 +46,7 @@ def _messages(games_file: Path, store: Store) -> Iterator[Descriptor]:
         try:
             yield message_at(FileDescriptorSet.FromString(content), FIRST_MESSAGE)
         except SchemaError as error:
-            log.info("rules can't use columns of schema %d: %s", number, error)
+            log.info("schema_unreadable", schema=number, error=error, action="rules can't use its columns")
 
 
 def _silver_columns(message: Descriptor) -> pa.Schema:

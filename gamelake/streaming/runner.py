@@ -18,6 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from gamelake.model.errors import ContractError
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import GamesContract, load_games
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import game_of
 from gamelake.quality.rules_in_force import RulesInForce
 from gamelake.storage.appends import BatchTransaction
@@ -34,7 +35,7 @@ from gamelake.streaming.rules import RulesLoader
 from gamelake.streaming.settings import IngestSettings
 from gamelake.streaming.stream import Stream
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _POLL_SECONDS = 1
 _REMEMBERED_BATCHES = 20
@@ -194,7 +195,7 @@ def run_until(
         while not query.awaitTermination(_POLL_SECONDS):
             on_poll()
             if stop.is_set():
-                log.info("stopping after the running batch")
+                log.info("stream_stopping", action="ends after the running batch")
                 stop_between_batches(query, body)
                 return
     except StreamingQueryException as error:

@@ -4,7 +4,6 @@ A generation is one checkpoint folder and one application id for Delta transacti
 application id, because Delta silently ignores a batch id that the same application has used before.
 """
 
-import logging
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from gamelake.model.errors import CheckpointError, TopicRecreatedError
+from gamelake.model.logs import event_logger
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifest_checkpoints import read_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
@@ -19,7 +19,7 @@ from gamelake.storage.settle_records import SettleRecords
 from gamelake.storage.store import Store
 from gamelake.streaming.checkpoint import CheckpointFolder
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 class Stream:
@@ -87,10 +87,10 @@ class Stream:
         reachable = {partition: max(offset, held.get(partition, 0)) for partition, offset in expected.items()}
         generation = self._after(current, topic_id, reason, held | reachable, lost(expected, reachable))
         log.warning(
-            "checkpoint rebuilt from manifests (generation %d, next batch %d): %s",
-            generation.number,
-            generation.first_batch,
-            reason,
+            "checkpoint_rebuilt",
+            generation=generation.number,
+            next_batch=generation.first_batch,
+            reason=reason,
         )
         return generation
 

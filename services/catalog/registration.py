@@ -4,13 +4,13 @@ Trino's file metastore stores the id of the query that made an entry in the entr
 id in the lakehouse. Only if both agree was the entry made by this lakehouse's service and not replaced since.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
 
 import msgspec
 
+from gamelake.model.logs import event_logger
 from gamelake.storage.store import Location, Store
 from services.catalog.errors import RegistrationRefusedError, TableError
 from services.catalog.tables import CatalogTable
@@ -19,7 +19,7 @@ from services.catalog.trino import TrinoCatalog
 # Entries may have been removed from Trino by others, and refused tables may be valid by now.
 _REFRESH_INTERVAL = timedelta(seconds=60)
 _RUNS_UNTIL_GONE = 3
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,13 +126,13 @@ class Registrar:
                 query_id = self._trino.register(table, location)
             except RegistrationRefusedError as error:
                 self._refused[table] = error
-                log.warning("%s", error)
+                log.warning("registration_refused", table=table, error=error)
                 continue
             self._in_trino.add(table)
             if query_id is not None:
                 # A crash between the two lines leaves an entry without a record, which is never unregistered.
                 self._registrations.record(table, Registration(location, query_id))
-                log.info("registered %s", table)
+                log.info("table_registered", table=table)
 
     def _unregister_gone(self, found: frozenset[CatalogTable]) -> None:
         missing = self._in_trino - found
@@ -140,12 +140,16 @@ class Registrar:
         # Checked once, in the run in which a table counts as deleted: entries of others stay in Trino.
         for table in sorted(table for table, runs in self._runs_missing.items() if runs == _RUNS_UNTIL_GONE):
             if not self._registrations.is_ours(table):
-                log.info("%s is in Trino and not in the lakehouse; it stays: this service did not register it", table)
+                log.info(
+                    "foreign_table_kept",
+                    table=table,
+                    reason="Trino has it and the lakehouse does not, but this service did not register it",
+                )
                 continue
             try:
                 self._trino.unregister(table)
             except RegistrationRefusedError as error:
-                log.warning("%s", error)
+                log.warning("unregistration_refused", table=table, error=error)
                 continue
             self._in_trino.discard(table)
-            log.info("unregistered %s, which was deleted", table)
+            log.info("table_unregistered", table=table, reason="it was deleted")

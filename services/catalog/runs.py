@@ -1,6 +1,5 @@
 """Runs of the service, one after the other: find tables, register new ones, synchronize views, update statistics."""
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from threading import Event
 from obstore.exceptions import BaseError
 
 from gamelake.model.errors import TransientError
+from gamelake.model.logs import event_logger
 from services.catalog.errors import StoreUnavailableError, TableError
 from services.catalog.metrics import CatalogMetrics, CatalogRunOutcome
 from services.catalog.registration import Registrar
@@ -19,7 +19,7 @@ from services.catalog.views import ViewSync
 
 LONGEST_WAIT = timedelta(seconds=30)
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ class CatalogLoop:
                 failed_runs = 0
             except TransientError as error:
                 failed_runs += 1
-                log.warning("%s", error)
+                pause = self._wait(failed_runs).total_seconds()
+                log.warning("catalog_run_failed", error=error, seconds=pause, action="tries again after these seconds")
             stop.wait(self._wait(failed_runs).total_seconds())
 
     def once(self) -> list[TableError]:

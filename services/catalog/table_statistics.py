@@ -5,7 +5,6 @@ commit since the last refresh.
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Actions".
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,6 +12,7 @@ from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
 
+from gamelake.model.logs import event_logger
 from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, entry_path, row_count
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import open_table
@@ -20,7 +20,7 @@ from services.catalog.errors import TableError, UnreadableLogError
 from services.catalog.tables import CatalogTable
 
 SMALL_FILE_BYTES = 16 * 1024 * 1024
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class StatisticsTracker:
             try:
                 self._measure(table)
             except TableError as error:
-                log.warning("%s", error)
+                log.warning("table_not_measured", table=table, error=error)
                 errors.append(error)
         return errors
 
@@ -176,6 +176,6 @@ class StatisticsTracker:
             return
         opened = self._reader.open(table)
         if figures is not None and opened.table_id != figures.table_id:
-            log.info("%s was dropped and created again", table)
+            log.info("table_replaced", table=table, reason="it was dropped and created again")
             self._on_replaced(table)
         self._figures[table] = opened

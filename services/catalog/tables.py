@@ -1,10 +1,10 @@
 """Finds the tables of a lakehouse, by cheap listings."""
 
-import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import Layer
 from gamelake.storage.listing import has_log
 from gamelake.storage.store import Store
@@ -12,7 +12,7 @@ from gamelake.storage.store import Store
 # Trino converts names to lower case, and names are used in SQL.
 _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,4 +48,4 @@ class TableFinder:
                 yield CatalogTable(layer, name)
             elif path not in self._passed_over:
                 self._passed_over.add(path)
-                log.warning("%s is ignored: a table's name consists of a-z, 0-9 and _", path)
+                log.warning("table_ignored", path=path, reason="a table's name consists of a-z, 0-9 and _")

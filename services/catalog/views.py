@@ -1,7 +1,6 @@
 """Synchronizes Trino's views with the files of sql/views and the tables that exist."""
 
 import hashlib
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import msgspec
 
 from gamelake.model.errors import StartupError
 from gamelake.model.games import load_games
+from gamelake.model.logs import event_logger
 from gamelake.serving.sql.views import View, load_views
 from gamelake.storage.store import Store
 from services.catalog.errors import TableError, ViewRefusedError
@@ -21,7 +21,7 @@ from services.catalog.trino import TrinoViews
 # Files may have changed, and views may have been changed by a user.
 _REFRESH_INTERVAL = timedelta(seconds=60)
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,7 +85,7 @@ class ViewSync:
             self._errors = self._synchronize(frozenset(f"{table.layer}.{table.name}" for table in tables))
         except ViewRefusedError as error:
             self._errors = [error]
-            log.warning("%s", error)
+            log.warning("views_not_synchronized", error=error)
         self._tables, self._refreshed_at = tables, self._clock()
         return self._errors
 
@@ -97,7 +97,7 @@ class ViewSync:
                 self._update(view, statement, standing.get(name))
             except ViewRefusedError as error:
                 errors.append(error)
-                log.warning("%s", error)
+                log.warning("view_refused", view=view.name, error=error)
         for name in sorted(standing.keys() - wanted.keys()):
             self._drop_if_ours(name, standing[name])
         return errors
@@ -109,7 +109,7 @@ class ViewSync:
         self._trino.make(view, statement)
         made = _Note(digest, _digest(self._trino.definitions()[view.name]))
         self._store.put(_note_path(view.name), msgspec.json.encode(made))
-        log.info("created the view %s", view.name)
+        log.info("view_created", view=view.name)
 
     def _drop_if_ours(self, name: str, standing: str) -> None:
         note = self._note(name)
@@ -119,10 +119,10 @@ class ViewSync:
             self._trino.drop(name)
         except ViewRefusedError as error:
             # Its name may be missing in the access rules already, which define its owner.
-            log.warning("%s", error)
+            log.warning("view_refused", view=name, error=error)
             return
         self._store.delete(_note_path(name))
-        log.info("dropped the view %s", name)
+        log.info("view_dropped", view=name)
 
     def _note(self, name: str) -> _Note | None:
         noted = self._store.get(_note_path(name))

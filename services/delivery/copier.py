@@ -10,7 +10,6 @@ Source: Protocol Buffers, `util/delimited_message_util.h`; Amazon Data Firehose,
 buffer is full and how files are named.
 """
 
-import logging
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,12 +19,13 @@ import zstandard
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from gamelake.model.errors import KafkaUnavailableError
+from gamelake.model.logs import event_logger
 from gamelake.observability.metrics.endpoint import Heartbeat
 from gamelake.storage.store import Store
 from services.delivery.metrics import DeliveryMetrics
 from services.delivery.settings import DeliverySettings
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 # The framing of gamelake.schemas.framing, whose Arrow alone would take a third of the service's memory.
 MAGIC, HEADER_BYTES = 0, 6
@@ -176,7 +176,7 @@ class TopicCopier:
         error = message.error()
         if error is not None:
             if error.retriable() or not error.fatal():
-                log.warning("Kafka reports an error: %s; trying again", error.str())
+                log.warning("kafka_error", error=error.str(), action="tries again")
                 return
             raise KafkaException(error)
         partition, offset = message.partition() or 0, message.offset() or 0
@@ -185,7 +185,7 @@ class TopicCopier:
             file = PartitionFile(partition, offset, message.timestamp()[1], time.monotonic())
             self._files[partition] = file
             self._memory += file.memory
-            log.info("began a file of partition %d at offset %d", partition, offset)
+            log.info("delivery_file_begun", partition=partition, offset=offset)
         value, memory = message.value(), file.memory
         file.add(offset, value if isinstance(value, bytes) else None)
         self._memory += file.memory - memory
@@ -202,7 +202,7 @@ class TopicCopier:
                 key = file.key(self._settings.prefix, self._settings.topic)
                 content = file.finish()
                 self._store.put(key, content)
-                log.info("delivered %s: %d events, %d bytes", key, file.events, len(content))
+                log.info("file_delivered", path=key, records=file.events, bytes=len(content))
             self._forget(file.partition)
             offset = TopicPartition(self._settings.topic, file.partition, file.next_offset)
             self._consumer.commit(offsets=[offset], asynchronous=False)
@@ -227,7 +227,7 @@ class TopicCopier:
             committed = self._consumer.committed(self._consumer.assignment(), timeout=_LAG_TIMEOUT)
             self._metrics.behind(sum(self._offsets_behind(each) for each in committed))
         except KafkaException as error:
-            log.warning("the lag is unknown: %s", error)
+            log.warning("delivery_lag_unknown", error=error, action="tries again")
 
     def _offsets_behind(self, committed: TopicPartition) -> int:
         first, end = self._consumer.get_watermark_offsets(committed, timeout=_LAG_TIMEOUT)

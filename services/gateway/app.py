@@ -5,7 +5,6 @@ Source: RSGI 1.5 (https://github.com/emmett-framework/granian/blob/master/docs/s
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -13,6 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from gamelake.model.logs import event_logger
 from gamelake.privacy.vault.vault import VaultUnavailableError
 from services.gateway import metrics
 from services.gateway.authentication import Keyring
@@ -21,7 +21,7 @@ from services.gateway.personal.vault_client import PlayerStore
 from services.gateway.responses import Response, content_response, method_not_allowed, status_response
 from services.gateway.support_endpoint import PLAYERS_PATH, SupportEndpoint
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 EVENTS_PATH = "/v1/events"
 _PAGES = Path(__file__).parent / "pages"
@@ -104,9 +104,10 @@ class App:
             except Exception as error:
                 # Without further refreshes the process would use erased players for ever. The text may be personal.
                 log.error(  # noqa: TRY400
-                    "refresh of keys, erasures and metrics failed with %s; next attempt in %s s",
-                    type(error).__name__,
-                    _REFRESH_SECONDS,
+                    "refresh_failed",
+                    error_type=type(error).__name__,
+                    seconds=_REFRESH_SECONDS,
+                    action="keys, erasures and metrics stay as they were; tries again after these seconds",
                 )
 
     async def _refresh(self) -> None:
@@ -123,7 +124,12 @@ class App:
             metrics.set_vault_response(time.perf_counter() - started)
         except VaultUnavailableError as error:
             metrics.set_vault_response(None)
-            log.warning("the vault's erasures can't be read: %s; next attempt in %s s", error, _REFRESH_SECONDS)
+            log.warning(
+                "erasures_unreadable",
+                error=error,
+                seconds=_REFRESH_SECONDS,
+                action="tries again after these seconds",
+            )
 
     async def _welcome(self) -> Response:
         return content_response(_HTML, (_PAGES / "welcome.html").read_bytes())

@@ -4,7 +4,6 @@ The producer is idempotent and uses acks=all: a confirmed record is on all in-sy
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,9 +14,10 @@ from typing import Any, TypedDict, cast
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gamelake.kafka import KafkaAccess
+from gamelake.model.logs import event_logger
 from services.gateway.errors import UnavailableError
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 # Below the default maximum of Kafka and of its client: 1,048,588 and 1,000,000 bytes, their own overhead included.
 MAX_VALUE_BYTES = 950_000
@@ -148,7 +148,7 @@ class EventProducer:
             self._next_poll.cancel()
         left = self._producer.flush(timeout.total_seconds())
         if left:
-            log.error("%d records were not confirmed before shutdown; their requests were not acknowledged", left)
+            log.error("records_unconfirmed", records=left, reason="shutdown; their requests were not acknowledged")
 
     def _check_limits(self, records: int, size: int) -> None:
         over = self._waiting_records + records > self._limits.records or self._waiting_bytes + size > self._limits.bytes

@@ -2,13 +2,14 @@
 
 import ctypes
 import gc
-import logging
+import os
 import sys
 from datetime import timedelta
 
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.model.games import load_games
+from gamelake.model.logs import set_up_logs
 from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.schemas.event_schemas import load_schema, load_schemas, register
@@ -47,7 +48,7 @@ def create() -> App:
         RegistryUnavailableError: the registry does not answer.
     """
     _limit_retained_memory()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    set_up_logs(os.environ)
     settings = GatewaySettings.from_env()
     contract = load_games(settings.contracts / "games.yaml")
     version = settings.contract_version

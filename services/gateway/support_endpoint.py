@@ -7,7 +7,6 @@ has the player's name, only the key's id of a request is logged.
 """
 
 import asyncio
-import logging
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 from google.protobuf.message import Message
 
+from gamelake.model.logs import event_logger
 from gamelake.privacy.export import personal_data
 from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.vault import StoredPlayer, Vault
@@ -25,7 +25,7 @@ from services.gateway.errors import ForbiddenError, PlayerNotFoundError, Refused
 from services.gateway.personal.vault_client import vault_failures_as_unavailable
 from services.gateway.responses import Response, content_response, method_not_allowed, refusal_response
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 PLAYERS_PATH = "/v1/players/"
 PSEUDONYM_HEADER = "gamelake-pseudonym"
@@ -73,13 +73,13 @@ class SupportEndpoint:
         if erasure is None:
             raise PlayerNotFoundError("there is no such player")
         metrics.count_player_request(key.game, metrics.Action.ERASED)
-        log.info("forgot a player of %s: erasure %d, by the key %s", key.game, erasure.number, key.id)
+        log.info("player_forgotten", game=key.game, erasure=erasure.number, key_id=key.id)
         return Response(HTTPStatus.NO_CONTENT, [(PSEUDONYM_HEADER, erasure.pseudonym)], b"")
 
     def _export(self, key: GameKey, player: str) -> Response:
         export = personal_data(self.vault, self.keyring.now, self._find(key, player), self.event)
         metrics.count_player_request(key.game, metrics.Action.EXPORTED)
-        log.info("exported a player of %s, by the key %s", key.game, key.id)
+        log.info("player_exported", game=key.game, key_id=key.id)
         return content_response("application/json", msgspec.json.encode(export))
 
     def _find(self, key: GameKey, player: str) -> StoredPlayer:

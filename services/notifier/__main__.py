@@ -4,16 +4,16 @@ It sends none for files that were written while it was not running: `jobs.reconc
 """
 
 import argparse
-import logging
 from pathlib import Path
 
 from confluent_kafka import Producer
 
+from gamelake.model.logs import event_logger
 from gamelake.program import OK, run, stop_event
 from gamelake.streaming.files.changes import publish
 from services.notifier.folder import Folder
 
-log = logging.getLogger("services.notifier")
+log = event_logger("services.notifier")
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
     options = parser.parse_args()
     producer = Producer({"bootstrap.servers": options.bootstrap_servers, "acks": "all", "enable.idempotence": True})
     folder, stop = Folder(options.folder), stop_event()
-    log.info("watching %s", options.folder)
+    log.info("folder_watched", path=options.folder)
     for changes in folder.changes(stop):
         publish(producer, options.topic, changes)
     return OK

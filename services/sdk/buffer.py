@@ -137,7 +137,11 @@ class Buffer:
         try:
             self._journal.settle(groups)
         except BufferFileError as error:
-            log.warning("settled events stay in the file and will be sent again after a restart: %s", error)
+            log.warning(
+                "settled events stay in the file and will be sent again after a restart: %s",
+                error,
+                extra={"event": "settled_events_kept"},
+            )
 
     def _oldest(self) -> float:
         """The lowest ticket that is not settled."""

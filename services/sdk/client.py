@@ -145,13 +145,21 @@ class Client:
                     self._report(outcome)
                 self._buffer.settle()
         except InterruptedDeliveryError:
-            log.info("closed before the last batch was settled; it stays in the buffer's file, if there is one")
+            log.info(
+                "closed before the last batch was settled; it stays in the buffer's file, if there is one",
+                extra={"event": "client_closed_early"},
+            )
 
     def _report(self, outcome: BatchOutcome) -> None:
         if outcome.refusal is not None:
-            log.warning("the gateway refused a batch: %d %s", outcome.refusal.status, outcome.refusal.text)
+            log.warning(
+                "the gateway refused a batch: %d %s",
+                outcome.refusal.status,
+                outcome.refusal.text,
+                extra={"event": "batch_refused"},
+            )
         try:
             self._on_outcome(outcome)
         except Exception:
             # The events are settled in any case.
-            log.exception("on_outcome failed; the batch counts as settled")
+            log.exception("on_outcome failed; the batch counts as settled", extra={"event": "on_outcome_failed"})

@@ -98,7 +98,12 @@ class Journal:
                 for ticket in range(first, last + 1):
                     found.pop(ticket, None)
         if end < len(content):
-            log.warning("%s: cut off %d bytes after the last whole record", self._file, len(content) - end)
+            log.warning(
+                "%s: cut off %d bytes after the last whole record",
+                self._file,
+                len(content) - end,
+                extra={"event": "journal_cut_off"},
+            )
         if len(content) < len(_MAGIC):
             self._write(_MAGIC[len(content) :])
         self._truncate(end)

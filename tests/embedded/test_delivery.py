@@ -73,7 +73,7 @@ def test_unfinished_files_are_written_on_sigterm(lakehouse: Lakehouse, landing: 
     sender.send_events(50, "Archery")
     log = lakehouse.directory / "delivery.log"
     with delivering(lakehouse, GAMELAKE_DELIVERY_SECONDS="900"):
-        eventually(lambda: log.read_text().count("at offset 0") == 2, timeout=180)
+        eventually(lambda: log.read_text().count(" offset=0\n") == 2, timeout=180)
         assert delivered(landing) == []
 
     assert len(delivered(landing)) == 2

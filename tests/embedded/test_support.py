@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -156,6 +157,7 @@ def test_the_log_has_the_key_and_not_the_player(gateway: Gateway) -> None:
 
     log = (gateway.folder / "ingest.log").read_text()
 
-    assert f"by the key {SUPPORT}" in log
+    assert f" player_exported game=archery_duel key_id={SUPPORT}\n" in log
+    assert re.search(rf" player_forgotten game=archery_duel erasure=\d+ key_id={SUPPORT}\n", log)
     assert player not in log
     assert MAIL not in log

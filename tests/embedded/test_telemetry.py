@@ -192,5 +192,5 @@ def test_a_port_in_use_stops_the_metrics_but_not_the_stream(lakehouse: Lakehouse
 
     lakehouse.ingest_in_a_process()
 
-    assert "no metrics at 127.0.0.1" in (lakehouse.directory / "job.log").read_text()
+    assert "metrics_not_served host=127.0.0.1" in (lakehouse.directory / "job.log").read_text()
     assert lakehouse.reconciliation().silver_rows == 10

@@ -9,6 +9,7 @@ import pytest
 from gamelake.maintenance.settings import MaintenanceSettings
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import SettingsError
+from gamelake.model.logs import LogFormat
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.serving.live_ops.settings import LiveOpsSettings
 from gamelake.streaming.settings import IngestSettings
@@ -142,6 +143,7 @@ def test_other_defaults_are_the_pages() -> None:
 
     given = {name: default for name, default in defaults.items() if default}
     assert given == {
+        "GAMELAKE_LOG_FORMAT": LogFormat.TEXT,
         "GAMELAKE_STREAM": _settings().stream,
         "GAMELAKE_METRICS_HOST": _settings().telemetry.metrics_host,
     }

@@ -35,6 +35,8 @@ def ingest_job(options: DemoOptions, paths: DemoPaths, services: EmbeddedService
         "GAMELAKE_LAKEHOUSE": paths.lakehouse.uri,
         "GAMELAKE_BOOTSTRAP_SERVERS": services.kafka.bootstrap_servers,
         "GAMELAKE_TOPIC": TOPIC,
+        # The demo reads the batches from the log.
+        "GAMELAKE_LOG_FORMAT": "json",
         "GAMELAKE_REGISTRY_URL": services.registry.url,
         "GAMELAKE_GAMES_FILE": str(CONTRACTS / "games.yaml"),
         "GAMELAKE_RULES": str(RULES),

@@ -20,7 +20,7 @@ from gamelake.storage.store import Store
 from tools.demo.figures import RunSample
 from tools.demo.screen import RunStatus
 
-_BATCH = re.compile(rb" gamelake\.[\w.]+ batch (\{.*\})$")
+_BATCH = re.compile(rb'\{"time": .*"event": "batch_committed", .*\}$')
 ANSWER_SECONDS = 15.0
 SECONDS_BETWEEN_ATTEMPTS = 0.1
 # A broker announces itself as the leader of a new topic a moment before it is.
@@ -32,7 +32,7 @@ _LAYERS = ("bronze/", "silver/", "dead_letters/", "quarantine/")
 
 
 class BatchLogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The log line of a batch that is committed to all tables."""
+    """The log line of a batch that is committed to all tables, in the format `json`."""
 
     batch: int
     records: int
@@ -66,7 +66,7 @@ def batch_of(line: bytes) -> BatchLogLine | None:
         msgspec.ValidationError: the line of a batch has other fields than expected.
     """
     found = _BATCH.search(line)
-    return None if found is None else msgspec.json.decode(found[1], type=BatchLogLine)
+    return None if found is None else msgspec.json.decode(found[0], type=BatchLogLine)
 
 
 class JobLog:

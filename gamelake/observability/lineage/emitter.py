@@ -1,6 +1,5 @@
 """Emits the lineage of a job: no failure or delay of it reaches the job."""
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from openlineage.client.client import OpenLineageClient
 from openlineage.client.event_v2 import RunState
 
 from gamelake.model.errors import GamelakeError
+from gamelake.model.logs import event_logger
 from gamelake.model.options import LineageOptions
 from gamelake.observability.lineage.datasets import Datasets
 from gamelake.observability.lineage.delta_transport import EventTable, open_client
@@ -60,7 +60,7 @@ class EventSender:
         self.table.flush()
 
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 # How often a table that a query is to create is looked up until it exists.
 _RETRY_SECONDS = 10.0
@@ -134,7 +134,7 @@ class LineageEmitter:
             self._changed.notify()
         self._thread.join(_PATIENCE_SECONDS)
         if self._thread.is_alive():
-            log.warning("the last lineage events were not sent within %d seconds", _PATIENCE_SECONDS)
+            log.warning("last_lineage_not_sent", seconds=_PATIENCE_SECONDS, action="the job ends without them")
 
     def _run(self) -> None:
         sender: SendLineage | None = None
@@ -151,7 +151,7 @@ class LineageEmitter:
 
     def _failed(self) -> None:
         """Try again before long; an outage is worth one stack in the log, not one a minute."""
-        log.warning("lineage could not be sent; the job goes on, and sending is retried", exc_info=not self._fails)
+        log.warning("lineage_not_sent", action="the job goes on, and sending is retried", exc_info=not self._fails)
         self._fails = True
         self._due = min(self._due, time.monotonic() + _TRY_AGAIN_SECONDS)
 
@@ -182,7 +182,7 @@ class LineageEmitter:
         try:
             sender.ended([self._flows[job] for job in sorted(self._started)], self._error or "")
         except Exception:
-            log.exception("the last lineage events are lost; the job ends as it would")
+            log.exception("last_lineage_lost", action="the job ends as it would")
 
 
 @contextmanager

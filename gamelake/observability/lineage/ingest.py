@@ -1,11 +1,11 @@
 """The lineage of the fan-out's queries: a topic, and files, in; every table that a batch reaches out."""
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from gamelake.model.errors import GamelakeError
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import BRONZE_EVENTS
 from gamelake.observability.lineage.emitter import Emitter
 from gamelake.observability.lineage.flow import (
@@ -94,7 +94,7 @@ class IngestLineage(BatchObserver):
         )
 
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 class Versions(Protocol):
@@ -118,7 +118,7 @@ class RegisteredVersions:
             for each in sorted(set(ids) - self._known.keys()):
                 self._ask(each)
         except GamelakeError as error:
-            log.info("lineage emitter no versions of schemas for now: %s", error)
+            log.info("schema_versions_unknown", error=error, action="lineage is emitted without them for now")
         return {each: self._known[each] for each in ids if each in self._known}
 
     def _ask(self, schema_id: int) -> None:

@@ -1,6 +1,5 @@
 """Keeps failures of the telemetry from the process that it observes."""
 
-import logging
 from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
@@ -8,7 +7,9 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import ParamSpec, Self
 
-log = logging.getLogger(__name__)
+from gamelake.model.logs import event_logger
+
+log = event_logger(__name__)
 
 P = ParamSpec("P")
 _failed: set[str] = set()
@@ -25,7 +26,9 @@ def harmless(function: Callable[P, None]) -> Callable[P, None]:
             if function.__qualname__ not in _failed:
                 _failed.add(function.__qualname__)
                 log.exception(
-                    "telemetry failed in %s; the stream goes on, further failures are silent", function.__name__
+                    "telemetry_failed",
+                    function=function.__name__,
+                    action="the stream goes on; further failures are not logged",
                 )
 
     return guarded
@@ -64,6 +67,6 @@ class Repeating:
                 is_logged = False
             except Exception as error:
                 if not is_logged:
-                    log.warning("%s failed: %s; it is tried again", self._name, error, exc_info=True)
+                    log.warning("poll_failed", poll=self._name, error=error, action="tries again", exc_info=True)
                 is_logged = True
             self._ended.wait(self._interval.total_seconds())

@@ -1,12 +1,12 @@
 """Serves metrics over HTTP while the process works."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 
+from gamelake.model.logs import event_logger
 from gamelake.model.options import TelemetryOptions
 from gamelake.observability.metrics.best_effort import harmless
 
@@ -24,7 +24,7 @@ class Heartbeat:
             self._file.touch()
 
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 def registry_of_process() -> CollectorRegistry:
@@ -44,7 +44,13 @@ def served(registry: CollectorRegistry, options: TelemetryOptions) -> Iterator[N
         server, thread = start_http_server(options.metrics_port, options.metrics_host, registry)
     except OSError as error:
         # The work is worth more than its metrics, and Prometheus shows that they are missing.
-        log.error("no metrics at %s:%d: %s", options.metrics_host, options.metrics_port, error)  # noqa: TRY400 # the stack says nothing more
+        log.error(  # noqa: TRY400 # the stack says nothing more
+            "metrics_not_served",
+            host=options.metrics_host,
+            port=options.metrics_port,
+            error=error,
+            action="the job goes on without metrics; free the port, or change GAMELAKE_METRICS_PORT",
+        )
         yield
         return
     try:

@@ -1,6 +1,5 @@
 """Polls the topic in a thread of its own, whatever the query does meanwhile."""
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,13 +11,14 @@ from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
 from gamelake.kafka import KafkaAccess
+from gamelake.model.logs import event_logger
 from gamelake.model.options import TelemetryOptions
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
 from gamelake.observability.metrics.lag import Lag, LagReading, OffsetSpan, Oldest
 from gamelake.observability.metrics.stream import Observed, StreamTelemetry
 from gamelake.observability.metrics.topic_window import TopicWindow
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _POLL_SECONDS = 5.0
 _SHORTEST_PAUSE_SECONDS = 1.0
@@ -80,7 +80,7 @@ class Watch:
         except Exception as error:
             if self._responds:
                 expected = isinstance(error, KafkaException | TimeoutError)
-                log.warning("can't see how far the topic goes: %s", error, exc_info=not expected)
+                log.warning("topic_end_unknown", error=error, action="tries again", exc_info=not expected)
             self._responds = False
         else:
             self._responds = True

@@ -1,6 +1,5 @@
 """Validates a day of a lakehouse: runs the suites of each game and gives their results."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from datetime import date
 from pyspark.sql import Row, SparkSession
 
 from gamelake.model.errors import StoreError
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS, game_table
 from gamelake.quality.check_findings import CheckStatus, TableFinding
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
@@ -38,7 +38,7 @@ from gamelake.storage.listing import games_of, has_log
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -119,14 +119,14 @@ class LakehouseDay:
         """Validate one game after the other; gives each with its results."""
         count = CountBrokenRows(self.store.location, self.rules, self._tables(games))
         counted = counted_by_game(counts_of(spark, count), self.rules.rules)
-        log.info("%s rows of %d games counted", f"{sum(each.rows for each in counted.values()):,}", len(counted))
+        log.info("day_counted", rows=sum(each.rows for each in counted.values()), games=len(counted))
         for game in games:
             findings = list(GameChecks(self.store, game, self.day).findings())
             outcomes = [
                 *validate_rules(validations, spark, game, self.rules.rules, counted.get(game, GameRowCounts())),
                 *validate_findings(validations, spark, game, findings),
             ]
-            log.info("%s: %s", game, one_line_summary(outcomes))
+            log.info("game_validated", game=game, summary=one_line_summary(outcomes))
             yield game, outcomes
 
     def _tables(self, games: Sequence[str]) -> Mapping[str, GameDayFiles]:

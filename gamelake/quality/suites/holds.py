@@ -1,17 +1,17 @@
 """Holds a game's gold tables back after a critical failure, and releases them once its suites pass."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from gamelake.model.logs import event_logger
 from gamelake.quality.check_findings import CheckStatus
 from gamelake.quality.suites.expectations import SuiteName
 from gamelake.quality.suites.validations import ExpectationResult
 from gamelake.storage.holds import Hold, hold_back, holds, release
 from gamelake.storage.store import Store
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,12 @@ class GoldHolds:
             self._hold(game, critical)
         elif _was_validated(outcomes) and self._is_held(game):
             release(self.store, game)
-            log.info("%s: no critical failure for %s, its gold is released", game, self.day)
+            log.info("gold_released", game=game, day=self.day, reason="no critical failure")
 
     def _hold(self, game: str, critical: Sequence[str]) -> None:
         why = f"{', '.join(critical)} failed for {self.day}"
         hold_back(self.store, Hold(game=game, by=self.by, since=self.now, day=self.day, why=why, until=self.until))
-        log.warning("%s: its gold is held back: %s", game, why)
+        log.warning("gold_held_back", game=game, day=self.day, reason=why)
 
     def _is_held(self, game: str) -> bool:
         """Whether the game is held for this day or an earlier one; a hold for a later day stays."""

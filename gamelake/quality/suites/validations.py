@@ -4,7 +4,6 @@ Each expectation is on the sum of a column: the Spark engine computes such aggre
 single values run one job each.
 """
 
-import logging
 import os
 from collections.abc import Iterator
 from datetime import date
@@ -30,8 +29,6 @@ from great_expectations.data_context.types.base import (
 )
 from great_expectations.expectations.core.expect_column_sum_to_be_between import ExpectColumnSumToBeBetween
 from great_expectations.expectations.metadata_types import FailureSeverity
-
-log = logging.getLogger(__name__)
 
 _SOURCE = "lakehouse"
 

@@ -1,6 +1,5 @@
 """The driver of a replay: tasks find and write rows that the tables lack, one commit for each table adds them."""
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import msgspec
 
 from gamelake.model.errors import IncompatibleSchemaError, TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS, game_of
 from gamelake.quality.judging import merge_judged, require_no_failures
 from gamelake.recovery.replay.marks import MARKED_IN
@@ -29,7 +29,7 @@ from gamelake.streaming.decision import sum_counts
 from gamelake.streaming.plan import TaskPlan, clock_now
 from gamelake.streaming.table_columns import TableColumns
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _ATTEMPTS = 5
 _WAIT_SECONDS = 120
@@ -202,7 +202,7 @@ class Replayer:
             try:
                 return DecidedReplay(reports, columns.agree(file for report in reports for file in report.files))
             except IncompatibleSchemaError as error:
-                log.warning("running the replay again: %s", error)
+                log.warning("replay_decided_again", error=error)
                 conflict = error
         raise conflict
 

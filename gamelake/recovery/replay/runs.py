@@ -5,7 +5,6 @@ empty manifest in its place, so that a process that only stalled can't commit an
 the next one commits it first.
 """
 
-import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 
 from gamelake.model.errors import LeaseLostError
 from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.model.logs import event_logger
 from gamelake.storage.leases import Lease
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
@@ -20,7 +20,7 @@ from gamelake.storage.rewrites import revision_lease
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _COMMIT_THREADS = 8
 
@@ -76,6 +76,6 @@ def replay_run(store: Store, tables: DeltaTables, failpoints: Failpoints) -> Ite
             manifests.settle(ReplayManifest(number=lease.token - 1))
         run = ReplayRun(manifests, tables, failpoints, lease)
         for manifest in manifests.unfinished():
-            log.warning("replay %d was not finished: committing its manifest", manifest.number)
+            log.warning("replay_unfinished", replay=manifest.number, action="commits its manifest")
             run.finish(manifest)
         yield run

@@ -1,6 +1,5 @@
 """Sets a replay up: tables, decoding, today's rules, and the reader of records by their size."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ import pyarrow as pa
 from gamelake.layers.comments import EventComments
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import load_games
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import game_table
 from gamelake.quality.checking import CheckedRules
 from gamelake.recovery.replay.execution import LocalReader, SparkReader
@@ -24,7 +24,7 @@ from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.rules import RulesLoader
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 # Decoded, these are some hundreds of MiB; one process handles them in the time that Spark takes to start.
 LOCAL_BYTES = 32 * 2**20
@@ -43,7 +43,7 @@ class ReaderBySize:
         size = local.bytes(selection, plan.versions[selection.source])
         if size <= LOCAL_BYTES:
             return local.reports(selection, plan)
-        log.info("reading %d MiB of %s with Spark", size >> 20, selection.source)
+        log.info("source_read_by_spark", table=selection.source, bytes=size)
         with self.sessions() as spark:
             return SparkReader(spark, self.location).reports(selection, plan)
 

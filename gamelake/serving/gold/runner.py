@@ -1,6 +1,5 @@
 """Runs the refreshes of gold tables: which tables there are, when each is due, and the outcome of a run."""
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +13,7 @@ import msgspec
 from gamelake.model.aggregates import AggregateSpec, Over
 from gamelake.model.errors import GamelakeError
 from gamelake.model.games import GamesContract
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.gold.definition import AggregateDefinition, define
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed
@@ -102,17 +102,20 @@ class RefreshSchedule:
         return 0.0 if refreshed_at is None else refreshed_at + refresh.definition.spec.interval.total_seconds()
 
 
-def summary(results: Sequence[Refreshed | FailedRefresh], seconds: float) -> str:
-    """A run in one line of text."""
+def summary(results: Sequence[Refreshed | FailedRefresh], seconds: float) -> dict[str, object]:
+    """A run as fields of its log line: tables, their outcomes, rows written, seconds."""
     done = [each for each in results if isinstance(each, Refreshed)]
     outcomes = Counter(each.outcome.value for each in done)
     outcomes["failed"] = len(results) - len(done)
-    counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()) if count)
-    rows = sum(each.rows_written for each in done)
-    return f"{len(results)} gold tables in {seconds:.1f} s: {counts}; {rows:,} rows written"
+    return {
+        "tables": len(results),
+        "outcomes": {outcome: count for outcome, count in sorted(outcomes.items()) if count},
+        "rows": sum(each.rows_written for each in done),
+        "seconds": round(seconds, 1),
+    }
 
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 # How often the list of games is read again.
 _LONGEST_PAUSE = timedelta(seconds=15)
@@ -186,13 +189,13 @@ class GoldRunner:
         for refresh, result in zip(due, self._run_all(due), strict=True):
             results.append(result)
             if isinstance(result, FailedRefresh):
-                log.error("%s is not up to date: %s", result.table, result.reason)
+                log.error("gold_table_failed", table=result.table, error=result.reason)
             elif refresh.held:
-                log.warning("%s is held back %s", refresh.table, refresh.held)
+                log.warning("gold_table_held_back", table=refresh.table, reason=refresh.held)
             self._observer.table_refreshed(refresh, result)
             # A run over many tables with a long backlog takes minutes.
             self._observer.mark_alive()
         seconds = time.monotonic() - started
         self._observer.run_finished(seconds)
-        log.info("%s", summary(results, seconds))
+        log.info("gold_refreshed", **summary(results, seconds))
         return results

@@ -1,6 +1,5 @@
 """What Spark calls with each batch of changed facts: the tables are updated, or the query stops."""
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.kpis import definitions
 from gamelake.serving.kpis.aggregation import KpiUpdate, aggregate
@@ -23,7 +23,7 @@ from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.leases import Lease
 from gamelake.storage.store import Store
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _ATTEMPTS = 10
 # Conditions of Spark (common/utils, error-conditions.json) and of Delta (delta-error-classes.json).
@@ -92,7 +92,13 @@ class KpiBatches:
             started = time.monotonic()
             updated = self._fold(facts, batch)
             seconds = time.monotonic() - started
-            log.info("batch %d: %d facts into %d tables in %.1f s", batch, facts.num_rows, len(updated.rows), seconds)
+            log.info(
+                "kpis_updated",
+                batch=batch,
+                facts=facts.num_rows,
+                tables=len(updated.rows),
+                seconds=round(seconds, 1),
+            )
             self.observer.updated(updated, seconds)
         self.failpoints.reach(Failpoint.AFTER_COMMITS)
 

@@ -4,13 +4,13 @@ A checkpoint that is lost, or that a person gives up (`--rebuild`), begins a new
 its beginning; the rows of former ones are taken out of each table by the new one's first commit.
 """
 
-import logging
 import uuid
 from datetime import UTC, datetime
 
 import msgspec
 
 from gamelake.model.errors import CheckpointError, DataLossError, StartupError
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.storage.store import Store
 
@@ -27,7 +27,7 @@ class SourceRevisedError(SourceChangedError):
     """Rows were restored or replayed, and the KPIs are to be computed from them as they are now."""
 
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 FOLDER = "_gamelake/kpis"
 
@@ -75,7 +75,7 @@ class KpiGenerations:
                 "holds now, start once with --rebuild"
             )
         if self._store.get(f"{last.checkpoint}/metadata") is None and self._has_begun(last):
-            log.warning("the checkpoint %s is gone: all events are counted again", last.checkpoint)
+            log.warning("kpi_checkpoint_missing", path=last.checkpoint, action="counts all events again")
             return self.add(source, last.partitions, "the checkpoint was gone")
         return last
 

@@ -1,7 +1,6 @@
 """The running KPI query: its checks before the start, its one checkpoint, its end between two batches."""
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -68,8 +67,6 @@ def _spread(placed: DataFrame, facets: str) -> DataFrame:
     hour = F.date_trunc("hour", "at").alias("hour")
     return placed.select(hour, "at", "event_name", "game_name", "amount", F.inline(F.expr(facets)))
 
-
-log = logging.getLogger(__name__)
 
 QUERY = "kpis"
 _STATE = "spark.sql.streaming.stateStore"

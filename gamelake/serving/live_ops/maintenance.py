@@ -3,7 +3,6 @@
 Nothing of it grows with the players but the names of files.
 """
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from datetime import timedelta
 import numpy as np
 from obstore.exceptions import BaseError
 
+from gamelake.model.logs import event_logger
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.serving.live_ops.plan import Base, StatePlan
 from gamelake.serving.live_ops.players import Keys
@@ -73,7 +73,7 @@ class ErasedPlayers:
         self._published.update(runs)
 
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -181,4 +181,4 @@ class StateKeeper:
                 self.store.delete(path)
         except (BaseError, OSError) as error:
             # They are in no plan any more; the next start finds them and tries again.
-            log.warning("files of the state could not be removed: %s", error)
+            log.warning("state_files_not_deleted", error=error, action="the next start tries again")

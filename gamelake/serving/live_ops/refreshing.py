@@ -1,6 +1,5 @@
 """Brings the table of players' states up to date: each share writes its buckets anew, the driver commits them."""
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,8 +18,6 @@ from gamelake.serving.live_ops.state_files import file_prefix, read_table, write
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.store import Location, Store
-
-log = logging.getLogger(__name__)
 
 _ATTEMPTS = 20
 _REPORT_TYPES = "report binary"

@@ -1,6 +1,5 @@
 """Decides a batch of notifications: chooses the new objects, runs the tasks that read them, and joins their reports."""
 
-import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from pyspark.sql import DataFrame
 from gamelake.layers.known_events import Events
 from gamelake.model.errors import IncompatibleSchemaError, RegistryUnavailableError, TwiceTakenError
 from gamelake.model.failpoints import Failpoints
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.quality.judging import merge_judged
 from gamelake.quality.rules_in_force import RulesInForce
@@ -42,7 +42,7 @@ from gamelake.streaming.runner import stream_context
 from gamelake.streaming.table_columns import TableColumns
 from gamelake.streaming.task import offset_ranges
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 _ATTEMPTS = 5
 _COLUMNS = ("partition", "offset", "timestamp", "value")
@@ -79,7 +79,9 @@ class NewestSchema:
         except RegistryUnavailableError as error:
             if self._known is None:
                 raise
-            log.warning("registry unavailable, files are still read by schema %d: %s", self._known, error)
+            log.warning(
+                "registry_unavailable", schema=self._known, error=error, action="files are still read by this schema"
+            )
         self._until = self.clock() + self.cached_for.total_seconds()
 
 
@@ -169,13 +171,13 @@ class FilesDecider:
             try:
                 tables = self.columns.agree(file for each in reports for file in each.report.files)
             except IncompatibleSchemaError as error:
-                log.warning("running the batch again: %s", error)
+                log.warning("batch_decided_again", reason=error)
                 conflict = error
                 continue
             claims = events_of_earlier_tasks(self.chooser.store, reports)
             if not claims:
                 return _Agreed(reports, tables)
-            log.info("running the batch again: %d tasks have events that other tasks have too", len(claims))
+            log.info("batch_decided_again", reason="tasks have events that other tasks have too", tasks=len(claims))
             for number, events in claims.items():
                 claimed[number] = Events.joined([claimed[number], events]) if number in claimed else events
         raise conflict

@@ -1,11 +1,11 @@
 """The vault as requests use it: many requests share one transaction, and players are cached."""
 
 import asyncio
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from gamelake.model.logs import event_logger
 from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.secrecy import PlayerKey, TamperedError, UnknownKeyError
 from gamelake.privacy.vault.vault import Erasure, StoredPlayer, Vault, VaultRefusedError, VaultUnavailableError
@@ -14,7 +14,7 @@ from services.gateway.batching import BatchQueueFullError, ThreadBatcher
 from services.gateway.errors import UnavailableError
 from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache
 
-log = logging.getLogger(__name__)
+log = event_logger(__name__)
 
 # Rows of a transaction, and rows that may wait: a row has some hundred bytes.
 _MAX_BATCH_ROWS, _MAX_WAITING_ROWS = 2_000, 50_000
@@ -73,7 +73,7 @@ class BatchedVault:
         try:
             self._vault.destroy_remains()
         except VaultUnavailableError as error:
-            log.warning("remains of erased players are not destroyed yet: %s; trying again", error)
+            log.warning("remains_not_destroyed", error=error, action="tries again")
 
     def close(self) -> None:
         """Close the vault."""
@@ -192,9 +192,13 @@ def vault_failures_as_unavailable() -> Iterator[None]:
     try:
         yield
     except VaultUnavailableError as error:
-        log.warning("the vault does not answer: %s; the request is refused with 503", error)
+        log.warning("vault_unavailable", error=error, action="refuses the request with 503")
         metrics.count_vault_failure()
         raise UnavailableError("the vault does not answer; send again later") from None
     except TamperedError:
-        log.exception("a row of the vault was changed, or its key-encryption key is missing")
+        log.exception(
+            "vault_row_unreadable",
+            reason="the row was changed, or its key-encryption key is missing",
+            action="refuses the request with 503",
+        )
         raise UnavailableError("the vault can't be read; send again later") from None

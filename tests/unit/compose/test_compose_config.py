@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import pytest
+import yaml
 
 from tests.unit.compose.configured import COMPOSE, MIXES, Service, has_compose, services
 
@@ -151,3 +152,16 @@ def test_every_heap_is_set_and_leaves_memory_below_its_limit(mix: tuple[Service,
     assert len(java) >= 5
     assert names_of([service for service in java if not service.heap_mib]) == []
     assert names_of([service for service in java if service.heap_mib > LARGEST_HEAP * service.memory_mib]) == []
+
+
+def test_services_log_for_machines_and_what_an_operator_starts_logs_for_people() -> None:
+    started = yaml.safe_load((COMPOSE / "compose.yaml").read_text())["services"]
+    formats = {name: raw.get("environment", {}).get("GAMELAKE_LOG_FORMAT") for name, raw in started.items()}
+
+    assert {name for name, raw in started.items() if raw.get("profiles") == ["tools"]} == {
+        "tools",
+        "privacy",
+        "maintenance",
+    }
+    assert {name for name, log_format in formats.items() if log_format == "text"} == {"tools", "privacy", "maintenance"}
+    assert "GAMELAKE_LOG_FORMAT=json" in (COMPOSE / "spark" / "Dockerfile").read_text()

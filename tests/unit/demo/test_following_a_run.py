@@ -11,9 +11,10 @@ from tools.demo.options import parse
 from tools.demo.progress import JobLog, batch_of, resident_bytes
 from tools.demo.screen import RunStatus, Screen
 
-PREFIX = "2026-11-21 10:41:01,858 INFO gamelake.streaming.batch batch "
+PREFIX = '{"time": "2026-11-21T10:41:01.858Z", "level": "info", "logger": "gamelake.streaming.batch", '
 BATCH = (
-    '{"batch":3,"records":199998,"dead_letters":{"bad_framing":109,"unroutable":191},"tables":33,"files":279,'
+    '"event": "batch_committed", "batch":3,"records":199998,'
+    '"dead_letters":{"bad_framing":109,"unroutable":191},"tables":33,"files":279,'
     '"bytes":28872721,"decide_seconds":7.629,"commit_seconds":0.107,"committed_at":"2026-11-21T10:41:01.858264+00:00"}'
 )
 A_STATUS = RunStatus(
@@ -42,7 +43,7 @@ def test_a_batch_is_read_from_its_line() -> None:
     "line",
     [
         "26/11/21 10:41:01 WARN ProcessingTimeExecutor: Current batch is falling behind.",
-        "2026-11-21 10:41:01,858 WARNING gamelake.streaming.batch batch 3 was decided before: finishing its commits",
+        PREFIX + '"event": "batch_already_decided", "batch": 3, "action": "finishes its commits"}',
         "",
     ],
 )
@@ -52,7 +53,7 @@ def test_a_line_of_something_else_is_no_batch(line: str) -> None:
 
 def test_a_batch_that_lacks_a_figure_is_an_error_and_not_overlooked() -> None:
     with pytest.raises(msgspec.ValidationError):
-        batch_of((PREFIX + '{"batch":3}').encode())
+        batch_of((PREFIX + '"event": "batch_committed", "batch":3}').encode())
 
 
 def test_the_log_is_followed_from_its_end_and_by_complete_lines_only(tmp_path: Path) -> None:

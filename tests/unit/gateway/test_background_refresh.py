@@ -8,6 +8,7 @@ import pytest
 
 from services.gateway import app as app_module
 from services.gateway.app import App
+from tests.logged import logged
 
 
 class PlayerStore:
@@ -46,5 +47,5 @@ def test_a_failed_refresh_is_not_the_last_one(
     app.__rsgi_del__(loop)
     loop.close()
 
-    assert "RuntimeError" in caplog.text
+    assert {each["error_type"] for each in logged(caplog, "refresh_failed")} == {"RuntimeError"}
     assert "anna" not in caplog.text

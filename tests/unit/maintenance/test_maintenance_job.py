@@ -95,7 +95,7 @@ def test_a_task_that_fails_for_one_table_does_the_others_and_fails_the_job(place
     assert code == 1
     assert json.loads(printed)[0]["outcome"] == "failed"
     assert json.loads(printed)[0]["compacted_files"] == 12
-    assert '"outcome":"failed","problem":"ended with' in logged
+    assert ' task_failed task=pack outcome=failed problem="ended with' in logged
 
 
 @pytest.mark.parametrize(

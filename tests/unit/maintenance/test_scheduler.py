@@ -1,6 +1,5 @@
 """Tasks run when they are due, one at a time over all processes, and a failed one stops no other."""
 
-import json
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from gamelake.maintenance.run_records import TaskRecords, WorkDone
 from gamelake.maintenance.scheduler import Scheduler
 from gamelake.model.schedule import ScheduledTask
 from gamelake.storage.store import Store
+from tests.logged import logged
 from tests.player_tables import store_in
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -102,7 +102,7 @@ def test_a_task_that_fails_is_reported_and_stops_no_other(
 
     assert (pack.outcome, pack.problem, sweep.outcome) == (RunOutcome.FAILED, "ended with 1", RunOutcome.OK)
     assert pack.next_at == clock.time + timedelta(minutes=15)
-    lines = [json.loads(line.removeprefix("task run ")) for line in caplog.messages if line.startswith("task run ")]
+    lines = [*logged(caplog, "task_failed"), *logged(caplog, "task_finished")]
     assert [(line["task"], line["outcome"]) for line in lines] == [("pack", "failed"), ("sweep", "ok")]
     record = TaskRecords(store).of("pack", clock.time)
     assert (record.failures, record.runs_failed, record.done.compacted_files) == (1, 1, 7)

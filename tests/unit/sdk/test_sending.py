@@ -304,6 +304,7 @@ def test_a_failing_on_outcome_does_not_stop_the_client(caplog: pytest.LogCapture
 
     assert len(gateway.requests) == 2
     assert "the game's own" in caplog.text
+    assert {vars(record)["event"] for record in caplog.records} == {"on_outcome_failed"}
 
 
 def test_a_closed_client_refuses_events_and_has_closed_its_connection() -> None:

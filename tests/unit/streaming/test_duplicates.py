@@ -16,6 +16,7 @@ from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection,
 from gamelake.streaming.decision import check_one_task_per_partition
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskReport
+from tests.logged import logged
 from tests.unit.properties import examples
 from tests.unit.streaming.tasks import (
     KART_TABLE,
@@ -233,7 +234,9 @@ def test_at_most_the_allowed_number_of_events_is_kept_and_the_newest_ones(
     found = [file.path for file in lake.plan().known[0]]
 
     assert [int(path.rsplit("/", 1)[1][:12]) for path in found] == [3, 2]
-    assert "GAMELAKE_DEDUP_MAX_EVENTS" in caplog.text
+    (full,) = logged(caplog, "dedup_window_full")
+    assert full["events"] == 5
+    assert "GAMELAKE_DEDUP_MAX_EVENTS" in str(full["action"])
 
 
 def test_a_missing_file_stops_the_batch_and_the_next_start_continues_without_it(
@@ -249,7 +252,7 @@ def test_a_missing_file_stops_the_batch_and_the_next_start_continues_without_it(
 
     lake.restart()
     assert ids(lake.attempt([sent("a")])) == ["a"]
-    assert "1 files of its events are gone" in caplog.text
+    assert [(each["batch"], each["files"]) for each in logged(caplog, "dedup_files_missing")] == [(0, 1)]
 
 
 def a_section() -> EventsSection:

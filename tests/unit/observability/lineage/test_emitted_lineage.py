@@ -22,6 +22,7 @@ from gamelake.observability.lineage.emitter import LineageEmitter, NoOpEmitter, 
 from gamelake.observability.lineage.flow import FilesDataset, Flow, FlowEnd, RunKind, TableDataset, TopicDataset, tables
 from gamelake.storage.store import Location, Store
 from tests.eventually import eventually
+from tests.logged import logged
 from tests.unit.observability.lineage.tables import events, lake, make_table, types
 
 
@@ -199,7 +200,7 @@ def test_a_store_that_is_away_is_tried_again(monkeypatch: pytest.MonkeyPatch, ca
     job_lineage = _emitting(lambda: sender)
 
     job_lineage.emit(flow())
-    eventually(lambda: "could not be sent" in caplog.text, timeout=20)
+    eventually(lambda: bool(logged(caplog, "lineage_not_sent")), timeout=20)
     sender.is_back = True
     eventually(lambda: bool(sender.sent), timeout=20)
     job_lineage.end("")
@@ -254,7 +255,7 @@ def test_a_sender_that_hangs_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, ca
         job_lineage.end("")
     release.set()
 
-    assert "were not sent within" in caplog.text
+    assert [each["seconds"] for each in logged(caplog, "last_lineage_not_sent")] == [0.1]
 
 
 def _emitting(open_sender: Callable[[], _Broken]) -> LineageEmitter:

@@ -18,6 +18,7 @@ from gamelake.observability.metrics.maintenance import (
     TaskFigures,
 )
 from tests.eventually import eventually
+from tests.logged import logged
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -135,4 +136,5 @@ def test_what_fails_once_is_done_again(caplog: pytest.LogCaptureFixture) -> None
     with Repeating("a poll", poll, timedelta(milliseconds=5)):
         eventually(done.is_set)
 
-    assert caplog.text.count("a poll failed: no answer; it is tried again") == 1
+    (failed,) = logged(caplog, "poll_failed")
+    assert (failed["poll"], str(failed["error"])) == ("a poll", "no answer")

@@ -51,7 +51,12 @@ def test_a_table_that_fails_says_why_and_the_others_are_made(store: Store) -> No
     assert isinstance(failed, FailedRefresh)
     assert "no_such_column" in failed.reason
     assert isinstance(made, Refreshed)
-    assert summary([failed, made], 1.0) == "2 gold tables in 1.0 s: 1 failed, 1 rebuilt; 1 rows written"
+    assert summary([failed, made], 1.0) == {
+        "tables": 2,
+        "outcomes": {"failed": 1, "rebuilt": 1},
+        "rows": 1,
+        "seconds": 1.0,
+    }
 
 
 def test_the_tables_of_a_game_that_is_held_back_stay_as_they_are(store: Store) -> None:
