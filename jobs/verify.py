@@ -50,6 +50,7 @@ def _as_text(found: Reconciliation) -> str:
         lines.append(f"{found.lost_offsets:,} offsets are lost: Kafka deleted them before they were read")
     if erased := sum(table.erased for table in found.tables):
         lines.append(f"{erased:,} rows were erased, in all tables together")
+    lines += [f"PROTOCOL UPGRADE {upgrade}" for upgrade in found.upgrades]
     lines += [f"PROBLEM {problem}" for problem in found.problems]
     lines.append("reconciliation failed" if found.problems else "every offset was ingested once; no differences")
     return "\n".join(lines)
@@ -72,6 +73,7 @@ def _as_json(found: Reconciliation) -> str:
         "empty_offsets": found.empty_offsets,
         "lost_offsets": found.lost_offsets,
         "tables": tables,
+        "upgrades": found.upgrades,
         "problems": found.problems,
     }
     return json.dumps(document, indent=2)

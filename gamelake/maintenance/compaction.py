@@ -38,6 +38,7 @@ from gamelake.storage.delta_log import (
 from gamelake.storage.leases import Lease
 from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease, write_replacement
 from gamelake.storage.store import Location, Store
+from gamelake.storage.table_features import TableUse
 from gamelake.storage.tables import open_table
 
 # A file of this share of the target size stays: to compact it again would write much and gain little.
@@ -227,7 +228,7 @@ class TableCompaction:
     def _compact(self, store: Store, planned: Sequence[Bin], lease: Lease, failpoints: Failpoints) -> Compacted:
         def attempt() -> Compacted:
             handle = open_table(self.location, self.table)
-            version = TableHead.of(handle, "").version
+            version = TableHead.of(handle, "", TableUse.COMPACT).version
             live = {file.path for file in live_files(handle)}
             # An erasure may have replaced some since the plan was made.
             whole = [each for each in planned if all(file.path in live for file in each.files)]

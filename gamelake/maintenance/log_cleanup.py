@@ -29,6 +29,8 @@ from gamelake.storage.manifest_checkpoints import (
 )
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store, StoredObject
+from gamelake.storage.table_features import CHECKPOINT_PROTECTION, TableDemands
+from gamelake.storage.tables import open_table
 
 # More than the circuit breaker, the telemetry and a restart ever read.
 KEPT_MANIFESTS = 1_000
@@ -135,6 +137,9 @@ class LogCleanup:
             reason = f"the Delta checkpoint of version {version} names other files than the entries: nothing is deleted"
             return CleanupPlan(table, (), kept=reason, table=log)
         old = [each for each in found if (match := _OF_A_VERSION.match(_name(each.path))) and int(match[1]) < version]
+        if old and CHECKPOINT_PROTECTION in TableDemands.of(open_table(self.store.location, table)).features:
+            reason = f"{CHECKPOINT_PROTECTION} of its protocol keeps the entries: nothing is deleted"
+            return CleanupPlan(table, (), kept=reason, table=log)
         behind = furthest < log.checkpoint.version
         reason = f"its slowest reader has only read version {furthest}" if behind else ""
         return CleanupPlan(table, old, kept=reason, table=log)

@@ -112,8 +112,10 @@ class TableVacuum:
         )
 
     def _data_files(self) -> Iterator[StoredObject]:
-        log = f"{self.table}/{LOG_FOLDER}/"
-        return (each for each in self.store.objects(self.table) if not each.path.startswith(log))
+        # Deletion vectors and change files are other programs', and theirs to vacuum.
+        others = tuple(f"{self.table}/{name}" for name in (f"{LOG_FOLDER}/", "_change_data/"))
+        there = (each for each in self.store.objects(self.table) if not each.path.startswith(others))
+        return (each for each in there if not _is_deletion_vector(each.path))
 
     def _unneeded_since(self, found: UnreferencedFile, log: TableLog) -> float:
         """Since when the table does not need a file (seconds since 1970); an orphan, since it was written."""
@@ -134,3 +136,12 @@ class TableVacuum:
         decided = [entry for each in manifests for entry in each.tables]
         decided += [entry for each in ReplayManifests(self.store).unfinished() for entry in each.tables]
         return {unquote(file.path) for entry in decided if entry.table == self.table for file in entry.files}
+
+
+def _is_deletion_vector(path: str) -> bool:
+    """Whether a file has deletion vectors, by its name.
+
+    Source: Delta Transaction Log Protocol, heading "Deletion Vector Descriptor Schema".
+    """
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith("deletion_vector_") and name.endswith(".bin")

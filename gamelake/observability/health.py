@@ -19,6 +19,8 @@ from deltalake.exceptions import DeltaError
 from gamelake.model.errors import GamelakeError
 from gamelake.storage.delta_log import LOG_FOLDER, decode_entry, entry_path, live_files
 from gamelake.storage.store import Store, StoredObject
+from gamelake.storage.table_features import DELETION_VECTORS, TableDemands, TableUse
+from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import open_table
 
 
@@ -165,17 +167,20 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
 _TABLES = "tables"
 _NAMED = 3
 _CORRUPTED = "docs/operations.md, heading 'Drills', describes the repair of a damaged log"
+_UPGRADED = "docs/operations.md, heading 'Table features of other programs', says what goes on and what does not"
 _DELETED = "find what deletes files, jobs/vacuum.py apart; docs/operations.md, heading 'Drills', says how to rebuild"
 
 
 @dataclass(frozen=True, slots=True)
 class TableReadings:
-    """The state of one table: how many live files it has, or what is wrong with it."""
+    """The state of one table: how many live files it has, or what is wrong with it; a newer protocol than its own."""
 
     table: str
     files: int = 0
     trouble: str = ""
     remedy: str = ""
+    upgrade: str = ""
+    is_appended: bool = True
 
 
 def examine_tables(store: Store, tables: Sequence[str]) -> list[HealthFinding]:
@@ -185,7 +190,13 @@ def examine_tables(store: Store, tables: Sequence[str]) -> list[HealthFinding]:
     bad = [each for each in readings if each.trouble]
     files = sum(each.files for each in readings)
     well = passed(_TABLES, f"{len(readings) - len(bad)} are readable and whole, {files:,} files")
-    return [well, *(failed(_TABLES, f"{each.table}: {each.trouble}", each.remedy) for each in bad)]
+    damaged = [failed(_TABLES, f"{each.table}: {each.trouble}", each.remedy) for each in bad]
+    return [well, *damaged, *(_upgrade_finding(each) for each in readings if each.upgrade)]
+
+
+def _upgrade_finding(readings: TableReadings) -> HealthFinding:
+    found = f"{readings.table}: another program has upgraded its protocol ({readings.upgrade})"
+    return (warned if readings.is_appended else failed)(_TABLES, found, _UPGRADED)
 
 
 def read_table_health(store: Store, table: str) -> TableReadings:
@@ -198,7 +209,8 @@ def read_table_health(store: Store, table: str) -> TableReadings:
     if trouble:
         return TableReadings(table, trouble=trouble, remedy=_CORRUPTED)
     try:
-        live = live_files(open_table(store.location, table))
+        handle = open_table(store.location, table)
+        live, demands = live_files(handle), TableDemands.of(handle)
     except (DeltaError, GamelakeError, ValueError) as error:
         return TableReadings(table, trouble=f"it can't be opened ({str(error).splitlines()[0]})", remedy=_CORRUPTED)
     there = set(objects)
@@ -208,7 +220,19 @@ def read_table_health(store: Store, table: str) -> TableReadings:
     if gone and _is_replaced(store, table, gone):
         gone = []
     message = f"{len(gone)} of its files are gone, such as {', '.join(gone[:_NAMED])}" if gone else ""
-    return TableReadings(table, len(live), message, _DELETED)
+    obstacles = demands.obstacles(TableUse.APPEND)
+    return TableReadings(table, len(live), message, _DELETED, _upgrade(store, table, demands, obstacles), not obstacles)
+
+
+def _upgrade(store: Store, table: str, demands: TableDemands, obstacles: Sequence[str]) -> str:
+    """What is newer in the protocol of a table, which features its stream can't append to, and what these deleted."""
+    if not demands.is_upgraded:
+        return ""
+    found = f"reader version {demands.reader}, writer version {demands.writer}"
+    found += f", {', '.join(sorted(demands.listed))}" if demands.listed else ""
+    found += f"; no batch can be appended because of {', '.join(obstacles)}" if obstacles else ""
+    deleted = TableLog.read(store, table).vector_deleted_rows if DELETION_VECTORS in demands.features else 0
+    return found + (f"; deletion vectors delete {deleted} rows" if deleted else "")
 
 
 def _is_replaced(store: Store, table: str, gone: Sequence[str]) -> bool:

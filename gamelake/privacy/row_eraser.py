@@ -31,6 +31,7 @@ from gamelake.storage.leases import Lease
 from gamelake.storage.player_rows import PlayerFilter, PlayerTable, rows_in_file
 from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease, write_replacement
 from gamelake.storage.store import Store
+from gamelake.storage.table_features import TableUse
 from gamelake.storage.tables import open_table
 
 _ATTEMPTS = 100
@@ -84,7 +85,7 @@ class RowEraser:
     def _erase(self, lease: Lease) -> None:
         for _ in range(_ATTEMPTS):
             handle = open_table(self.store.location, self.table.name)
-            head = TableHead.of(handle, self.run)
+            head = TableHead.of(handle, self.run, TableUse.REWRITE)
             rewritten = list(self._rewritten(live_files(handle)))
             if not rewritten:
                 return

@@ -17,7 +17,6 @@ from urllib.parse import quote, unquote
 from gamelake.model.errors import TransientError
 from gamelake.model.naming import Layer, clone_table, game_table
 from gamelake.recovery.table_history import TableHistory
-from gamelake.storage.appends import TableHead
 from gamelake.storage.clones import Clone, ClonedTable, CloneError, CloneKind, Clones
 from gamelake.storage.delta_log import (
     Action,
@@ -32,6 +31,7 @@ from gamelake.storage.delta_log import (
 from gamelake.storage.listing import games_of, own_tables
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
+from gamelake.storage.table_features import TableDemands, TableUse
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import open_table
 
@@ -156,7 +156,7 @@ class Cloning:
     def _head(self, cloned: ClonedTable) -> list[Action]:
         """The metadata actions of the clone, as its source had them at the version."""
         handle, now = open_table(self.store.location, cloned.source, cloned.version), now_milliseconds()
-        TableHead.of(handle, "")  # whether its protocol is one that we write
+        TableDemands.of(handle).require(cloned.source, TableUse.REWRITE)  # whether its protocol is one that we write
         metadata, protocol = handle.metadata(), handle.protocol()
         described = TableMetadata(
             table_id=str(uuid.uuid4()),

@@ -15,7 +15,6 @@ from typing import Self
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
-from gamelake.model.errors import StoreError
 from gamelake.storage.columns import delta_field
 from gamelake.storage.comments import NO_COMMENTS, Comments, commented
 from gamelake.storage.delta_log import (
@@ -35,9 +34,8 @@ from gamelake.storage.delta_log import (
 from gamelake.storage.manifests import BatchManifest, TableFiles
 from gamelake.storage.readable_schemas import readable_schema
 from gamelake.storage.store import Store
+from gamelake.storage.table_features import OWN_READER, OWN_WRITER, TableDemands, TableUse
 
-# Protocols that Spark, delta-rs, DuckDB and Trino all read and write, and that a plain append satisfies.
-_NEWEST_READER, _NEWEST_WRITER = 1, 2
 CHECKPOINT_EVERY = 50
 _PROPERTIES = {"delta.dataSkippingNumIndexedCols": "32", "delta.checkpointInterval": str(CHECKPOINT_EVERY)}
 
@@ -68,6 +66,7 @@ class TableHead:
 
     Attributes:
         taken: the last transaction version by application id; None if the table has none of it.
+        demands: what its protocol asks of a writer.
         seen_at: when this was last known to be the head of the log (monotonic seconds).
     """
 
@@ -75,19 +74,20 @@ class TableHead:
     schema: pa.Schema
     partition_by: tuple[str, ...]
     taken: dict[str, int | None]
+    demands: TableDemands
     seen_at: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def of(cls, handle: DeltaTable, app_id: str) -> "TableHead":
+    def of(cls, handle: DeltaTable, app_id: str, use: TableUse) -> "TableHead":
         """The head of an open table.
 
         Raises:
-            StoreError: the table asks for a newer protocol than the platform writes.
+            StoreError: the table has a feature that stands in the way of the use.
         """
-        protocol = handle.protocol()
-        _check_protocol(handle.table_uri, protocol.min_reader_version, protocol.min_writer_version)
-        partition_by = tuple(handle.metadata().partition_columns)
-        return cls(handle.version(), schema_of(handle), partition_by, {app_id: handle.transaction_version(app_id)})
+        demands = TableDemands.of(handle)
+        demands.require(handle.table_uri, use)
+        partition_by, taken = tuple(handle.metadata().partition_columns), handle.transaction_version(app_id)
+        return cls(handle.version(), schema_of(handle), partition_by, {app_id: taken}, demands)
 
     @classmethod
     def create(
@@ -97,7 +97,8 @@ class TableHead:
         if not store.put_new(entry_path(entry.table, 0), creation_entry(entry, transaction, comments)):
             return None
         taken: dict[str, int | None] = {transaction.app_id: transaction.version}
-        return cls(0, _columns(Schema.from_json(readable_schema(entry.schema))), entry.partition_by, taken)
+        columns = _columns(Schema.from_json(readable_schema(entry.schema)))
+        return cls(0, columns, entry.partition_by, taken, TableDemands.none(entry.schema))
 
     def follow(self, store: Store, table: str) -> None:
         """Read the commits that other writers have made since."""
@@ -107,15 +108,14 @@ class TableHead:
         self.seen_at = time.monotonic()
 
     def _take(self, actions: list[Action], table: str) -> None:
+        self.demands = self.demands.after(actions)
+        self.demands.require(table, TableUse.APPEND)
         for action in actions:
             if "txn" in action:
                 self.taken[action["txn"]["appId"]] = action["txn"]["version"]
             if "metaData" in action:
                 self.schema = _columns(Schema.from_json(readable_schema(action["metaData"]["schemaString"])))
                 self.partition_by = tuple(action["metaData"]["partitionColumns"])
-            if "protocol" in action:
-                protocol = action["protocol"]
-                _check_protocol(table, protocol["minReaderVersion"], protocol["minWriterVersion"])
 
     def put(self, store: Store, entry: TableFiles, transaction: BatchTransaction) -> bool:
         """Commit an append as the next version; gives False if another writer has committed that version."""
@@ -162,7 +162,7 @@ def table_actions(
         properties={**_PROPERTIES, **properties},
         created=now,
     ).action()
-    return [protocol_action(_NEWEST_READER, _NEWEST_WRITER), metadata]
+    return [protocol_action(OWN_READER, OWN_WRITER), metadata]
 
 
 def _append_actions(entry: TableFiles, transaction: BatchTransaction, now: int) -> list[Action]:
@@ -182,11 +182,3 @@ def _append_actions(entry: TableFiles, transaction: BatchTransaction, now: int) 
 
 def _columns(schema: Schema) -> pa.Schema:
     return pa.schema([delta_field(field) for field in pa.schema(schema)])
-
-
-def _check_protocol(table: str, reader: int, writer: int) -> None:
-    if reader > _NEWEST_READER or writer > _NEWEST_WRITER:
-        raise StoreError(
-            f"{table} asks for reader version {reader} and writer version {writer}; the platform writes versions "
-            f"{_NEWEST_READER} and {_NEWEST_WRITER} only. Drop the table feature that was added to the table"
-        )

@@ -49,6 +49,7 @@ class Reconciliation:
         empty_offsets: offsets without a record: markers and aborted records of Kafka transactions, or records that
             Kafka's compaction removed.
         lost_offsets: given up by an operator when Kafka no longer had them.
+        upgrades: one sentence for each table whose protocol another program has upgraded.
         problems: one sentence each; none if manifests and logs agree.
     """
 
@@ -64,6 +65,7 @@ class Reconciliation:
     tables: list[TableReconciliation] = field(default_factory=list)
     empty_offsets: int = 0
     lost_offsets: int = 0
+    upgrades: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -97,6 +99,8 @@ def reconcile(store: Store) -> Reconciliation:
         unreadable = list(schema_problems(log))
         others = unreadable or bounds_problems(store, table, log)  # which opens the table
         found.problems += [f"{table}: {problem}" for problem in others]
+        found.problems += [f"{table}: {problem}" for problem in vector_problems(log)]
+        found.upgrades += [f"{table}: {upgrade}" for upgrade in upgrades(log)]
     return found
 
 
@@ -106,6 +110,27 @@ def bounds_problems(store: Store, table: str, log: TableLog) -> Iterator[str]:
         yield (
             f"{len(misread)} files have bounds or partition values that delta-rs, DuckDB and Polars misread, so "
             f"that filters skip rows; run jobs/repair_log.py {table}"
+        )
+
+
+def vector_problems(log: TableLog) -> Iterator[str]:
+    """Rows of a table that deletion vectors delete, which no erasure and no other program of the platform does."""
+    if rows := log.vector_deleted_rows:
+        yield (
+            f"{rows} rows are deleted by deletion vectors, which another program has written; jobs/restore.py restores "
+            "a version before"
+        )
+
+
+def upgrades(log: TableLog) -> Iterator[str]:
+    """The protocol of a table that is not the one it was made with, in a sentence."""
+    if log.upgrade is not None:
+        version, protocol = log.upgrade
+        features = sorted({*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())})
+        listed = f" with {', '.join(features)}" if features else ""
+        yield (
+            f"version {version} set reader version {protocol['minReaderVersion']} and writer version "
+            f"{protocol['minWriterVersion']}{listed}"
         )
 
 

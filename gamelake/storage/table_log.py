@@ -16,6 +16,7 @@ from gamelake.storage.delta_log import (
 )
 from gamelake.storage.manifest_checkpoints import LogCheckpoint, LoggedErasure, LoggedFile, read_log_checkpoint
 from gamelake.storage.store import Store
+from gamelake.storage.table_features import OWN_READER, OWN_WRITER
 
 
 @dataclass(slots=True)
@@ -29,6 +30,8 @@ class TableLog:
         erasures: the commits of erasures, in order.
         adds: the add actions of the live files, by path.
         schema: the JSON of the newest columns; empty if they are in no entry since the log checkpoint.
+        upgrade: the version whose commit set the protocol that counts, and its protocol action; None if that is one of
+            the platform's own, or older than the entries.
         compacted_through: the version of the log checkpoint that stands for the entries up to it, -1 without one.
     """
 
@@ -38,6 +41,7 @@ class TableLog:
     erasures: list[LoggedErasure] = field(default_factory=list)
     adds: dict[str, Action] = field(default_factory=dict)
     schema: str = ""
+    upgrade: tuple[int, Action] | None = None
     compacted_through: int = -1
 
     @property
@@ -49,6 +53,12 @@ class TableLog:
     def live_bytes(self) -> int:
         """Bytes of the table's newest version."""
         return sum(file.size for file in self.live.values())
+
+    @property
+    def vector_deleted_rows(self) -> int:
+        """Rows of live files that deletion vectors delete: the platform writes none."""
+        vectors = (add.get("deletionVector") for add in self.adds.values())
+        return sum(int(vector["cardinality"]) for vector in vectors if vector)
 
     @property
     def erased_rows(self) -> int:
@@ -79,6 +89,9 @@ class TableLog:
 
     def take(self, version: int, actions: list[Action]) -> None:
         """Apply the next commit."""
+        for protocol in contents_of(actions, "protocol"):
+            newer = protocol["minReaderVersion"] > OWN_READER or protocol["minWriterVersion"] > OWN_WRITER
+            self.upgrade = (version, protocol) if newer else None
         transaction = next(iter(transactions_of(actions)), "")
         info = commit_info_of(actions)
         run = info.get(ERASURE_NOTE, "")

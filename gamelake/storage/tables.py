@@ -12,8 +12,6 @@ from typing import Self
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.schema import Field
-from deltalake.transaction import PostCommitHookProperties
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
@@ -24,14 +22,13 @@ from gamelake.storage.delta_log import Action, TableMetadata, commit_info, encod
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.readable_schemas import readable_schema, unreadable_schema
 from gamelake.storage.store import Location, Store
+from gamelake.storage.table_features import TableUse
 
 _DESCRIBE_ATTEMPTS = 20
 _APPEND_ATTEMPTS = 100
 _LISTINGS = 50
 # Log cleanup may delete entries that this process has not read; no retention is as short as this.
 _STALE_SECONDS = 600
-# Checkpoints are written by a thread of their own; inside a commit they would stall all tables of the batch.
-_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 def describe(store: Store, table: str, comments: Comments, newest: Callable[[], DeltaTable]) -> bool:
@@ -63,9 +60,14 @@ def describe(store: Store, table: str, comments: Comments, newest: Callable[[], 
 
 
 def _actions(handle: DeltaTable, schema: str, description: str) -> list[Action]:
-    metadata = handle.metadata()
     info = commit_info(now_milliseconds(), "CHANGE COLUMN", {"column": "comments"}, is_blind_append=True)
-    change = TableMetadata(
+    return [info, _metadata_of(handle, schema, description)]
+
+
+def _metadata_of(handle: DeltaTable, schema: str, description: str | None) -> Action:
+    """The metadata action of an open table with another schema, as JSON, and another description."""
+    metadata = handle.metadata()
+    return TableMetadata(
         table_id=str(metadata.id),
         name=metadata.name,
         description=description,
@@ -74,7 +76,6 @@ def _actions(handle: DeltaTable, schema: str, description: str) -> list[Action]:
         properties=metadata.configuration,
         created=metadata.created_time,
     ).action()
-    return [info, change]
 
 
 class CommitOutcome(StrEnum):
@@ -162,7 +163,7 @@ class DeltaTables:
         head = self._heads.get(table)
         if head is None or app_id not in head.taken or time.monotonic() - head.seen_at > _STALE_SECONDS:
             try:
-                head = TableHead.of(open_table(self._location, table), app_id)
+                head = TableHead.of(open_table(self._location, table), app_id, TableUse.APPEND)
             except TableNotFoundError:
                 return None
             self._heads[table] = head
@@ -181,7 +182,10 @@ class DeltaTables:
         def newest() -> DeltaTable:
             return open_table(self._location, entry.table)
 
-        _add_columns(newest(), Schema.from_json(readable_schema(entry.schema)))
+        wanted = Schema.from_json(readable_schema(entry.schema))
+        commit_with_retry(
+            entry.table, _APPEND_ATTEMPTS, lambda: _add_columns(self._store, entry.table, newest(), wanted)
+        )
         describe(self._store, entry.table, self._comments(entry.table), newest)
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
@@ -238,11 +242,27 @@ def delta_schema_json(schema: pa.Schema) -> str:
     return text
 
 
-def _add_columns(handle: DeltaTable, wanted: Schema) -> None:
+def _add_columns(store: Store, table: str, handle: DeltaTable, wanted: Schema) -> None:
+    """Commit the columns that a schema has and an open table has not.
+
+    delta-rs is not used: it refuses tables with features such as deletion vectors, which ask nothing of new columns.
+
+    Raises:
+        CommitConflictError: another writer has committed the version.
+    """
     have = schema_of(handle)
     target = merged(have, pa.schema(wanted))
     if target is have:
         return
-    changed = [field for field in target if have.get_field_index(field.name) < 0 or have.field(field.name) != field]
-    fields: list[Field] = Schema.from_arrow(pa.schema(changed)).fields
-    handle.alter.add_columns(fields, post_commithook_properties=_NO_HOOKS)
+    changed = {
+        field.name for field in target if have.get_field_index(field.name) < 0 or have.field(field.name) != field
+    }
+    known = {field["name"]: field for field in json.loads(handle.schema().to_json())["fields"]}
+    columns = json.loads(delta_schema_json(target))
+    columns["fields"] = [each if each["name"] in changed else known[each["name"]] for each in columns["fields"]]
+    info = commit_info(now_milliseconds(), "ADD COLUMN", {"columns": json.dumps(sorted(changed))}, is_blind_append=True)
+    entry = encode_entry(
+        [info, _metadata_of(handle, json.dumps(columns, ensure_ascii=False), handle.metadata().description)]
+    )
+    if not store.put_new(entry_path(table, handle.version() + 1), entry):
+        raise CommitConflictError

@@ -86,7 +86,7 @@ def test_a_table_of_a_newer_protocol_is_refused_with_a_remedy(store: Store) -> N
     assert last is not None
     [entry] = [each for each in last.tables if each.table == SILVER_EVENTS]
     newest = open_table(store.location, SILVER_EVENTS).version()
-    later = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
+    later = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking"]}}
     store.put(entry_path(SILVER_EVENTS, newest + 1), json.dumps(later).encode())
 
     with DeltaTables(store.location) as tables, pytest.raises(StoreError, match="Drop the table feature"):

@@ -16,6 +16,7 @@ from msgspec import structs
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
 from gamelake.storage.appends import BatchTransaction, TableHead, schema_of
 from gamelake.storage.store import Store
+from gamelake.storage.table_features import TableUse
 from gamelake.storage.tables import CommitOutcome, open_table
 from tests.unit.storage.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
 
@@ -226,7 +227,7 @@ def test_an_append_costs_the_same_however_many_there_were(tmp_path: Path) -> Non
         with tables_in(tmp_path) as tables:
             if batch == 0:
                 tables.append(entry, BatchTransaction("query-0", 0))
-                head = TableHead.of(_table(tmp_path), "query-0")
+                head = TableHead.of(_table(tmp_path), "query-0", TableUse.APPEND)
                 continue
         assert head is not None
         assert head.put(reads, entry, BatchTransaction("query-0", batch))

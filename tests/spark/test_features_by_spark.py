@@ -1,0 +1,48 @@
+"""What Spark switches on in one table stops no batch, and what it deletes is counted."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gamelake.storage.reconciliation import vector_problems
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import DeltaTables
+from tests.player_tables import SILVER, append, store_in
+
+NAME = SILVER.name
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = store_in(tmp_path)
+    with DeltaTables(store.location) as tables:
+        append(tables, store, SILVER, 0, ["a" * 32, "b" * 32, "c" * 32])
+    return store
+
+
+@pytest.mark.parametrize(
+    "features", [["enableChangeDataFeed"], ["enableDeletionVectors"], ["enableChangeDataFeed", "enableDeletionVectors"]]
+)
+def test_batches_go_on_after_spark_has_switched_on_features_and_deleted_rows(
+    spark: SparkSession, store: Store, features: list[str]
+) -> None:
+    table = f"delta.`{store.location.child(NAME)}`"
+    properties = ", ".join(f"'delta.{feature}' = 'true'" for feature in features)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({properties})")
+    spark.sql(f"DELETE FROM {table} WHERE gamer_id = '{'a' * 32}'")  # noqa: S608
+
+    with DeltaTables(store.location) as tables:
+        append(tables, store, SILVER, 1, ["d" * 32])
+
+    found = spark.sql(f"SELECT gamer_id FROM {table} ORDER BY gamer_id").collect()  # noqa: S608
+    assert [row.gamer_id for row in found] == [letter * 32 for letter in "bcd"]
+    vectors = list(vector_problems(TableLog.read(store, NAME)))
+    assert [each.split(",")[0] for each in vectors] == (
+        ["1 rows are deleted by deletion vectors"] if "enableDeletionVectors" in features else []
+    )
+    if "enableChangeDataFeed" in features:
+        feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
+        changes = feed.load(store.location.child(NAME)).select("_change_type", "gamer_id")
+        assert sorted(tuple(row) for row in changes.collect()) == [("delete", "a" * 32), ("insert", "d" * 32)]
