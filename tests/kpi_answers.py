@@ -19,7 +19,7 @@ CREATE VIEW days AS SELECT DISTINCT game_name, gamer_id, day FROM e WHERE gamer_
 EXPECTED = {
     "kpi_hourly": """
         SELECT day, hour, game_name, platform, app_version, count(*), count(*) FILTER (WHERE event_name = 'purchase'),
-          coalesce(sum(CAST(amount AS DECIMAL(18, 6))), 0)
+          coalesce(sum(TRY_CAST(amount AS DECIMAL(18, 6))), 0)
         FROM e GROUP BY ALL""",
     "kpi_player_days": """
         SELECT day, game_name, gamer_id, bool_or(event_name = 'purchase') FROM e WHERE gamer_id IS NOT NULL
@@ -59,7 +59,7 @@ EXPECTED = {
           FROM s GROUP BY ALL),
         d AS (
           SELECT day, game_name, count(*) AS events, count(*) FILTER (WHERE event_name = 'purchase') AS purchases,
-            coalesce(sum(CAST(amount AS DECIMAL(18, 6))), 0) AS bookings, count(DISTINCT gamer_id) AS active,
+            coalesce(sum(TRY_CAST(amount AS DECIMAL(18, 6))), 0) AS bookings, count(DISTINCT gamer_id) AS active,
             count(DISTINCT gamer_id) FILTER (WHERE event_name = 'purchase') AS payers
           FROM e GROUP BY ALL)
         SELECT day, game_name, events, purchases, bookings, active, payers, payers / nullif(active, 0),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.naming import SILVER_EVENTS
@@ -91,6 +92,10 @@ class Silver:
         self.commits += 1
         self.events.extend(events)
         return entry
+
+    def table(self, name: str) -> pa.Table:
+        """All rows of a table of this lakehouse."""
+        return DeltaTable(self.folder / name).to_pyarrow_table()
 
     def _file(self, rows: pa.Table, day: str) -> DataFile:
         content, statistics = encode_parquet(rows.drop_columns(["event_date"]), frozenset())

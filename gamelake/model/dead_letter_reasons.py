@@ -14,6 +14,7 @@ class DeadLetterReason(StrEnum):
     INCOMPATIBLE_SCHEMA = "incompatible_schema"
     NO_EVENT_TIME = "no_event_time"
     IMPLAUSIBLE_EVENT_TIME = "implausible_event_time"
+    IMPLAUSIBLE_AMOUNT = "implausible_amount"
     UNROUTABLE = "unroutable"
     # Of objects only:
     BAD_NOTIFICATION = "bad_notification"

@@ -124,6 +124,12 @@ class EventTimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return timedelta(hours=self.max_ahead_hours)
 
 
+class AmountLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How far an event's `amount` may be from zero, in US dollars, so that no sum of amounts overflows."""
+
+    max: Annotated[float, msgspec.Meta(gt=0, le=1e9)] = 1_000_000
+
+
 class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole of `contracts/games.yaml`."""
 
@@ -131,6 +137,7 @@ class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     unlisted_games: UnlistedGames = UnlistedGames.DEAD_LETTERS
     max_unlisted_tables: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 50
     event_time: EventTimeLimits = EventTimeLimits()
+    amount: AmountLimits = AmountLimits()
     aggregates: tuple[AggregateSpec, ...] = ()
     tables: dict[str, TableDescription] = {}
     maintenance: MaintenancePolicy = MaintenancePolicy()

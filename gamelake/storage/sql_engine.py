@@ -15,8 +15,12 @@ import pyarrow.dataset as ds
 from gamelake.storage.columns import MICROSECONDS_UTC
 
 Relation: TypeAlias = pa.Table | ds.Dataset
-# DuckDB types without a Delta type, and what they are cast to.
-_KEPT_AS = {"HUGEINT": "BIGINT", "UBIGINT": "DECIMAL(20, 0)", "UINTEGER": "BIGINT"}
+# DuckDB types without a Delta type, and what they are cast to. A sum of integers is a HUGEINT; one beyond BIGINT
+# becomes the nearest value of it: an error would stop all queries with this sum for ever.
+_AS_BIGINT = (
+    f"coalesce(TRY_CAST({{0}} AS BIGINT), CASE WHEN {{0}} > 0 THEN {2**63 - 1} WHEN {{0}} < 0 THEN {-(2**63)} END)"
+)
+_KEPT_AS = {"HUGEINT": _AS_BIGINT, "UBIGINT": "CAST({0} AS DECIMAL(20, 0))", "UINTEGER": "CAST({0} AS BIGINT)"}
 _FLOATING = frozenset({"FLOAT", "DOUBLE"})
 _MEMORY = "256MiB"
 
@@ -42,12 +46,12 @@ class Engine:
         """Run a query.
 
         Returns:
-            The query's columns and rows in its order, with Delta types: HUGEINT and UINTEGER as int64, UBIGINT as
-            decimal(20, 0), timestamps as microseconds in UTC.
+            The query's columns and rows in its order, with Delta types: HUGEINT and UINTEGER as int64 (the nearest),
+            UBIGINT as decimal(20, 0), timestamps as microseconds in UTC.
         """
         relation = self._connection.sql(sql)
         kept = ", ".join(
-            f'CAST("{name}" AS {_KEPT_AS[str(kind)]}) AS "{name}"' if str(kind) in _KEPT_AS else f'"{name}"'
+            f"{_KEPT_AS.get(str(kind), '{0}')} AS {{0}}".format(f'"{name}"')
             for name, kind in zip(relation.columns, relation.types, strict=True)
         )
         rows = relation.project(kept).to_arrow_table()

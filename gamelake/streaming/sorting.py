@@ -146,7 +146,24 @@ class Sorter:
             if failed.any():
                 rejects.add(group.rows[failed], reason, detail)
                 codes = np.where(failed, NOWHERE, codes)
+        codes = self._without_absurd_amounts(events, group, codes, rejects)
         return microseconds, self._without_incompatible(events.schema, group, codes, rejects)
+
+    def _without_absurd_amounts(
+        self, events: pa.RecordBatch, group: DecodedGroup, codes: Ints, rejects: Rejects
+    ) -> Ints:
+        """One absurd amount would make a sum of all players absurd, and no decimal number can have it."""
+        if "amount" not in events.schema.names:
+            return codes
+        amounts = np.abs(pc.fill_null(events.column("amount"), 0.0).to_numpy())
+        largest = self.contract.amount.max
+        # NaN is not less than anything.
+        failed = ~(amounts <= largest) & (codes != NOWHERE)
+        if not failed.any():
+            return codes
+        detail = f"amount is no finite number, or further from zero than {largest:.12g}"
+        rejects.add(group.rows[failed], DeadLetterReason.IMPLAUSIBLE_AMOUNT, detail)
+        return np.where(failed, NOWHERE, codes)
 
     def _limits_text(self) -> str:
         return f"more than {self._limits.max_age.days} days before or {self._limits.max_ahead} after Kafka took it in"

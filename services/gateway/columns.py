@@ -57,18 +57,22 @@ def has_duplicate_map_keys(events: pa.RecordBatch) -> Flags:
     return found
 
 
-def invalid_events(events: pa.RecordBatch, earliest: float, latest: float) -> Flags:
-    """One flag per row: a required text is missing, or `event_time` is out of bounds. Game names are not checked.
+def invalid_events(events: pa.RecordBatch, earliest: float, latest: float, largest_amount: float) -> Flags:
+    """One flag per row: a required text is missing, or a time or an amount is out of bounds; game names aren't checked.
 
     Args:
         events: columns of the submitted contract.
         earliest: lower bound of `event_time`, included, in seconds since 1970.
         latest: upper bound, included.
+        largest_amount: how far `event_params.amount` may be from zero.
     """
     valid = _are_uuids(events.column("event_id"))
     valid &= _lengths(events.column("event_name")) > 0
     valid &= _lengths(events.column("gamer_id")) > 0
     valid &= _are_between(events.column("event_time"), earliest, latest)
+    amounts = pc.fill_null(pc.struct_field(events.column("event_params"), "amount"), 0.0).to_numpy()
+    # NaN is not less than anything.
+    valid &= np.abs(amounts) <= largest_amount
     return ~valid
 
 

@@ -99,6 +99,7 @@ class Reason(StrEnum):
     NO_GAMER_ID = "no_gamer_id"
     NO_EVENT_TIME = "no_event_time"
     IMPLAUSIBLE_EVENT_TIME = "implausible_event_time"
+    IMPLAUSIBLE_AMOUNT = "implausible_amount"
     OTHER_GAME = "other_game"
     TOO_LARGE = "too_large"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from gamelake.model.games import EventTimeLimits, GameSpec
+from gamelake.model.games import GamesContract, GameSpec
 from gamelake.schemas.framing import Flags, frame_header
 from services.gateway.columns import ColumnarEncoder, ColumnarEvents, invalid_events
 from services.gateway.errors import EventRejection, Reason
@@ -136,10 +136,11 @@ class ColumnarPreparer:
     """Prepares batches of one body format together, as columns."""
 
     def __init__(
-        self, limits: EventTimeLimits, players: PlayerCache, pseudonymizer: Pseudonymizer, encoder: ColumnarEncoder
+        self, contract: GamesContract, players: PlayerCache, pseudonymizer: Pseudonymizer, encoder: ColumnarEncoder
     ) -> None:
-        self._max_age = limits.max_age.total_seconds()
-        self._max_ahead = limits.max_ahead.total_seconds()
+        self._max_age = contract.event_time.max_age.total_seconds()
+        self._max_ahead = contract.event_time.max_ahead.total_seconds()
+        self._largest_amount = contract.amount.max
         self._players = players
         self._pseudonymizer = pseudonymizer
         self._encoder = encoder
@@ -158,7 +159,9 @@ class ColumnarPreparer:
 
     def _valid(self, columnar: ColumnarEvents, now: datetime) -> Flags:
         moment = now.timestamp()
-        invalid = invalid_events(columnar.events, moment - self._max_age, moment + self._max_ahead)
+        invalid = invalid_events(
+            columnar.events, moment - self._max_age, moment + self._max_ahead, self._largest_amount
+        )
         return np.asarray(~(invalid | columnar.uncertain))
 
     def _parts(

@@ -69,7 +69,7 @@ def create() -> App:
         validator = EventValidator(contract, submitted)
         preparer = BatchPreparer(
             RowPreparer(validator, cache, pseudonymizer, RecordEncoder(ids[-1])),
-            ColumnarPreparer(contract.event_time, cache, pseudonymizer, columnar_encoder),
+            ColumnarPreparer(contract, cache, pseudonymizer, columnar_encoder),
         )
         return EventsEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from gamelake.model.games import EventTimeLimits, GamesContract, GameSpec
+from gamelake.model.games import GamesContract, GameSpec
 from services.gateway.columns import ColumnarEvents
 from services.gateway.errors import EventRejectedError, EventRejection, Reason, UnsupportedMediaTypeError
 from services.gateway.json_events import JsonEvents
@@ -52,7 +52,7 @@ class EventValidator:
 
     def __init__(self, contract: GamesContract, event: Descriptor) -> None:
         self._games = {game.name: game for game in contract.games}
-        self._limits = contract.event_time
+        self._contract = contract
         self._formats: dict[str, BodyFormat] = {JSON: JsonEvents(event), PROTOBUF: ProtobufEvents(event)}
 
     def game(self, name: str) -> GameSpec:
@@ -72,7 +72,7 @@ class EventValidator:
 
     def validate(self, body_format: BodyFormat, raw_events: Sequence[Any], game: GameSpec) -> ValidatedEvents:
         """Read and check the events of one request, and complete them with the game's name and the arrival time."""
-        checker = EventChecker(game, self._limits, datetime.now(UTC))
+        checker = EventChecker(game, self._contract, datetime.now(UTC))
         validated = ValidatedEvents([], [])
         for index, raw_event in enumerate(raw_events):
             try:
@@ -91,11 +91,12 @@ class EventChecker:
     The same checks on columns: `services.gateway.columns.invalid_events`.
     """
 
-    def __init__(self, game: GameSpec, limits: EventTimeLimits, now: datetime) -> None:
+    def __init__(self, game: GameSpec, contract: GamesContract, now: datetime) -> None:
         self._names = frozenset(game.match)
         self._name = game.game_name
         self._now_seconds, self._now_nanos = int(now.timestamp()), now.microsecond * _NANOS_PER_MICRO
-        seconds = now.timestamp()
+        seconds, limits = now.timestamp(), contract.event_time
+        self._largest_amount = contract.amount.max
         self._earliest = seconds - limits.max_age.total_seconds()
         self._latest = seconds + limits.max_ahead.total_seconds()
 
@@ -107,6 +108,10 @@ class EventChecker:
         """
         _check_texts(event)
         self._check_time(event)
+        # NaN is not less than anything; an absent amount is 0.
+        amount: float = event.event_params.amount  # type: ignore[attr-defined]
+        if not abs(amount) <= self._largest_amount:
+            raise EventRejectedError(Reason.IMPLAUSIBLE_AMOUNT, "event_params.amount")
         name: str = event.game_name  # type: ignore[attr-defined] # the contract's messages are made at run time
         if name and name not in self._names:
             raise EventRejectedError(Reason.OTHER_GAME, "game_name")

@@ -1,5 +1,6 @@
 """The KPI query over silver: whatever comes late, twice, or in which order, its tables are the batch answer."""
 
+import math
 import os
 import shutil
 import signal
@@ -131,6 +132,16 @@ def test_events_whose_ingest_time_is_unknown_or_absurd_make_no_other_late(kpis: 
 
     assert kpis.late() == 0
     check_equal(kpis, [unknown, replace(absurd, taken_in=None), *others])
+
+
+def test_amounts_that_no_decimal_number_can_hold_are_left_out_and_stop_nothing(kpis: Kpis) -> None:
+    absurd = [math.nan, math.inf, -math.inf, 1e12, 1e13, -1e13, 1e308, -1e308]
+    bad = [Event(at=BEGINNING + n * MINUTE, name="purchase", amount=each) for n, each in enumerate(absurd)]
+    others = some_events(60, seed=9, days=1)
+
+    kpis.take([*bad, *others[:30]], [*bad, *others[30:]])
+
+    check_equal(kpis, [*bad, *others[:30], *bad, *others[30:]])
 
 
 def test_a_batch_whose_commit_was_lost_runs_again_and_counts_nothing_twice(kpis: Kpis) -> None:

@@ -19,16 +19,29 @@ from gamelake.model.errors import ContractError
 _DIALECT = "duckdb"
 _MERGED_BY: Mapping[type[exp.Expr], str] = {exp.Count: "sum", exp.Sum: "sum", exp.Min: "min", exp.Max: "max"}
 PARTITION = "event_date"
+# No column of the contract can have this name.
+UNFIT = "(unfit)"
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateDefinition:
-    """The SQL of one aggregate; `{source}` and the like are names of relations that the caller has registered."""
+    """The SQL of one aggregate; `{source}` and the like are names of relations that the caller has registered.
+
+    Attributes:
+        spec: what the contract says.
+        columns: its SQL by column, as the contract has it.
+        merged_by: the function by which values of parts become that of the whole; empty if none does.
+        reads: the columns that it reads.
+        safe_columns: `columns`, with null for a value that a cast can't convert: a value must stop no table.
+        unfit: a condition that is true for rows with such a value.
+    """
 
     spec: AggregateSpec
     columns: Mapping[str, str]
     merged_by: Mapping[str, str]
     reads: frozenset[str]
+    safe_columns: Mapping[str, str]
+    unfit: str
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -43,9 +56,16 @@ class AggregateDefinition:
 
     def over(self, source: str) -> str:
         """The aggregate of a relation's rows."""
+        return self._over(source, self.safe_columns)
+
+    def counting(self, source: str) -> str:
+        """The aggregate of a relation's rows, with their number of unfit values in the column `UNFIT`."""
+        return self._over(source, {**self.safe_columns, UNFIT: f"count(*) FILTER (WHERE {self.unfit})"})
+
+    def _over(self, source: str, columns: Mapping[str, str]) -> str:
         keys = ", ".join(map(quoted, self.keys))
-        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in self.columns.items())
-        return f"SELECT {keys}, {columns} FROM {source} GROUP BY {keys}"  # noqa: S608 # the contract's SQL
+        given = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
+        return f"SELECT {keys}, {given} FROM {source} GROUP BY {keys}"  # noqa: S608 # the contract's SQL
 
     def merging(self, parts: str) -> str:
         """The aggregate of everything, from a relation of aggregates of parts."""
@@ -73,7 +93,22 @@ def define(spec: AggregateSpec) -> AggregateDefinition:
         merged_by = {name: _merging(spec.name, name, tree) for name, tree in parsed.items()}
     reads = {column.name for tree in parsed.values() for column in tree.find_all(exp.Column)}
     columns = {name: tree.sql(dialect=_DIALECT) for name, tree in parsed.items()}
-    return AggregateDefinition(spec, columns, merged_by, frozenset(reads | set(spec.group_by)))
+    safe_columns = {name: tree.transform(_safe).sql(dialect=_DIALECT) for name, tree in parsed.items()}
+    casts = dict.fromkeys(_fails(cast) for tree in parsed.values() for cast in tree.find_all(exp.Cast) if _fails(cast))
+    unfit = " OR ".join(casts) or "false"
+    return AggregateDefinition(spec, columns, merged_by, frozenset(reads | set(spec.group_by)), safe_columns, unfit)
+
+
+def _safe(node: exp.Expr) -> exp.Expr:
+    return exp.TryCast(**node.args) if type(node) is exp.Cast else node
+
+
+def _fails(cast: exp.Cast) -> str:
+    """The condition that a cast fails; empty if it can't, or is of an aggregate and not of a row's value."""
+    if type(cast) is not exp.Cast or cast.find(exp.AggFunc) is not None:
+        return ""
+    value = cast.this.transform(_safe).sql(dialect=_DIALECT)
+    return f"({value} IS NOT NULL AND {_safe(cast).sql(dialect=_DIALECT)} IS NULL)"
 
 
 def _parsed(aggregate: str, column: str, sql: str) -> exp.Expr:

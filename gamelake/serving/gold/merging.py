@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 
 from gamelake.model.errors import ContractError, StoreError
-from gamelake.serving.gold.definition import AggregateDefinition, quoted
+from gamelake.serving.gold.definition import UNFIT, AggregateDefinition, quoted
 from gamelake.serving.gold.history import TableChanges, TablePosition, position_at
 from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
@@ -80,6 +81,15 @@ class Source:
         columns = pa.schema([field for field in schema if field.name in self.definition.reads | partitions])
         self.sql.give(name, dataset(self.store.location, self.table, without_zones(columns), files))
 
+    def aggregate(self, name: str) -> tuple[pa.Table, int]:
+        """Aggregate a named relation.
+
+        Returns:
+            The definition's columns, one row for each key, unordered; and how many values of the relation are unfit.
+        """
+        rows = self.sql.table(self.definition.counting(name))
+        return rows.drop_columns([UNFIT]), pc.sum(rows.column(UNFIT)).as_py() or 0
+
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -96,11 +106,12 @@ class Merge:
     def _definition(self) -> AggregateDefinition:
         return self.source.definition
 
-    def prepare(self) -> pa.ChunkedArray:
+    def prepare(self) -> tuple[pa.ChunkedArray, int]:
         """Read what has changed.
 
         Returns:
-            The distinct values of the first key column of all changed rows, unordered.
+            The distinct values of the first key column of all changed rows, unordered, and how many values of the new
+            rows are unfit.
 
         Raises:
             FileNotFoundError: a file that came or went is deleted already.
@@ -109,10 +120,11 @@ class Merge:
         replaced = [file for each in self.changes.replaced for file in (*each.removed, *each.added)]
         self.source.require([*self.changes.appended, *replaced])
         self.source.give("fresh_rows", schema, self.changes.appended)
-        self._sql.give("fresh", self._sql.table(self._definition.over("fresh_rows")))
+        fresh, unfit = self.source.aggregate("fresh_rows")
+        self._sql.give("fresh", fresh)
         self._sql.give("again", self._changed_otherwise(schema))
         key = quoted(self._definition.keys[0])
-        return self._sql.table(f"SELECT {key} FROM fresh UNION SELECT {key} FROM again").column(0)  # noqa: S608 # a name
+        return self._sql.table(f"SELECT {key} FROM fresh UNION SELECT {key} FROM again").column(0), unfit  # noqa: S608 # a name
 
     def rows(self, old: pa.Table) -> pa.Table:
         """Merge the changes into rows of the gold table.

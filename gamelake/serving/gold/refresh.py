@@ -41,12 +41,16 @@ class RefreshOutcome(StrEnum):
 
 
 class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
-    """One table after a refresh: the silver version that it is equal to, and the rows that were written."""
+    """One table after a refresh: the silver version that it is equal to, and the rows that were written.
+
+    `unfit` is how many values of the rows that were read no column of the table can hold; sums leave them out.
+    """
 
     table: str
     outcome: RefreshOutcome
     source_version: int = -1
     rows_written: int = 0
+    unfit: int = 0
     seconds: float = 0.0
 
 
@@ -122,36 +126,46 @@ class _Step:
             return Refreshed(table=self.job.table, outcome=RefreshOutcome.NO_SOURCE)
         self.source.give_live("silver", handle)
         _check_exact(self.source)
-        rows = self._sorted(self.source.sql.table(self._definition.over("silver")))
+        rows, unfit = self.source.aggregate("silver")
         removed = [] if self.gold is None else live_files(self.gold.handle)
-        return self._finish(rows, removed, position, RefreshOutcome.REBUILT)
+        return self._finish(self._sorted(rows), removed, position, RefreshOutcome.REBUILT, unfit)
 
     def take_in(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
         """Bring the table up to date with changes of silver."""
         if self._definition.spec.refresh is Refresh.PARTITION:
             return self._compute_days(gold, changes)
         merge = Merge(self.source, changes)
-        concerned = touched(runs_of(gold.handle, self._definition.keys[0]), merge.prepare())
+        keys, unfit = merge.prepare()
+        concerned = touched(runs_of(gold.handle, self._definition.keys[0]), keys)
         removed = [run.file for run in concerned]
         old = dataset(self.job.location, self.job.table, schema_of(gold.handle), removed).to_table()
-        return self._finish(self._sorted(merge.rows(old)), removed, changes.position, RefreshOutcome.MERGED)
+        return self._finish(self._sorted(merge.rows(old)), removed, changes.position, RefreshOutcome.MERGED, unfit)
 
     def _compute_days(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
         handle = self.source.at(changes.position)
         of_days = [file for file in live_files(handle) if day_of(file) in changes.days]
         self.source.give("silver", schema_of(handle), of_days)
-        rows = self._sorted(self.source.sql.table(self._definition.over("silver")))
+        rows, unfit = self.source.aggregate("silver")
         removed = [file for file in live_files(gold.handle) if day_of(file) in changes.days]
-        return self._finish(rows, removed, changes.position, RefreshOutcome.PARTITIONS)
+        return self._finish(self._sorted(rows), removed, changes.position, RefreshOutcome.PARTITIONS, unfit)
 
     def _finish(
-        self, rows: pa.Table, removed: Sequence[FileEntry], position: TablePosition, outcome: RefreshOutcome
+        self,
+        rows: pa.Table,
+        removed: Sequence[FileEntry],
+        position: TablePosition,
+        outcome: RefreshOutcome,
+        unfit: int,
     ) -> Refreshed:
         files = list(self._written(rows))
         if not self._writer.commit(self.gold, rows.schema, files, removed, position):
             raise CommitConflictError
         return Refreshed(
-            table=self.job.table, outcome=outcome, source_version=position.version, rows_written=rows.num_rows
+            table=self.job.table,
+            outcome=outcome,
+            source_version=position.version,
+            rows_written=rows.num_rows,
+            unfit=unfit,
         )
 
     def _written(self, rows: pa.Table) -> list[DataFile]:

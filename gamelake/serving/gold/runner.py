@@ -190,6 +190,9 @@ class GoldRunner:
             results.append(result)
             if isinstance(result, FailedRefresh):
                 log.error("gold_table_failed", table=result.table, error=result.reason)
+            elif result.unfit:
+                # Only rows of earlier versions: docs/dead-letters.md, implausible_amount.
+                log.warning("gold_values_left_out", table=result.table, source=refresh.source, values=result.unfit)
             elif refresh.held:
                 log.warning("gold_table_held_back", table=refresh.table, reason=refresh.held)
             self._observer.table_refreshed(refresh, result)

@@ -61,7 +61,7 @@ def row_preparer() -> RowPreparer:
 @cache
 def columnar_preparer() -> ColumnarPreparer:
     encoder = ColumnarEncoder(schema().message, SCHEMA_ID, pseudonymizer().fields.vault)
-    return ColumnarPreparer(contract().event_time, players(), pseudonymizer(), encoder)
+    return ColumnarPreparer(contract(), players(), pseudonymizer(), encoder)
 
 
 def batch_of(body: bytes, content_type: str) -> EventBatch:
@@ -149,6 +149,18 @@ def test_no_personal_data_is_left_in_the_records_of_columns(content_type: str, w
     values = b"".join(record["key"].encode() + record["value"] for record in prepared.records)
     assert [secret for secret in SECRETS if secret.encode() in values] == []
     assert len(prepared.personal_data) == len(PLAYERS)
+
+
+@pytest.mark.parametrize("amount", ["NaN", "Infinity", "-Infinity", 1e308, -1e308, 1e13, 1_000_000.01])
+def test_columns_do_not_take_an_implausible_amount(amount: object) -> None:
+    body = protobuf_body(an_event(), an_event(event_params={"amount": amount}))
+
+    assert columnar_preparer().prepare([batch_of(body, PROTOBUF)]) == [None]
+
+
+@pytest.mark.parametrize("amount", [None, 0.0, -0.0, 5e-324, 1_000_000, -1_000_000])
+def test_columns_take_any_other_amount(amount: float | None) -> None:
+    assert assert_the_same(batch_of(protobuf_body(an_event(event_params={"amount": amount})), PROTOBUF))
 
 
 def test_a_body_with_invalid_events_does_not_affect_the_others() -> None:

@@ -26,6 +26,7 @@ _FAILING = [path for path in _SAMPLES if path.name.endswith(".fail.json")]
 _REASONS_OF_EVENTS = {
     DeadLetterReason.NO_EVENT_TIME,
     DeadLetterReason.IMPLAUSIBLE_EVENT_TIME,
+    DeadLetterReason.IMPLAUSIBLE_AMOUNT,
     DeadLetterReason.UNROUTABLE,
 }
 

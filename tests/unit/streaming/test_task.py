@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.model.games import EventTimeLimits, GamesContract, GameSpec, PartitionColumn, UnlistedGames
+from gamelake.model.games import AmountLimits, EventTimeLimits, GamesContract, GameSpec, PartitionColumn, UnlistedGames
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
 from gamelake.streaming.plan import ChunkLimits
 from tests.unit.properties import examples
@@ -153,6 +153,42 @@ def test_an_implausible_event_time_is_a_reason(time: str | None, reason: str, la
     outcome = lakehouse.run([a_record(1, eventTime=time)])
 
     assert dict(outcome.dead_letters) == {reason: 1}
+
+
+@pytest.mark.parametrize("amount", ["NaN", "Infinity", "-Infinity", 1e308, -1e308, 1e13, -1e13, 1_000_000.01])
+def test_an_implausible_amount_is_a_reason(amount: object, lakehouse: TaskLakehouse) -> None:
+    outcome = lakehouse.run(numbered([a_record(1), a_record(1, eventParams={"amount": amount})]))
+
+    assert dict(outcome.dead_letters) == {"implausible_amount": 1}
+    assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0]
+
+
+@pytest.mark.parametrize("amount", [None, 0.0, -0.0, 5e-324, 0.99, 1_000_000, -1_000_000])
+def test_any_other_amount_is_a_row(amount: float | None, lakehouse: TaskLakehouse) -> None:
+    outcome = lakehouse.run([a_record(1, eventParams={} if amount is None else {"amount": amount})])
+
+    assert [row["amount"] for row in outcome.rows(KART_TABLE)] == [amount]
+
+
+def test_an_event_that_is_refused_for_several_reasons_is_one_dead_letter(lakehouse: TaskLakehouse) -> None:
+    amount = {"amount": "NaN"}
+    records = [
+        a_record(1, eventParams=amount, eventTime=None),
+        a_record(1, eventParams=amount, eventTime="2036-01-01T00:00:00Z"),
+        a_record(1, eventParams=amount, gameName="Unknown"),
+    ]
+
+    outcome = lakehouse.run(numbered(records))
+
+    assert outcome.dead_letters == {"no_event_time": 1, "implausible_event_time": 1, "unroutable": 1}
+
+
+def test_the_contract_sets_the_limit_of_amounts(tmp_path: Path) -> None:
+    lakehouse = TaskLakehouse(tmp_path, GamesContract(games=(KART,), amount=AmountLimits(max=10)))
+
+    outcome = lakehouse.run(numbered(a_record(1, eventParams={"amount": amount}) for amount in (10, 10.01, -11, -10)))
+
+    assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0, 3]
 
 
 def test_the_contract_sets_the_limits_of_event_times(tmp_path: Path) -> None:
