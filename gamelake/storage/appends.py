@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Self
 
 import pyarrow as pa
@@ -125,6 +126,17 @@ class TableHead:
         self.taken[transaction.app_id] = transaction.version
         self.seen_at = time.monotonic()
         return True
+
+
+def columns_of(entry: TableFiles) -> pa.Schema:
+    """The columns of a table with those that an entry adds, in the types of `gamelake.storage.columns`."""
+    return _columns_of(entry.schema)
+
+
+# A table has the same columns batch after batch.
+@lru_cache(maxsize=1024)
+def _columns_of(schema: str) -> pa.Schema:
+    return _columns(Schema.from_json(schema))
 
 
 def schema_of(handle: DeltaTable) -> pa.Schema:

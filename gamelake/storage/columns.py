@@ -119,6 +119,20 @@ def merged(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
     return table if grown is None else grown
 
 
+def conflicts(table: pa.Schema, incoming: pa.Schema) -> bool:
+    """Whether a table can't take some of the columns."""
+    try:
+        merged(table, incoming)
+    except IncompatibleSchemaError:
+        return True
+    return False
+
+
+def merged_or_first(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
+    """The same as `merged`, but the table's schema if they conflict."""
+    return table if conflicts(table, incoming) else merged(table, incoming)
+
+
 # In every batch, thirty tables of one schema have the same arguments.
 @lru_cache(maxsize=4096)
 def _grown(table: pa.Schema, incoming: pa.Schema) -> pa.Schema | None:

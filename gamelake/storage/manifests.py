@@ -210,6 +210,10 @@ class Manifests:
         assert standing is not None  # noqa: S101 # put_new has just found it, and only old manifests are deleted
         return standing
 
+    def replace(self, manifest: BatchManifest) -> None:
+        """Replace the manifest of a batch that a table can't take; only `gamelake.recovery.stuck_decisions` may."""
+        self._store.put(_path(self._stream, manifest.batch_id), _encode(manifest))
+
     def read(self, batch_id: int) -> BatchManifest | None:
         """The manifest of a batch, None if the batch was never decided."""
         content = self._store.get(_path(self._stream, batch_id))

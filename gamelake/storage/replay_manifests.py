@@ -50,6 +50,10 @@ class ReplayManifests:
         """Write a manifest; gives False if another replay has this number."""
         return self._store.put_new(_path(manifest.number, "json"), msgspec.json.encode(manifest))
 
+    def replace(self, manifest: ReplayManifest) -> None:
+        """Replace the manifest of a replay that a table can't take; only `gamelake.recovery.stuck_decisions` may."""
+        self._store.put(_path(manifest.number, "json"), msgspec.json.encode(manifest))
+
     def all(self) -> list[ReplayManifest]:
         """All replay manifests, in order."""
         paths = [path for path in self._store.paths(_FOLDER) if path.endswith(".json")]

@@ -13,9 +13,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
-from gamelake.storage.columns import merged
+from gamelake.model.errors import ContractError, TransientError
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, columns_of, schema_of
+from gamelake.storage.columns import conflicts, merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.delta_log import Action, TableMetadata, commit_info, encode_entry, entry_path, now_milliseconds
@@ -126,6 +126,20 @@ class DeltaTables:
         except TableNotFoundError:
             return None
 
+    def columns_for(self, entry: TableFiles, app_id: str) -> pa.Schema | None:
+        """The newest columns of a table, if an entry adds some to those that this process knows; else None.
+
+        Only a table that gets new columns is read: its log from the version on that is known.
+        """
+        head = self._head(entry.table, app_id)
+        if head is None:
+            return None
+        added = columns_of(entry)
+        if not conflicts(head.schema, added) and merged(head.schema, added) is head.schema:
+            return None
+        head.follow(self._store, entry.table)
+        return head.schema
+
     def append(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         """Commit a batch's files to a table, which is created or gets new columns where needed; idempotent.
 
@@ -149,8 +163,7 @@ class DeltaTables:
         taken = head.taken[transaction.app_id]
         if taken is not None and taken >= transaction.version:
             return CommitOutcome.ALREADY_COMMITTED
-        wanted = Schema.from_json(readable_schema(entry.schema))
-        if merged(head.schema, pa.schema(wanted)) is not head.schema:
+        if merged(head.schema, columns_of(entry)) is not head.schema:
             self.widen(entry)
             head.follow(self._store, entry.table)
         if not head.put(self._store, entry, transaction):

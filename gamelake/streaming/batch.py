@@ -1,7 +1,7 @@
 """The batch function of a stream: decides each batch once, then commits it to all tables, at any number of retries."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,16 +10,22 @@ from threading import Event, Lock
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
-from py4j.protocol import Py4JJavaError
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from gamelake.model.errors import AnotherDriverError, GamelakeError, TopicRecreatedError, TwiceTakenError
+from gamelake.model.errors import (
+    AnotherDriverError,
+    GamelakeError,
+    TopicRecreatedError,
+    TwiceTakenError,
+)
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.logs import event_logger
 from gamelake.quality.judging import require_no_failures
-from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.appends import BatchTransaction, columns_of
+from gamelake.storage.columns import conflicts, merged_or_first
 from gamelake.storage.generations import Generation
-from gamelake.storage.manifests import BatchManifest
+from gamelake.storage.manifests import BatchManifest, TableFiles
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.cross_source import CrossSourceLock, NoOpCrossSourceLock
 from gamelake.streaming.decision import Decision
@@ -45,6 +51,9 @@ class BatchDecider(Protocol[Plan_contra]):
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, plan: Plan_contra | None, /) -> Decision:
         """Read all records of a batch and write their files; commit nothing."""
+
+    def learn(self, columns: Mapping[str, pa.Schema], /) -> None:
+        """Take over the columns that other writers have given to tables, by table name."""
 
 
 class StreamMemory(Protocol[Plan_co]):
@@ -190,13 +199,32 @@ class FanOut(Generic[Plan]):
             self._breaker.check(decision.records, decision.dead_letters)
             require_no_failures(decision.judged)
             with self._lock.locked(decision.tables) as is_clear:
+                clashes = self._clashes(decision.tables)
                 manifest = self._manifest(decision, batch_id)
-                if is_clear and self._lock.record(manifest):
+                if is_clear and not clashes and self._lock.record(manifest):
                     return self._settle(manifest)
-            log.info("batch_decided_again", batch=batch_id, reason="another stream has decided a batch meanwhile")
+            if clashes:
+                # In the next attempt the records with the conflicting columns become dead letters.
+                self._decider.learn(clashes)
+                log.warning("batch %d is decided again: %s got columns of other types", batch_id, ", ".join(clashes))
+            else:
+                log.info("batch %d is decided again: another stream has decided a batch meanwhile", batch_id)
         raise TwiceTakenError(
             f"batch {batch_id}: in {_ATTEMPTS} attempts another stream committed some of its events first"
         )
+
+    def _clashes(self, tables: Sequence[TableFiles]) -> dict[str, pa.Schema]:
+        """The columns of tables that other writers have widened so that a decision could not be committed."""
+        decided = {entry.table: entry for entry in self._lock.decided()}
+        clashes = {}
+        for entry in tables:
+            have = self._tables.columns_for(entry, self._generation.app_id) or pa.schema([])
+            others = decided.get(entry.table)
+            if others is not None and others.schema != entry.schema:
+                have = merged_or_first(have, columns_of(others))
+            if conflicts(have, columns_of(entry)):
+                clashes[entry.table] = have
+        return clashes
 
     def _manifest(self, decision: Decision, batch_id: int) -> BatchManifest:
         return BatchManifest(

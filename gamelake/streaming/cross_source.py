@@ -103,6 +103,9 @@ class CrossSourceLock(Protocol):
     def record(self, manifest: BatchManifest) -> bool:
         """Decide a batch, in the block of `locked`; gives False if another stream has decided one since it began."""
 
+    def decided(self) -> Sequence[TableFiles]:
+        """The tables of the other stream's newest batch, which may not be committed yet."""
+
 
 class NoOpCrossSourceLock:
     """For a stream that alone writes its tables."""
@@ -120,6 +123,10 @@ class NoOpCrossSourceLock:
         """Give True at once: the manifest decides."""
         del manifest
         return True
+
+    def decided(self) -> Sequence[TableFiles]:
+        """None."""
+        return ()
 
 
 @dataclass
@@ -181,6 +188,10 @@ class ConcurrentStream:
         """Decide a batch, in the block of `locked`; gives False if the other stream has decided one since it began."""
         return not self._opened or self._records.add(manifest)
 
+    def decided(self) -> Sequence[TableFiles]:
+        """The tables of the other stream's newest batch, which may not be committed yet."""
+        return () if self.last is None else self.last.tables
+
     def _has_any_of(self, tables: Sequence[TableFiles]) -> bool:
         theirs = [entry for manifest in self._read_new() for entry in manifest.tables]
         return bool(theirs) and have_common_events(self.store, theirs, tables)
@@ -225,6 +236,10 @@ class ConcurrentFilesStream:
     def record(self, manifest: BatchManifest) -> bool:
         """Decide a batch, in the block of `locked`; gives False if the other stream has decided one since it began."""
         return self.other.record(manifest)
+
+    def decided(self) -> Sequence[TableFiles]:
+        """The tables of the other stream's newest batch, which may not be committed yet."""
+        return self.other.decided()
 
     def _recall(self) -> None:
         store, stream = self.other.store, self.other.stream

@@ -92,6 +92,10 @@ class Decider:
         self._columns = TableColumns(schemas)
         self._parallelism = parallelism
 
+    def learn(self, columns: Mapping[str, pa.Schema]) -> None:
+        """Take over the columns that other writers have given to tables, by table name."""
+        self._columns.learn(columns)
+
     def decide(self, records: DataFrame, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
         """Read all records of a batch and write their files; commit nothing.
 

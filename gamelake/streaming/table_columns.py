@@ -1,6 +1,6 @@
 """The columns of each table, merged from the files of all tasks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -39,6 +39,10 @@ class TableColumns:
             )
             for table, written in by_table.items()
         )
+
+    def learn(self, columns: Mapping[str, pa.Schema]) -> None:
+        """Replace the columns of tables, which other writers have widened; `columns` is by table name."""
+        self.schemas.update(columns)
 
     def _widen(self, table: str, columns: pa.Schema) -> None:
         known = self.schemas.get(table)

@@ -1,18 +1,30 @@
 """What the fan-out's tasks report to the driver, and what the driver makes of it."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from gamelake.model.errors import OffsetGapError, SplitPartitionError
+from gamelake.model.failpoints import Failpoints
+from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.cross_source import NoOpCrossSourceLock
+from gamelake.streaming.decision import Decision
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
+from gamelake.streaming.flood import FloodBreaker, FloodLimit
 from gamelake.streaming.kafka_source import PlannedOffsets
+from gamelake.streaming.stream import Stream
 from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
+from tests.unit.streaming.streams import log_batch
 
 
 @pytest.fixture
@@ -66,6 +78,52 @@ def test_two_tasks_that_disagree_on_a_column_are_run_again_and_the_older_schema_
     assert decision.dead_letters == {"incompatible_schema": 10}
     ids = DeltaTable(schemas.folder / "silver/archery_events").to_pyarrow_table(columns=["event_id"])["event_id"]
     assert Counter(ids.to_pylist()) == Counter(f"flag-{n}" for n in range(10))
+
+
+class WidenedMeanwhile(NoOpCrossSourceLock):
+    """Before the first decision is settled, another writer adds columns to a table."""
+
+    def __init__(self, widen: Callable[[], None]) -> None:
+        self._widen: list[Callable[[], None]] = [widen]
+
+    @contextmanager
+    def locked(self, tables: Sequence[TableFiles]) -> Iterator[bool]:
+        """Widen the table, once."""
+        del tables
+        while self._widen:
+            self._widen.pop()()
+        yield True
+
+
+def test_records_that_conflict_with_columns_added_by_another_writer_become_dead_letters(
+    spark: SparkSession, schemas: KnownSchemas
+) -> None:
+    plain, as_number, as_text = schemas.add(), schemas.add("int64 boosted = 60;"), schemas.add("string boosted = 60;")
+    stream = Stream(Store(schemas.location), "ingest", "events")
+    generation = stream.open("topic-1")
+
+    def records(schema_id: int, name: str) -> list[PlannedRecord]:
+        return [PlannedRecord(n, schemas.value(schema_id, f"{name}-{n}", "Archery")) for n in range(5)]
+
+    with DeltaTables(schemas.location) as tables, DeltaTables(schemas.location) as others:
+
+        def decided(taken: list[PlannedRecord]) -> Decision:
+            return schemas.decider(others, ["silver/archery_events"]).decide(as_frame(spark, taken), planned(taken))
+
+        commit(others, decided(records(plain, "before")), 0)
+        decider = schemas.decider(tables, ["silver/archery_events"])
+        lock = WidenedMeanwhile(lambda: commit(others, decided(records(as_text, "text")), 1))
+        source = OpenStream(stream, generation, tables, cast("Any", SimpleNamespace(id=lambda: "topic-1")))
+        body = FanOut(source, decider, FloodBreaker(FloodLimit(1, 1)), Failpoints(), lock=lock)
+        log_batch(schemas.folder, generation, 0, {0: 5}, "events")
+
+        body(as_frame(spark, records(as_number, "number")), 0)
+
+    manifest = stream.last_manifest()
+    assert manifest is not None
+    assert manifest.dead_letters == {"incompatible_schema": 5}
+    ids = DeltaTable(schemas.folder / "silver/archery_events").to_pyarrow_table(columns=["event_id"])["event_id"]
+    assert Counter(each.split("-")[0] for each in ids.to_pylist()) == {"before": 5, "text": 5}
 
 
 def test_records_outside_the_plan_stop_the_batch(spark: SparkSession, schemas: KnownSchemas) -> None:

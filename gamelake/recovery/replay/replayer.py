@@ -18,6 +18,8 @@ from gamelake.recovery.replay.marks import MARKED_IN
 from gamelake.recovery.replay.runs import ReplayRun, replay_run
 from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.task import Purpose, ReplayPlan, ReplayReport, WantedRows
+from gamelake.storage.appends import columns_of
+from gamelake.storage.columns import conflicts
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.listing import has_log, table_paths
 from gamelake.storage.manifests import Judged, Manifests, TableFiles
@@ -161,12 +163,26 @@ class Replayer:
             return self._replay(request, run)
 
     def _replay(self, request: ReplayRequest, run: ReplayRun) -> Replayed:
-        decided = self._land(request, run.number, Purpose.WRITE)
+        decided = self._compatible(request, run)
         self.failpoints.reach(Failpoint.AFTER_FILES)
         require_no_failures(decided.judged)
         if decided.tables:
             run.settle(_manifest(request, decided, run.number))
         return msgspec.structs.replace(_result(request, decided), run=run.number if decided.tables else None)
+
+    def _compatible(self, request: ReplayRequest, run: ReplayRun) -> DecidedReplay:
+        """Read the records again as long as streams give the tables columns that would not take the rows."""
+        for _ in range(_ATTEMPTS):
+            decided = self._land(request, run.number, Purpose.WRITE)
+            clashes = [entry.table for entry in decided.tables if not self._takes(entry, run.number)]
+            if not clashes:
+                return decided
+            log.warning("running the replay again: %s got columns of other types", ", ".join(clashes))
+        raise IncompatibleSchemaError(f"in {_ATTEMPTS} attempts {clashes[0]} got columns of other types meanwhile")
+
+    def _takes(self, entry: TableFiles, number: int) -> bool:
+        have = self.tables.columns_for(entry, ReplayManifest(number=number).transaction.app_id)
+        return have is None or not conflicts(have, columns_of(entry))
 
     def _land(self, request: ReplayRequest, number: int, purpose: Purpose) -> DecidedReplay:
         source = {request.selection.source: settled_version(self.store, request.selection.source)}

@@ -1,6 +1,6 @@
 """Deciding a batch of live operations: run both halves, judge the minutes that are over, publish, and write down."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -52,6 +52,9 @@ class LiveOpsDecider:
     watching: Watching
     signals: Publisher
     observer: JudgementObserver
+
+    def learn(self, columns: Mapping[str, pa.Schema], /) -> None:
+        """Do nothing: the columns of this stream's tables never change."""
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, plan: StatePlan | None, /) -> Decision:
         """Read all records of a batch, and bring the states of their players up to date.

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from urllib.parse import quote
@@ -110,6 +110,10 @@ class FilesDecider:
     events: ConcurrentStream
     cores: int
     remembered: int
+
+    def learn(self, columns: Mapping[str, pa.Schema]) -> None:
+        """Take over the columns that other writers have given to tables, by table name."""
+        self.columns.learn(columns)
 
     def decide(self, records: DataFrame, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
         """Read all files that a batch's notifications name and write their rows; commit nothing.

@@ -1,0 +1,126 @@
+"""A decided batch or replay with a column of another type than its table's is committed without that column."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from gamelake.model.errors import IncompatibleSchemaError
+from gamelake.model.failpoints import Failpoints
+from gamelake.recovery.replay.runs import replay_run
+from gamelake.recovery.stuck_decisions import StuckDecisions
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.data_files import write_rows
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.reconciliation import reconcile
+from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
+from gamelake.storage.store import Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
+from gamelake.streaming.runner import finish_last_batch
+from gamelake.streaming.stream import Stream
+from tests.unit.streaming.streams import TOPIC, TOPIC_ID, location_of
+from tests.unit.streaming.streams import decide as settle
+
+TABLE, OTHER = "silver/chess_events", "silver/events"
+
+
+def entry(store: Store, table: str, *events: str, **score: pa.DataType) -> TableFiles:
+    """A file of a table with these events, and perhaps a column `score`."""
+    columns = {"event_id": pa.array(events, pa.string())}
+    columns |= {name: pa.array(list(range(len(events)))).cast(kind) for name, kind in score.items()}
+    rows = pa.table(columns)
+    file = write_rows(store, table, rows, {})
+    return TableFiles(table=table, partition_by=(), schema=delta_schema_json(rows.schema), files=(file,))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(location_of(tmp_path))
+
+
+@pytest.fixture
+def tables(store: Store) -> DeltaTables:
+    """The table has a column `score` of text, by another writer."""
+    tables = DeltaTables(store.location)
+    tables.append(entry(store, TABLE, "other", score=pa.string()), BatchTransaction("other", 0))
+    return tables
+
+
+def decide(store: Store) -> Stream:
+    """Decide a batch with a column `score` of numbers."""
+    stream = Stream(store, "ingest_events", TOPIC)
+    generation = stream.open(TOPIC_ID)
+    settle(stream, generation, 0, 9)
+    manifest = stream.last_manifest()
+    assert manifest is not None
+    entries = (entry(store, TABLE, "a", "b", score=pa.int64()), entry(store, OTHER, "a", "b"))
+    stream.manifests.replace(msgspec.structs.replace(manifest, tables=entries))
+    return stream
+
+
+def rows(store: Store) -> dict[str, str | None]:
+    """The scores of the table's events."""
+    found = pa.table(open_table(store.location, TABLE).to_pyarrow_table())
+    return dict(zip(found["event_id"].to_pylist(), found["score"].to_pylist(), strict=True))
+
+
+def test_a_stream_with_a_batch_that_can_not_be_committed_goes_on(store: Store, tables: DeltaTables) -> None:
+    stream = decide(store)
+    with pytest.raises(IncompatibleSchemaError, match="score"):
+        finish_last_batch(stream, tables)
+    stuck = StuckDecisions(store, tables)
+
+    (found,) = stuck.dry_run()
+    assert (found.table, found.columns, found.rows) == (TABLE, ("score",), 2)
+    assert stuck.release() == [found]
+
+    finish_last_batch(stream, tables)
+    assert rows(store) == {"other": "0", "a": None, "b": None}
+    assert open_table(store.location, OTHER).count() == 2
+    assert stuck.dry_run() == []
+    assert not [each for each in reconcile(store).problems if "ingest_events-0" in each]
+
+
+def test_an_unfinished_replay_blocks_no_later_one(store: Store, tables: DeltaTables) -> None:
+    entries = (entry(store, TABLE, "a", "b", score=pa.int64()),)
+    ReplayManifests(store).settle(ReplayManifest(number=1, source="dead_letters/events", records=2, tables=entries))
+    with pytest.raises(IncompatibleSchemaError, match="score"), replay_run(store, tables, Failpoints()):
+        pass
+
+    StuckDecisions(store, tables).release()
+
+    with replay_run(store, tables, Failpoints()):
+        pass
+    assert rows(store) == {"other": "0", "a": None, "b": None}
+    assert ReplayManifests(store).unfinished() == []
+
+
+def test_decisions_that_are_committed_or_can_be_are_left_alone(store: Store, tables: DeltaTables) -> None:
+    stream = decide(store)
+    before = store.paths("_gamelake/streams")
+    with DeltaTables(store.location) as others:
+        StuckDecisions(store, others).release()
+    manifest = stream.last_manifest()
+
+    assert StuckDecisions(store, tables).release() == []
+    assert stream.last_manifest() == manifest
+    assert store.paths("_gamelake/streams") == before
+
+
+def test_the_job_prints_what_it_commits(store: Store, tables: DeltaTables, tmp_path: Path) -> None:
+    decide(store)
+
+    def commit_stuck(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {"GAMELAKE_LAKEHOUSE": store.location.uri, "PYTHONPATH": str(Path(__file__).parents[3])}
+        command = [sys.executable, "-m", "jobs.commit_stuck", *arguments]
+        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    planned = json.loads(commit_stuck("--dry-run").stdout)
+    assert [each["table"] for each in planned] == [TABLE]
+    assert json.loads(commit_stuck("--yes").stdout) == planned
+    assert json.loads(commit_stuck("--dry-run").stdout) == []
+    assert commit_stuck().returncode == 2
