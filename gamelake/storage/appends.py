@@ -136,7 +136,7 @@ def columns_of(entry: TableFiles) -> pa.Schema:
 # A table has the same columns batch after batch.
 @lru_cache(maxsize=1024)
 def _columns_of(schema: str) -> pa.Schema:
-    return _columns(Schema.from_json(schema))
+    return _columns(Schema.from_json(readable_schema(schema)))
 
 
 def schema_of(handle: DeltaTable) -> pa.Schema:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from gamelake.model.errors import ContractError, TransientError
+from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, columns_of, schema_of
 from gamelake.storage.columns import conflicts, merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments

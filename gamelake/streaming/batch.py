@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from gamelake.model.errors import (
