@@ -89,6 +89,9 @@ class Decider:
     known: Callable[[], set[str]]
     written: int = 0
 
+    def learn(self, columns: object) -> None:
+        """Do nothing: the columns of the tables never change."""
+
     def decide(self, records: DataFrame, planned: PlannedOffsets, plan: None) -> Decision:
         """Write files for a batch's new events."""
         del plan
