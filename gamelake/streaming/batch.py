@@ -207,9 +207,9 @@ class FanOut(Generic[Plan]):
             if clashes:
                 # In the next attempt the records with the conflicting columns become dead letters.
                 self._decider.learn(clashes)
-                log.warning("batch %d is decided again: %s got columns of other types", batch_id, ", ".join(clashes))
+                log.warning("batch_decided_again", batch=batch_id, reason="columns of other types", tables=[*clashes])
             else:
-                log.info("batch %d is decided again: another stream has decided a batch meanwhile", batch_id)
+                log.info("batch_decided_again", batch=batch_id, reason="another stream has decided a batch meanwhile")
         raise TwiceTakenError(
             f"batch {batch_id}: in {_ATTEMPTS} attempts another stream committed some of its events first"
         )
@@ -219,11 +219,11 @@ class FanOut(Generic[Plan]):
         decided = {entry.table: entry for entry in self._lock.decided()}
         clashes = {}
         for entry in tables:
-            have = self._tables.columns_for(entry, self._generation.app_id) or pa.schema([])
+            have = self._tables.columns_for(entry, self._generation.app_id)
             others = decided.get(entry.table)
             if others is not None and others.schema != entry.schema:
-                have = merged_or_first(have, columns_of(others))
-            if conflicts(have, columns_of(entry)):
+                have = merged_or_first(have or pa.schema([]), columns_of(others))
+            if have is not None and conflicts(have, columns_of(entry)):
                 clashes[entry.table] = have
         return clashes
 

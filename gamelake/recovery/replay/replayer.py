@@ -177,7 +177,7 @@ class Replayer:
             clashes = [entry.table for entry in decided.tables if not self._takes(entry, run.number)]
             if not clashes:
                 return decided
-            log.warning("running the replay again: %s got columns of other types", ", ".join(clashes))
+            log.warning("replay_decided_again", reason="columns of other types", tables=clashes)
         raise IncompatibleSchemaError(f"in {_ATTEMPTS} attempts {clashes[0]} got columns of other types meanwhile")
 
     def _takes(self, entry: TableFiles, number: int) -> bool:

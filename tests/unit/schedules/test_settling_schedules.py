@@ -64,6 +64,9 @@ class Tables:
 
     files: set[str] = field(default_factory=set)
 
+    def columns_for(self, entry: TableFiles, app_id: str) -> None:
+        """No batch adds columns."""
+
     def append(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         """Commit a batch."""
         del transaction
