@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 
 from gamelake.model.errors import ContractError
-from gamelake.quality.engine import ROWS, engine, without_zones
+from gamelake.quality.engine import ROWS, engine, rows_without_zones
 from gamelake.quality.rules import NO_RULES, QualityRule, RuleSet
 
 EVENT_DATE = "event_date"
@@ -36,7 +36,7 @@ def check_rules(rules: RuleSet, columns: pa.Schema, games: Collection[str]) -> C
         ContractError: a rule has an unknown column or game, or is no condition; the message has its file and line.
     """
     known = {name.lower() for name in columns.names} | {EVENT_DATE}
-    empty = without_zones(pa.RecordBatch.from_pylist([], schema=columns)).append_column(
+    empty = rows_without_zones(pa.RecordBatch.from_pylist([], schema=columns)).append_column(
         EVENT_DATE, pa.array([], pa.date32())
     )
     connection = engine()

@@ -8,6 +8,8 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 
+from gamelake.storage.sql_engine import without_zones
+
 _MEMORY = "512MiB"
 ROWS = "rows"
 
@@ -27,25 +29,10 @@ def engine() -> duckdb.DuckDBPyConnection:
     return _connection().cursor()
 
 
-def without_zones(rows: pa.RecordBatch) -> pa.Table:
+def rows_without_zones(rows: pa.RecordBatch) -> pa.Table:
     """The same columns in the same order; timestamps, also nested ones, in microseconds without a time zone."""
-    columns = [_without_zone(column) for column in rows.columns]
+    kinds = without_zones(rows.schema).types
+    columns = [
+        column if column.type == kind else column.cast(kind) for column, kind in zip(rows.columns, kinds, strict=True)
+    ]
     return pa.Table.from_arrays(columns, names=rows.schema.names)
-
-
-def _without_zone(column: pa.Array) -> pa.Array:
-    plain = _plain(column.type)
-    return column if plain == column.type else column.cast(plain)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The same type, with timestamps without a time zone."""
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us")
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    if pa.types.is_map(kind):
-        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
-    return kind

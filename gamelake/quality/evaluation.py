@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
-from gamelake.quality.engine import ROWS, engine, without_zones
+from gamelake.quality.engine import ROWS, engine, rows_without_zones
 from gamelake.quality.rules import QualityRule
 from gamelake.quality.vectors import Columns, Kernel, NoKernelError, kernel_of
 
@@ -219,7 +219,7 @@ class Evaluator:
         return _Plan(kernels, tuple(by_engine), tuple(unjudged))
 
     def _give(self, columns: Mapping[str, pa.Array]) -> None:
-        self._connection.register(ROWS, without_zones(pa.RecordBatch.from_pydict(dict(columns))))
+        self._connection.register(ROWS, rows_without_zones(pa.RecordBatch.from_pydict(dict(columns))))
 
     def _can_evaluate(self, rule: QualityRule) -> bool:
         try:

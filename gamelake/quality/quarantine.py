@@ -6,7 +6,7 @@ columns of a game, or a column with different types in two games, can't make a r
 
 import pyarrow as pa
 
-from gamelake.quality.engine import ROWS, engine, without_zones
+from gamelake.quality.engine import ROWS, engine, rows_without_zones
 from gamelake.quality.judging import QuarantinedRows, deciding_rule
 from gamelake.storage.columns import MICROSECONDS_UTC
 
@@ -45,6 +45,6 @@ def _verdicts(offenders: QuarantinedRows) -> list[pa.Array]:
 def _as_json(rows: pa.RecordBatch) -> pa.Array:
     """Each row as one JSON object of all its columns (string); timestamps in UTC."""
     connection = engine()
-    connection.register(ROWS, without_zones(rows))
+    connection.register(ROWS, rows_without_zones(rows))
     result = connection.sql(f"SELECT to_json({ROWS}) AS json FROM {ROWS}").to_arrow_table()  # noqa: S608 # a constant
     return result["json"].combine_chunks().cast(pa.string())

@@ -80,12 +80,20 @@ def engine(threads: int) -> Iterator[Engine]:
 
 
 def without_zones(schema: pa.Schema) -> pa.Schema:
-    """The same columns, timestamps as microseconds without a zone."""
-    return pa.schema([_without_zone(field) for field in schema])
+    """The same columns in the same order; timestamps, also nested ones, in microseconds without a time zone."""
+    return pa.schema([field.with_type(_without_zone(field.type)) for field in schema])
 
 
-def _without_zone(field: pa.Field) -> pa.Field:
-    return field.with_type(pa.timestamp("us")) if pa.types.is_timestamp(field.type) else field
+def _without_zone(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_zone(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_zone(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_without_zone(kind.key_type), _without_zone(kind.item_type))
+    return kind
 
 
 def _in_utc(field: pa.Field) -> pa.Field:

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.maintenance import compaction_run as compaction_round
+from gamelake.maintenance import compaction_run
 from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope
 from gamelake.model.games import load_games
 from jobs.compact import compact_with_spark
@@ -119,7 +119,7 @@ def test_a_table_too_big_for_a_task_is_compacted_by_spark(
     spark: SparkSession, silver: Silver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = players(silver)
-    monkeypatch.setattr(compaction_round, "TASK_BYTES", 1)
+    monkeypatch.setattr(compaction_run, "TASK_BYTES", 1)
     contract = load_games(REPOSITORY / "contracts/games.yaml")
     of_all = CompactionRun(silver.store, contract, CompactionScope.WEEKLY, datetime.now(UTC).date())
 

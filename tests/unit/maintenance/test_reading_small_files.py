@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from gamelake.maintenance import compaction as small_files
+from gamelake.maintenance import compaction
 from gamelake.maintenance.compaction import rows_of
 from gamelake.storage.appends import schema_of
 from gamelake.storage.data_files import encode_parquet
@@ -58,7 +58,7 @@ def test_plain_rows_are_read_without_arrow(tmp_path: Path) -> None:
         append_rows(opened, store, 1, pa.table({"gamer_id": ["b"], "level": [2], "Tags": [["x"]]}))
 
     expected = by_arrow(store)
-    with patch.object(small_files, "dataset", side_effect=AssertionError):
+    with patch.object(compaction, "dataset", side_effect=AssertionError):
         assert same(read(store), expected)
 
 

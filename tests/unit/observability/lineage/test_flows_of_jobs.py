@@ -6,7 +6,7 @@ from pathlib import Path
 from gamelake.model.aggregates import AggregateSpec, Refresh
 from gamelake.model.errors import RegistryUnavailableError
 from gamelake.model.options import LineageOptions
-from gamelake.observability.lineage import job_flows as erasure
+from gamelake.observability.lineage import job_flows
 from gamelake.observability.lineage.flow import (
     FilesDataset,
     Flow,
@@ -196,8 +196,8 @@ def test_an_erasure_emits_the_tables_that_it_removed_rows_from() -> None:
         )
         return ErasureDone(run="r", finished_at=datetime.now(UTC), forgotten=(1,), tables=tables)
 
-    emitter = erasure.flow_of(erased(3, 0))
+    emitter = job_flows.flow_of(erased(3, 0))
 
     assert emitter is not None
     assert [path_of(place) for place in (*emitter.inputs, *emitter.outputs)] == ["silver/0_events"] * 2
-    assert erasure.flow_of(erased(0)) is None
+    assert job_flows.flow_of(erased(0)) is None
