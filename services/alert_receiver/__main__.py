@@ -1,27 +1,33 @@
 """Receives alerts until SIGTERM or Ctrl-C: `python -m services.alert_receiver`."""
 
 import signal
-import sys
 
 from gamelake.model.errors import SettingsError
+from gamelake.model.logs import event_logger
+from gamelake.program import OK, run
 from services.alert_receiver.server import Receiver
 from services.alert_receiver.settings import ReceiverSettings
 
+log = event_logger("alert_receiver")
+
 
 def main() -> int:
-    """Serve until stopped; 0 after SIGTERM or Ctrl-C, 2 if it can't start."""
+    """Serve until stopped; gives the exit code.
+
+    Raises:
+        SettingsError: it can't start as it is configured.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Receiver(ReceiverSettings.from_env()) as receiver:
-            print(f"alert-receiver: listens on port {receiver.server_port}", file=sys.stderr, flush=True)
+            log.info("receiver_started", port=receiver.server_port)
             receiver.serve_forever()
     except KeyboardInterrupt:
         pass
-    except (SettingsError, OSError) as error:
-        print(f"alert-receiver: {error}", file=sys.stderr)
-        return 2
-    return 0
+    except OSError as error:
+        raise SettingsError(f"the receiver can't start: {error}") from error
+    return OK
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -10,8 +10,11 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from gamelake.model.logs import event_logger
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
 from services.alert_receiver.settings import ReceiverSettings
+
+log = event_logger(__name__)
 
 # A notification has the alerts of one group; a thousand alerts are about a megabyte.
 MOST_BYTES = 4 * 1024 * 1024
@@ -61,7 +64,7 @@ class Receiver(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log a line, not a traceback, for a client that closes the connection."""
-        print(f"alert-receiver: {client_address}: {sys.exc_info()[1]!r}", file=sys.stderr)
+        log.warning("connection_failed", client=client_address, error=repr(sys.exc_info()[1]))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -90,10 +93,10 @@ class _Handler(BaseHTTPRequestHandler):
             lines = alert_lines(self.rfile.read(int(length)), datetime.now(UTC))
             self._alert_log.append(line.to_json() for line in lines)
         except MalformedNotificationError as error:
-            self.log_error("%s", error)
+            log.warning("notification_malformed", error=error, action="responds with 400")
             return HTTPStatus.BAD_REQUEST
         except OSError as error:
-            self.log_error("%s", error)
+            log.error("notification_not_written", error=error, action="responds with 500; Alertmanager sends it again")  # noqa: TRY400
             return HTTPStatus.INTERNAL_SERVER_ERROR
         return HTTPStatus.OK
 
@@ -108,4 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Do not log requests; errors are logged by `log_error`."""
+        """Do not log requests."""
+
+    def log_error(self, format: str, *words: object) -> None:  # noqa: A002 # the base class's
+        """Log a request that could not be read."""
+        log.warning("request_failed", error=format % words)

@@ -2,28 +2,29 @@
 
 import argparse
 import os
-import sys
 import tempfile
 
-from gamelake.model.errors import StartupError
 from gamelake.model.games import load_games
+from gamelake.program import OK, run
 from services.gateway.authentication import read_keys
 from services.gateway.settings import GatewaySettings
 
 _HEADER_MILLISECONDS = 10_000
 # How far a connection may send ahead of what was read; the default is 408 KiB for each.
 _BUFFER_BYTES = 64 * 1024
+# By default the server's lines go to stdout in a form of their own.
+_TO_OUR_LOGS = {"loggers": {"_granian": {"handlers": [], "propagate": True}}}
 
 
 def main() -> int:
-    """Serve; exits with 2 if a setting has to be corrected first, with 1 if a process failed."""
+    """Serve until stopped; gives the exit code.
+
+    Raises:
+        StartupError: a setting has to be corrected first.
+    """
     argparse.ArgumentParser(prog="python -m services.gateway", description=__doc__).parse_args()
-    try:
-        settings = GatewaySettings.from_env()
-        read_keys(settings.keys_file, load_games(settings.contracts / "games.yaml"))
-    except StartupError as error:
-        print(f"ingest: {error}", file=sys.stderr)
-        return 2
+    settings = GatewaySettings.from_env()
+    read_keys(settings.keys_file, load_games(settings.contracts / "games.yaml"))
     # The processes share their metrics in these files; the variable is read when the library is imported.
     with tempfile.TemporaryDirectory(prefix="gamelake-ingest-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
@@ -49,10 +50,11 @@ def _serve(settings: GatewaySettings) -> int:
         respawn_failed_workers=True,
         factory=True,
         log_access=False,
+        log_dictconfig=_TO_OUR_LOGS,
     )
     server.serve()
-    return 0
+    return OK
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

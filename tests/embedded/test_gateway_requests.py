@@ -1,6 +1,7 @@
 """Requests to the gateway on a real Kafka: the events of a response 200 are there, after SIGTERM too."""
 
 import gzip
+import json
 import socket
 import sqlite3
 import time
@@ -168,3 +169,13 @@ def test_sigterm_lets_requests_in_progress_finish(gateway: Gateway, kafka: Embed
 
     assert exit_code == 0
     assert set(traffic.accepted) <= set(ids_in(kafka, name))
+
+
+def test_each_line_of_the_log_is_an_event_where_json_is_set(open_gateway: Callable[..., Gateway]) -> None:
+    gateway = open_gateway(GAMELAKE_LOG_FORMAT="json")
+    assert gateway.send(body_of(events(1))).result.accepted == 1
+
+    lines = [json.loads(line) for line in gateway.log().splitlines()]
+
+    assert {line["logger"] for line in lines} >= {"_granian"}
+    assert all(line["event"] and line["level"] and line["time"] for line in lines)
