@@ -158,7 +158,7 @@ class _Maintenance:
 
     def _vacuum(self, table: str) -> None:
         vacuum = TableVacuum(self.store, table, datetime.now(UTC) - _RETENTION)
-        self.vacuumed += vacuum.delete(vacuum.unreferenced()).replaced_files
+        self.vacuumed += vacuum.run().replaced_files
 
     def _clean_logs(self) -> None:
         cleanup = LogCleanup(store=self.store, since=datetime.now(UTC) - _RETENTION)

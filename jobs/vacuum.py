@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from gamelake.maintenance.vacuum import TableReader, TableVacuum, UnreferencedFile, Vacuumed, require_retention
+from gamelake.maintenance.vacuum import TableReader, TableVacuum, Vacuumed, require_retention, undecided_files
 from gamelake.model.errors import SettingsError
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.logs import event_logger
@@ -22,7 +22,6 @@ from gamelake.program import FAILED, OK, run
 from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import needed_since
 from gamelake.storage.listing import table_paths
-from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.settings import TableSettings
 from gamelake.storage.store import Store
 
@@ -43,15 +42,21 @@ def main() -> int:
     for name in names:
         if name not in arguments.force:
             require_retention(name, since, readers(store, contract, name, now))
-    vacuums = [TableVacuum(store, name, since) for name in names]
+    vacuums = _vacuums(store, names, since)
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-        found = list(zip(vacuums, pool.map(TableVacuum.unreferenced, vacuums), strict=True))
-    would = [vacuum.account(files) for vacuum, files in found]
+        would = list(pool.map(TableVacuum.plan, vacuums))
     if arguments.dry_run:
         return _print(would)
     if not (arguments.yes or _confirmed(would)):
         return FAILED
-    return _print([_vacuumed(vacuum, files) for vacuum, files in found])
+    # The answer may have taken hours: batches were decided meanwhile, and a restore may have brought files back.
+    again = _vacuums(store, names, since)
+    return _print([_vacuumed(vacuum, each) for vacuum, each in zip(again, would, strict=True)])
+
+
+def _vacuums(store: Store, names: Sequence[str], since: datetime) -> list[TableVacuum]:
+    undecided = undecided_files(store)
+    return [TableVacuum(store, name, since, undecided) for name in names]
 
 
 def readers(store: Store, contract: GamesContract, table: str, now: datetime) -> Iterator[TableReader]:
@@ -66,12 +71,18 @@ def readers(store: Store, contract: GamesContract, table: str, now: datetime) ->
             yield TableReader("the KPI query, which has read no further,", since)
 
 
-def _vacuumed(vacuum: TableVacuum, files: Sequence[UnreferencedFile]) -> Vacuumed:
-    if not files:
-        return vacuum.account(files)
-    with maintenance_lease(vacuum.store, vacuum.table):
-        done = vacuum.delete(files)
-    log.info("table_vacuumed", table=done.table, files=done.replaced_files + done.orphaned_files, bytes=done.bytes)
+def _vacuumed(vacuum: TableVacuum, planned: Vacuumed) -> Vacuumed:
+    if not planned.files:
+        return planned
+    done = vacuum.run()
+    log.info("%s: %d files, %.1f MiB", done.table, done.files, done.bytes / 2**20)
+    if done.files != planned.files:
+        log.warning(
+            "%s has changed since the plan: %d files were planned, %d were unneeded and are deleted",
+            done.table,
+            planned.files,
+            done.files,
+        )
     return done
 
 
@@ -106,7 +117,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _confirmed(would: Sequence[Vacuumed]) -> bool:
-    files = sum(each.replaced_files + each.orphaned_files for each in would)
+    files = sum(each.files for each in would)
     size = sum(each.bytes for each in would) / 2**20
     print(
         f"{files:,} files of {len(would)} tables, {size:,.1f} MiB, will be deleted. This can't be undone.",

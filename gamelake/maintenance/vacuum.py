@@ -5,21 +5,27 @@ a batch names it that may not be committed yet.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" (tombstones) and "Delta Log Entries".
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from urllib.parse import unquote
 
 import msgspec
 
 from gamelake.model.errors import StartupError
 from gamelake.storage.clones import Clones
-from gamelake.storage.delta_log import LOG_FOLDER, live_files
+from gamelake.storage.delta_log import LOG_FOLDER, live_paths
+from gamelake.storage.leases import Lease
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.replay_manifests import ReplayManifests
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store, StoredObject
-from gamelake.storage.table_log import TableLog
+from gamelake.storage.table_log import removal_times
 from gamelake.storage.tables import open_table
+
+_BLOCK = 20_000
+_DELETES_PER_CHECK = 100
 
 
 class RetentionError(StartupError):
@@ -61,6 +67,11 @@ class Vacuumed(msgspec.Struct, frozen=True, kw_only=True):
     kept_for_clones: int = 0
     kept_since: datetime
 
+    @property
+    def files(self) -> int:
+        """How many files are deleted, or would be."""
+        return self.replaced_files + self.orphaned_files
+
 
 @dataclass(frozen=True, slots=True)
 class UnreferencedFile:
@@ -71,77 +82,117 @@ class UnreferencedFile:
     is_cloned: bool = False
 
 
+def undecided_files(store: Store) -> dict[str, frozenset[str]]:
+    """By table, files that may be in no log yet: of the newest batches of all streams, and of unfinished replays."""
+    streams = [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams")]
+    entries = [entry for stream in streams for each in Manifests(store, stream).last(2) for entry in each.tables]
+    entries += [entry for each in ReplayManifests(store).unfinished() for entry in each.tables]
+    found: dict[str, frozenset[str]] = {}
+    for entry in entries:
+        found[entry.table] = found.get(entry.table, frozenset()) | {unquote(file.path) for file in entry.files}
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class TableVacuum:
-    """The vacuum of one table; versions since `since` are kept."""
+    """The vacuum of one table; versions since `since` are kept.
+
+    Memory grows with the live files, not with the objects of the table or its history: candidates are taken in blocks,
+    and for each block the log is read as a stream.
+
+    Attributes:
+        undecided: see `undecided_files`; None: read for this table.
+        block: how many candidates are taken at a time.
+    """
 
     store: Store
     table: str
     since: datetime
+    undecided: Mapping[str, frozenset[str]] | None = None
+    block: int = _BLOCK
 
-    def unreferenced(self) -> list[UnreferencedFile]:
-        """The files that the table no longer needs."""
+    def plan(self) -> Vacuumed:
+        """What `delete` would delete now."""
+        return self._sum(self._with_clones(files) for files in self.unreferenced())
+
+    def run(self) -> Vacuumed:
+        """Take the table's lease, and delete.
+
+        Raises:
+            LeaseHeldError: another process holds the lease.
+            LeaseLostError: see `delete`.
+        """
+        with maintenance_lease(self.store, self.table) as lease:
+            return self.delete(lease)
+
+    def delete(self, lease: Lease) -> Vacuumed:
+        """Decide what the table no longer needs, and delete what no clone references.
+
+        A restore may have brought files back since a plan was made: so this decides again, and checks the lease, which
+        a restore takes too, for each hundred files.
+
+        Raises:
+            LeaseLostError: another process has taken the lease over; the files of earlier blocks are deleted.
+        """
+        return self._sum(self._deleted(files, lease) for files in self.unreferenced())
+
+    def unreferenced(self) -> Iterator[list[UnreferencedFile]]:
+        """The files that the table no longer needs, in blocks; clones are not considered."""
         # List the files first, then read what references them: a file that is committed in between is too young.
-        there = list(self._data_files())
-        log, undecided = TableLog.read(self.store, self.table), self._undecided()
-        needed = self._live() | undecided
-        unneeded = [each for each in there if self._path(each) not in needed]
-        cloned = Clones(self.store).named_files(self.table)
-        found = [UnreferencedFile(x, self._path(x) in log.removed, self._path(x) in cloned) for x in unneeded]
-        return [each for each in found if self._unneeded_since(each, log) < self.since.timestamp()]
+        files = self._old_files()
+        while block := list(islice(files, self.block)):
+            yield self._unreferenced_of(block)
 
-    def delete(self, files: Sequence[UnreferencedFile]) -> Vacuumed:
-        """Delete the files that no clone references, new clones included; the caller must hold the table's lease."""
-        cloned = Clones(self.store).named_files(self.table)
-        files = [replace(each, is_cloned=self._path(each.file) in cloned) for each in files]
-        for each in files:
-            if not each.is_cloned:
-                self.store.delete(each.file.path)
-        return self.account(files)
+    def _unreferenced_of(self, files: Sequence[StoredObject]) -> list[UnreferencedFile]:
+        candidates = {self._path(each): each for each in files}
+        undecided = self.undecided if self.undecided is not None else undecided_files(self.store)
+        for path in undecided.get(self.table, ()):
+            candidates.pop(path, None)
+        removed = removal_times(self.store, self.table, candidates)
+        for path in live_paths(open_table(self.store.location, self.table)):
+            candidates.pop(path, None)
+        before = self.since.timestamp() * 1000
+        return [
+            UnreferencedFile(file, was_named=path in removed)
+            for path, file in candidates.items()
+            # An orphan is old enough, as its file is.
+            if removed.get(path, -1) < before
+        ]
 
-    def account(self, files: Sequence[UnreferencedFile]) -> Vacuumed:
-        """The result of deleting these files."""
-        going = [each for each in files if not each.is_cloned]
-        return Vacuumed(
-            table=self.table,
-            replaced_files=sum(each.was_named for each in going),
-            orphaned_files=sum(not each.was_named for each in going),
-            bytes=sum(each.file.size for each in going),
-            kept_for_clones=len(files) - len(going),
-            kept_since=self.since,
+    def _old_files(self) -> Iterator[StoredObject]:
+        """Objects that are no entries; one that was written since `since` was needed since then, or may be yet."""
+        log = f"{self.table}/{LOG_FOLDER}/"
+        return (
+            each
+            for each in self.store.objects(self.table)
+            if not each.path.startswith(log) and each.written_at < self.since
         )
 
-    def _data_files(self) -> Iterator[StoredObject]:
-        # Deletion vectors and change files are other programs', and theirs to vacuum.
-        others = tuple(f"{self.table}/{name}" for name in (f"{LOG_FOLDER}/", "_change_data/"))
-        there = (each for each in self.store.objects(self.table) if not each.path.startswith(others))
-        return (each for each in there if not _is_deletion_vector(each.path))
+    def _deleted(self, files: Sequence[UnreferencedFile], lease: Lease) -> list[UnreferencedFile]:
+        found = self._with_clones(files)
+        going = [each.file.path for each in found if not each.is_cloned]
+        for start in range(0, len(going), _DELETES_PER_CHECK):
+            lease.require()
+            for path in going[start : start + _DELETES_PER_CHECK]:
+                self.store.delete(path)
+        return found
 
-    def _unneeded_since(self, found: UnreferencedFile, log: TableLog) -> float:
-        """Since when the table does not need a file (seconds since 1970); an orphan, since it was written."""
-        if found.was_named:
-            return log.removed[self._path(found.file)] / 1000
-        return found.file.written_at.timestamp()
+    def _with_clones(self, files: Sequence[UnreferencedFile]) -> list[UnreferencedFile]:
+        cloned = Clones(self.store).named_files(self.table) if files else {}
+        return [replace(each, is_cloned=self._path(each.file) in cloned) for each in files]
+
+    def _sum(self, blocks: Iterable[Sequence[UnreferencedFile]]) -> Vacuumed:
+        result = Vacuumed(table=self.table, kept_since=self.since)
+        for files in blocks:
+            going = [each for each in files if not each.is_cloned]
+            result = msgspec.structs.replace(
+                result,
+                replaced_files=result.replaced_files + sum(each.was_named for each in going),
+                orphaned_files=result.orphaned_files + sum(not each.was_named for each in going),
+                bytes=result.bytes + sum(each.file.size for each in going),
+                kept_for_clones=result.kept_for_clones + len(files) - len(going),
+            )
+        return result
 
     def _path(self, file: StoredObject) -> str:
         return file.path.removeprefix(f"{self.table}/")
-
-    def _live(self) -> set[str]:
-        return {file.relative_path for file in live_files(open_table(self.store.location, self.table))}
-
-    def _undecided(self) -> set[str]:
-        """Files of the newest batches of all streams, and of unfinished replays: they may be in no log yet."""
-        streams = [folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")]
-        manifests = [each for stream in streams for each in Manifests(self.store, stream).last(2)]
-        decided = [entry for each in manifests for entry in each.tables]
-        decided += [entry for each in ReplayManifests(self.store).unfinished() for entry in each.tables]
-        return {unquote(file.path) for entry in decided if entry.table == self.table for file in entry.files}
-
-
-def _is_deletion_vector(path: str) -> bool:
-    """Whether a file has deletion vectors, by its name.
-
-    Source: Delta Transaction Log Protocol, heading "Deletion Vector Descriptor Schema".
-    """
-    name = path.rsplit("/", 1)[-1]
-    return name.startswith("deletion_vector_") and name.endswith(".bin")

@@ -25,13 +25,17 @@ from gamelake.privacy.player_directory import IdentifiedPlayer
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.privacy.vault.vault import Vault
 from gamelake.storage.clones import Clones
+from gamelake.storage.delta_log import live_paths
+from gamelake.storage.leases import Lease
 from gamelake.storage.player_rows import PlayerFilter, PlayerTable, count_rows, player_tables, rows_in_file
-from gamelake.storage.rewrites import revision_lease
+from gamelake.storage.rewrites import maintenance_lease, revision_lease
 from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
+from gamelake.storage.table_log import TableLog, removal_times
+from gamelake.storage.tables import open_table
 
 log = event_logger(__name__)
 
+_DELETES_PER_CHECK = 100
 _ATTEMPTS, _PAUSE = 45, timedelta(seconds=1)
 
 Wait = Callable[[timedelta], bool]
@@ -164,16 +168,35 @@ class PlayerErasure:
             plan_purge(self.store, request.run, tables, player_filter, self.grace)
         )
         self.failpoints.reach(Failpoint.AFTER_PURGE_PLAN)
-        left = plan.not_before - datetime.now(UTC)
+        left = self._not_before(plan) - datetime.now(UTC)
         if plan.tables and left > timedelta(0):
             log.info("purge_waits", seconds=round(left.total_seconds()), action="then deletes the removed files")
             if not self.wait(left):
                 return None
         for table in plan.tables:
-            for path in table.paths:
-                self.store.delete(f"{table.table}/{path}")
-                self.failpoints.reach(Failpoint.AFTER_PURGED_FILE)
+            with maintenance_lease(self.store, table.table) as lease:
+                self._delete_removed(table, lease)
         return plan
+
+    def _not_before(self, plan: PurgePlan) -> datetime:
+        """When readers no longer need any planned file: after a restore, some were removed later than was planned."""
+        removed = [at for table in plan.tables for at in removal_times(self.store, table.table, table.paths).values()]
+        return max(plan.not_before, datetime.fromtimestamp(max(removed, default=0) / 1000, UTC) + self.grace)
+
+    def _delete_removed(self, planned: PlannedFiles, lease: Lease) -> None:
+        """Delete the planned files of a table, whose lease keeps restores out."""
+        back = set(planned.paths) & set(live_paths(open_table(self.store.location, planned.table)))
+        if back:
+            raise TransientError(
+                f"{len(back)} of the {len(planned.paths)} files of {planned.table} that were to be deleted are in use "
+                "again: a restore has brought them back; none of them was deleted. Run the erasure again: it deletes "
+                "their rows first"
+            )
+        for number, path in enumerate(planned.paths):
+            if number % _DELETES_PER_CHECK == 0:
+                lease.require()
+            self.store.delete(f"{planned.table}/{path}")
+            self.failpoints.reach(Failpoint.AFTER_PURGED_FILE)
 
     def _erased_tables(
         self, request: ErasureRequest, tables: list[PlayerTable], plan: PurgePlan | None

@@ -34,6 +34,7 @@ REPLAY = "replay-"
 # One line of an entry: the kind of the action ("add", "txn", ...), and its content.
 Action: TypeAlias = dict[str, Any]
 
+_ENTRIES_AT_ONCE = 1_024
 _SCHEMES = frozenset({"file", "s3"})
 
 
@@ -47,7 +48,7 @@ def entry_path(table: str, version: int) -> str:
 
 def entry_versions(store: Store, table: str) -> list[int]:
     """The versions that have a log entry, in ascending order."""
-    names = (path.rsplit("/", 1)[-1] for path in store.paths(f"{table}/{LOG_FOLDER}"))
+    names = (each.path.rsplit("/", 1)[-1] for each in store.objects(f"{table}/{LOG_FOLDER}"))
     versions = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     return sorted(int(version) for version in versions if version.isdigit())
 
@@ -55,8 +56,11 @@ def entry_versions(store: Store, table: str) -> list[int]:
 def entries_after(store: Store, table: str, version: int) -> Iterator[tuple[int, bytes]]:
     """The entries after a version that a listing finds, in order, read ahead; versions may be missing between them."""
     wanted = [each for each in entry_versions(store, table) if each > version]
-    contents = store.get_all([entry_path(table, each) for each in wanted])
-    return ((each, content or b"") for each, content in zip(wanted, contents, strict=True))
+    # In portions: a history of weeks has hundreds of thousands of paths.
+    for start in range(0, len(wanted), _ENTRIES_AT_ONCE):
+        versions = wanted[start : start + _ENTRIES_AT_ONCE]
+        contents = store.get_all([entry_path(table, each) for each in versions])
+        yield from ((each, content or b"") for each, content in zip(versions, contents, strict=True))
 
 
 def following_entries(store: Store, table: str, version: int) -> Iterator[tuple[int, bytes]]:
@@ -282,6 +286,12 @@ def live_files(handle: DeltaTable) -> list[FileEntry]:
         StoreError: the table is partitioned by a type that the platform does not write.
     """
     return file_entries(pa.table(handle.get_add_actions(flatten=False)))
+
+
+def live_paths(handle: DeltaTable) -> Iterator[str]:
+    """The paths of the files of an open table's version, under its folder (`FileEntry.relative_path`)."""
+    paths = pa.table(handle.get_add_actions(flatten=False)).column("path")
+    return (unquote(path) for chunk in paths.chunks for path in chunk.to_pylist())
 
 
 def file_entries(actions: pa.Table) -> list[FileEntry]:

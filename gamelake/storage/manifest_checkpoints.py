@@ -115,12 +115,27 @@ def read_log_checkpoint(store: Store, table: str) -> LogCheckpoint | None:
     return checkpoint if checkpoint is not None and _is_of(store, checkpoint) else None
 
 
+class LogRemovals(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a table's log checkpoint, what vacuum reads; see `LogCheckpoint`."""
+
+    table: str
+    version: int
+    entry: str
+    removed: dict[str, int]
+
+
+def read_log_removals(store: Store, table: str) -> LogRemovals | None:
+    """`read_log_checkpoint` without the live and appended files, which take most of its memory."""
+    removals = _newest(store, f"{_FOLDER}/tables/{table}", LogRemovals)
+    return removals if removals is not None and _is_of(store, removals) else None
+
+
 def digest_of(entry: bytes) -> str:
     """The digest of a log entry."""
     return hashlib.sha256(entry).hexdigest()
 
 
-def _is_of(store: Store, checkpoint: LogCheckpoint) -> bool:
+def _is_of(store: Store, checkpoint: LogCheckpoint | LogRemovals) -> bool:
     folder = f"{checkpoint.table}/{LOG_FOLDER}"
     entry = store.get(f"{folder}/{checkpoint.version:020d}.json")
     if entry is not None:

@@ -1,7 +1,10 @@
 """A table's transaction log, replayed commit by commit."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from urllib.parse import unquote
+
+import msgspec
 
 from gamelake.storage.delta_log import (
     ERASURE_NOTE,
@@ -14,9 +17,58 @@ from gamelake.storage.delta_log import (
     row_count,
     transactions_of,
 )
-from gamelake.storage.manifest_checkpoints import LogCheckpoint, LoggedErasure, LoggedFile, read_log_checkpoint
+from gamelake.storage.manifest_checkpoints import (
+    LogCheckpoint,
+    LoggedErasure,
+    LoggedFile,
+    read_log_checkpoint,
+    read_log_removals,
+)
 from gamelake.storage.store import Store
 from gamelake.storage.table_features import OWN_READER, OWN_WRITER
+
+
+class _FileAction(msgspec.Struct):
+    """Of an add or remove action, what a removal needs."""
+
+    path: str
+    removed_at: int | None = msgspec.field(name="deletionTimestamp", default=None)
+
+
+class _FileLine(msgspec.Struct):
+    """A line of an entry, without the actions that are about no file."""
+
+    add: _FileAction | None = None
+    remove: _FileAction | None = None
+
+
+_FILE_LINES = msgspec.json.Decoder(_FileLine)
+
+
+def removal_times(store: Store, table: str, paths: Collection[str]) -> dict[str, int]:
+    """When a table's log last removed some files; memory grows with these alone, not with the history.
+
+    Args:
+        store: the lakehouse.
+        table: its path.
+        paths: under the table's folder.
+
+    Returns:
+        Milliseconds since 1970 by path; without files that were never removed, or were added again since.
+    """
+    wanted = frozenset(paths)
+    checkpoint = read_log_removals(store, table)
+    removed = {path: at for path, at in checkpoint.removed.items() if path in wanted} if checkpoint else {}
+    for _, entry in entries_after(store, table, checkpoint.version if checkpoint else -1):
+        for line in entry.splitlines():
+            if not line.strip():
+                continue
+            actions = _FILE_LINES.decode(line)
+            if actions.remove is not None and (path := unquote(actions.remove.path)) in wanted:
+                removed[path] = actions.remove.removed_at or 0
+            elif actions.add is not None and removed:
+                removed.pop(unquote(actions.add.path), None)
+    return removed
 
 
 @dataclass(slots=True)

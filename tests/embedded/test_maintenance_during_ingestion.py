@@ -56,7 +56,7 @@ class Maintenance:
     def vacuum(self) -> None:
         for table in table_paths(self.store):
             vacuum = TableVacuum(self.store, table, datetime.now(UTC) - RETENTION)
-            self.vacuumed_files += vacuum.delete(vacuum.unreferenced()).replaced_files
+            self.vacuumed_files += vacuum.run().replaced_files
 
     def refresh_gold(self) -> None:
         results = [attempt(each) for each in GoldTables(self.store, load_games(ROOT / "contracts/games.yaml")).now()]

@@ -230,7 +230,7 @@ def test_compacted_and_replaced_files_are_known_as_before(history: StreamHistory
     assert (after.live, after.removed, after.adds) == (before.live, before.removed, before.adds)
     assert len(after.removed) == FIRST
     vacuum = TableVacuum(history.store, SILVER.name, datetime.now(UTC) + timedelta(hours=1))
-    assert vacuum.delete(vacuum.unreferenced()).replaced_files == FIRST
+    assert vacuum.run().replaced_files == FIRST
     clean_up(history, since)
     statement = read_log_checkpoint(history.store, SILVER.name)
     assert statement is not None

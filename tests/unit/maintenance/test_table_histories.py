@@ -185,7 +185,7 @@ class Histories(RuleBasedStateMachine):
 
     def _vacuum(self, oldest: int, since: datetime) -> None:
         vacuum = TableVacuum(self.store, NAME, since)
-        vacuum.delete(vacuum.unreferenced())
+        vacuum.run()
         self.kept_since = oldest
         self._check_all()
 

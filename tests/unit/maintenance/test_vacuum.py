@@ -15,12 +15,18 @@ from deltalake import DeltaTable
 
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
+from gamelake.model.errors import LeaseLostError
+from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.table_history import TableHistory
 from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import SourceLog
+from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
+from tests.eventually import eventually
 from tests.player_tables import SILVER, an_entry, append, players_in, store_in
 from tests.silver_events import BEGINNING, Event, Silver
 
@@ -47,8 +53,7 @@ def compact(store: Store) -> None:
 
 
 def vacuum(store: Store, retention: timedelta = AN_HOUR) -> Vacuumed:
-    table = TableVacuum(store, SILVER.name, datetime.now(UTC) - retention)
-    return table.delete(table.unreferenced())
+    return TableVacuum(store, SILVER.name, datetime.now(UTC) - retention).run()
 
 
 def test_compacted_files_are_deleted_after_the_retention(store: Store, tables: DeltaTables) -> None:
@@ -106,6 +111,43 @@ def test_an_old_version_can_be_read_until_the_retention_is_over(store: Store, ta
     vacuum(store, -AN_HOUR)
     with pytest.raises(FileNotFoundError):
         DeltaTable(store.location.child(SILVER.name), 1).to_pyarrow_table()
+
+
+def test_a_restore_between_the_plan_and_the_deletes_keeps_its_files(store: Store, tables: DeltaTables) -> None:
+    for batch in range(5):
+        append(tables, store, SILVER, batch, [ANNA])
+    compact(store)
+    job = TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR)
+    assert job.plan().replaced_files == 5
+
+    with maintenance_lease(store, SILVER.name) as lease:
+        TableRestore(store, TableHistory.read(store, SILVER.name), 4).commit(lease)
+
+    # The compacted file is what the table no longer needs.
+    assert job.run().replaced_files == 1
+    assert players_in(store, SILVER) == {ANNA: 5}
+
+
+def test_vacuum_deletes_nothing_once_another_process_has_its_lease(store: Store, tables: DeltaTables) -> None:
+    for batch in range(5):
+        append(tables, store, SILVER, batch, [ANNA])
+    compact(store)
+
+    with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.01)) as lease:
+        store.put_new(f"_gamelake/leases/{SILVER.name}/{lease.token + 1:012d}.claim", b"{}")
+        eventually(lambda: is_lost(lease))
+        with pytest.raises(LeaseLostError, match="another process has taken over"):
+            TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).delete(lease)
+
+    assert sum(path.endswith(".parquet") for path in store.paths(SILVER.name)) == 6
+
+
+def is_lost(lease: Lease) -> bool:
+    try:
+        lease.require()
+    except LeaseLostError:
+        return True
+    return False
 
 
 class TestTheJob:

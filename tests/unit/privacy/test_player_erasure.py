@@ -1,12 +1,26 @@
 """The job that forgets: the vault at once, rows and old files on request, whatever it was killed at."""
 
 from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint
-from gamelake.privacy.erasure_records import ErasureRecords, Reach
+from gamelake.privacy.erasure import PlayerErasure
+from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.storage.delta_log import (
+    Action,
+    commit_info,
+    contents_of,
+    decode_entry,
+    encode_entry,
+    entry_path,
+    now_milliseconds,
+)
+from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables
 from tests.player_tables import BRONZE, SILVER, append, players_in
@@ -95,6 +109,37 @@ def test_a_job_that_is_killed_at_any_step_is_finished_by_the_next_one(jobs: Priv
     left = b"".join(file.read_bytes() for file in (jobs.folder / "lake").rglob("*.parquet"))
     # What a killed attempt wrote and did not commit never had the rows.
     assert anna.encode() not in left
+
+
+def test_a_purge_deletes_no_file_that_a_restore_has_brought_back(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+    store, vault = jobs.store, jobs.vault
+    removed_before = set(TableLog.read(store, SILVER.name).removed)
+
+    def restore(_: timedelta) -> bool:
+        """Bring the files back while the purge waits for readers, as a restore does."""
+        removed = set(TableLog.read(store, SILVER.name).removed) - removed_before
+        adds = [each for version in range(2) for each in adds_of(store, version) if each["path"] in removed]
+        actions = [commit_info(now_milliseconds(), "RESTORE", {}), *({"add": each} for each in adds)]
+        assert len(adds) == 2
+        assert store.put_new(entry_path(SILVER.name, 3), encode_entry(actions))
+        return True
+
+    request = ErasureRequest.new("support", GAME, (anna,), Reach.FILES)
+    erasure = PlayerErasure(vault, store, timedelta(seconds=60), restore)
+    erasure.begin(request)
+    with pytest.raises(TransientError, match=r"2 of the 2 files of .* are in use again"):
+        erasure.carry_out(request)
+    assert players_in(store, SILVER)[anna] == 4
+
+    assert replace(erasure, wait=lambda _: True).carry_out(request) is not None
+    assert players_in(store, SILVER)[anna] == 0
+    vault.close()
+
+
+def adds_of(store: Store, version: int) -> list[Action]:
+    return list(contents_of(decode_entry(store.get(entry_path(SILVER.name, version)) or b""), "add"))
 
 
 def test_rows_that_come_later_under_the_old_pseudonym_are_swept_out(jobs: PrivacyJobs) -> None:
