@@ -75,14 +75,9 @@ def _vacuumed(vacuum: TableVacuum, planned: Vacuumed) -> Vacuumed:
     if not planned.files:
         return planned
     done = vacuum.run()
-    log.info("%s: %d files, %.1f MiB", done.table, done.files, done.bytes / 2**20)
+    log.info("table_vacuumed", table=done.table, files=done.files, bytes=done.bytes)
     if done.files != planned.files:
-        log.warning(
-            "%s has changed since the plan: %d files were planned, %d were unneeded and are deleted",
-            done.table,
-            planned.files,
-            done.files,
-        )
+        log.warning("vacuum_plan_changed", table=done.table, planned=planned.files, files=done.files)
     return done
 
 

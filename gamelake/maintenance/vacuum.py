@@ -161,12 +161,10 @@ class TableVacuum:
 
     def _old_files(self) -> Iterator[StoredObject]:
         """Objects that are no entries; one that was written since `since` was needed since then, or may be yet."""
-        log = f"{self.table}/{LOG_FOLDER}/"
-        return (
-            each
-            for each in self.store.objects(self.table)
-            if not each.path.startswith(log) and each.written_at < self.since
-        )
+        # Deletion vectors and change files are other programs', and theirs to vacuum.
+        others = tuple(f"{self.table}/{name}" for name in (f"{LOG_FOLDER}/", "_change_data/"))
+        there = (each for each in self.store.objects(self.table) if not each.path.startswith(others))
+        return (each for each in there if each.written_at < self.since and not _is_deletion_vector(each.path))
 
     def _deleted(self, files: Sequence[UnreferencedFile], lease: Lease) -> list[UnreferencedFile]:
         found = self._with_clones(files)
@@ -196,3 +194,12 @@ class TableVacuum:
 
     def _path(self, file: StoredObject) -> str:
         return file.path.removeprefix(f"{self.table}/")
+
+
+def _is_deletion_vector(path: str) -> bool:
+    """Whether a file has deletion vectors, by its name.
+
+    Source: Delta Transaction Log Protocol, heading "Deletion Vector Descriptor Schema".
+    """
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith("deletion_vector_") and name.endswith(".bin")

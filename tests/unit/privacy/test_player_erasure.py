@@ -111,7 +111,7 @@ def test_a_job_that_is_killed_at_any_step_is_finished_by_the_next_one(jobs: Priv
     assert anna.encode() not in left
 
 
-def test_a_purge_deletes_no_file_that_a_restore_has_brought_back(jobs: PrivacyJobs) -> None:
+def test_a_purge_deletes_no_file_that_a_restore_made_live_again(jobs: PrivacyJobs) -> None:
     anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
     jobs.fill_tables(anna, ben)
     store, vault = jobs.store, jobs.vault

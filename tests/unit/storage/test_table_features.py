@@ -196,6 +196,6 @@ def test_vacuum_leaves_deletion_vectors_and_change_files_to_the_programs_that_wr
     for name in ("deletion_vector_0f1e.bin", "_change_data/event_date=2026-01-01/cdc-1.parquet", "part-orphan.parquet"):
         store.put(f"{NAME}/{name}", b"x")
 
-    found = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(days=1)).unreferenced()
+    [found] = TableVacuum(store, NAME, datetime.now(UTC) + timedelta(days=1)).unreferenced()
 
     assert [each.file.path for each in found] == [f"{NAME}/part-orphan.parquet"]
