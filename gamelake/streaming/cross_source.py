@@ -6,10 +6,12 @@ meanwhile, the batch is decided again. So an event that comes from both sources 
 lease spares attempts; that a stream which stalls decides nothing is up to the settle records.
 """
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +44,10 @@ EVENTS_OF_FILES = 2
 # The identities that a worker process has read, by lakehouse and seed; kept from task to task.
 _memories: dict[tuple[str, str], WorkerMemory] = {}
 
+# Seconds. The shortest window that the stream of files can have, and the longest time from a plan to a task's reading.
+_SHORTEST_WINDOW = 86_400
+_LONGEST_BATCH = 3_600
+_EXPIRED_AT_ONCE = 64
 _IDENTITY = ["game_name", "event_id"]
 _TRIES = 20
 # A holder needs the lease for a few requests; one that does not renew it for so long has died.
@@ -202,20 +208,32 @@ class ConcurrentStream:
         return self._opened
 
 
+@dataclass(frozen=True, slots=True)
+class _IdentityFile:
+    """A file of identities, the seed of these, and when it was written (seconds since 1970)."""
+
+    seed: str
+    file: KnownFile
+    written_at: int
+
+
 @dataclass
 class ConcurrentFilesStream:
     """The stream of files, as the stream of Kafka records uses it, with the identities of its events."""
 
     other: ConcurrentStream
-    _events: dict[str, tuple[str, KnownFile]] = field(default_factory=dict)
+    clock: Callable[[], float] = time.time
+    _events: dict[str, _IdentityFile] = field(default_factory=dict)
     _recalled: bool = False
 
     @property
     def taken(self) -> tuple[OtherSourceEvents, ...]:
         """The identity files, grouped by the seed of their identities."""
         by_seed: dict[str, list[KnownFile]] = {}
-        for seed, file in self._events.values():
-            by_seed.setdefault(seed, []).append(file)
+        may_expire = self._may_expire_before()
+        for each in self._events.values():
+            file = replace(each.file, may_expire=True) if each.written_at < may_expire else each.file
+            by_seed.setdefault(each.seed, []).append(file)
         return tuple(OtherSourceEvents(seed, tuple(files)) for seed, files in by_seed.items())
 
     def refresh(self) -> None:
@@ -225,6 +243,31 @@ class ConcurrentFilesStream:
         else:
             self.other.refresh()
             self._recall()
+        self._forget_expired()
+
+    def _forget_expired(self) -> None:
+        """Drop the oldest files that the other stream has deleted, as its window has passed; one request as a rule."""
+        at_once = 1
+        while files := list(islice(self._events.values(), at_once)):
+            oldest = [each.file.path for each in files if self.clock() - each.written_at > _SHORTEST_WINDOW]
+            gone = set(self.other.store.missing(oldest))
+            expired = list(takewhile(gone.__contains__, oldest))
+            for path in expired:
+                del self._events[path]
+            if len(expired) < at_once:
+                return
+            at_once = _EXPIRED_AT_ONCE
+
+    def _may_expire_before(self) -> float:
+        """Files that were written before may be deleted during a batch (seconds since 1970).
+
+        The window is the other stream's setting. It is at least as long as from the oldest existing file to the newest.
+        """
+        if not self._events:
+            return 0
+        written = [each.written_at for each in self._events.values()]
+        window = max(max(written) - min(written), _SHORTEST_WINDOW)
+        return self.clock() + _LONGEST_BATCH - window
 
     def locked(self, tables: Sequence[TableFiles]) -> AbstractContextManager[bool]:
         """The other stream decides no batch during the block.
@@ -253,7 +296,7 @@ class ConcurrentFilesStream:
                 for each in file.sections:
                     if each.partition == EVENTS_OF_FILES:
                         known = KnownFile(file.path, each.start, each.events, ANY_TIME)
-                        self._events[file.path] = (manifest.query_id, known)
+                        self._events[file.path] = _IdentityFile(manifest.query_id, known, each.newest)
 
 
 def commit_lease(store: Store) -> Lease:

@@ -48,7 +48,7 @@ class WorkerMemory:
         """The events in the identity files of a partition; only files that this process has not read yet are read.
 
         Raises:
-            StoreError: a file is missing or truncated.
+            StoreError: a file is truncated, or is missing and can't have expired.
         """
         known = self._partitions.setdefault(partition, _WorkerPartition(KnownEvents(self.window_seconds)))
         new = [file for file in files if file.path not in known.read]
@@ -56,14 +56,17 @@ class WorkerMemory:
         # A running worker reads one or two new files; one that has just started reads the whole window.
         with ThreadPoolExecutor(min(max(len(new), 1), _READERS)) as pool:
             for events in pool.map(lambda file: _read(store, file), new):
-                known.events.add(events, oldest)
+                if events is not None:
+                    known.events.add(events, oldest)
         known.read = {file.path for file in files}
         return known.events
 
 
-def _read(store: Store, file: KnownFile) -> Events:
+def _read(store: Store, file: KnownFile) -> Events | None:
     size = file.events * EVENT_BYTES
     content = store.get_range(file.path, file.start, size)
+    if content is None and file.may_expire:
+        return None
     if content is None or len(content) != size:
         raise StoreError(
             f"{file.path} is gone or cut off: delete it and restart the job, which then continues without the "

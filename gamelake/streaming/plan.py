@@ -39,12 +39,14 @@ class KnownFile:
         start: the first byte in the file.
         events: how many; 16 bytes each.
         newest: the Kafka timestamp of the newest event, in seconds since 1970.
+        may_expire: whether its stream may delete it before a task reads it, as its window passes.
     """
 
     path: str
     start: int
     events: int
     newest: int
+    may_expire: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

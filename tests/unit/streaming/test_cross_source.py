@@ -6,14 +6,18 @@ from threading import Event, Thread
 import pyarrow as pa
 import pytest
 
+from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS, events_folder
 from gamelake.storage.data_files import DataFile, encode_parquet
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, TableFiles
 from gamelake.storage.store import Location, Store
 from gamelake.streaming.cross_source import EVENTS_OF_FILES, ConcurrentFilesStream, ConcurrentStream, commit_lease
+from gamelake.streaming.duplicates import WorkerMemory
 
 STREAM = "ingest_files"
+NOW = 1_800_000_000
+DAY = 86_400
 
 
 class Files:
@@ -27,11 +31,11 @@ class Files:
         )
         Generations(store, STREAM).add(generation)
 
-    def settle(self, *ids: str) -> str:
+    def settle(self, *ids: str, written_at: int = NOW) -> str:
         """Decide a batch of events; gives the file with their identities."""
         path = f"{events_folder(STREAM)}/{self._batch:012d}-identities"
         self._store.put(path, b"\0" * 16 * len(ids))
-        sections = (EventsSection(partition=EVENTS_OF_FILES, start=0, events=len(ids), newest=1),)
+        sections = (EventsSection(partition=EVENTS_OF_FILES, start=0, events=len(ids), newest=written_at),)
         manifest = BatchManifest(
             stream=STREAM,
             query_id="q",
@@ -105,6 +109,41 @@ def test_a_batch_with_an_event_that_was_committed_meanwhile_is_not_clear(store: 
     assert known(other) == {path}
     with other.locked((silver(store, "c"),)) as is_clear:
         assert is_clear
+
+
+def read_by_a_new_worker(store: Store, other: ConcurrentFilesStream) -> int:
+    """The number of identities that a Python worker reads that has just started."""
+    return sum(len(WorkerMemory(0).events(EVENTS_OF_FILES, taken.files, store)) for taken in other.taken)
+
+
+def test_files_that_have_left_the_window_are_no_longer_read(store: Store) -> None:
+    files, other = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM), clock=lambda: NOW)
+    expired = [files.settle(f"{n}", written_at=NOW - 14 * DAY + n) for n in range(3)]
+    left = files.settle("a", written_at=NOW - DAY // 2)
+    other.refresh()
+    assert read_by_a_new_worker(store, other) == 4
+
+    for path in expired:
+        store.delete(path)
+    assert read_by_a_new_worker(store, other) == 1
+    other.refresh()
+
+    assert known(other) == {left}
+    assert read_by_a_new_worker(store, other) == 1
+
+
+@pytest.mark.parametrize("age", [60, DAY // 2, 5 * DAY])
+def test_a_missing_file_that_can_not_have_left_the_window_stops_the_batch(store: Store, age: int) -> None:
+    files, other = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM), clock=lambda: NOW)
+    files.settle("oldest", written_at=NOW - 14 * DAY)
+    lost = files.settle("lost", written_at=NOW - age)
+    files.settle("newest")
+    other.refresh()
+    store.delete(lost)
+    other.refresh()
+
+    with pytest.raises(StoreError, match="is gone or cut off"):
+        read_by_a_new_worker(store, other)
 
 
 def test_the_same_id_of_another_game_is_another_event(store: Store) -> None:
