@@ -81,7 +81,16 @@ class Sorter:
     filter: DuplicateFilter = field(default_factory=NoOpDuplicateFilter)
     judge: Judge = field(default_factory=NoOpJudge)
     clock: int = NO_CLOCK
+    _partitioned: dict[str, frozenset[str]] = field(init=False)
     _verdicts: dict[tuple[MessageType, int], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Find the text columns that partition a table, and these tables."""
+        columns = {column.value for game in self.contract.games for column in game.partition_by[1:]}
+        self._partitioned = {
+            name: frozenset(game.table for game in self.contract.games if name in game.partition_by[1:])
+            for name in sorted(columns)
+        }
 
     def sort(self, group: DecodedGroup, placement: RecordCoordinates, rejects: Rejects) -> list[RowRun]:
         """Sort one group of events.
@@ -115,7 +124,26 @@ class Sorter:
             rejects.add(group.rows, DeadLetterReason.INCOMPATIBLE_SCHEMA, str(error))
             return None
         events = with_ingest_times(events, self._arrived(group, placement), _microseconds(self._limits.max_age))
-        return RoutedEvents(events, *self._check(events, group, placement, rejects))
+        microseconds, codes = self._check(events, group, placement, rejects)
+        return RoutedEvents(self._without_empty_partitions(events, codes), microseconds, codes)
+
+    def _without_empty_partitions(self, events: pa.RecordBatch, codes: Ints) -> pa.RecordBatch:
+        """Null for an empty text in a column that partitions the event's table.
+
+        Delta has no empty partition value, it is null: all tables that the event is written to get the same value.
+        Source: Delta Transaction Log Protocol, heading "Partition Value Serialization".
+        """
+        for name, tables in self._partitioned.items():
+            place = events.schema.get_field_index(name)
+            found = [code for code, table in enumerate(self.router.tables) if table in tables]
+            if place < 0 or not found:
+                continue
+            texts = events.column(place)
+            empty = np.isin(codes, found) & (pc.fill_null(pc.binary_length(texts), 1).to_numpy() == 0)
+            if empty.any():
+                filled = pc.if_else(pa.array(empty), pa.scalar(None, texts.type), texts)
+                events = events.set_column(place, events.schema.field(place), filled)
+        return events
 
     @property
     def _limits(self) -> EventTimeLimits:

@@ -16,7 +16,7 @@ spread AS (
   UNION ALL BY NAME SELECT *, 'arrival' AS facet, NULL AS a, NULL AS b FROM placed)
 SELECT date_trunc('hour', moment) AS hour, facet, game_name, a, b, count(*) AS events,
   count(*) FILTER (WHERE event_name = 'purchase') AS purchases,
-  CAST(coalesce(sum(CAST(amount AS DECIMAL(18, 6))), 0) AS DECIMAL(28, 6)) AS bookings,
+  CAST(coalesce(sum(TRY_CAST(amount AS DECIMAL(18, 6))), 0) AS DECIMAL(28, 6)) AS bookings,
   min(moment) AS first_event, max(moment) AS last_event
 FROM spread GROUP BY ALL
 """
@@ -24,7 +24,11 @@ FROM spread GROUP BY ALL
 
 def facts_of(events: Sequence[Event]) -> pa.Table:
     """The facts, each with its count over all these events."""
-    rows = as_rows(events)
+    return facts_from(as_rows(events))
+
+
+def facts_from(rows: pa.Table) -> pa.Table:
+    """The facts of rows of silver."""
     with duckdb.connect() as connection:
         connection.register("silver", rows.cast(without_zones(rows.schema)))
         return connection.sql(_FACTS).to_arrow_table()
