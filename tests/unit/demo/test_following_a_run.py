@@ -1,12 +1,14 @@
 """The progress of a run: the job's log, the memory, the display."""
 
 import io
+import logging
 from pathlib import Path
 
 import msgspec
 import pytest
 from rich.console import Console
 
+from gamelake.model.logs import JsonFormatter, event_logger
 from tools.demo.options import parse
 from tools.demo.progress import JobLog, batch_of, resident_bytes
 from tools.demo.screen import RunStatus, Screen
@@ -37,6 +39,14 @@ def test_a_batch_is_read_from_its_line() -> None:
     assert batch.dead_letters == {"bad_framing": 109, "unroutable": 191}
     assert batch.seconds == pytest.approx(7.736)
     assert batch.committed_at.isoformat() == "2026-11-21T10:41:01.858264+00:00"
+
+
+def test_a_batch_is_read_from_the_line_that_the_job_writes(caplog: pytest.LogCaptureFixture) -> None:
+    fields = msgspec.json.decode("{" + BATCH.split(", ", 1)[1])
+    with caplog.at_level(logging.INFO):
+        event_logger("gamelake.streaming.batch").info("batch_committed", **fields)
+
+    assert batch_of(JsonFormatter().format(caplog.records[-1]).encode()) == batch_of((PREFIX + BATCH).encode())
 
 
 @pytest.mark.parametrize(
