@@ -6,7 +6,6 @@ Source: Confluent documentation, "Formats, serializers, and deserializers", head
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ _ID_END = 5
 _MORE = 0x80  # set in each byte of a varint but the last
 _VARINT_BYTES = 5  # an int32 needs no more
 DEEPEST_NESTING = 16
+_COMMON_INDEXES = 16
 _WHOLE_BODY = 2**31 - 1  # pyarrow's binary_slice fails without a stop
 
 
@@ -108,6 +108,7 @@ class _Frames:
         self.schema_id = self._schema_ids()
         self.body_start: Ints = np.full(len(values), _ID_END + 1, np.int64)
         self._indexes: dict[int, tuple[int, ...]] = {}
+        self._index_code: Ints = np.zeros(len(values), np.int64)
         self._read_indexes()
 
     def _byte_at(self, position: Ints) -> npt.NDArray[np.uint8]:
@@ -120,8 +121,32 @@ class _Frames:
     def _read_indexes(self) -> None:
         """Read the message index of the rows whose index is not the single byte 0."""
         rows = np.flatnonzero(self.ok & (self._byte_at(self._start + _ID_END) != 0))
-        if not len(rows):
-            return
+        # A topic has few message types: each is read once, and its bytes are found in all rows at once.
+        for _ in range(_COMMON_INDEXES):
+            if not len(rows):
+                return
+            self._read_varints(rows[:1])
+            if not self.ok[rows[0]]:
+                rows = rows[1:]
+                continue
+            same = self._same_index(rows)
+            self._index_code[rows[same]] = self._index_code[rows[0]]
+            self.body_start[rows[same]] = self.body_start[rows[0]]
+            rows = rows[~same]
+        if len(rows):
+            self._read_varints(rows)
+
+    def _same_index(self, rows: Ints) -> Flags:
+        """Flag the rows whose index has the same bytes as that of the first row, which is read already."""
+        first, start = rows[0], self._start[rows]
+        length = int(self.body_start[first])
+        same = self._end[rows] - start >= length
+        for place in range(_ID_END, length):
+            same &= self._byte_at(start + place) == self._bytes[self._start[first] + place]
+        return np.asarray(same)
+
+    def _read_varints(self, rows: Ints) -> None:
+        """Read the message index of rows, varint by varint."""
         count, position, ok = self._varints(self._start[rows] + _ID_END, self._end[rows])
         ok &= (count > 0) & (count <= DEEPEST_NESTING)
         path = np.zeros((len(rows), DEEPEST_NESTING), np.int64)
@@ -136,10 +161,17 @@ class _Frames:
         self._remember(rows[ok], count[ok], path[ok])
 
     def _remember(self, rows: Ints, count: Ints, path: npt.NDArray[np.int64]) -> None:
-        distinct, where = np.unique(np.column_stack([count, path]), axis=0, return_inverse=True)
-        self._index_code = np.zeros(len(self.ok), np.int64)
-        self._index_code[rows] = where.reshape(-1) + 1
-        self._indexes = {code + 1: tuple(int(i) for i in row[1 : 1 + row[0]]) for code, row in enumerate(distinct)}
+        if not len(rows):
+            return
+        # Column by column: numpy sorts whole rows some twenty times slower.
+        first, code = np.unique(count, return_index=True, return_inverse=True)[1:]
+        for depth in range(int(count.max())):
+            steps = np.unique(path[:, depth], return_inverse=True)[1]
+            first, code = np.unique(code * len(rows) + steps, return_index=True, return_inverse=True)[1:]
+        known = len(self._indexes) + 1
+        self._index_code[rows] = code + known
+        for number, row in enumerate(first):
+            self._indexes[known + number] = tuple(int(step) for step in path[row, : count[row]])
 
     def _varints(self, position: Ints, end: Ints) -> tuple[Ints, Ints, Flags]:
         """Read one zig-zag varint at each position: its value, the position after it, whether it is whole."""
@@ -159,19 +191,15 @@ class _Frames:
         """Rows split into parts of the same schema id, message index and frame length; ascending within each part."""
         if not len(rows):
             return []
-        code = self._codes[rows] * 2**40 + self.body_start[rows] * 2**32 + self.schema_id[rows]
+        code = self._index_code[rows] * 2**40 + self.body_start[rows] * 2**32 + self.schema_id[rows]
         if (code == code[0]).all():
             return [rows]
         order = np.argsort(code, kind="stable")
         edges = np.flatnonzero(np.diff(code[order])) + 1
         return np.split(rows[order], edges)
 
-    @cached_property
-    def _codes(self) -> Ints:
-        return self._index_code if self._indexes else np.zeros(len(self.ok), np.int64)
-
     def message_type(self, row: int) -> MessageType:
-        return MessageType(int(self.schema_id[row]), self._indexes.get(int(self._codes[row]), (0,)))
+        return MessageType(int(self.schema_id[row]), self._indexes.get(int(self._index_code[row]), (0,)))
 
     def problem(self, row: int) -> str:
         """What is wrong with a value without a valid frame; never quotes the value."""
