@@ -1,9 +1,15 @@
 """Rows 22 to 24 of the fault matrix: the registry goes away, schemas change, games appear, and the job just runs."""
 
 from collections import Counter
+from datetime import date
 
 import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.schemas.compiler import compile_sources, message_at
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender, an_event, contract_text, framed
 from tests.eventually import eventually
@@ -81,6 +87,36 @@ def test_a_schema_that_nothing_can_read_stops_no_other_game(lakehouse: Lakehouse
     lakehouse.ingest()
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert lakehouse.reconciliation().problems == []
+
+
+def test_events_of_confluents_own_serializer_are_rows(lakehouse: Lakehouse, sender: Sender) -> None:
+    imports = ("google/type/date.proto", "confluent/type/decimal.proto", "confluent/meta.proto", "schema.proto")
+    source = contract_text(1).replace("import ", "".join(f'import "{name}";\n' for name in imports) + "import ", 1)
+    fields = "google.type.Date day = 60; confluent.type.Decimal price = 61; other.Place place = 62;"
+    source = source.replace("string device_id = 6;", f"string device_id = 6;\n{fields}")
+    # The name that a schema gets where its own text does not say it.
+    place = 'syntax = "proto3"; package other; message Place { string city = 1; }'
+    files = compile_sources({"event.proto": source, "schema.proto": place}, "event.proto")
+    event = GetMessageClass(message_at(files, (0,)))(
+        event_id="1", event_name="won", game_name="Archery", gamer_id="a" * 32
+    )
+    event.event_time.GetCurrentTime()  # type: ignore[attr-defined] # made while the test runs
+    params = event.event_params  # type: ignore[attr-defined] # made while the test runs
+    params.day.year, params.day.month, params.day.day = 2026, 2, 3  # type: ignore[attr-defined]
+    params.price.value, params.price.scale = b"\x05", 1  # type: ignore[attr-defined]
+    params.place.city = "Bern"  # type: ignore[attr-defined]
+    with SchemaRegistryClient({"url": lakehouse.registry_url}) as registry:
+        serializer = ProtobufSerializer(type(event), registry, {"use.deprecated.format": False})
+        value = serializer(event, SerializationContext(lakehouse.topic, MessageField.VALUE))
+    assert value is not None
+    sender.send_values(["1"], [value])
+
+    lakehouse.ingest()
+
+    assert lakehouse.reasons() == Counter()
+    (row,) = lakehouse.rows("silver/archery_events", "day", "price", "place").to_pylist()
+    assert row["day"] == date(2026, 2, 3)
+    assert (row["price"]["value"], row["price"]["scale"], row["place"]) == (b"\x05", 1, {"city": "Bern"})
 
 
 def test_without_a_registry_known_schemas_are_read_and_unknown_ones_are_dead_lettered(

@@ -1,9 +1,11 @@
 """What kinds of Protobuf schemas decode, and what becomes of records whose schema does not."""
 
+import base64
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import SchemaError
@@ -47,6 +49,7 @@ edition = "2023";
 message Event { int32 number = 1; }
 """
 _CLASHING = 'syntax = "proto3"; message Event { int32 score = 1; int32 Score = 2; }'
+_PART = 'syntax = "proto3"; message A { int32 number = 1; }'
 _RECURSIVE = """
 syntax = "proto3";
 message Node { string name = 1; Node left = 2; repeated Node children = 3; map<string, Node> named = 4; }
@@ -145,6 +148,34 @@ def test_files_may_import_files_that_import_files() -> None:
 def test_an_import_may_not_leave_its_folder(path: str) -> None:
     with pytest.raises(SchemaError, match="outside its own folder"):
         compile_sources({"schema.proto": 'syntax = "proto3";', path: ""})
+
+
+@pytest.mark.parametrize("others_too", [False, True])
+def test_a_schema_may_be_a_descriptor_in_base64_as_confluents_python_serializer_registers_it(others_too: bool) -> None:
+    texts = {"schema.proto": 'syntax = "proto3"; import "a.proto"; message Event { A a = 1; }', "a.proto": _PART}
+    *others, root = compile_sources(texts).file
+    encoded = {"schema.proto": _base64(root)} | {file.name: _base64(file) for file in others if others_too}
+
+    assert [file.name for file in compile_sources(texts | encoded).file] == ["a.proto", "schema.proto"]
+
+
+def _base64(file: FileDescriptorProto) -> str:
+    return base64.b64encode(file.SerializeToString()).decode()
+
+
+def test_a_text_that_looks_like_base64_has_the_compilers_own_reason() -> None:
+    with pytest.raises(SchemaError, match=r"schema\.proto:1:1: Expected top-level statement"):
+        compile_sources({"schema.proto": base64.b64encode(b"no descriptor").decode()})
+
+
+def test_imports_that_serializers_leave_out_are_known() -> None:
+    names = ["google/type/date.proto", "confluent/type/decimal.proto", "confluent/types/decimal.proto"]
+    imports = "".join(f'import "{name}";' for name in [*names, "confluent/meta.proto"])
+    fields = 'google.type.Date day = 1; confluent.type.Decimal price = 2 [(confluent.field_meta).doc = "in gems"];'
+
+    found = compile_sources({"schema.proto": f'syntax = "proto3"; {imports} message Event {{ {fields} }}'})
+
+    assert {*names, "confluent/meta.proto"} < {file.name for file in found.file}
 
 
 def test_a_missing_import_is_named() -> None:
