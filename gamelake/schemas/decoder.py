@@ -12,11 +12,13 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import SchemaError, UnknownMessageError
 from gamelake.schemas.compiler import message_at
+from gamelake.schemas.conflicts import conflicting_rows, may_conflict
 from gamelake.schemas.framing import FrameGroup, Ints, MessageType, unframe
 from gamelake.schemas.limits import SchemaLimits, check_limits
 from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
 from gamelake.storage.columns import as_delta
 
+_NONE = np.zeros(0, np.int64)
 _PTARS = ptars.PtarsConfig(
     timestamp_unit="us",
     duration_unit="us",
@@ -161,6 +163,8 @@ class MessageDecoder:
                 "proto2, with names that differ by more than case"
             ) from error
         self._suspect: type[Message] = GetMessageClass(descriptor)
+        self._descriptor = descriptor
+        self._may_conflict = may_conflict(descriptor)
 
     def decode(self, bodies: pa.BinaryArray) -> tuple[Ints, pa.RecordBatch]:
         """Decode bodies.
@@ -188,9 +192,9 @@ class MessageDecoder:
         """Decode all bodies at once; if that fails, the suspects one by one and the others at once."""
         if not len(at):
             return
-        whole = self._try(bodies)
-        if whole is not None:
-            parts.append((at, whole))
+        raw = self._try(bodies)
+        if raw is not None:
+            self._keep(raw, bodies, at, parts)
         elif len(at) > 1:
             suspects = np.array([self._is_suspect(body) for body in bodies.to_pylist()])
             if suspects.any():
@@ -199,6 +203,30 @@ class MessageDecoder:
             else:
                 self._decode_part(bodies.slice(0, len(at) // 2), at[: len(at) // 2], parts)
                 self._decode_part(bodies.slice(len(at) // 2), at[len(at) // 2 :], parts)
+
+    def _keep(
+        self, raw: pa.RecordBatch, bodies: pa.BinaryArray, at: Ints, parts: list[tuple[Ints, pa.RecordBatch]]
+    ) -> None:
+        """Add decoded bodies to the parts; those in which the last of several values counts are read again."""
+        again = conflicting_rows(self._descriptor, raw) if self._may_conflict else _NONE
+        if not len(again):
+            parts.append((at, as_delta(raw)))
+            return
+        clean = np.setdiff1d(np.arange(len(at)), again)
+        if len(clean):
+            parts.append((at[clean], as_delta(raw.take(pa.array(clean)))))
+        plain = {int(row): self._plain(bodies[int(row)].as_py()) for row in again}
+        readable = [row for row, body in plain.items() if body is not None]
+        rows = self._try(pa.array([plain[row] for row in readable], pa.binary())) if readable else None
+        if rows is not None:
+            parts.append((at[readable], as_delta(rows)))
+
+    def _plain(self, body: bytes) -> bytes | None:
+        """The same message with each value once, as the Protobuf package reads it; None if it can't."""
+        try:
+            return bytes(self._suspect.FromString(body).SerializePartialToString())
+        except DecodeError:
+            return None
 
     def _decode_singly(self, bodies: pa.BinaryArray, at: Ints, parts: list[tuple[Ints, pa.RecordBatch]]) -> None:
         for i in range(len(at)):
@@ -213,7 +241,7 @@ class MessageDecoder:
 
     def _try(self, bodies: pa.BinaryArray) -> pa.RecordBatch | None:
         try:
-            return as_delta(self._handler.array_to_record_batch(bodies))
+            return self._handler.array_to_record_batch(bodies)
         except (ValueError, OverflowError):
             return None
         except BaseException as error:

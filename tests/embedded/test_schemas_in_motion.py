@@ -102,9 +102,9 @@ def test_events_of_confluents_own_serializer_are_rows(lakehouse: Lakehouse, send
     )
     event.event_time.GetCurrentTime()  # type: ignore[attr-defined] # made while the test runs
     params = event.event_params  # type: ignore[attr-defined] # made while the test runs
-    params.day.year, params.day.month, params.day.day = 2026, 2, 3  # type: ignore[attr-defined]
-    params.price.value, params.price.scale = b"\x05", 1  # type: ignore[attr-defined]
-    params.place.city = "Bern"  # type: ignore[attr-defined]
+    params.day.year, params.day.month, params.day.day = 2026, 2, 3
+    params.price.value, params.price.scale = b"\x05", 1
+    params.place.city = "Bern"
     with SchemaRegistryClient({"url": lakehouse.registry_url}) as registry:
         serializer = ProtobufSerializer(type(event), registry, {"use.deprecated.format": False})
         value = serializer(event, SerializationContext(lakehouse.topic, MessageField.VALUE))
