@@ -86,9 +86,7 @@ class TableRestore:
         actions = self._actions(back, out)
         version = commit_rewrite(self.store, self.history.table, planned.from_version, actions, lease)
         if version is None:
-            raise TransientError(
-                f"{self.history.table}: files were replaced meanwhile; run the dry run and the restore again"
-            )
+            raise _files_replaced(self.history)
         return msgspec.structs.replace(planned, version=version)
 
     def changes(self) -> tuple[list[Action], list[Action]]:
@@ -98,16 +96,7 @@ class TableRestore:
 
     def _planned(self, back: Sequence[Action], out: Sequence[Action]) -> RestoredTable:
         self.require_there(back)
-        return RestoredTable(
-            table=self.history.table,
-            from_version=self.history.newest,
-            to_version=self.version,
-            rows_removed=sum(map(row_count, out)),
-            rows_restored=sum(map(row_count, back)),
-            files_removed=len(out),
-            files_restored=len(back),
-            batches=self.history.batches_after(self.version),
-        )
+        return _planned(self.history, self.version, list(map(row_count, back)), list(map(row_count, out)))
 
     def require_there(self, back: Sequence[Action]) -> None:
         """Check that files still exist.
@@ -129,6 +118,24 @@ class TableRestore:
         info = commit_info(now, "RESTORE", {"version": str(self.version)}, metrics=metrics)
         removes = [remove_action(entry_of(add), now) for add in out]
         return [info, *removes, *({"add": {**add, "dataChange": True}} for add in back)]
+
+
+def _planned(history: TableHistory, version: int, back: Sequence[int], out: Sequence[int]) -> RestoredTable:
+    """What a restore would change, by the rows of each file to restore and of each file to remove."""
+    return RestoredTable(
+        table=history.table,
+        from_version=history.newest,
+        to_version=version,
+        rows_removed=sum(out),
+        rows_restored=sum(back),
+        files_removed=len(out),
+        files_restored=len(back),
+        batches=history.batches_after(version),
+    )
+
+
+def _files_replaced(history: TableHistory) -> TransientError:
+    return TransientError(f"{history.table}: files were replaced meanwhile; run the dry run and the restore again")
 
 
 def entry_of(add: Action) -> FileEntry:
@@ -179,7 +186,7 @@ class GameRestore:
         version = commit_rewrite(store, table, planned.from_version, self._actions(out, written), lease)
         if version is None:
             discard(store, table, written)
-            raise TransientError(f"{table}: files were replaced meanwhile; run the dry run and the restore again")
+            raise _files_replaced(self.whole.history)
         return msgspec.structs.replace(planned, version=version)
 
     def _parts(self) -> tuple[list[_Part], list[_Part]]:
@@ -198,17 +205,8 @@ class GameRestore:
                 yield _Part(file, rows.filter(ours).combine_chunks(), rows.filter(pc.invert(ours)).combine_chunks())
 
     def _planned(self, back: Sequence[_Part], out: Sequence[_Part]) -> RestoredTable:
-        history = self.whole.history
-        return RestoredTable(
-            table=history.table,
-            from_version=history.newest,
-            to_version=self.whole.version,
-            rows_removed=sum(len(part.ours) for part in out),
-            rows_restored=sum(len(part.ours) for part in back),
-            files_removed=len(out),
-            files_restored=len(back),
-            batches=history.batches_after(self.whole.version),
-        )
+        back_rows, out_rows = [len(part.ours) for part in back], [len(part.ours) for part in out]
+        return _planned(self.whole.history, self.whole.version, back_rows, out_rows)
 
     def _actions(self, out: Sequence[_Part], written: Sequence[DataFile]) -> list[Action]:
         now = now_milliseconds()
