@@ -5,8 +5,7 @@ from collections.abc import Callable
 from gamelake.program import FAILED, OK, run
 from tools.smoke.event import choose_game
 from tools.smoke.event_trace import CompletedStep, EventTrace, StepFailedError
-from tools.smoke.report import as_json, as_line, as_summary
-from tools.smoke.run import follow_one_event
+from tools.smoke.run import as_json, as_line, as_summary, follow_one_event
 from tools.smoke.settings import SmokeOptions, SmokeSettings, TraceFormat, parse
 
 

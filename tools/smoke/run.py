@@ -1,5 +1,6 @@
-"""Sends the event and follows it until Trino returns it."""
+"""Sends the event and follows it until Trino returns it; texts of the trace, as lines or as one line of JSON."""
 
+import json
 from functools import partial
 
 from gamelake.model.games import GameSpec
@@ -15,8 +16,8 @@ from tools.smoke.commits import (
     check_tables,
     dead_letter_query,
 )
-from tools.smoke.event import GatewayClient, SmokeEvent, credentials_of, make_event
-from tools.smoke.event_trace import EventTrace, Step
+from tools.smoke.event import EVENT_NAME, GatewayClient, SmokeEvent, credentials_of, make_event
+from tools.smoke.event_trace import CompletedStep, EventTrace, Step, StepFailedError
 from tools.smoke.settings import SmokeSettings
 from tools.smoke.trino import TrinoClient, sql_name
 
@@ -69,3 +70,31 @@ def _await_trino(trino: TrinoClient, event: SmokeEvent, ranges: tuple[TopicRange
         Step.VISIBLE, lambda: trino.find_event(table, event, ranges), hint=dead_letter_query(ranges)
     )
     trace.reached(Step.VISIBLE, f"Trino returns it, with the pseudonym {pseudonym} and no personal data")
+
+
+def as_line(taken: CompletedStep) -> str:
+    """A completed step as a line of text."""
+    return f"{taken.seconds:7.2f} s  {taken.step:<12}  {taken.place}"
+
+
+def as_summary(event: SmokeEvent, trace: EventTrace) -> str:
+    """The result in one sentence, with the command that shows the event."""
+    seconds = trace.seconds_between(Step.ACKNOWLEDGED, Step.VISIBLE)
+    statement = f"SELECT * FROM {sql_name(event.game.table)} WHERE event_name = '{EVENT_NAME}'"  # noqa: S608 - only shown
+    return f'Trino returned the event {seconds:.1f} s after the gateway acknowledged it. Next: make sql Q="{statement}"'
+
+
+def as_json(event: SmokeEvent | None, trace: EventTrace, failure: StepFailedError | None) -> str:
+    """The trace as one line of JSON."""
+    document: dict[str, object] = {
+        "steps": [{"step": taken.step, "seconds": taken.seconds, "place": taken.place} for taken in trace.steps]
+    }
+    if event is not None:
+        document |= {
+            "event_id": event.event_id,
+            "table": event.game.table,
+            "acknowledged_to_trino_seconds": trace.seconds_between(Step.ACKNOWLEDGED, Step.VISIBLE),
+        }
+    if failure is not None:
+        document["failed"] = {"step": failure.step, "problem": failure.problem, "next": failure.next_command}
+    return json.dumps(document)

@@ -18,7 +18,7 @@ from gamelake.storage.store import Location, Store
 from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
 from tools.smoke.event_trace import NEXT_COMMANDS, CompletedStep, EventTrace, NotYetError, Step, StepFailedError
-from tools.smoke.report import as_json, as_line
+from tools.smoke.run import as_json, as_line
 from tools.smoke.settings import SmokeSettings, TraceFormat, TrinoAddress, parse
 from tools.smoke.trino import event_statement
 
