@@ -147,8 +147,10 @@ class LogCleanup:
     def _without_vacuumed(self, log: CompactedLog) -> CompactedLog:
         """Drop the removed files that vacuum has deleted, which no restore can use."""
         checkpoint = log.checkpoint
-        existing = set(self.store.paths(checkpoint.table)) if checkpoint.removed else set()
-        removed = {path: at for path, at in checkpoint.removed.items() if f"{checkpoint.table}/{path}" in existing}
+        # The listing is streamed: it also has each file that was written since.
+        there = self.store.objects(checkpoint.table) if checkpoint.removed else ()
+        existing = (each.path.removeprefix(f"{checkpoint.table}/") for each in there)
+        removed = {path: checkpoint.removed[path] for path in existing if path in checkpoint.removed}
         return CompactedLog(msgspec.structs.replace(checkpoint, removed=removed), log.live_at)
 
     def manifests_of(self, compaction: ManifestCompaction) -> Iterator[CleanupPlan]:

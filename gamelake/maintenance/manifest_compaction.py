@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 import msgspec
 
@@ -26,6 +27,8 @@ from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.reconciliation import batch_problems, without_compacted
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
+
+_MANIFESTS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +113,12 @@ class ManifestCompaction:
             before: manifests that were written since then stay.
             keep: how many of the newest manifests stay, however old they are.
         """
-        former = read_manifest_checkpoint(self.store, self.stream)
-        manifests = list(self._compactable(former, before, keep))
-        return _added(former, manifests) if manifests else None
+        checkpoint = former = read_manifest_checkpoint(self.store, self.stream)
+        manifests = self._compactable(former, before, keep)
+        # In portions: those of a day of short batches would take hundreds of megabytes.
+        while portion := list(islice(manifests, _MANIFESTS_AT_ONCE)):
+            checkpoint = _added(checkpoint, portion)
+        return checkpoint if checkpoint is not former else None
 
     def _compactable(self, former: ManifestCheckpoint | None, before: datetime, keep: int) -> Iterator[BatchManifest]:
         manifests = Manifests(self.store, self.stream)

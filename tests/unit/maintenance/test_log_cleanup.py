@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.maintenance import manifest_compaction
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.log_cleanup import CleanupPlan, CleanupResult, LogCleanup
 from gamelake.maintenance.manifest_compaction import joined
@@ -81,6 +82,18 @@ def test_reconciliation_gives_the_same_result_after_its_sources_are_deleted(hist
         assert done[table.name].deleted_files >= 49
         assert players_in(history.store, table) == {ANNA: FIRST + LATER, BEN: FIRST + LATER}
         assert len(DeltaTable(f"{history.store.location.uri}/{table.name}", version=55).file_uris()) == 56
+
+
+def test_manifests_that_are_read_in_portions_give_the_same_checkpoint(
+    history: StreamHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleanup = LogCleanup(store=history.store, since=history.take(FIRST), keep_manifests=1)
+    whole = [plan.stream for plan in cleanup.plans(NAMES) if plan.stream is not None]
+
+    monkeypatch.setattr(manifest_compaction, "_MANIFESTS_AT_ONCE", 7)
+
+    assert [plan.stream for plan in cleanup.plans(NAMES) if plan.stream is not None] == whole
+    assert [each.batches for each in whole] == [FIRST - 1]
 
 
 def test_it_goes_on_run_after_run(history: StreamHistory) -> None:
