@@ -14,6 +14,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
+from gamelake.model.logs import event_logger
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, columns_of, schema_of
 from gamelake.storage.columns import conflicts, merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
@@ -23,6 +24,8 @@ from gamelake.storage.manifests import TableFiles
 from gamelake.storage.readable_schemas import readable_schema, unreadable_schema
 from gamelake.storage.store import Location, Store
 from gamelake.storage.table_features import TableUse
+
+log = event_logger(__name__)
 
 _DESCRIBE_ATTEMPTS = 20
 _APPEND_ATTEMPTS = 100
@@ -204,7 +207,19 @@ class DeltaTables:
     def _keep_log_short(self, head: TableHead, table: str) -> None:
         """Write a log checkpoint every 50 commits: readers replay no more than that."""
         if (head.version + 1) % CHECKPOINT_EVERY == 0:
-            self._checkpoints.submit(lambda: open_table(self._location, table).create_checkpoint())
+            self._checkpoints.submit(self._write_log_checkpoint, table, head.version)
+
+    def _write_log_checkpoint(self, table: str, version: int) -> None:
+        try:
+            open_table(self._location, table).create_checkpoint()
+        except Exception as error:  # the rows are committed; readers replay more entries until the next one
+            log.warning(
+                "log_checkpoint_failed",
+                table=table,
+                version=version,
+                error=error,
+                action=f"tries again after {CHECKPOINT_EVERY} commits",
+            )
 
 
 def open_table(location: Location, table: str, version: int | None = None) -> DeltaTable:

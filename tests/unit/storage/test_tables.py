@@ -14,10 +14,12 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from msgspec import structs
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
-from gamelake.storage.appends import BatchTransaction, TableHead, schema_of
+from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
+from gamelake.storage.delta_log import entry_path
 from gamelake.storage.store import Store
 from gamelake.storage.table_features import TableUse
 from gamelake.storage.tables import CommitOutcome, open_table
+from tests.logged import logged
 from tests.unit.storage.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
 
 _WRITERS, _COMMITS = 8, 12
@@ -73,6 +75,20 @@ def test_a_batch_older_than_the_last_one_counts_as_committed(tmp_path: Path) -> 
         outcome = tables.append(an_append(tmp_path, some_rows(3)), BatchTransaction("query-0", 4))
 
     assert outcome is CommitOutcome.ALREADY_COMMITTED
+
+
+def test_a_log_checkpoint_that_can_not_be_written_is_reported_and_costs_no_commit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with tables_in(tmp_path) as tables:
+        for batch in range(CHECKPOINT_EVERY):
+            if batch == CHECKPOINT_EVERY - 1:
+                Store(a_location(tmp_path)).put(entry_path(TABLE, 10), b"{")
+            outcome = tables.append(an_append(tmp_path, some_rows(batch)), BatchTransaction("query-0", batch))
+
+    assert outcome is CommitOutcome.COMMITTED
+    (failed,) = logged(caplog, "log_checkpoint_failed")
+    assert (failed["table"], failed["version"]) == (TABLE, CHECKPOINT_EVERY - 1)
 
 
 def test_writers_that_race_to_create_a_table_all_get_their_rows_in(tmp_path: Path) -> None:
