@@ -4,7 +4,7 @@ All but the dates and the times far away need bytes that no Protobuf library wri
 """
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -12,12 +12,14 @@ import pytest
 
 from gamelake.schemas.compiler import compile_sources, message_at
 from gamelake.schemas.decoder import MessageDecoder
-from tests.unit.schemas.protos import google_file, varint
+from tests.unit.schemas.protos import decoder_of, google_file, varint
 
 _TEXT = """
 syntax = "proto3";
 package differences;
 import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/wrappers.proto";
 import "google/type/date.proto";
 message Event {
   int32 number = 1;
@@ -28,6 +30,10 @@ message Event {
   google.type.Date day = 7;
   Kind kind = 8;
   uint64 large = 9;
+  google.protobuf.Duration lasted = 10;
+  google.protobuf.Int32Value wrapped = 11;
+  repeated double doubles = 12;
+  Event again = 13;
 }
 message Inner { int32 number = 1; }
 enum Kind { NONE = 0; SOME = 1; }
@@ -62,8 +68,46 @@ class Difference:
     value: object
 
 
+_SECOND = timedelta(seconds=1)
 _ENTRY = _bytes(1, b"k")
 _DIFFERENCES = (
+    Difference(
+        "a moment that comes twice is the last one, not both merged",
+        _bytes(6, _number(1, 5)) + _bytes(6, _number(2, 7_000)),
+        "moment",
+        datetime(1970, 1, 1, 0, 0, 0, 7, tzinfo=UTC),
+    ),
+    Difference(
+        "a duration that comes twice is the last one, not both merged",
+        _bytes(10, _number(1, 5)) + _bytes(10, _number(2, 7_000)),
+        "lasted",
+        timedelta(microseconds=7),
+    ),
+    Difference(
+        "a duration of 1 s - 1 ns is rounded away from zero",
+        _bytes(10, _number(1, 1) + _number(2, -1)),
+        "lasted",
+        _SECOND,
+    ),
+    Difference(
+        "a wrapper that comes twice is the last one, not both merged",
+        _bytes(11, _number(1, 5)) + _bytes(11, b""),
+        "wrapped",
+        0,
+    ),
+    Difference("numbers cut off in the middle are those before", _bytes(12, b"\0" * 11), "doubles", [0.0]),
+    Difference(
+        "a message inside one of its own type that comes twice is the bytes of the last one",
+        _bytes(13, _number(1, 1)) + _bytes(13, _number(8, 1)),
+        "again",
+        _number(8, 1),
+    ),
+    Difference(
+        "a map entry with an unknown field stays",
+        _bytes(4, _ENTRY + _number(2, 1) + _number(9, 1)),
+        "counts",
+        [("k", 1)],
+    ),
     Difference("a map entry without its message is null", _bytes(5, _ENTRY), "inners", [("k", None)]),
     Difference("a map entry whose key has another wire type stays", _bytes(4, _number(1, 5)), "counts", [("", 0)]),
     Difference(
@@ -90,7 +134,18 @@ _DIFFERENCES = (
 def test_a_known_difference_is_still_there(difference: Difference, decoder: MessageDecoder) -> None:
     _, columns = decoder.decode(pa.array([difference.body], pa.binary()))
 
-    assert columns.column(difference.column).to_pylist() == [difference.value]
+    value = difference.value
+    # A duration's column has microseconds.
+    expected = value // timedelta(microseconds=1) if isinstance(value, timedelta) else value
+    assert columns.column(difference.column).to_pylist() == [expected]
+
+
+def test_a_text_of_proto2_that_is_not_utf_8_costs_its_record() -> None:
+    text = 'syntax = "proto2"; message Event { optional string name = 1; }'
+
+    good, _ = decoder_of(text).decode(pa.array([_bytes(1, b"\xff"), _bytes(1, b"a")], pa.binary()))
+
+    assert good.tolist() == [1]
 
 
 @pytest.mark.parametrize(("seconds", "microseconds"), [(2**62, 2**63 - 1), (-(2**62), -(2**63))])
