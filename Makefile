@@ -13,7 +13,10 @@ python := .venv/bin/python
 stamps := build/stamps
 prerequisites := compose/prerequisites.sh
 # A test's JVM lives for seconds: the C2 compiler would not pay off, and takes a third of the time.
-for_seconds := export JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 &&
+# Spark's maps classes that are parsed and verified already, if this Java has archived them; tests run in this folder.
+class_archive := build/spark-classes.jsa
+for_seconds := export JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 && \
+  export SPARK_SUBMIT_OPTS="-XX:+UseSerialGC -XX:SharedArchiveFile=$(class_archive) -Xlog:disable" &&
 with_java := export JAVA_HOME && JAVA_HOME="$$($(prerequisites) java)" &&
 # Maven 3.8 on a new JDK warns about its own libraries at every start. An old JDK does not know the second option, hence the first.
 maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
@@ -165,22 +168,22 @@ format: $(environment) ## Format the code
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 
-test: setup ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
+test: setup $(class_archive) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
 	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 	@$(call pytest,unit) $(spread) tests/unit
 
-test-spark: $(environment) $(stamps)/spark-jars ## Run the tests that need Spark
+test-spark: $(class_archive) ## Run the tests that need Spark
 	@$(with_java) $(for_seconds) $(call pytest,spark) $(spread) tests/spark
 
-test-embedded: setup ## Run the tests that need Kafka and the schema registry
+test-embedded: setup $(class_archive) ## Run the tests that need Kafka and the schema registry
 	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
 
 # docs/faults.md has what each variable makes longer.
 more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),5000) SOAK_BATCHES=$(or $(SOAK_BATCHES),100) \
   OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),60) PROPERTY_FACTOR=$(or $(PROPERTY_FACTOR),20) SCHEDULES_FACTOR=$(or $(SCHEDULES_FACTOR),100)
-test-long: setup ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
+test-long: setup $(class_archive) ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
 	@$(with_java) $(for_seconds) $(more) $(call pytest,long) $(spread) tests/unit tests/spark tests/embedded
 
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
@@ -220,6 +223,10 @@ $(stamps)/spark-jars: $(shell find compose/spark -name pom.xml -o -name '*.java'
 	@rm -rf build/jars/spark
 	@$(maven) compose/spark/pom.xml
 	@mkdir -p $(@D) && touch $@
+
+$(class_archive): $(environment) $(stamps)/spark-jars
+	@echo "Archiving the classes that Spark loads"
+	@$(with_java) $(for_seconds) $(python) -m tests.class_archive $@ 2>$@.log || { cat $@.log; exit 1; }
 
 $(stamps)/kafka-jars: compose/kafka/pom.xml
 	@echo "Fetching Kafka"
