@@ -67,8 +67,8 @@ def register_text(text: str, *, registry_url: str, topic: str) -> int:
         from confluent_kafka.schema_registry import Schema, SchemaRegistryClient  # noqa: PLC0415
 
     try:
-        client = SchemaRegistryClient({"url": registry_url})
-        return client.register_schema(f"{topic}-value", Schema(text, "PROTOBUF"))
+        with SchemaRegistryClient({"url": registry_url}) as client:
+            return int(client.register_schema(f"{topic}-value", Schema(text, "PROTOBUF")))
     except Exception as error:
         raise RegistryUnavailableError(f"the registry at {registry_url} took no schema: {error}") from error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -33,8 +32,8 @@ class SchemaRegistry:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    @cached_property
     def _client(self) -> SchemaRegistryClient:
+        """A client for one question: they are rare, since schemas are cached, and its connection ends with it."""
         # Loading the client's HTTP stack takes a second, and a worker whose schemas are all known never needs it.
         from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
 
@@ -53,10 +52,11 @@ class SchemaRegistry:
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
 
         try:
-            schema = self._client.get_schema(schema_id)
-            if schema.schema_type != "PROTOBUF":
-                raise SchemaError(f"schema {schema_id} is {schema.schema_type}, not PROTOBUF")
-            texts = self._references(schema_id, schema.references or [])
+            with self._client() as client:
+                schema = client.get_schema(schema_id)
+                if schema.schema_type != "PROTOBUF":
+                    raise SchemaError(f"schema {schema_id} is {schema.schema_type}, not PROTOBUF")
+                texts = _references(client, schema_id, schema.references or [])
             # A reference may have the name that the schema itself gets, which its text does not say.
             root = next(name for name in _root_names() if name not in texts)
             texts[root] = schema.schema_str or ""
@@ -81,7 +81,8 @@ class SchemaRegistry:
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
 
         try:
-            found = self._client.get_schema_versions(schema_id)
+            with self._client() as client:
+                found = client.get_schema_versions(schema_id)
         except SchemaRegistryError as error:
             raise _classified(schema_id, error) from error
         except httpx2.HTTPError as error:
@@ -99,7 +100,8 @@ class SchemaRegistry:
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
 
         try:
-            return int(self._client.get_latest_version(subject).schema_id or 0)
+            with self._client() as client:
+                return int(client.get_latest_version(subject).schema_id or 0)
         except SchemaRegistryError as error:
             if error.http_status_code == _NOT_FOUND:
                 raise UnknownSchemaError(f"the registry has no schema of {subject}") from error
@@ -107,29 +109,30 @@ class SchemaRegistry:
         except httpx2.HTTPError as error:
             raise RegistryUnavailableError(f"the registry can't be reached: {error}") from error
 
-    def _references(self, schema_id: int, references: list[SchemaReference]) -> dict[str, str]:
-        """The texts of all schemas that a schema refers to, and that these refer to, by the names of the imports."""
-        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415 # as above
 
-        texts: dict[str, str] = {}
-        left = list(references)
-        while left:
-            reference = left.pop(0)
-            name = str(reference.name)
-            if name in texts:
-                continue
-            if len(texts) >= MOST_REFERENCES:
-                raise SchemaError(f"schema {schema_id} refers to more than {MOST_REFERENCES} schemas")
-            try:
-                registered = self._client.get_version(str(reference.subject), int(reference.version or 0))
-            except SchemaRegistryError as error:
-                if error.http_status_code != _NOT_FOUND:
-                    raise
-                missing = f"version {reference.version} of {reference.subject}"
-                raise SchemaError(f"schema {schema_id} refers to {missing}, which the registry has not") from error
-            texts[name] = registered.schema.schema_str or ""
-            left += registered.schema.references or []
-        return texts
+def _references(client: SchemaRegistryClient, schema_id: int, references: list[SchemaReference]) -> dict[str, str]:
+    """The texts of all schemas that a schema refers to, and that these refer to, by the names of the imports."""
+    from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415 # as above
+
+    texts: dict[str, str] = {}
+    left = list(references)
+    while left:
+        reference = left.pop(0)
+        name = str(reference.name)
+        if name in texts:
+            continue
+        if len(texts) >= MOST_REFERENCES:
+            raise SchemaError(f"schema {schema_id} refers to more than {MOST_REFERENCES} schemas")
+        try:
+            registered = client.get_version(str(reference.subject), int(reference.version or 0))
+        except SchemaRegistryError as error:
+            if error.http_status_code != _NOT_FOUND:
+                raise
+            missing = f"version {reference.version} of {reference.subject}"
+            raise SchemaError(f"schema {schema_id} refers to {missing}, which the registry has not") from error
+        texts[name] = registered.schema.schema_str or ""
+        left += registered.schema.references or []
+    return texts
 
 
 def _root_names() -> Iterator[str]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +17,14 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from gamelake.model.failpoints import Failpoint
+from gamelake.serving.live_ops.settings import LiveOpsSettings
+from gamelake.session import Sessions
 from gamelake.storage.reconciliation import Reconciliation, reconcile
 from gamelake.storage.store import Location, Store
+from gamelake.streaming.files.settings import FilesSettings
 from gamelake.streaming.runner import TriggerMode
 from gamelake.streaming.settings import IngestSettings
-from jobs import ingest_events
+from jobs import ingest_events, ingest_files, live_ops
 from tests.eventually import eventually
 from tools.embedded.java import spark_environment
 
@@ -35,6 +38,20 @@ games:
     match: [Bingo]
 """
 _JOB_SECONDS = 300
+
+
+def _read_to_the_end(job: str, variables: Mapping[str, str], sessions: Sessions) -> None:
+    """Run a job in this process."""
+    stop, mode = Event(), TriggerMode.AVAILABLE_NOW
+    match job:
+        case "ingest_events":
+            ingest_events.run_stream(IngestSettings.from_env(variables), sessions, stop, mode)
+        case "ingest_files":
+            ingest_files.run_stream(FilesSettings.from_env(variables), sessions, stop, mode)
+        case "live_ops":
+            live_ops.run_stream(LiveOpsSettings.from_env(variables), sessions, stop, mode)
+        case _:
+            raise ValueError(f"{job} reads no topic")
 
 
 @dataclass(slots=True)
@@ -67,8 +84,8 @@ class Job:
 class Lakehouse:
     """Tables in a folder, fed by a topic.
 
-    With `spark`, which gives this process's Spark session, `ingest` runs in this process: starting another takes longer
-    than all that most tests have the job do.
+    With `spark`, which gives this process's Spark session, `ingest` runs a job in this process: starting another takes
+    longer than all that most tests have the job do.
     """
 
     directory: Path
@@ -118,18 +135,17 @@ class Lakehouse:
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
         return Job(process, log)
 
-    def ingest(self) -> None:
-        """Read the topic to its current end."""
+    def ingest(self, job: str = "ingest_events") -> None:
+        """Have a job read its topic to the current end."""
         if self.spark is None:
-            self.ingest_in_a_process()
+            self.ingest_in_a_process(job)
             return
-        settings = IngestSettings.from_env(self.environment())
-        ingest_events.run_stream(settings, self._session, Event(), TriggerMode.AVAILABLE_NOW)
+        _read_to_the_end(job, self.environment(), self._session)
 
-    def ingest_in_a_process(self) -> None:
-        """Read the topic to its current end, always in a process of its own."""
-        job = self.start("--available-now")
-        assert job.wait() == 0, job.log_text()[-3000:]
+    def ingest_in_a_process(self, job: str = "ingest_events") -> None:
+        """Have a job read its topic to the current end, always in a process of its own."""
+        started = self.start("--available-now", job=job)
+        assert started.wait() == 0, started.log_text()[-3000:]
 
     @contextmanager
     def _session(self) -> Iterator[SparkSession]:
@@ -140,10 +156,10 @@ class Lakehouse:
         spark.sparkContext.environment["GAMELAKE_TEST_RUN"] = uuid.uuid4().hex
         yield spark
 
-    def ingest_killed(self, step: Failpoint, at: int = 1) -> None:
-        """Read the topic, but be killed at a step."""
-        job = self.start("--available-now", kill=f"{step}:{at}")
-        assert job.wait() == -signal.SIGKILL, job.log_text()[-3000:]
+    def ingest_killed(self, step: Failpoint, at: int = 1, job: str = "ingest_events") -> None:
+        """Have a job read its topic, but be killed at a step."""
+        started = self.start("--available-now", job=job, kill=f"{step}:{at}")
+        assert started.wait() == -signal.SIGKILL, started.log_text()[-3000:]
 
     @contextmanager
     def ingesting(self) -> Iterator[Job]:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import signal
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -24,11 +23,6 @@ def landing(lakehouse: Lakehouse, topic: Callable[[int], str]) -> Landing:
     return Landing(lakehouse, topic(2))
 
 
-def read(landing: Landing, kill: str = "") -> None:
-    job = landing.lakehouse.start("--available-now", job="ingest_files", kill=kill)
-    assert job.wait() == (-signal.SIGKILL if kill else 0), job.log_text()[-4000:]
-
-
 def outcomes(lakehouse: Lakehouse) -> Counter[tuple[str, str]]:
     rows = lakehouse.rows(BRONZE_FILES, "object", "outcome").to_pylist()
     return Counter((row["object"], row["outcome"]) for row in rows)
@@ -45,9 +39,9 @@ def test_a_file_becomes_rows_once_with_any_name_and_compression(lakehouse: Lakeh
     landing.notify("2026/11/22/a b+c.json", "2026/11/22/a b+c.json")
     landing.say(landing.removed("2026/11/22/two.json.gz"))
 
-    read(landing)
+    lakehouse.ingest("ingest_files")
     landing.notify("2026/11/22/two.json.gz")
-    read(landing)
+    lakehouse.ingest("ingest_files")
 
     assert lakehouse.event_ids() == Counter([*ids, *more, *others])
     assert set(outcomes(lakehouse).values()) == {1}
@@ -69,7 +63,7 @@ def test_events_from_kafka_are_not_doubled_by_files(lakehouse: Lakehouse, landin
     )
     landing.deliver("one.json", content + copies.encode())
     landing.deliver("two.json", copies.encode() + content)
-    read(landing)
+    lakehouse.ingest("ingest_files")
 
     assert lakehouse.event_ids() == Counter([*sent, *ids])
     assert lakehouse.reconciliation().duplicates == Counter({"archery": 160})
@@ -89,7 +83,7 @@ def test_an_unreadable_file_becomes_a_dead_letter_with_its_reason(lakehouse: Lak
     landing.deliver("changed.json", b"{}")
     landing.write("changed.json", events(3, "Bingo")[1])
     landing.send([(b"", b"no notification")])
-    read(landing)
+    lakehouse.ingest("ingest_files")
 
     assert set(lakehouse.event_ids()) == {each for place, each in enumerate(ids) if place not in (2, 5)}
     assert lakehouse.reasons() == Counter(
@@ -113,8 +107,8 @@ def test_a_job_that_is_killed_reads_each_file_once(lakehouse: Lakehouse, landing
         ids, content = events(30, "Archery")
         landing.deliver(f"{uuid.uuid4()}.json", content)
         every += ids
-    read(landing, kill=f"{step}:1")
-    read(landing)
+    lakehouse.ingest_killed(step, job="ingest_files")
+    lakehouse.ingest("ingest_files")
 
     assert lakehouse.event_ids() == Counter(every)
     assert lakehouse.event_ids(SILVER_EVENTS) == Counter(every)
@@ -128,7 +122,7 @@ def test_events_whose_file_came_first_are_not_doubled_by_kafka(
     others = sender.send_events(20, "Bingo")
     lines = (json.dumps(an_event(each, "Archery")) for each in ids)
     landing.deliver("copies.json", "\n".join(lines).encode())
-    read(landing)
+    lakehouse.ingest("ingest_files")
     assert lakehouse.event_ids() == Counter(ids)
 
     lakehouse.ingest()
@@ -165,11 +159,11 @@ def test_files_without_a_notification_are_found_by_one_listing(lakehouse: Lakeho
     lost, unnamed = events(10, "Archery")
     landing.deliver("named.json", content)
     landing.write("lost.json", unnamed)
-    read(landing)
+    lakehouse.ingest("ingest_files")
 
     for arguments, then in (("--dry-run",), named), ((), [*named, *lost]):
         job = lakehouse.start("--older-than-minutes", "0", *arguments, job="reconcile_files")
         assert job.wait() == 0, job.log_text()[-3000:]
-        read(landing)
+        lakehouse.ingest("ingest_files")
         assert lakehouse.event_ids() == Counter(then)
     assert '"named": 1' in job.log_text()

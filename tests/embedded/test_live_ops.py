@@ -38,12 +38,6 @@ def topics(lakehouse: Lakehouse, topic: Callable[[int], str]) -> tuple[str, str]
     return players, signals
 
 
-def run_continuously(lakehouse: Lakehouse, kill: str = "") -> None:
-    """Take what the topic holds, to the end or to where the job is killed."""
-    code = lakehouse.start("--available-now", job="live_ops", kill=kill).wait()
-    assert code == (-9 if kill else 0), (lakehouse.directory / "job.log").read_text()[-3000:]
-
-
 def some_plays(count: int, oldest: float) -> list[Play]:
     draw = random.Random(7)
     plays = []
@@ -68,12 +62,12 @@ def test_states_are_right_after_any_number_of_kills_and_an_erased_player_has_non
     now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=5)
     plays = some_plays(400, oldest=3 * 3600)
     send_plays(sender, "Archery", plays[:200], now)
-    run_continuously(lakehouse, kill=Failpoint.AFTER_MANIFEST)
+    lakehouse.ingest_killed(Failpoint.AFTER_MANIFEST, job="live_ops")
     send_plays(sender, "Archery", plays[200:], now)
     sender.send_again()
     # After the files of the batch, so that the workers have changed states that no manifest names.
-    run_continuously(lakehouse, kill=f"{Failpoint.AFTER_FILES}:2")
-    run_continuously(lakehouse)
+    lakehouse.ingest_killed(Failpoint.AFTER_FILES, 2, job="live_ops")
+    lakehouse.ingest("live_ops")
 
     rows = lakehouse.rows(_STATES).to_pylist()
     published = newest_values(lakehouse.bootstrap_servers, topics[0])
@@ -98,7 +92,7 @@ def test_states_are_right_after_any_number_of_kills_and_an_erased_player_has_non
     request = ErasureRequest.new("test", "archery", ("g3",), Reach.VAULT)
     ErasureRecords(lakehouse.store).begin(request)
     send_plays(sender, "Archery", [Play(gamer="g3"), Play(gamer="g4")], datetime.now(UTC))
-    run_continuously(lakehouse)
+    lakehouse.ingest("live_ops")
 
     after = newest_values(lakehouse.bootstrap_servers, topics[0])
     assert after["archery/g3"] is None
@@ -123,8 +117,8 @@ def test_a_patch_that_breaks_purchases_is_reported_once_in_the_topic_and_the_tab
     # The clock of the stream goes on: the last minutes are over.
     send_plays(sender, "Bingo", [Play(gamer="g1", ago=-0.5) for _ in range(100)], now)
 
-    run_continuously(lakehouse)
-    run_continuously(lakehouse)
+    lakehouse.ingest("live_ops")
+    lakehouse.ingest("live_ops")
 
     (received,) = records(lakehouse.bootstrap_servers, topics[1])
     assert received[0] == "archery"
