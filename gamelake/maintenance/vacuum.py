@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from urllib.parse import unquote
 
 import msgspec
 
@@ -89,7 +88,7 @@ def undecided_files(store: Store) -> dict[str, frozenset[str]]:
     entries += [entry for each in ReplayManifests(store).unfinished() for entry in each.tables]
     found: dict[str, frozenset[str]] = {}
     for entry in entries:
-        found[entry.table] = found.get(entry.table, frozenset()) | {unquote(file.path) for file in entry.files}
+        found[entry.table] = found.get(entry.table, frozenset()) | {file.path for file in entry.files}
     return found
 
 

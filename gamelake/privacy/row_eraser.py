@@ -99,7 +99,7 @@ class RowEraser:
 
     def _rewritten(self, files: Sequence[FileEntry]) -> Iterator[RewrittenFile]:
         for file in files:
-            if file.path in self._clean:
+            if file.relative_path in self._clean:
                 continue
             erased = rows_in_file(self.store, self.table, file.relative_path, self.player_filter)
             if erased:
@@ -109,7 +109,7 @@ class RowEraser:
                     [write_replacement(self.store, self.table.name, file, rows) for rows in self._kept_rows(file)],
                 )
             else:
-                self._clean.add(file.path)
+                self._clean.add(file.relative_path)
 
     def _kept_rows(self, file: FileEntry) -> Iterator[pa.Table]:
         """The other rows of a file, in parts that fit into memory."""

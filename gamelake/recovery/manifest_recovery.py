@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -150,7 +151,7 @@ class _LostManifest:
         handle = open_table(self.store.location, table)
         files = tuple(
             DataFile(
-                path=add["path"],
+                path=unquote(add["path"]),
                 size=add["size"],
                 rows=row_count(add),
                 partition=add["partitionValues"],

@@ -1,8 +1,9 @@
 """Data files of Delta tables: Parquet encoding, and the statistics that a commit needs."""
 
 import json
+import re
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,10 @@ import pyarrow.parquet as pq
 from gamelake.storage.store import Store
 
 _STRING_PREFIX = 32  # characters of a bound, as Delta's own writers keep
+# Characters that Hive and Spark don't write into a partition's folder as they are, and NUL, which no path can have.
+_ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST_NAME = 255  # bytes, of most file systems
 _HIGHEST_CHARACTER = "\U0010ffff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROW_GROUP_ROWS = 131_072
@@ -23,7 +28,7 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True):
     """One Parquet file of a table.
 
     Attributes:
-        path: under the table's folder.
+        path: under the table's folder, as the object store has it; the log has it percent-encoded.
         size: in bytes.
         partition: partition values as strings, by column.
         statistics: Delta's JSON; see `statistics`.
@@ -42,6 +47,29 @@ def new_file_name(folder: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
+def partition_folder(partition: Mapping[str, str | None]) -> str:
+    """The folder of a partition's files under the table's folder: `column=value/column=value`, empty without columns.
+
+    The protocol has readers take partition values from the log; some, such as Polars, take them from this path. A value
+    that is too long for a name of a file system is left out with all columns after it: a path can't say it.
+    Source: Spark's `ExternalCatalogUtils.escapePathName` and Hive's default partition name.
+
+    Args:
+        partition: the partition values as strings, by column, in the table's order.
+    """
+    steps: list[str] = []
+    for column, value in partition.items():
+        step = f"{_escaped(column)}={_escaped(value) if value else _NO_VALUE}"
+        if len(step.encode()) > _LONGEST_NAME:
+            break
+        steps.append(step)
+    return "/".join(steps)
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
 def write_rows(
     store: Store, table: str, rows: pa.Table, partition: dict[str, str | None], unique: Collection[str] = frozenset()
 ) -> DataFile:
@@ -55,8 +83,7 @@ def write_rows(
         unique: see `encode_parquet`.
     """
     content, statistics = encode_parquet(rows.combine_chunks(), unique)
-    # Readers take partition values from the commit; the path has the first one for people.
-    path = new_file_name(next((f"{name}={value}" for name, value in partition.items()), ""))
+    path = new_file_name(partition_folder(partition))
     store.put(f"{table}/{path}", content.to_pybytes())
     return DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -217,7 +217,7 @@ class TableMetadata:
 def add_action(file: DataFile, now: int) -> Action:
     """The action that adds a file with new data."""
     add = {
-        "path": file.path,
+        "path": quote(file.path, safe="/="),
         "partitionValues": file.partition,
         "size": file.size,
         "modificationTime": now,

@@ -9,14 +9,13 @@ Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Transa
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from gamelake.model.errors import LeaseLostError
 from gamelake.storage.appends import BatchTransaction, table_actions
 from gamelake.storage.comments import NO_COMMENTS, Comments
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name, partition_folder
 from gamelake.storage.delta_log import (
     Action,
     FileEntry,
@@ -99,8 +98,8 @@ def write_replacement(store: Store, table: str, old: FileEntry, rows: pa.Table) 
         rows: the table's columns without its partition columns, in Delta types (`gamelake.storage.columns`).
     """
     content, statistics = encode_parquet(rows, _UNIQUE)
-    path = new_file_name(old.path.rpartition("/")[0])
-    store.put(_object(table, path), content.to_pybytes())
+    path = new_file_name(partition_folder(old.partition))
+    store.put(f"{table}/{path}", content.to_pybytes())
     return DataFile(
         path=path, size=content.size, rows=rows.num_rows, partition=dict(old.partition), statistics=statistics
     )
@@ -109,18 +108,13 @@ def write_replacement(store: Store, table: str, old: FileEntry, rows: pa.Table) 
 def discard(store: Store, table: str, files: Iterable[DataFile]) -> None:
     """Delete files whose commit did not succeed."""
     for file in files:
-        store.delete(_object(table, file.path))
+        store.delete(f"{table}/{file.path}")
 
 
 def only_appends(entry: bytes) -> bool:
     """Whether an entry removes no file, and leaves the protocol as it is."""
     kinds: set[str] = {kind for action in decode_entry(entry) for kind in action}
     return not {"remove", "protocol"} & kinds
-
-
-def _object(table: str, path: str) -> str:
-    """The path of a file in the lakehouse, from its percent-encoded path in the log."""
-    return f"{table}/{unquote(path)}"
 
 
 def _fence(store: Store, table: str, lease: Lease) -> None:

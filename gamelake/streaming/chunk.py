@@ -15,7 +15,7 @@ from gamelake.layers.silver import UNIQUE_COLUMNS
 from gamelake.model.games import GamesContract, PartitionColumn
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED
 from gamelake.quality.quarantine import LONG_COLUMNS
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
+from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name, partition_folder
 from gamelake.storage.store import Store
 from gamelake.streaming.plan import WrittenFile
 
@@ -94,10 +94,9 @@ class ChunkWriter:
         self, target: TableDay, layout: TableLayout, values: dict[str, str | None], rows: pa.Table
     ) -> WrittenFile:
         content, statistics = encode_parquet(rows, layout.unique)
-        # Delta reads partition values from the commit; the day is in the path for people.
-        path = new_file_name(f"{layout.partition_by[0]}={target.date}")
-        self._store.put(f"{target.table}/{path}", content.to_pybytes())
         partition = {layout.partition_by[0]: target.date, **values}
+        path = new_file_name(partition_folder(partition))
+        self._store.put(f"{target.table}/{path}", content.to_pybytes())
         file = DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
         return WrittenFile(
             table=target.table,

@@ -10,7 +10,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.storage.tables import DeltaTables
+from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.data_files import write_rows
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables, delta_schema_json
 from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
 
 TABLES = ("bronze/events", "silver/events", "silver/archery_events", "silver/bingo_events", "dead_letters/events")
@@ -103,3 +107,30 @@ def test_a_table_that_spark_has_compacted_still_takes_batches(spark: SparkSessio
     later: Rows = [(f"later{n}",) for n in range(10)]
     assert with_duckdb(spark, path, "SELECT event_id FROM lake_table") == sorted(before + later)
     assert with_spark(spark, path, "SELECT event_id FROM lake_table") == sorted(before + later)
+
+
+@pytest.mark.parametrize("engine", [with_spark, with_duckdb])
+def test_every_engine_finds_any_text_by_bounds_and_by_partition(
+    spark: SparkSession, tmp_path: Path, engine: Callable[[SparkSession, Path, str], Rows]
+) -> None:
+    texts = ["ios", "a b", "a/b", "50%25", "a%2Fb", "x=y", "日本", "𠮷", "?#", "a:b", "{}[]^*", "+&", "m" * 40]
+    columns = pa.schema({"gamer_id": pa.string(), "event_date": pa.date32(), "platform": pa.string()})
+    store, partition_by = Store(Location(uri=tmp_path.as_uri())), ("event_date", "platform")
+    partitions: list[dict[str, str | None]] = [{"event_date": "2026-01-01", "platform": text} for text in texts]
+    partitions.append({"event_date": "2026-01-01", "platform": None})
+    files = tuple(
+        write_rows(store, "silver/texts", pa.table({"gamer_id": [each["platform"] or "none"]}), each)
+        for each in partitions
+    )
+    schema = delta_schema_json(columns)
+    with DeltaTables(store.location) as tables:
+        entry = TableFiles(table="silver/texts", partition_by=partition_by, schema=schema, files=files)
+        tables.append(entry, BatchTransaction("query-0", 0))
+
+    table = tmp_path / "silver/texts"
+    listed = ", ".join(f"'{text}'" for text in texts)
+    same = "SELECT count(*) FROM lake_table WHERE gamer_id = platform"
+    assert engine(spark, table, same) == [(len(texts),)]
+    assert engine(spark, table, f"SELECT count(*) FROM lake_table WHERE platform IN ({listed})") == [(len(texts),)]  # noqa: S608
+    assert engine(spark, table, f"SELECT count(*) FROM lake_table WHERE gamer_id IN ({listed})") == [(len(texts),)]  # noqa: S608
+    assert engine(spark, table, "SELECT gamer_id FROM lake_table WHERE platform IS NULL") == [("none",)]
