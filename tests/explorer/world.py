@@ -52,13 +52,15 @@ class Faults:
     """What may happen to processes, and how often in one run.
 
     Attributes:
-        kills: SIGKILLs; the operation under way has an effect, has none, or has it later.
+        kills: SIGKILLs; the operation under way has an effect, or has none.
+        late_requests: whether the last write of a killed process may also have its effect at any later time.
         stalls: pauses of a whole process.
         lost_replies: writes that succeed although their process gets an error.
         stall_seconds: the length of a pause, by the world's clock.
     """
 
     kills: int = 0
+    late_requests: bool = True
     stalls: int = 0
     lost_replies: int = 0
     stall_seconds: float = 30.0
@@ -114,7 +116,7 @@ class World:
         self._deviations: Mapping[int, int] = {each.point: each.option for each in schedule}
         faults = faults or Faults()
         self._kills, self._stalls, self._lost = faults.kills, faults.stalls, faults.lost_replies
-        self._stall_seconds = faults.stall_seconds
+        self._stall_seconds, self._late_requests = faults.stall_seconds, faults.late_requests
         self._tasks: list[_Task] = []
         self._late: list[tuple[str, Callable[[], object]]] = []
         self._done = threading.Semaphore(0)
@@ -298,7 +300,7 @@ class World:
         name, options = task.process.name, []
         if self._kills:
             options.append(_Option(f"{name} is killed", lambda: self._kill(task, late=False)))
-            if task.writes is not None:
+            if task.writes is not None and self._late_requests:
                 options.append(
                     _Option(f"{name} is killed, its request is under way", lambda: self._kill(task, late=True))
                 )

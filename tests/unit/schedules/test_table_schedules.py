@@ -2,18 +2,26 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Callable
-from datetime import date
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
 from gamelake.maintenance import compaction
+from gamelake.maintenance import vacuum as vacuuming
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
+from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import GamelakeError
+from gamelake.recovery import restore
+from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.table_history import TableHistory
 from gamelake.storage import appends, commits, leases, rewrites, tables
 from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.delta_log import FileEntry, live_files
+from gamelake.storage.leases import LeaseTiming
+from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables, open_table
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
@@ -32,7 +40,7 @@ def _simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     simulate(monkeypatch, appends, commits, compaction, leases, rewrites, tables)
     for module in (compaction, tables):
         monkeypatch.setattr(module, "Store", lambda location: ScheduledStore(Store(location)))
-    for module in (compaction, rewrites, tables):
+    for module in (compaction, restore, rewrites, tables, vacuuming):
         monkeypatch.setattr(module, "open_table", _opened)
 
 
@@ -103,3 +111,75 @@ def test_a_rewrite_that_ignores_what_others_have_replaced_meanwhile_is_found(
 
     with pytest.raises(AssertionError, match="Counter"):
         explore(exhaustive(case, faults, 1), case, faults)
+
+
+@pytest.fixture(scope="module")
+def compacted(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table after a compaction, whose replaced files are still there."""
+    folder = tmp_path_factory.mktemp("compacted") / "lake"
+    shutil.copytree(template, folder)
+    done = TableCompaction(store_in(folder).location, SILVER.name, RULE)()
+    assert done.files_before == len(OLD)
+    return folder
+
+
+def vacuum_and_restore(compacted: Path, folder: Path, vacuum: Callable[[Store], object]) -> Case:
+    """A vacuum to which all replaced files are old enough, and a restore to the version before the compaction."""
+
+    def case(world: World) -> Callable[[], None]:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(compacted, folder)
+        plain = store_in(folder)
+        store = ScheduledStore(plain)
+
+        def bring_back() -> None:
+            with maintenance_lease(store, SILVER.name) as lease:
+                history = TableHistory.read(store, SILVER.name)
+                TableRestore(store, history, version=len(OLD) - 1).commit(lease)
+
+        world.start("vacuum", lambda: vacuum(store), RESTARTS)
+        world.start("restore", bring_back, RESTARTS)
+
+        def check() -> None:
+            missing = plain.missing([f"{SILVER.name}/{file.relative_path}" for file in live(plain)])
+            assert not missing, f"live files are missing: {missing}"
+            assert players_in(plain, SILVER) == Counter(OLD)
+            unexpected = [error for _, error in world.errors if error and not isinstance(error, EXPECTED)]
+            assert not unexpected, unexpected
+
+        return check
+
+    return case
+
+
+def live(store: Store) -> Sequence[FileEntry]:
+    """The files of the table's newest version."""
+    return live_files(open_table(store.location, SILVER.name))
+
+
+def vacuum(store: Store) -> TableVacuum:
+    """A vacuum to which everything is old enough."""
+    return TableVacuum(store, SILVER.name, datetime.now(UTC) + timedelta(days=1))
+
+
+def test_no_live_file_is_deleted_by_a_vacuum_during_a_restore(compacted: Path, tmp_path: Path) -> None:
+    # A delete that reaches the store later than the lease's patience after its check is not held back by anything.
+    short = 0.8 * LeaseTiming().patience
+    faults = Faults(kills=1, late_requests=False, stalls=2, lost_replies=1, stall_seconds=short)
+    case = vacuum_and_restore(compacted, tmp_path / "lake", lambda store: vacuum(store).run())
+
+    assert explore(exhaustive(case, faults, 1), case, faults) > 50
+    assert explore(sampled(case, faults, effort(20), 4), case, faults) > 30
+
+
+def test_a_vacuum_that_decides_before_it_has_the_lease_is_found(compacted: Path, tmp_path: Path) -> None:
+    def decide_then_delete(store: Store) -> None:
+        blocks = list(vacuum(store).unreferenced())
+        with maintenance_lease(store, SILVER.name):
+            for each in (each for files in blocks for each in files):
+                store.delete(each.file.path)
+
+    case = vacuum_and_restore(compacted, tmp_path / "lake", decide_then_delete)
+
+    with pytest.raises(AssertionError, match="live files are missing"):
+        explore(exhaustive(case, Faults(), 1), case, Faults())
