@@ -89,7 +89,11 @@ class CommitOutcome(StrEnum):
 
 
 class DeltaTables:
-    """The tables of a lakehouse: each is opened once, then followed commit by commit."""
+    """The tables of a lakehouse: each is opened once, then followed commit by commit.
+
+    Attributes:
+        on_log_checkpoint_failure: called after a log checkpoint could not be written, on a thread of its own.
+    """
 
     def __init__(self, location: Location, comments: CommentsOf = no_comments) -> None:
         self._location = location
@@ -97,6 +101,7 @@ class DeltaTables:
         self._store = Store(location)
         self._heads: dict[str, TableHead] = {}
         self._checkpoints = ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoints")
+        self.on_log_checkpoint_failure: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
         """Use the tables until the end of the block."""
@@ -220,6 +225,7 @@ class DeltaTables:
                 error=error,
                 action=f"tries again after {CHECKPOINT_EVERY} commits",
             )
+            self.on_log_checkpoint_failure()
 
 
 def open_table(location: Location, table: str, version: int | None = None) -> DeltaTable:

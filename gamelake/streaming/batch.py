@@ -60,6 +60,10 @@ class BatchDecider(Protocol[Plan_contra]):
 class StreamMemory(Protocol[Plan_co]):
     """State that a stream keeps from batch to batch, such as its deduplication window."""
 
+    @property
+    def left_out(self) -> int:
+        """How many events the last plan leaves out, as there are more than the limit on their number."""
+
     def plan(self, seed: str, batch_id: int, /) -> Plan_co:
         """The part of the state that the tasks of a batch need."""
 
@@ -131,6 +135,7 @@ class FanOut(Generic[Plan]):
         self._stopping = Event()
         self._last_batch: int | None = None
         self.failure: GamelakeError | None = None
+        self._tables.on_log_checkpoint_failure = self._report_log_checkpoint_failure
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:
         """Process one micro-batch: decide it, unless it is decided already, and commit it to all tables."""
@@ -152,6 +157,10 @@ class FanOut(Generic[Plan]):
             if self._stopping.is_set():
                 # `between_batches` holds the lock and stops the query, which waits for this thread to end.
                 raise InterruptedError("the query is stopping")
+
+    def _report_log_checkpoint_failure(self) -> None:
+        # The observer may have been set since.
+        self.observer.log_checkpoint_failed()
 
     @contextmanager
     def between_batches(self) -> Iterator[None]:
@@ -192,6 +201,8 @@ class FanOut(Generic[Plan]):
         planned = self._stream.folder(self._generation).planned(batch_id)
         self._failpoints.reach(Failpoint.BEFORE_FILES)
         dedup = self._window.plan(self._generation.query_id, batch_id) if self._window else None
+        if self._window:
+            self.observer.window_checked(self._window.left_out)
         for _ in range(_ATTEMPTS):
             self._lock.refresh()
             decision = self._decider.decide(records, planned, dedup)

@@ -35,6 +35,9 @@ class DedupWindow:
     """The identity files of the window, from the manifests; a file that no manifest has does not count.
 
     For each Kafka partition the window ends with the newest event in silver, and begins `limits.window` before.
+
+    Attributes:
+        left_out: how many events of the window the last plan leaves out, as there are more than `limits.events`.
     """
 
     def __init__(self, store: Store, stream: str, limits: DedupLimits) -> None:
@@ -42,7 +45,7 @@ class DedupWindow:
         self._folder = events_folder(stream)
         self._limits = limits
         self._files: dict[str, EventsFile] = {}
-        self._warned = False
+        self.left_out = 0
 
     def resume(self, manifests: Manifests) -> None:
         """Read the window at a start from existing files and the manifests of their batches.
@@ -110,7 +113,7 @@ class DedupWindow:
         """The plan for the tasks of a batch: the identity files of the window, the newest first."""
         newest, seconds = self._newest(), int(self._limits.window.total_seconds())
         known: defaultdict[int, list[KnownFile]] = defaultdict(list)
-        left = self._limits.events
+        left, left_out = self._limits.events, 0
         # Names begin with the batch id.
         for path, file in sorted(self._files.items(), reverse=True):
             for section in file.sections:
@@ -119,7 +122,9 @@ class DedupWindow:
                 left -= section.events
                 if left >= 0:
                     known[section.partition].append(KnownFile(path, section.start, section.events, section.newest))
-        self._warn_if_short(left)
+                else:
+                    left_out += section.events
+        self._report(left_out)
         return DedupPlan(
             folder=self._folder,
             batch_id=batch_id,
@@ -128,14 +133,14 @@ class DedupWindow:
             known={partition: tuple(files) for partition, files in known.items()},
         )
 
-    def _warn_if_short(self, left: int) -> None:
-        if left < 0 and not self._warned:
+    def _report(self, left_out: int) -> None:
+        if left_out and not self.left_out:
             log.warning(
                 "dedup_window_full",
                 events=self._limits.events,
                 action="duplicates of the oldest are not found; raise GAMELAKE_DEDUP_MAX_EVENTS, or shorten the window",
             )
-        self._warned = left < 0
+        self.left_out = left_out
 
 
 def batch_of(path: str) -> int:

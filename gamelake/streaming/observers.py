@@ -15,7 +15,7 @@ _QUALITY_UPDATE_SECONDS = 60.0
 
 
 class BatchObserver:
-    """The base of all observers: both methods do nothing.
+    """The base of all observers: the methods do nothing.
 
     They are called on the thread that runs the batch, so they must be quick and must not raise.
     """
@@ -31,6 +31,12 @@ class BatchObserver:
 
     def commit_failed(self) -> None:
         """The commit to one table failed, and the batch with it."""
+
+    def log_checkpoint_failed(self) -> None:
+        """The log checkpoint of a table was not written; called on the thread that writes them."""
+
+    def window_checked(self, left_out: int) -> None:
+        """The deduplication window of a batch is known; so many of its events are beyond the limit on their number."""
 
 
 class BatchObservers(BatchObserver):
@@ -48,6 +54,16 @@ class BatchObservers(BatchObserver):
         """Call each observer."""
         for each in self._observers:
             each.commit_failed()
+
+    def log_checkpoint_failed(self) -> None:
+        """Call each observer."""
+        for each in self._observers:
+            each.log_checkpoint_failed()
+
+    def window_checked(self, left_out: int) -> None:
+        """Call each observer."""
+        for each in self._observers:
+            each.window_checked(left_out)
 
 
 class QualityTableUpdater(BatchObserver):

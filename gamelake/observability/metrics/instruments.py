@@ -67,6 +67,18 @@ class Metric(Enum):
         ("query",),
         "Failed commits of one table",
     )
+    LOG_CHECKPOINT_FAILURES = MetricDefinition(
+        "gamelake_stream_log_checkpoint_failures_total",
+        MetricKind.COUNTER,
+        ("query",),
+        "Log checkpoints of tables that could not be written",
+    )
+    FORGOTTEN = MetricDefinition(
+        "gamelake_stream_dedup_forgotten_events",
+        MetricKind.GAUGE,
+        ("query",),
+        "Events of the deduplication window that are beyond the limit on their number",
+    )
     OFFSETS_BEHIND = MetricDefinition(
         "gamelake_stream_offsets_behind",
         MetricKind.GAUGE,

@@ -169,9 +169,9 @@ class StreamTelemetry(BatchObserver):
 
     def _show_zeros(self) -> None:
         """A series that is there from the start has a rate at its first event."""
-        for metric in (Metric.UP, Metric.STARTED, Metric.LAST_PROGRESS):
+        for metric in (Metric.UP, Metric.STARTED, Metric.LAST_PROGRESS, Metric.FORGOTTEN):
             self._instruments.gauge(metric).set(0)
-        for metric in (Metric.RECORDS, Metric.COMMIT_FAILURES):
+        for metric in (Metric.RECORDS, Metric.COMMIT_FAILURES, Metric.LOG_CHECKPOINT_FAILURES):
             self._instruments.counter(metric)
         for layer in _LAYERS:
             self._instruments.counter(Metric.ROWS, layer)
@@ -208,6 +208,16 @@ class StreamTelemetry(BatchObserver):
     def commit_failed(self) -> None:
         """A commit of one table ended in an error."""
         self._instruments.counter(Metric.COMMIT_FAILURES).inc()
+
+    @harmless
+    def log_checkpoint_failed(self) -> None:
+        """A log checkpoint of a table was not written."""
+        self._instruments.counter(Metric.LOG_CHECKPOINT_FAILURES).inc()
+
+    @harmless
+    def window_checked(self, left_out: int) -> None:
+        """The deduplication window of a batch is known."""
+        self._instruments.gauge(Metric.FORGOTTEN).set(left_out)
 
     @harmless
     def started(self) -> None:

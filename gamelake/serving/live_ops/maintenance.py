@@ -97,6 +97,11 @@ class StateKeeper:
     _publishing: tuple[str, ...] = ()
     _refreshed_at: float = field(default_factory=time.monotonic)
 
+    @property
+    def left_out(self) -> int:
+        """None: there is no limit on the number of events."""
+        return 0
+
     def resume(self, manifests: Manifests) -> None:
         """Find the state: the table's, and what the batches have changed since."""
         self._base, self._files = self.refresher.table.base()

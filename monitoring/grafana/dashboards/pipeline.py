@@ -302,6 +302,25 @@ _COMMITS = Row(
             width=8,
         ),
         TimeSeries(
+            title="Failed log checkpoints",
+            description="Log checkpoints of tables that could not be written, in an hour. Rows are committed.",
+            unit=units.Short,
+            queries=(
+                Query(
+                    'sum by (query) (increase(gamelake_stream_log_checkpoint_failures_total{query=~"$query"}[1h]))',
+                    "{{query}}",
+                ),
+            ),
+            width=12,
+        ),
+        TimeSeries(
+            title="Forgotten events",
+            description="Events of the deduplication window beyond its limit; sent again, they become second rows.",
+            unit=units.Short,
+            queries=(Query('max by (query) (gamelake_stream_dedup_forgotten_events{query=~"$query"})', "{{query}}"),),
+            width=12,
+        ),
+        TimeSeries(
             title="Time since the query's start",
             description="A fall to 0 is a restart; several in a row raise the alert StreamRestartsOften.",
             unit=units.Seconds,

@@ -80,7 +80,9 @@ def test_a_batch_older_than_the_last_one_counts_as_committed(tmp_path: Path) -> 
 def test_a_log_checkpoint_that_can_not_be_written_is_reported_and_costs_no_commit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    failures: list[str] = []
     with tables_in(tmp_path) as tables:
+        tables.on_log_checkpoint_failure = lambda: failures.append(TABLE)
         for batch in range(CHECKPOINT_EVERY):
             if batch == CHECKPOINT_EVERY - 1:
                 Store(a_location(tmp_path)).put(entry_path(TABLE, 10), b"{")
@@ -89,6 +91,7 @@ def test_a_log_checkpoint_that_can_not_be_written_is_reported_and_costs_no_commi
     assert outcome is CommitOutcome.COMMITTED
     (failed,) = logged(caplog, "log_checkpoint_failed")
     assert (failed["table"], failed["version"]) == (TABLE, CHECKPOINT_EVERY - 1)
+    assert failures == [TABLE]
 
 
 def test_writers_that_race_to_create_a_table_all_get_their_rows_in(tmp_path: Path) -> None:

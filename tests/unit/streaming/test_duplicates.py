@@ -235,6 +235,7 @@ def test_at_most_the_allowed_number_of_events_is_kept_and_the_newest_ones(
 
     assert [int(path.rsplit("/", 1)[1][:12]) for path in found] == [3, 2]
     (full,) = logged(caplog, "dedup_window_full")
+    assert lake.window.left_out > 0
     assert full["events"] == 5
     assert "GAMELAKE_DEDUP_MAX_EVENTS" in str(full["action"])
 

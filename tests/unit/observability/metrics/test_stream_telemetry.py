@@ -61,6 +61,25 @@ def test_what_has_a_rate_is_there_from_the_start_at_zero() -> None:
     assert math.isnan(figures.value("gamelake_stream_offsets_behind", statistic="sum"))
 
 
+def test_failed_log_checkpoints_are_counted() -> None:
+    query = Query()
+    before = query.figures.value("gamelake_stream_log_checkpoint_failures_total")
+
+    query.telemetry.log_checkpoint_failed()
+
+    assert (before, query.figures.value("gamelake_stream_log_checkpoint_failures_total")) == (0, 1)
+
+
+def test_events_that_the_window_has_no_room_for_are_shown_until_it_has_room() -> None:
+    query = Query()
+    shown = []
+    for left_out in (0, 3000, 0):
+        query.telemetry.window_checked(left_out)
+        shown.append(query.figures.value("gamelake_stream_dedup_forgotten_events"))
+
+    assert shown == [0, 3000, 0]
+
+
 def test_batches_are_counted_by_layer_table_and_reason() -> None:
     query = Query()
     query.take(batch(0, NOON, {"archery": (10, NOON), "bingo": (5, NOON)}, dead_letters=2))
