@@ -13,6 +13,7 @@ from itertools import islice
 import msgspec
 
 from gamelake.model.errors import StartupError
+from gamelake.model.naming import UNFINISHED_VACUUMS
 from gamelake.storage.clones import Clones
 from gamelake.storage.delta_log import LOG_FOLDER, live_paths
 from gamelake.storage.leases import Lease
@@ -128,12 +129,18 @@ class TableVacuum:
         """Decide what the table no longer needs, and delete what no clone references.
 
         A restore may have brought files back since a plan was made: so this decides again, and checks the lease, which
-        a restore takes too, for each hundred files.
+        a restore takes too, for each hundred files. A delete may still reach the store after another process has taken
+        the lease over. So an object says that deletes may be under way, from before the decision until all are done: a
+        restore then brings back copies of the files.
 
         Raises:
             LeaseLostError: another process has taken the lease over; the files of earlier blocks are deleted.
         """
-        return self._sum(self._deleted(files, lease) for files in self.unreferenced())
+        mark = f"{UNFINISHED_VACUUMS}/{self.table}"
+        self.store.put(mark, b"")
+        deleted = self._sum(self._deleted(files, lease) for files in self.unreferenced())
+        self.store.delete(mark)
+        return deleted
 
     def unreferenced(self) -> Iterator[list[UnreferencedFile]]:
         """The files that the table no longer needs, in blocks; clones are not considered."""

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelake.model.errors import TransientError
+from gamelake.model.naming import UNFINISHED_VACUUMS
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import schema_of
-from gamelake.storage.data_files import DataFile
+from gamelake.storage.data_files import DataFile, new_file_name
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import (
     REBUILT_NOTE,
@@ -83,7 +84,9 @@ class TableRestore:
         planned = self._planned(back, out)
         if not back and not out:
             return planned
-        actions = self._actions(back, out)
+        # After a vacuum that stalled or was killed, deletes of these files may still reach the store.
+        is_vacuumed = self.store.get(f"{UNFINISHED_VACUUMS}/{self.history.table}") is not None
+        actions = self._actions(self._copied(back) if is_vacuumed else back, out, is_copied=is_vacuumed)
         version = commit_rewrite(self.store, self.history.table, planned.from_version, actions, lease)
         if version is None:
             raise _files_replaced(self.history)
@@ -107,15 +110,25 @@ class TableRestore:
         there = set(self.store.paths(self.history.table)) if back else set()
         gone = [add["path"] for add in back if f"{self.history.table}/{unquote(add['path'])}" not in there]
         if gone:
-            raise RestoreError(
-                f"{self.history.table}: {len(gone)} of the files of version {self.version} are missing: vacuum or an "
-                "erasure deleted them; choose a version within the retention"
-            )
+            raise _missing(self.history, self.version, len(gone))
 
-    def _actions(self, back: Sequence[Action], out: Sequence[Action]) -> list[Action]:
+    def _copied(self, adds: Sequence[Action]) -> list[Action]:
+        """Copy files to new names; gives their add actions."""
+        table, copies = self.history.table, []
+        for add in adds:
+            path = new_file_name(add["path"].rpartition("/")[0])
+            try:
+                self.store.copy(f"{table}/{unquote(add['path'])}", f"{table}/{unquote(path)}")
+            except FileNotFoundError as error:
+                raise _missing(self.history, self.version, 1) from error
+            copies.append({**add, "path": path})
+        return copies
+
+    def _actions(self, back: Sequence[Action], out: Sequence[Action], *, is_copied: bool) -> list[Action]:
         now = now_milliseconds()
         metrics = {"numRestoredFiles": len(back), "numRemovedFiles": len(out)}
-        info = commit_info(now, "RESTORE", {"version": str(self.version)}, metrics=metrics)
+        notes = {REBUILT_NOTE: str(len(back))} if is_copied else {}
+        info = commit_info(now, "RESTORE", {"version": str(self.version)}, metrics=metrics, notes=notes)
         removes = [remove_action(entry_of(add), now) for add in out]
         return [info, *removes, *({"add": {**add, "dataChange": True}} for add in back)]
 
@@ -131,6 +144,13 @@ def _planned(history: TableHistory, version: int, back: Sequence[int], out: Sequ
         files_removed=len(out),
         files_restored=len(back),
         batches=history.batches_after(version),
+    )
+
+
+def _missing(history: TableHistory, version: int, files: int) -> RestoreError:
+    return RestoreError(
+        f"{history.table}: {files} of the files of version {version} are missing: vacuum or an erasure deleted them; "
+        "choose a version within the retention"
     )
 
 
