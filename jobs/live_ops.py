@@ -54,7 +54,7 @@ def run_stream(
     reporter = LiveOpsReporter(LiveOpsTelemetry(reading.stream, registry), detector)
     comments = EventComments(load_games(reading.games_file), store)
     with DeltaTables(reading.lakehouse.location, comments) as tables:
-        source = prepare(reading, store, tables)
+        source = prepare(reading, store, tables, has_concurrent_stream=False)
         with (
             observing(reading.telemetry, _observed(settings, source), reading.kafka, registry) as telemetry,
             lineage_emitter(reading.lineage, "live_ops", reading.lakehouse.location) as lineage,

@@ -34,7 +34,9 @@ def main() -> int:
     if arguments.dry_run:
         return OK
     with DeltaTables(settings.lakehouse.location) as tables:
-        finish_last_batch(stream, tables)
+        last = stream.last_manifest()
+        # Live operations, whose batches have a state, alone write their tables.
+        finish_last_batch(stream, tables, has_concurrent_stream=last is None or last.state is None)
     if arguments.new_topic:
         generation = stream.restart_on_new_topic(topic_id, earliest)
     else:

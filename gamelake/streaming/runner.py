@@ -48,8 +48,16 @@ class TriggerMode(StrEnum):
     AVAILABLE_NOW = "available_now"
 
 
-def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> OpenStream:
+def prepare(
+    settings: IngestSettings, store: Store, tables: DeltaTables, *, has_concurrent_stream: bool = True
+) -> OpenStream:
     """Finish the commits of the last batch, and open the stream's checkpoint.
+
+    Args:
+        settings: of the stream.
+        store: the lakehouse.
+        tables: of the lakehouse.
+        has_concurrent_stream: see `finish_last_batch`.
 
     Raises:
         StartupError: the store, Kafka, a contract or the checkpoint is not usable.
@@ -59,13 +67,21 @@ def prepare(settings: IngestSettings, store: Store, tables: DeltaTables) -> Open
     topic = SourceTopic(settings.kafka, settings.topic)
     topic_id = topic.id()
     stream = Stream(store, settings.stream, settings.topic)
-    finish_last_batch(stream, tables)
+    finish_last_batch(stream, tables, has_concurrent_stream=has_concurrent_stream)
     return OpenStream(stream, stream.open(topic_id), tables, topic)
 
 
-def finish_last_batch(stream: Stream, tables: DeltaTables) -> None:
-    """Commit the last decided batch to the tables that lack it after a crash; no earlier batch can lack commits."""
-    stream.complete_decision()
+def finish_last_batch(stream: Stream, tables: DeltaTables, *, has_concurrent_stream: bool = True) -> None:
+    """Commit the last decided batch to the tables that lack it after a crash; no earlier batch can lack commits.
+
+    Args:
+        stream: the stream.
+        tables: of the lakehouse.
+        has_concurrent_stream: whether another stream writes the same tables, so that settle records may have the last
+            decision. Other streams have no rights on these records, and must not need any.
+    """
+    if has_concurrent_stream:
+        stream.complete_decision()
     manifest = stream.last_manifest()
     if manifest is not None:
         for entry in manifest.tables:

@@ -210,3 +210,24 @@ def test_an_old_record_brings_no_manifest_back_that_log_cleanup_has_deleted(tmp_
     second.take(0, "other")
 
     assert Manifests(store, KAFKA).batches() == [1]
+
+
+class RefusingStore(Store):
+    """A store whose key may not read settle records."""
+
+    def get(self, path: str) -> bytes | None:
+        """Read anything else."""
+        if path.startswith(SETTLE_RECORDS):
+            raise PermissionError(path)
+        return super().get(path)
+
+
+def test_a_stream_without_a_concurrent_one_needs_no_right_on_settle_records(tmp_path: Path) -> None:
+    Driver(tmp_path, KAFKA, FILES)
+    Driver(tmp_path, FILES, KAFKA).take(0, "a")
+    stream = Stream(RefusingStore(location_of(tmp_path)), "live_ops", TOPIC)
+    with DeltaTables(location_of(tmp_path)) as tables:
+        finish_last_batch(stream, tables, has_concurrent_stream=False)
+
+        with pytest.raises(PermissionError):
+            finish_last_batch(stream, tables)
