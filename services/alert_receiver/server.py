@@ -58,6 +58,8 @@ class Receiver(ThreadingHTTPServer):
     """The server; when it is closed, it first finishes notifications that are being written."""
 
     daemon_threads = False
+    # Seconds that `handle_request` waits for a connection.
+    timeout = 0.5
 
     def __init__(self, settings: ReceiverSettings) -> None:
         super().__init__((settings.host, settings.port), partial(_Handler, AlertLog(settings.file)))

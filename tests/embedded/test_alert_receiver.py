@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -25,14 +25,28 @@ AN_ALERT = {
 }
 
 
+# The signal comes when the server has created the thread of a connection and not yet started it.
+_SIGTERM_BEFORE_EACH_THREAD = """
+import os, signal, threading
+start = threading.Thread.start
+def start_after_sigterm(thread):
+    os.kill(os.getpid(), signal.SIGTERM)
+    start(thread)
+threading.Thread.start = start_after_sigterm
+from gamelake.program import run
+from services.alert_receiver.__main__ import main
+run(main)
+"""
+
+
 class RunningReceiver:
     """A receiver of the test's own."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, program: Sequence[str] = ("-m", "services.alert_receiver")) -> None:
         self.file, self.port = file, free_port()
         settings = {"ALERT_RECEIVER_FILE": str(file), "ALERT_RECEIVER_HOST": HOST}
         self.process = subprocess.Popen(
-            (sys.executable, "-m", "services.alert_receiver"),
+            (sys.executable, *program),
             cwd=REPOSITORY,
             env={**os.environ, **settings, "ALERT_RECEIVER_PORT": str(self.port)},
         )
@@ -105,3 +119,14 @@ def test_sigterm_ends_it_in_good_order(receiver: RunningReceiver) -> None:
     receiver.process.send_signal(signal.SIGTERM)
 
     assert receiver.process.wait(timeout=15) == 0
+
+
+def test_sigterm_while_a_connection_gets_its_thread_ends_it_in_good_order(tmp_path: Path) -> None:
+    receiver = RunningReceiver(tmp_path / "alerts.jsonl", ("-c", _SIGTERM_BEFORE_EACH_THREAD))
+    try:
+        eventually(lambda: accepts_connections(receiver.port))
+
+        assert receiver.process.wait(timeout=15) == 0
+    finally:
+        receiver.process.kill()
+        receiver.process.wait()
