@@ -25,7 +25,7 @@ class MemoryStore(Store):
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.location = Location(uri="memory://lake")
+        self.location = Location(uri="s3://lake")
         self._clock = clock
         self.content: dict[str, tuple[bytes, float]] = {}
 

@@ -1,20 +1,32 @@
 """The explorer itself: it finds what breaks, says how, and always runs a schedule in the same way."""
 
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import cast
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
+from gamelake.storage.delta_log import live_files
 from gamelake.storage.store import Location, Store
+from gamelake.storage.table_features import TableDemands
+from gamelake.storage.tables import DeltaTables, open_table
 from tests.explorer.exploring import Case, Run, exhaustive, explore, run, sampled, shrink
 from tests.explorer.simulation import MemoryStore, ScheduledStore
+from tests.explorer.tables import MemoryTable
 from tests.explorer.world import Deviation, Faults, ReplyLostError, UnknownOptionError, World
+from tests.player_tables import SILVER, append, append_rows, store_in
 from tests.unit.properties import examples
 
 COUNTER = "counter"
+RULE = CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
 
 
 def counting(increment: Callable[[Store], None], processes: int = 2) -> Case:
@@ -265,6 +277,30 @@ def _done(store: Store, operation: str, path: str, content: bytes) -> object:
     except FileNotFoundError:
         return "not found"
     return None
+
+
+def test_a_table_in_memory_says_what_delta_rs_says_of_it(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with DeltaTables(store.location) as tables:
+        for batch, player in enumerate(["a", "b", "c"]):
+            append(tables, store, SILVER, batch, [player])
+        TableCompaction(store.location, SILVER.name, RULE)()
+        append_rows(tables, store, 3, pa.table({"gamer_id": ["d"], "level": [1]}))
+
+    for version in (None, 0, 2, 3, 4):
+        real = open_table(store.location, SILVER.name, version)
+        memory = cast("DeltaTable", MemoryTable(store, SILVER.name, version))
+        assert memory.version() == real.version()
+        assert sorted(live_files(memory), key=str) == sorted(live_files(real), key=str)
+        assert memory.schema() == real.schema()
+        assert [memory.transaction_version(each) for each in ("query-0", "none")] == [
+            real.transaction_version(each) for each in ("query-0", "none")
+        ]
+        assert TableDemands.of(memory) == TableDemands.of(real)
+        for name in ("id", "name", "description", "partition_columns", "created_time"):
+            assert getattr(memory.metadata(), name) == getattr(real.metadata(), name)
+    with pytest.raises(TableNotFoundError):
+        MemoryTable(store, "silver/none")
 
 
 def test_what_runs_in_a_store_by_a_path_is_found_by_it(tmp_path: Path) -> None:
