@@ -56,9 +56,10 @@ def exhaustive(case: Case, faults: Faults, deviations: int) -> Iterator[Run]:
 def sampled(case: Case, faults: Faults, count: int, deviations: int, seed: int = 0) -> Iterator[Run]:
     """Run random schedules with at most so many deviations; the same ones for a seed."""
     chance = random.Random(seed)  # no secret
+    first_widths = run(case, (), faults).widths
     for _ in range(count):
         schedule: Schedule = ()
-        widths = run(case, (), faults).widths
+        widths = first_widths
         for _ in range(chance.randint(1, deviations)):
             first = schedule[-1].point + 1 if schedule else 0
             points = [point for point in range(first, len(widths)) if widths[point] > 1]

@@ -160,14 +160,25 @@ def _parquet(content: bytes) -> pa.Table:
     return pq.read_table(pa.BufferReader(content))
 
 
+def paths_in(store: Store, table: str) -> list[str]:
+    """The paths of a table's files under its folder; none if there is no table."""
+    try:
+        return _paths(MemoryTable(store, table))
+    except TableNotFoundError:
+        return []
+
+
 def rows_in(store: Store, table: str, column: str, version: int | None = None) -> list[Any]:
     """A column of a table; read without the platform's code.
 
     Raises:
         AssertionError: a file of the version is missing.
     """
-    adds = cast("DeltaTable", MemoryTable(store, table, version)).get_add_actions(flatten=False)
-    paths = [f"{table}/{unquote(path)}" for path in pa.table(adds)["path"].to_pylist()]
+    paths = [f"{table}/{path}" for path in _paths(MemoryTable(store, table, version))]
     missing = store.missing(paths)
     assert not missing, f"live files are missing: {missing}"
     return [each for path in paths for each in read_rows(store, path)[column].to_pylist()]
+
+
+def _paths(table: MemoryTable) -> list[str]:
+    return [unquote(path) for path in table.get_add_actions(flatten=False)["path"].to_pylist()]
