@@ -24,6 +24,7 @@ from gamelake.storage.listing import appended_tables, table_paths
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
+from tests.delta_validator import problems
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender, an_event, contract_text, framed
 from tests.eventually import eventually
@@ -122,6 +123,7 @@ def test_a_stream_with_concurrent_maintenance_loses_no_commit_and_no_reader(
 
     assert maintenance.reads > BATCHES
     assert lakehouse.reconciliation().problems == []
+    assert problems(lakehouse.directory) == []
     assert lakehouse.event_ids() == dict.fromkeys(sender.ledger.event_ids, 1)
     assert "Traceback" not in job.log_text()
     of_games = sum(len(lakehouse.rows(f"silver/{game.lower()}_events", "event_id")) for game in GAMES)

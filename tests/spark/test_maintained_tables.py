@@ -1,6 +1,7 @@
 """After long maintenance a table is the same to every engine, with the events that were sent."""
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.relations import Reads
 from gamelake.storage.store import Location
 from gamelake.storage.tables import open_table
+from tests.delta_validator import problems
 from tests.maintained_tables import CLONE, COLUMNS, MaintainedSilver, Row, as_read, new_maintained_table, rows
 
 ASKED = ", ".join(COLUMNS)
@@ -69,3 +71,4 @@ def test_it_is_so_after_an_optimize_of_sparks_own_and_more_batches(
     assert found == dict.fromkeys(found, rows(table.events))
     versions = [row.version for row in spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()]
     assert versions == [entry["version"] for entry in open_table(table.location, SILVER_EVENTS).history()]
+    assert problems(Path(table.location.uri.removeprefix("file://"))) == []
