@@ -44,8 +44,11 @@ def main() -> int:
             f"--retain-hours {retention / timedelta(hours=1):g} is less than a restore or a query may need "
             f"({contract.maintenance.least_retention / timedelta(hours=1):g}), by maintenance: in the games contract"
         )
-    since = datetime.now(UTC) - retention
-    cleanup = LogCleanup(store=store, since=since, needed_from=needed_versions(store, contract))
+    now = datetime.now(UTC)
+    since, today = now - retention, now.replace(hour=0, minute=0, second=0, microsecond=0)
+    cleanup = LogCleanup(
+        store=store, since=since, compact_before=max(since, today), needed_from=needed_versions(store, contract)
+    )
     if arguments.dry_run:
         return _print([plan.account() for plan in _plans(cleanup)])
     if not (arguments.yes or _confirmed(since)):

@@ -26,14 +26,15 @@ from gamelake.storage.delta_log import (
     remove_action,
     transaction_action,
 )
-from gamelake.storage.manifests import TableFiles
+from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import delta_schema_json, open_table
 
 TABLE = "silver/archery_events"
 BEGINNING = 1_700_000_000_000  # milliseconds since 1970
 _COMPACTED = 100
-_STATISTICS = json.dumps({"numRecords": 1, "minValues": {"id": "a" * 32}, "maxValues": {"id": "b" * 32}})
+# No rows: the batches need no records then.
+_STATISTICS = json.dumps({"numRecords": 0, "minValues": {"id": "a" * 32}, "maxValues": {"id": "b" * 32}})
 
 
 def write_history(store: Store, commits: int) -> None:
@@ -48,6 +49,29 @@ def write_history(store: Store, commits: int) -> None:
     open_table(store.location, TABLE).create_checkpoint()
 
 
+def write_manifests(store: Store, commits: int) -> None:
+    """Write the manifests of the table's batches."""
+    for version, actions in enumerate(_commits(commits)):
+        if not any("txn" in action for action in actions):
+            continue
+        files = tuple(
+            DataFile(path=action["add"]["path"], size=0, rows=0, partition={}, statistics=_STATISTICS)
+            for action in actions
+            if "add" in action
+        )
+        entry = TableFiles(table=TABLE, partition_by=(), schema="", files=files)
+        manifest = BatchManifest(
+            stream="ingest_events", query_id="query", generation=0, batch_id=version, topic="events", topic_id="t",
+            written_at=moment(version).isoformat(), offsets=(), tables=(entry,), dead_letters={},
+        )  # fmt: skip
+        Manifests(store, "ingest_events").settle(manifest)
+
+
+def moment(version: int) -> datetime:
+    """When a version is committed."""
+    return datetime.fromtimestamp(BEGINNING / 1_000 + version, UTC)
+
+
 def _commits(count: int) -> Iterator[list[Action]]:
     schema = delta_schema_json(pa.schema([pa.field("id", pa.string())]))
     entry = TableFiles(table=TABLE, partition_by=(), schema=schema, files=())
@@ -56,7 +80,7 @@ def _commits(count: int) -> Iterator[list[Action]]:
         now = BEGINNING + 1_000 * version
         info = commit_info(now, "WRITE", {"mode": "Append"})
         head = [info, *(table_actions(entry, {}, now) if version == 0 else [])]
-        file = DataFile(path=f"part-{version:08d}.parquet", size=0, rows=1, partition={}, statistics=_STATISTICS)
+        file = DataFile(path=f"part-{version:08d}.parquet", size=0, rows=0, partition={}, statistics=_STATISTICS)
         if len(young) == _COMPACTED:
             gone = [remove_action(FileEntry(each.path, 0, {}), now) for each in young]
             young = []

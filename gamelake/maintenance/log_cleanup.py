@@ -2,6 +2,8 @@
 
 Log entries and manifests are first compacted into a log checkpoint and a manifest checkpoint. Entries are deleted only
 up to a Delta checkpoint that names the same files as the entries, and only as far as all their readers have read.
+
+What is younger than the retention is compacted too, into checkpoints of their own, day by day, and stays.
 Source: Delta Transaction Log Protocol, headings "Checkpoints" and "Delta Log Entries" (log compaction and clean-up).
 """
 
@@ -16,11 +18,13 @@ from urllib.parse import unquote
 import msgspec
 import pyarrow.parquet as pq
 
-from gamelake.maintenance.manifest_compaction import CompactedLog, ManifestCompaction, compact_log
+from gamelake.maintenance.manifest_compaction import ManifestCompaction, compact_log
 from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.generations import Generations
 from gamelake.storage.manifest_checkpoints import (
+    Horizon,
     LogCheckpoint,
+    LoggedFile,
     ManifestCheckpoint,
     read_log_checkpoint,
     read_manifest_checkpoint,
@@ -56,8 +60,9 @@ class CleanupPlan:
     what: str
     files: Sequence[StoredObject]
     kept: str = ""
-    table: CompactedLog | None = None
+    table: LogCheckpoint | None = None
     stream: ManifestCheckpoint | None = None
+    horizon: Horizon = Horizon.RETENTION
 
     def account(self) -> CleanupResult:
         """The result of carrying the plan out."""
@@ -67,18 +72,19 @@ class CleanupPlan:
     def carry_out(self, store: Store) -> CleanupResult:
         """Write the checkpoint, then delete what it covers, oldest first: the rest is complete at every moment."""
         if self.table is not None:
-            self._carry_out_of_table(store, self.table.checkpoint)
+            self._carry_out_of_table(store, self.table)
         else:
-            if self.stream is not None and self.stream != read_manifest_checkpoint(store, self.stream.stream):
-                write_manifest_checkpoint(store, self.stream)
+            stream = self.stream
+            if stream is not None and stream != read_manifest_checkpoint(store, stream.stream, self.horizon):
+                write_manifest_checkpoint(store, stream, self.horizon)
             self._delete(store)
         return self.account()
 
     def _carry_out_of_table(self, store: Store, checkpoint: LogCheckpoint) -> None:
-        if not self.files and checkpoint == read_log_checkpoint(store, checkpoint.table):
+        if not self.files and checkpoint == read_log_checkpoint(store, checkpoint.table, self.horizon):
             return
         with maintenance_lease(store, checkpoint.table):
-            write_log_checkpoint(store, checkpoint)
+            write_log_checkpoint(store, checkpoint, self.horizon)
             self._delete(store)
 
     def _delete(self, store: Store) -> None:
@@ -94,64 +100,88 @@ class LogCleanup:
         since: older history is deleted.
         needed_from: by table that gold or the key figures read, the version that the slowest reader has read.
         keep_manifests: how many manifests of a stream stay, however old they are.
+        compact_before: history before this moment is compacted, and stays as long as it is younger than `since`.
     """
 
     store: Store
     since: datetime
+    compact_before: datetime | None = None
     needed_from: Mapping[str, int] = field(default_factory=dict)
     keep_manifests: int = KEPT_MANIFESTS
 
     def plans(self, tables: Iterable[str]) -> Iterator[CleanupPlan]:
         """All plans, in the order of execution: tables, then streams, which rely on the tables' checkpoints."""
-        checkpoints = [
-            each for stream in self._streams() if (each := read_manifest_checkpoint(self.store, stream)) is not None
-        ]
-        compacted = []
-        for table in tables:
+        names, appended = list(tables), dict[str, Sequence[LoggedFile]]()
+        checkpoints = self._manifest_checkpoints(Horizon.RETENTION)
+        for table in names:
             plan = self.log_of(table, checkpoints)
-            if plan is not None:
-                compacted.append(plan)
+            if plan is not None and plan.table is not None:
+                # Of the checkpoint no more than this is kept: with its live files those of all tables are too large.
+                appended[table] = plan.table.appended
                 yield plan
-        known = {plan.table.checkpoint.table: plan.table.checkpoint for plan in compacted if plan.table is not None}
         for stream in self._streams():
-            yield from self.manifests_of(ManifestCompaction.of(self.store, stream, known.values()))
+            yield from self.manifests_of(ManifestCompaction.of(self.store, stream, appended, Horizon.RETENTION))
             yield from self.checkpoints_of(stream)
+        if self.compact_before is not None:
+            appended.clear()
+            yield from self._compact_day(names, self.compact_before)
         yield from self.claims()
+
+    def _compact_day(self, tables: Iterable[str], before: datetime) -> Iterator[CleanupPlan]:
+        """Compact the history up to a moment, delete nothing."""
+        checkpoints, appended = self._manifest_checkpoints(Horizon.DAY), dict[str, Sequence[LoggedFile]]()
+        for table in tables:
+            log = compact_log(self.store, table, before, checkpoints, horizon=Horizon.DAY)
+            if log is not None:
+                checkpoint = self._without_vacuumed(log.checkpoint)
+                appended[table] = checkpoint.appended
+                yield CleanupPlan(table, (), table=checkpoint, horizon=Horizon.DAY)
+        for stream in self._streams():
+            compaction = ManifestCompaction.of(self.store, stream, appended, Horizon.DAY)
+            compacted = compaction.compact(before, self.keep_manifests)
+            if compacted is not None:
+                yield CleanupPlan(f"manifests of {stream}", (), stream=compacted, horizon=Horizon.DAY)
+
+    def _manifest_checkpoints(self, horizon: Horizon) -> list[ManifestCheckpoint]:
+        found = (read_manifest_checkpoint(self.store, stream, horizon) for stream in self._streams())
+        return [each for each in found if each is not None]
 
     def log_of(self, table: str, compacted: Sequence[ManifestCheckpoint]) -> CleanupPlan | None:
         """The entries of a table before the newest Delta checkpoint that is old enough; None if no entry is old."""
-        found = sorted(self.store.objects(f"{table}/{LOG_FOLDER}"), key=lambda each: each.path)
-        delta_checkpoints = {
-            int(match[1]): each for each in found if (match := _CHECKPOINT.fullmatch(_name(each.path)))
-        }
-        log = compact_log(self.store, table, self.since, compacted, delta_checkpoints)
+        folder, needed = f"{table}/{LOG_FOLDER}", self.needed_from.get(table)
+        names = (_CHECKPOINT.fullmatch(_name(each.path)) for each in self.store.objects(folder))
+        delta_checkpoints = {int(match[1]) for match in names if match}
+        versions = (each for each in delta_checkpoints if needed is None or each <= needed)
+        log = compact_log(self.store, table, self.since, compacted, versions)
         if log is None:
             return None
-        log = self._without_vacuumed(log)
-        furthest = min(log.checkpoint.version, self.needed_from.get(table, log.checkpoint.version))
-        usable = [version for version in log.live_at if version in delta_checkpoints and version <= furthest]
-        if not usable:
-            return CleanupPlan(table, (), table=log)
-        version = max(usable)
-        if self._files_of(delta_checkpoints[version].path) != log.live_at[version]:
-            reason = f"the Delta checkpoint of version {version} names other files than the entries: nothing is deleted"
-            return CleanupPlan(table, (), kept=reason, table=log)
-        old = [each for each in found if (match := _OF_A_VERSION.match(_name(each.path))) and int(match[1]) < version]
+        checkpoint, base = self._without_vacuumed(log.checkpoint), log.base
+        if base is None:
+            return CleanupPlan(table, (), table=checkpoint)
+        if self._files_of(f"{folder}/{base:020d}.checkpoint.parquet") != log.live_at_base:
+            reason = f"the Delta checkpoint of version {base} names other files than the entries: nothing is deleted"
+            return CleanupPlan(table, (), kept=reason, table=checkpoint)
+        # Only those that go: all of them, of weeks, take hundreds of bytes each.
+        old = [
+            each
+            for each in self.store.objects(folder)
+            if (match := _OF_A_VERSION.match(_name(each.path))) and int(match[1]) < base
+        ]
+        old.sort(key=lambda each: each.path)
         if old and CHECKPOINT_PROTECTION in TableDemands.of(open_table(self.store.location, table)).features:
             reason = f"{CHECKPOINT_PROTECTION} of its protocol keeps the entries: nothing is deleted"
-            return CleanupPlan(table, (), kept=reason, table=log)
-        behind = furthest < log.checkpoint.version
-        reason = f"its slowest reader has only read version {furthest}" if behind else ""
-        return CleanupPlan(table, old, kept=reason, table=log)
+            return CleanupPlan(table, (), kept=reason, table=checkpoint)
+        behind = needed is not None and needed < checkpoint.version
+        reason = f"its slowest reader has only read version {needed}" if behind else ""
+        return CleanupPlan(table, old, kept=reason, table=checkpoint)
 
-    def _without_vacuumed(self, log: CompactedLog) -> CompactedLog:
+    def _without_vacuumed(self, checkpoint: LogCheckpoint) -> LogCheckpoint:
         """Drop the removed files that vacuum has deleted, which no restore can use."""
-        checkpoint = log.checkpoint
         # The listing is streamed: it also has each file that was written since.
         there = self.store.objects(checkpoint.table) if checkpoint.removed else ()
         existing = (each.path.removeprefix(f"{checkpoint.table}/") for each in there)
         removed = {path: checkpoint.removed[path] for path in existing if path in checkpoint.removed}
-        return CompactedLog(msgspec.structs.replace(checkpoint, removed=removed), log.live_at)
+        return msgspec.structs.replace(checkpoint, removed=removed)
 
     def manifests_of(self, compaction: ManifestCompaction) -> Iterator[CleanupPlan]:
         """The manifests of a stream that its manifest checkpoint covers, or will cover."""

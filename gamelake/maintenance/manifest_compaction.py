@@ -5,7 +5,7 @@ does not reconcile is never compacted, so that reconciliation goes on reporting 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -15,6 +15,7 @@ import msgspec
 from gamelake.model.naming import events_folder
 from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, entries_after
 from gamelake.storage.manifest_checkpoints import (
+    Horizon,
     LogCheckpoint,
     LoggedFile,
     ManifestCheckpoint,
@@ -22,6 +23,8 @@ from gamelake.storage.manifest_checkpoints import (
     digest_of,
     read_log_checkpoint,
     read_manifest_checkpoint,
+    read_newest_log_checkpoint,
+    read_newest_manifest_checkpoint,
 )
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.reconciliation import batch_problems, without_compacted
@@ -33,31 +36,48 @@ _MANIFESTS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class CompactedLog:
-    """The log of a table up to a version; `live_at` has the paths of the live files at requested earlier versions."""
+    """The log of a table up to a version.
+
+    Attributes:
+        base: the newest of the requested versions up to it, None without one.
+        live_at_base: the paths of the files that were live at that version.
+    """
 
     checkpoint: LogCheckpoint
-    live_at: dict[int, frozenset[str]]
+    base: int | None = None
+    live_at_base: frozenset[str] = frozenset()
 
 
 def compact_log(
-    store: Store, table: str, before: datetime, compacted: Iterable[ManifestCheckpoint], versions: Iterable[int]
+    store: Store,
+    table: str,
+    before: datetime,
+    compacted: Iterable[ManifestCheckpoint],
+    versions: Iterable[int] = (),
+    horizon: Horizon = Horizon.RETENTION,
 ) -> CompactedLog | None:
     """Compact the log of a table up to the last version that was committed before a moment.
+
+    Memory grows with the live files, and with the files that were removed and are not vacuumed.
 
     Args:
         store: the store of the lakehouse.
         table: path of the table.
         before: only entries that are older are compacted.
         compacted: the streams' manifest checkpoints; files of their batches are no longer listed as appended.
-        versions: versions whose live files are wanted in `live_at`.
+        versions: versions of which one may become `CompactedLog.base`.
+        horizon: which of the table's two log checkpoints goes on.
 
     Returns:
         The compacted log; None if no entry is older, or the table has no log.
     """
-    former, wanted = read_log_checkpoint(store, table), set(versions)
+    # The entries that the other checkpoint stands for may be gone.
+    read = read_newest_log_checkpoint if horizon is Horizon.DAY else read_log_checkpoint
+    former, wanted = read(store, table), set(versions)
     log = TableLog.of(former) if former else TableLog()
     version, at = (former.version, former.at) if former else (-1, 0)
-    live_at = {version: frozenset(log.live)} if version in wanted else {}
+    base = version if version in wanted else None
+    live_at_base = frozenset(log.live) if base is not None else frozenset()
     content = b""
     for following, entry in entries_after(store, table, version):
         if following != version + 1:
@@ -69,7 +89,7 @@ def compact_log(
         version, at, content = following, committed, entry
         log.take(version, actions)
         if version in wanted:
-            live_at[version] = frozenset(log.live)
+            base, live_at_base = version, frozenset(log.live)
     if former is None and version < 0:
         return None
     log.compacted_through = version
@@ -84,8 +104,10 @@ def compact_log(
         appended=tuple(without_compacted(log, compacted)),
         removed=log.removed,
         erasures=tuple(log.erasures),
+        schema=log.schema,
+        upgrade=log.upgrade,
     )
-    return CompactedLog(checkpoint, live_at)
+    return CompactedLog(checkpoint, base, live_at_base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +117,19 @@ class ManifestCompaction:
     store: Store
     stream: str
     appended: dict[str, dict[str, list[LoggedFile]]]
+    horizon: Horizon = Horizon.RETENTION
 
     @classmethod
-    def of(cls, store: Store, stream: str, tables: Iterable[LogCheckpoint]) -> "ManifestCompaction":
-        """Index the files of the tables' log checkpoints."""
-        appended: dict[str, dict[str, list[LoggedFile]]] = {}
-        for checkpoint in tables:
-            files = appended.setdefault(checkpoint.table, {})
-            for file in checkpoint.appended:
-                files.setdefault(file.path, []).append(file)
-        return cls(store, stream, appended)
+    def of(
+        cls, store: Store, stream: str, appended: Mapping[str, Iterable[LoggedFile]], horizon: Horizon
+    ) -> "ManifestCompaction":
+        """Index the files of the tables' log checkpoints (`LogCheckpoint.appended`), by table."""
+        indexed: dict[str, dict[str, list[LoggedFile]]] = {}
+        for table, files in appended.items():
+            of_table = indexed.setdefault(table, {})
+            for file in files:
+                of_table.setdefault(file.path, []).append(file)
+        return cls(store, stream, indexed, horizon)
 
     def compact(self, before: datetime, keep: int) -> ManifestCheckpoint | None:
         """The manifest checkpoint with the oldest batches added; None if there is none to add.
@@ -113,7 +138,8 @@ class ManifestCompaction:
             before: manifests that were written since then stay.
             keep: how many of the newest manifests stay, however old they are.
         """
-        checkpoint = former = read_manifest_checkpoint(self.store, self.stream)
+        read = read_newest_manifest_checkpoint if self.horizon is Horizon.DAY else read_manifest_checkpoint
+        checkpoint = former = read(self.store, self.stream)
         manifests = self._compactable(former, before, keep)
         # In portions: those of a day of short batches would take hundreds of megabytes.
         while portion := list(islice(manifests, _MANIFESTS_AT_ONCE)):

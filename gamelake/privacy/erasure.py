@@ -50,7 +50,7 @@ def plan_purge(
     """
     newest, planned = 0, []
     for table in tables:
-        removed = TableLog.read(store, table.name).removed
+        removed = removal_times(store, table.name)
         paths = tuple(path for path in sorted(removed) if rows_in_file(store, table, path, player_filter))
         if paths:
             planned.append(PlannedFiles(table=table.name, paths=paths))
@@ -252,6 +252,6 @@ def estimate_erasure(store: Store, vault: Vault, players: Sequence[IdentifiedPla
 
 def _of_table(store: Store, table: PlayerTable, player_filter: PlayerFilter) -> TableEstimate:
     found = count_rows(store, table, player_filter)
-    removed = TableLog.read(store, table.name).removed
+    removed = removal_times(store, table.name)
     older = sum(1 for path in removed if rows_in_file(store, table, path, player_filter))
     return TableEstimate(table=table.name, rows=found.rows, files=found.files, bytes=found.bytes, older_files=older)

@@ -46,16 +46,17 @@ def entry_path(table: str, version: int) -> str:
     return f"{table}/{LOG_FOLDER}/{version:020d}.json"
 
 
-def entry_versions(store: Store, table: str) -> list[int]:
-    """The versions that have a log entry, in ascending order."""
-    names = (each.path.rsplit("/", 1)[-1] for each in store.objects(f"{table}/{LOG_FOLDER}"))
+def entry_versions(store: Store, table: str, after: int = -1) -> list[int]:
+    """The versions after another one that have a log entry, in ascending order; only these are listed."""
+    beginning = entry_path(table, after) if after >= 0 else None
+    names = (each.path.rsplit("/", 1)[-1] for each in store.objects(f"{table}/{LOG_FOLDER}", beginning))
     versions = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     return sorted(int(version) for version in versions if version.isdigit())
 
 
 def entries_after(store: Store, table: str, version: int) -> Iterator[tuple[int, bytes]]:
     """The entries after a version that a listing finds, in order, read ahead; versions may be missing between them."""
-    wanted = [each for each in entry_versions(store, table) if each > version]
+    wanted = entry_versions(store, table, version)
     # In portions: a history of weeks has hundreds of thousands of paths.
     for start in range(0, len(wanted), _ENTRIES_AT_ONCE):
         versions = wanted[start : start + _ENTRIES_AT_ONCE]

@@ -2,10 +2,14 @@
 
 A checkpoint is written before anything is deleted that it replaces; the newest one counts. That of a table has each
 live file as the log had it, so that a restore and the reconciliation need nothing older.
+
+There are two of each: one of the history before the retention, with which a restore begins, and one that is up to a day
+old, so that what needs the newest version alone reads the entries of a day, however long the retention is.
 """
 
 import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,9 +19,14 @@ from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
 
-# The folder keeps its first name: older lakehouses have it.
-_FOLDER = "_gamelake/statements"
 T = TypeVar("T")
+
+
+class Horizon(StrEnum):
+    """How far a checkpoint reaches, and its folder, which keeps its first name: older lakehouses have it."""
+
+    RETENTION = "_gamelake/statements"
+    DAY = "_gamelake/statements/daily"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ class LogCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
         adds: the add actions of its files, as the log had them; `live` are the same files.
         appended: files with new data whose batches have no manifest checkpoint.
         removed: by path, when a file was removed, in milliseconds since 1970.
+        schema: see `TableLog`; older checkpoints have none.
+        upgrade: see `TableLog`; older checkpoints have none.
     """
 
     table: str
@@ -69,6 +80,8 @@ class LogCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     appended: tuple[LoggedFile, ...]
     removed: dict[str, int]
     erasures: tuple[LoggedErasure, ...]
+    schema: str = ""
+    upgrade: tuple[int, dict[str, Any]] | None = None
 
 
 class TopicOffsets(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,10 +122,18 @@ class ManifestCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
         return application in self.applications and int(batch) <= self.applications[application]
 
 
-def read_log_checkpoint(store: Store, table: str) -> LogCheckpoint | None:
-    """The newest checkpoint of a table's log, None if there is none, or the table was made again since."""
-    checkpoint = _newest(store, f"{_FOLDER}/tables/{table}", LogCheckpoint)
+def read_log_checkpoint(store: Store, table: str, horizon: Horizon = Horizon.RETENTION) -> LogCheckpoint | None:
+    """The checkpoint of a table's log, None if there is none, or the table was made again since."""
+    checkpoint = _newest(store, f"{horizon}/tables/{table}", LogCheckpoint)
     return checkpoint if checkpoint is not None and _is_of(store, checkpoint) else None
+
+
+def read_newest_log_checkpoint(store: Store, table: str) -> LogCheckpoint | None:
+    """`read_log_checkpoint` of either horizon, for readers of the newest version."""
+    daily = read_log_checkpoint(store, table, Horizon.DAY)
+    # After a cleanup with a shorter retention the other one may be newer; it is then not deleted before the next run.
+    former = _newest_number(store, f"{Horizon.RETENTION}/tables/{table}")
+    return daily if daily is not None and daily.version >= former else read_log_checkpoint(store, table)
 
 
 class LogRemovals(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,9 +146,11 @@ class LogRemovals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_log_removals(store: Store, table: str) -> LogRemovals | None:
-    """`read_log_checkpoint` without the live and appended files, which take most of its memory."""
-    removals = _newest(store, f"{_FOLDER}/tables/{table}", LogRemovals)
-    return removals if removals is not None and _is_of(store, removals) else None
+    """`read_newest_log_checkpoint` without the live and appended files, which take most of its memory."""
+    folders = (f"{horizon}/tables/{table}" for horizon in Horizon)
+    found = (_newest(store, folder, LogRemovals) for folder in folders)
+    usable = [each for each in found if each is not None and _is_of(store, each)]
+    return max(usable, key=lambda each: each.version, default=None)
 
 
 def digest_of(entry: bytes) -> str:
@@ -144,19 +167,29 @@ def _is_of(store: Store, checkpoint: LogCheckpoint | LogRemovals) -> bool:
     return store.get(f"{folder}/{0:020d}.json") is None
 
 
-def read_manifest_checkpoint(store: Store, stream: str) -> ManifestCheckpoint | None:
-    """The newest checkpoint of a stream's manifests, None if there is none."""
-    return _newest(store, f"{_FOLDER}/streams/{stream}", ManifestCheckpoint)
+def read_manifest_checkpoint(
+    store: Store, stream: str, horizon: Horizon = Horizon.RETENTION
+) -> ManifestCheckpoint | None:
+    """The checkpoint of a stream's manifests, None if there is none."""
+    return _newest(store, f"{horizon}/streams/{stream}", ManifestCheckpoint)
 
 
-def write_log_checkpoint(store: Store, checkpoint: LogCheckpoint) -> None:
+def read_newest_manifest_checkpoint(store: Store, stream: str) -> ManifestCheckpoint | None:
+    """`read_manifest_checkpoint` of either horizon, the newer one."""
+    found = (read_manifest_checkpoint(store, stream, horizon) for horizon in Horizon)
+    return max((each for each in found if each is not None), key=lambda each: each.through, default=None)
+
+
+def write_log_checkpoint(store: Store, checkpoint: LogCheckpoint, horizon: Horizon = Horizon.RETENTION) -> None:
     """Write the checkpoint of a table's log, and delete those before it."""
-    _keep(store, f"{_FOLDER}/tables/{checkpoint.table}", checkpoint.version, checkpoint)
+    _keep(store, f"{horizon}/tables/{checkpoint.table}", checkpoint.version, checkpoint)
 
 
-def write_manifest_checkpoint(store: Store, checkpoint: ManifestCheckpoint) -> None:
+def write_manifest_checkpoint(
+    store: Store, checkpoint: ManifestCheckpoint, horizon: Horizon = Horizon.RETENTION
+) -> None:
     """Write the checkpoint of a stream's manifests, and delete those before it."""
-    _keep(store, f"{_FOLDER}/streams/{checkpoint.stream}", checkpoint.through, checkpoint)
+    _keep(store, f"{horizon}/streams/{checkpoint.stream}", checkpoint.through, checkpoint)
 
 
 def _newest(store: Store, folder: str, kind: type[T]) -> T | None:
@@ -165,6 +198,10 @@ def _newest(store: Store, folder: str, kind: type[T]) -> T | None:
         if content is not None:
             return msgspec.json.decode(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(), type=kind)
     return None
+
+
+def _newest_number(store: Store, folder: str) -> int:
+    return max((int(path.rsplit("/", 1)[-1].partition(".")[0]) for path in store.paths(folder)), default=-1)
 
 
 def _keep(store: Store, folder: str, number: int, checkpoint: msgspec.Struct) -> None:

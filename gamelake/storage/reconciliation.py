@@ -11,7 +11,7 @@ from itertools import pairwise
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS, state_folder
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.generations import Generations
-from gamelake.storage.manifest_checkpoints import LoggedFile, ManifestCheckpoint, read_manifest_checkpoint
+from gamelake.storage.manifest_checkpoints import LoggedFile, ManifestCheckpoint, read_newest_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.misread_files import may_be_misread, misread_files
 from gamelake.storage.readable_schemas import unreadable_columns, unreadable_schema
@@ -142,7 +142,7 @@ def _take_stream(
     offsets: defaultdict[tuple[str, str, int], list[OffsetRange]],
 ) -> ManifestCheckpoint | None:
     """Add all batches of a stream: those of its manifest checkpoint, which is returned, then those with a manifest."""
-    manifests, checkpoint = Manifests(store, stream), read_manifest_checkpoint(store, stream)
+    manifests, checkpoint = Manifests(store, stream), read_newest_manifest_checkpoint(store, stream)
     if checkpoint is not None:
         _take_checkpoint(checkpoint, found, offsets)
     compacted = -1 if checkpoint is None else checkpoint.through

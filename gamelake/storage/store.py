@@ -118,9 +118,9 @@ class Store:
         with suppress(FileNotFoundError):
             obstore.delete(self._objects, path)
 
-    def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """All objects under a folder."""
-        for batch in obstore.list(self._objects, prefix):
+    def objects(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:
+        """All objects under a folder, or those whose paths sort after another path; on a local disk in no order."""
+        for batch in obstore.list(self._objects, prefix, offset=after):
             for item in batch:
                 yield StoredObject(item["path"], item["size"], item["last_modified"])
 

@@ -21,8 +21,8 @@ from gamelake.storage.manifest_checkpoints import (
     LogCheckpoint,
     LoggedErasure,
     LoggedFile,
-    read_log_checkpoint,
     read_log_removals,
+    read_newest_log_checkpoint,
 )
 from gamelake.storage.store import Store
 from gamelake.storage.table_features import OWN_READER, OWN_WRITER
@@ -45,27 +45,30 @@ class _FileLine(msgspec.Struct):
 _FILE_LINES = msgspec.json.Decoder(_FileLine)
 
 
-def removal_times(store: Store, table: str, paths: Collection[str]) -> dict[str, int]:
-    """When a table's log last removed some files; memory grows with these alone, not with the history.
+def removal_times(store: Store, table: str, paths: Collection[str] | None = None) -> dict[str, int]:
+    """When a table's log last removed files; memory grows with these alone, not with the history.
 
     Args:
         store: the lakehouse.
         table: its path.
-        paths: under the table's folder.
+        paths: under the table's folder; None: all.
 
     Returns:
         Milliseconds since 1970 by path; without files that were never removed, or were added again since.
     """
-    wanted = frozenset(paths)
+    wanted = None if paths is None else frozenset(paths)
     checkpoint = read_log_removals(store, table)
-    removed = {path: at for path, at in checkpoint.removed.items() if path in wanted} if checkpoint else {}
+    former = checkpoint.removed if checkpoint else {}
+    removed = {path: at for path, at in former.items() if wanted is None or path in wanted}
     for _, entry in entries_after(store, table, checkpoint.version if checkpoint else -1):
         for line in entry.splitlines():
             if not line.strip():
                 continue
             actions = _FILE_LINES.decode(line)
-            if actions.remove is not None and (path := unquote(actions.remove.path)) in wanted:
-                removed[path] = actions.remove.removed_at or 0
+            if actions.remove is not None:
+                path = unquote(actions.remove.path)
+                if wanted is None or path in wanted:
+                    removed[path] = actions.remove.removed_at or 0
             elif actions.add is not None and removed:
                 removed.pop(unquote(actions.add.path), None)
     return removed
@@ -81,9 +84,9 @@ class TableLog:
         removed: by path, when a file was removed, in milliseconds since 1970.
         erasures: the commits of erasures, in order.
         adds: the add actions of the live files, by path.
-        schema: the JSON of the newest columns; empty if they are in no entry since the log checkpoint.
+        schema: the JSON of the newest columns; empty if neither the entries nor the log checkpoint has them.
         upgrade: the version whose commit set the protocol that counts, and its protocol action; None if that is one of
-            the platform's own, or older than the entries.
+            the platform's own, or if neither the entries nor the log checkpoint has it.
         compacted_through: the version of the log checkpoint that stands for the entries up to it, -1 without one.
     """
 
@@ -119,8 +122,8 @@ class TableLog:
 
     @classmethod
     def read(cls, store: Store, table: str) -> "TableLog":
-        """Replay all commits of a table, from its log checkpoint on if it has one."""
-        checkpoint = read_log_checkpoint(store, table)
+        """Replay all commits of a table, from its newest log checkpoint on if it has one."""
+        checkpoint = read_newest_log_checkpoint(store, table)
         log = cls.of(checkpoint) if checkpoint else cls()
         for version, entry in entries_after(store, table, log.compacted_through):
             log.take(version, decode_entry(entry))
@@ -136,6 +139,8 @@ class TableLog:
             removed=dict(checkpoint.removed),
             erasures=list(checkpoint.erasures),
             adds=adds,
+            schema=checkpoint.schema,
+            upgrade=checkpoint.upgrade,
             compacted_through=checkpoint.version,
         )
 

@@ -61,9 +61,11 @@ class MemoryStore(Store):
         found = self.get(path)
         return None if found is None else found[start : start + length]
 
-    def objects(self, prefix: str) -> Iterator[StoredObject]:
+    def objects(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:
         """As Store's."""
         for path in self.paths(prefix):
+            if after is not None and path <= after:
+                continue
             content, written = self.content[path]
             yield StoredObject(path, len(content), _EPOCH + timedelta(seconds=written))
 
@@ -125,9 +127,9 @@ class ScheduledStore(Store):
         """As Store's."""
         return _perform(f"get a range of {path}", lambda: self.plain.get_range(path, start, length))
 
-    def objects(self, prefix: str) -> Iterator[StoredObject]:
+    def objects(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:
         """As Store's."""
-        return iter(_perform(f"list {prefix}", lambda: list(self.plain.objects(prefix))))
+        return iter(_perform(f"list {prefix}", lambda: list(self.plain.objects(prefix, after))))
 
     def paths(self, prefix: str) -> list[str]:
         """As Store's."""

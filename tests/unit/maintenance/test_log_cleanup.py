@@ -45,7 +45,9 @@ def history(tmp_path: Path) -> StreamHistory:
     return StreamHistory(tmp_path / "lake")
 
 
-def clean_up(history: StreamHistory, since: datetime, **options: dict[str, int] | int) -> list[CleanupResult]:
+def clean_up(
+    history: StreamHistory, since: datetime, **options: dict[str, int] | int | datetime
+) -> list[CleanupResult]:
     cleanup = LogCleanup(store=history.store, since=since, **{"keep_manifests": 1, **options})  # type: ignore[arg-type]
     return [plan.carry_out(history.store) for plan in cleanup.plans(NAMES)]
 
@@ -82,6 +84,44 @@ def test_reconciliation_gives_the_same_result_after_its_sources_are_deleted(hist
         assert done[table.name].deleted_files >= 49
         assert players_in(history.store, table) == {ANNA: FIRST + LATER, BEN: FIRST + LATER}
         assert len(DeltaTable(f"{history.store.location.uri}/{table.name}", version=55).file_uris()) == 56
+
+
+def test_history_within_the_retention_is_compacted_and_stays(history: StreamHistory) -> None:
+    start = datetime.now(UTC) - timedelta(days=1)
+    yesterday = history.take(FIRST)
+    history.take(5)
+    before, log = summary(reconcile(history.store)), TableLog.read(history.store, SILVER.name)
+    paths = history.store.paths("")
+
+    clean_up(history, start, compact_before=yesterday)
+
+    assert [path for path in history.store.paths("") if "/statements/" not in path and "/leases/" not in path] == paths
+    assert summary(reconcile(history.store)) == before
+    after = TableLog.read(history.store, SILVER.name)
+    assert (after.live, after.removed, after.adds, after.schema) == (log.live, log.removed, log.adds, log.schema)
+    assert after.compacted_through == FIRST - 1
+    # Files of compacted batches are no longer listed one by one.
+    clean_up(history, start, compact_before=yesterday)
+    assert len(TableLog.read(history.store, SILVER.name).appended) == 5
+    assert TableHistory.read(history.store, SILVER.name).first == 0
+
+
+def test_history_is_compacted_daily_before_and_after_it_is_deleted(history: StreamHistory) -> None:
+    first = history.take(FIRST)
+    clean_up(history, first)
+    second = history.take(FIRST)
+    clean_up(history, first, compact_before=second)
+    third = history.take(LATER)
+    before = summary(reconcile(history.store))
+
+    clean_up(history, second, compact_before=third)
+
+    assert summary(reconcile(history.store)) == before
+    assert entries(history.store, SILVER.name)[0] == 99
+    assert TableLog.read(history.store, SILVER.name).compacted_through == 2 * FIRST + LATER - 1
+    assert TableHistory.read(history.store, SILVER.name).first == 2 * FIRST - 1
+    clean_up(history, third, compact_before=second)
+    assert summary(reconcile(history.store)) == before
 
 
 def test_manifests_that_are_read_in_portions_give_the_same_checkpoint(

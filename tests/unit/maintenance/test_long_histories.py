@@ -1,19 +1,29 @@
 """Maintenance of a table with a long history needs no more memory than that of a short one."""
 
+import gc
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.store import Location, Store
 from gamelake.storage.table_log import TableLog
-from tests.long_history import TABLE, write_history
+from tests.long_history import TABLE, moment, write_history, write_manifests
 
 ROOT = Path(__file__).parents[3]
 SHORT, LONG = 2_000, 6_000
 # With a Python object for each file that was removed, 4,000 commits took 11 MiB.
 MORE_KIB = 6 * 1024
+# Commits of a day, and days within the retention. With all entries in memory five more days took 300 to 350 KiB.
+DAY, FEW_DAYS, MANY_DAYS = 101, 3, 8
+MORE_OF_DAYS_KIB = 100
 
 
 def lakehouse(folder: Path, commits: int) -> Store:
@@ -52,3 +62,49 @@ def grown_kib(folder: Path, commits: int) -> int:
 
 def test_vacuums_memory_does_not_grow_with_the_history(tmp_path: Path) -> None:
     assert grown_kib(tmp_path / "long", LONG) < grown_kib(tmp_path / "short", SHORT) + MORE_KIB
+
+
+def lakehouse_of_days(folder: Path, days: int) -> Store:
+    """A lakehouse of as many days, all within the retention, whose log cleanup has run each day."""
+    store = lakehouse(folder, days * DAY)
+    write_manifests(store, days * DAY)
+    for day in range(1, days + 1):
+        clean_up_after(store, day)
+    return store
+
+
+def clean_up_after(store: Store, day: int) -> None:
+    cleanup = LogCleanup(store=store, since=moment(0), compact_before=moment(day * DAY), keep_manifests=1)
+    for plan in cleanup.plans([TABLE]):
+        plan.carry_out(store)
+
+
+def reconcile_all(store: Store) -> None:
+    assert reconcile(store).problems == []
+
+
+def read_log(store: Store) -> None:
+    assert TableLog.read(store, TABLE).live
+
+
+def clean_up_again(store: Store) -> None:
+    clean_up_after(store, len(store.paths(f"{TABLE}/_delta_log")) // DAY)
+
+
+@pytest.mark.parametrize("work", [reconcile_all, read_log, clean_up_again])
+def test_memory_does_not_grow_with_the_days_of_the_retention(tmp_path: Path, work: Callable[[Store], None]) -> None:
+    few, many = (lakehouse_of_days(tmp_path / str(days), days) for days in (FEW_DAYS, MANY_DAYS))
+
+    assert peak_kib(work, many) < peak_kib(work, few) + MORE_OF_DAYS_KIB
+
+
+def peak_kib(work: Callable[[Store], None], store: Store) -> int:
+    """The most memory that Python's objects take meanwhile."""
+    work(store)  # what a first call alone needs, such as caches
+    gc.collect()
+    tracemalloc.start()
+    try:
+        work(store)
+        return tracemalloc.get_traced_memory()[1] // 1024
+    finally:
+        tracemalloc.stop()
