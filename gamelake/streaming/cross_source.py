@@ -261,12 +261,16 @@ class ConcurrentFilesStream:
     def _may_expire_before(self) -> float:
         """Files that were written before may be deleted during a batch (seconds since 1970).
 
-        The window is the other stream's setting. It is at least as long as from the oldest existing file to the newest.
+        The window is the other stream's setting. It is at least as long as from the oldest existing file to the newest
+        of an earlier batch than the last: what leaves the window by the last batch may not be deleted yet.
         """
         if not self._events:
             return 0
-        written = [each.written_at for each in self._events.values()]
-        window = max(max(written) - min(written), _SHORTEST_WINDOW)
+        # In the order of batches.
+        last = batch_of(next(reversed(self._events)))
+        oldest = min(each.written_at for each in self._events.values())
+        earlier = (each.written_at for path, each in reversed(self._events.items()) if batch_of(path) < last)
+        window = max(next(earlier, oldest) - oldest, _SHORTEST_WINDOW)
         return self.clock() + _LONGEST_BATCH - window
 
     def locked(self, tables: Sequence[TableFiles]) -> AbstractContextManager[bool]:

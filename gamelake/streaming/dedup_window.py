@@ -45,6 +45,7 @@ class DedupWindow:
         self._folder = events_folder(stream)
         self._limits = limits
         self._files: dict[str, EventsFile] = {}
+        self._expired_files: set[str] = set()
         self.left_out = 0
 
     def resume(self, manifests: Manifests) -> None:
@@ -102,12 +103,15 @@ class DedupWindow:
     def _remove(self, paths: set[str]) -> None:
         for path in paths:
             self._files.pop(path, None)
+        self._expired_files |= paths
         try:
-            for path in paths:
+            # The oldest first, and none before it: by the oldest file another stream knows how long the window is.
+            for path in sorted(self._expired_files):
                 self._store.delete(path)
+                self._expired_files.remove(path)
         except (BaseError, OSError) as error:
-            # No plan has them any more; the next start tries again.
-            log.warning("dedup_files_not_deleted", error=error, action="the next start tries again")
+            # No plan has them any more.
+            log.warning("dedup_files_not_deleted", error=error, action="the next batch tries again")
 
     def plan(self, seed: str, batch_id: int) -> DedupPlan:
         """The plan for the tasks of a batch: the identity files of the window, the newest first."""

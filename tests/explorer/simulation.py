@@ -155,6 +155,11 @@ class SimulatedTime:
         return calling_world().now
 
     @staticmethod
+    def time() -> float:
+        """The time of day of the calling process's machine, in seconds since 1970."""
+        return _EPOCH.timestamp() + calling_world().now
+
+    @staticmethod
     def sleep(seconds: float) -> None:
         """Sleep by the world's clock."""
         calling_world().sleep(seconds)

@@ -7,17 +7,21 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame
 
+from gamelake.layers.identity import Identities
+from gamelake.layers.known_events import ANY_TIME, Events
 from gamelake.model.dead_letter_reasons import DeadLetterReason
-from gamelake.model.errors import GamelakeError
+from gamelake.model.errors import GamelakeError, StoreError
 from gamelake.model.failpoints import Failpoints
-from gamelake.model.naming import SILVER_EVENTS, events_folder
+from gamelake.model.naming import SILVER_EVENTS, events_folder, game_table
 from gamelake.storage import appends, commits, leases, tables
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.columns import conflicts
@@ -26,16 +30,24 @@ from gamelake.storage.leases import LeaseTiming
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange, TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import CommitOutcome, DeltaTables
-from gamelake.streaming import batch, cross_source
+from gamelake.streaming import batch, cross_source, dedup_window, duplicates
 from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.cross_source import EVENTS_OF_FILES, ConcurrentFilesStream, ConcurrentStream, CrossSourceLock
+from gamelake.streaming.cross_source import (
+    EVENTS_OF_FILES,
+    ConcurrentFilesStream,
+    ConcurrentStream,
+    CrossSourceDuplicateFilter,
+    CrossSourceLock,
+)
 from gamelake.streaming.decision import Decision
+from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
+from gamelake.streaming.duplicates import CandidateEvents, NoOpDuplicateFilter
 from gamelake.streaming.flood import FloodBreaker, FloodLimit
 from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic
-from gamelake.streaming.plan import WrittenFile
+from gamelake.streaming.plan import DedupPlan, WrittenFile
 from gamelake.streaming.stream import Stream
 from gamelake.streaming.table_columns import TableColumns
-from tests.explorer.simulation import simulate
+from tests.explorer.simulation import SimulatedTime, simulate
 from tests.explorer.tables import Lake, paths_in
 from tests.explorer.world import ReplyLostError, World, calling_process, calling_world
 
@@ -44,12 +56,15 @@ TOPIC, TOPIC_ID = "events", "topic-1"
 RECORDS = 10
 RESTARTS = 6
 LEVEL = "level"
+_GAME = game_table("Archery")
+_DAY = 86_400
+_REMEMBERED = timedelta(days=14)
 _TIMING = LeaseTiming(renew=1, patience=4, poll=1, wait=20)
 
 
 def simulated_lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     """The lakehouse of streams, in the simulated world."""
-    simulate(monkeypatch, appends, batch, commits, cross_source, leases, tables)
+    simulate(monkeypatch, appends, batch, commits, cross_source, dedup_window, duplicates, leases, tables)
     monkeypatch.setattr(cross_source, "_TIMING", _TIMING)
     return Lake(monkeypatch, tables)
 
@@ -103,7 +118,8 @@ class _Decider:
 
     store: Store
     stream: str
-    known: Callable[[], set[str]]
+    seed: str
+    known: Callable[[Sequence[str]], set[str]]
     columns: TableColumns
     level: pa.DataType | None = None
     written: int = 0
@@ -112,11 +128,11 @@ class _Decider:
         """As Decider's."""
         self.columns.learn(columns)
 
-    def decide(self, records: DataFrame, planned: PlannedOffsets, plan: None) -> Decision:
+    def decide(self, records: DataFrame, planned: PlannedOffsets, plan: object) -> Decision:
         """Write files for a batch's new events."""
         del plan
         ids = cast("Sequence[str]", records)
-        known = self.known()
+        known = self.known(ids)
         new = tuple(each for each in ids if each not in known)
         self.written += 1
         name = f"{self.stream}-{calling_process()}-{self.written}"
@@ -129,13 +145,14 @@ class _Decider:
             content, statistics, columns = _silver_file(new, self.level)
             self.store.put(f"{SILVER_EVENTS}/{name}.parquet", content)
             path = f"{events_folder(self.stream)}/{number:012d}-{name}"
-            self.store.put(path, "\n".join(new).encode())
+            self.store.put(path, _events(self.seed, new).encode())
             file = DataFile(
                 path=f"{name}.parquet", size=len(content), rows=len(new), partition={}, statistics=statistics
             )
             schema = columns.serialize().to_pybytes()
             written = (WrittenFile(table=SILVER_EVENTS, partition_by=(), columns=schema, schema_ids=(), file=file),)
-            section = EventsSection(partition=EVENTS_OF_FILES, start=0, events=len(new), newest=1)
+            newest = int(SimulatedTime.time())
+            section = EventsSection(partition=EVENTS_OF_FILES, start=0, events=len(new), newest=newest)
             events = (EventsFile(path=path, sections=(section,)),)
         return Decision(
             offsets=(OffsetRange(partition=0, first=first, last=first + RECORDS - 1, records=RECORDS),),
@@ -150,10 +167,17 @@ class _Decider:
         return self.level is not None and have is not None and conflicts(have, pa.schema([(LEVEL, self.level)]))
 
 
-def _ids_in(store: Store, manifest: BatchManifest) -> list[str]:
-    """The events that a batch adds to silver."""
-    found = [store.get(file.path) for file in manifest.events]
-    return [each for content in found for each in (content or b"").decode().split("\n")]
+def _candidates(ids: Sequence[str]) -> CandidateEvents:
+    """Events of one game."""
+    zeros = np.zeros(len(ids), np.int64)
+    return CandidateEvents(pa.record_batch({"event_id": pa.array(ids, pa.string())}), [_GAME], zeros, zeros, zeros)
+
+
+def _events(seed: str, ids: Sequence[str]) -> Events:
+    """The identities of events, as the stream of files keeps them."""
+    seen = _candidates(ids)
+    high, rest = Identities(seed).of(seen.tables, seen.codes, seen.events.column("event_id"))
+    return Events.of(high, rest, np.full(len(ids), ANY_TIME, np.int64))
 
 
 @dataclass
@@ -162,12 +186,14 @@ class Streams:
 
     Attributes:
         levels: see `_Decider.level`; with them tables are written by the platform's own commits, else each is one step.
+        days: by stream, on which day of the world's clock each batch comes; all at once if there are none.
     """
 
     world: World
     lake: Lake
     batches: dict[str, list[list[str]]]
     levels: Mapping[str, pa.DataType] = field(default_factory=dict)
+    days: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Open both streams, and plan their batches as Spark does."""
@@ -189,19 +215,35 @@ class Streams:
         schema = tables.schema(SILVER_EVENTS)
         columns = TableColumns({SILVER_EVENTS: schema} if schema is not None else {})
         other = ConcurrentStream(self.store, FILES if name == KAFKA else KAFKA)
-        of_files = ConcurrentFilesStream(other)
+        of_files = ConcurrentFilesStream(other, SimulatedTime.time)
         lock: CrossSourceLock = of_files if name == KAFKA else other
-        known = (lambda: self._ids(of_files)) if name == KAFKA else (lambda: self._in_silver(other))
-        decider = _Decider(self.store, name, known, columns, self.levels.get(name))
+        decider = _Decider(
+            self.store,
+            name,
+            generation.query_id,
+            (lambda ids: self._taken(of_files, ids)) if name == KAFKA else (lambda _: self._in_silver(other)),
+            columns,
+            self.levels.get(name),
+        )
         source = OpenStream(stream, generation, tables, cast("SourceTopic", _Topic()))
-        fan_out: FanOut[None] = FanOut(source, decider, FloodBreaker(FloodLimit()), Failpoints(), lock=lock)
+        window = self._window(stream) if name == FILES and self.days else None
+        breaker = FloodBreaker(FloodLimit())
+        fan_out: FanOut[DedupPlan] = FanOut(source, decider, breaker, Failpoints(), window, lock)
         for number, ids in enumerate(self.batches[name]):
+            if self.days:
+                self.world.sleep(max(0.0, self.days[name][number] * _DAY - self.world.now))
             fan_out(cast("DataFrame", ids), number)
 
-    def _ids(self, files: ConcurrentFilesStream) -> set[str]:
-        """What the stream of Kafka records knows: the identity files of the other stream."""
-        paths = [file.path for taken in files.taken for file in taken.files]
-        return {each for path in paths for each in (self.store.get(path) or b"").decode().split("\n")}
+    def _window(self, stream: Stream) -> DedupWindow:
+        window = DedupWindow(self.store, FILES, DedupLimits(window=_REMEMBERED))
+        window.resume(stream.manifests)
+        return window
+
+    def _taken(self, files: ConcurrentFilesStream, ids: Sequence[str]) -> set[str]:
+        """What a worker that has just started finds of events in the identity files of the other stream."""
+        cross_source._memories.clear()  # noqa: SLF001 # a worker's memory
+        found = CrossSourceDuplicateFilter(NoOpDuplicateFilter(), files.taken, self.store).duplicates(_candidates(ids))
+        return {each for each, is_taken in zip(ids, found, strict=True) if is_taken}
 
     def _in_silver(self, kafka: ConcurrentStream) -> set[str]:
         """What the stream of files knows: the rows of silver, and the last batch of the other one."""
@@ -224,20 +266,25 @@ class Streams:
         for name, batches in self.batches.items():
             done = [each.batch_id for each in decided if each.stream == name]
             assert done == list(range(len(batches))), f"{name} has decided {done}, errors {self.world.errors}"
-        rows = Counter(each for manifest in decided for each in _ids_in(self.plain, manifest))
+        rows = Counter(each for manifest in decided for path in _silver_of(manifest) for each in self._rows(path))
         dead = sum(sum(each.dead_letters.values()) for each in decided)
         sent = {each for batches in self.batches.values() for ids in batches for each in ids}
         if not self.levels:
             assert dict(rows) == dict.fromkeys(sent, 1), f"rows of each event: {dict(rows)}"
         assert rows.total() + dead == len(sent), f"{rows.total()} rows and {dead} dead letters of {len(sent)} events"
-        files = {file.path for each in decided for entry in each.tables for file in entry.files}
+        files = {path for each in decided for path in _silver_of(each)}
         assert files == self._silver_files(), f"silver has other files than the batches, errors {self.world.errors}"
         unexpected = [
             error
             for _, error in self.world.errors
-            if error is not None and not isinstance(error, GamelakeError | ReplyLostError)
+            if error is not None
+            and (isinstance(error, StoreError) or not isinstance(error, GamelakeError | ReplyLostError))
         ]
         assert not unexpected, unexpected
+
+
+def _silver_of(manifest: BatchManifest) -> list[str]:
+    return [file.path for entry in manifest.tables for file in entry.files]
 
 
 @functools.lru_cache(maxsize=256)

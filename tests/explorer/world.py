@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 Result = TypeVar("Result")
 
@@ -92,9 +92,11 @@ class Process:
     stalled_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
-    label: str
+class _Option(NamedTuple):
+    """What may happen next: to whom, what, and how."""
+
+    name: str
+    what: str
     take: Callable[[], _Task | None]
 
 
@@ -116,6 +118,7 @@ class World:
         self._deviations: Mapping[int, int] = {each.point: each.option for each in schedule}
         faults = faults or Faults()
         self._kills, self._stalls, self._lost = faults.kills, faults.stalls, faults.lost_replies
+        self._stall_text = f"stalls for {faults.stall_seconds:g} s"
         self._stall_seconds, self._late_requests = faults.stall_seconds, faults.late_requests
         self._tasks: list[_Task] = []
         self._late: list[tuple[str, Callable[[], object]]] = []
@@ -262,52 +265,60 @@ class World:
 
     def _next(self, current: _Task | None) -> _Task | None:
         while True:
-            options = self._options(current)
-            if not options:
+            self._advance_if_idle()
+            ready = [task for task in self._tasks if self._is_ready(task)]
+            if current in ready:
+                ready.remove(current)
+                ready.insert(0, current)
+            others = self._options(current if current in ready else None)
+            width = len(ready) + len(others)
+            if not width:
                 return None
-            point = len(self.widths)
-            if point >= _MOST_POINTS:
-                raise EndlessRunError(f"no end after {_MOST_POINTS} points")
-            self.widths.append(len(options))
-            number = self._deviations.get(point, 0)
-            if number >= len(options):
-                raise UnknownOptionError(
-                    f"point {point} has {len(options)} options, and the schedule wants number {number}"
-                )
-            if number:
-                self.trace.append(f"{self.now:7.2f} -- {options[number].label}")
-            task = options[number].take()
-            if task is not None:
+            number = self._chosen(width)
+            if not number and ready:
+                return ready[0]
+            if number < len(ready):
+                task = ready[number]
+                self._note(f"{task.process.name} ({task.name}) goes on")
                 return task
+            name, what, take = others[number - len(ready)]
+            self._note(f"{name} {what}")
+            taken = take()
+            if taken is not None:
+                return taken
 
-    def _options(self, current: _Task | None) -> list[_Option]:
-        """What can happen next; the first one is the default."""
-        self._advance_if_idle()
-        ready = [task for task in self._tasks if self._is_ready(task)]
-        if current in ready:
-            ready.remove(current)
-            ready.insert(0, current)
-        options = [_Option(f"{task.process.name} ({task.name}) goes on", partial(_itself, task)) for task in ready]
-        options += [
-            _Option(f"the request of the killed process arrives: {label}", partial(self._arrive, number))
-            for number, (label, _) in enumerate(self._late)
+    def _chosen(self, width: int) -> int:
+        """The number of the option that the schedule takes at the next point, which has so many."""
+        point = len(self.widths)
+        if point >= _MOST_POINTS:
+            raise EndlessRunError(f"no end after {_MOST_POINTS} points")
+        self.widths.append(width)
+        number = self._deviations.get(point, 0)
+        if number >= width:
+            raise UnknownOptionError(f"point {point} has {width} options, and the schedule wants number {number}")
+        return number
+
+    def _note(self, what: str) -> None:
+        self.trace.append(f"{self.now:7.2f} -- {what}")
+
+    def _options(self, task: _Task | None) -> list[_Option]:
+        """What can happen next, besides that a thread goes on; `task` is the one that may have a fault."""
+        options = [
+            _Option(name, "was killed, and its request arrives", partial(self._arrive, number))
+            for number, (name, _) in enumerate(self._late)
         ]
-        if current in ready:
-            options += self._faults(current)
-        return options
-
-    def _faults(self, task: _Task) -> list[_Option]:
-        name, options = task.process.name, []
+        if task is None:
+            return options
+        name, writes = task.process.name, task.writes is not None
         if self._kills:
-            options.append(_Option(f"{name} is killed", lambda: self._kill(task, late=False)))
-            if task.writes is not None and self._late_requests:
-                options.append(
-                    _Option(f"{name} is killed, its request is under way", lambda: self._kill(task, late=True))
-                )
+            options.append(_Option(name, "is killed", partial(self._kill, task, late=False)))
+            if writes and self._late_requests:
+                what = "is killed, its request is under way"
+                options.append(_Option(name, what, partial(self._kill, task, late=True)))
         if self._stalls:
-            options.append(_Option(f"{name} stalls for {self._stall_seconds:g} s", lambda: self._stall(task)))
-        if self._lost and task.writes is not None:
-            options.append(_Option(f"{name} gets no reply", lambda: self._lose_reply(task)))
+            options.append(_Option(name, self._stall_text, partial(self._stall, task)))
+        if self._lost and writes:
+            options.append(_Option(name, "gets no reply", partial(self._lose_reply, task)))
         return options
 
     def _is_ready(self, task: _Task) -> bool:
@@ -364,10 +375,6 @@ def calling_world() -> World:
     """The world in which the calling thread runs."""
     world: World = _local.world
     return world
-
-
-def _itself(task: _Task) -> _Task:
-    return task
 
 
 def _next_name(name: str) -> str:

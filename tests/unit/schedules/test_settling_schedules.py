@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from gamelake.streaming.batch import FanOut
-from gamelake.streaming.cross_source import ConcurrentStream
+from gamelake.streaming.cross_source import ConcurrentFilesStream, ConcurrentStream
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
 from tests.explorer.streams import FILES, KAFKA, RESTARTS, Streams, simulated_lake
 from tests.explorer.tables import Lake
@@ -25,11 +25,12 @@ def streams(
     files: list[list[str]],
     drivers: int = 1,
     levels: Mapping[str, pa.DataType] | None = None,
+    days: Mapping[str, list[float]] | None = None,
 ) -> Case:
     """Both streams, the one of Kafka records with so many drivers."""
 
     def case(world: World) -> Callable[[], None]:
-        both = Streams(world, lake, {KAFKA: kafka, FILES: files}, levels or {})
+        both = Streams(world, lake, {KAFKA: kafka, FILES: files}, levels or {}, days or {})
         for number in range(drivers):
             world.start(f"{KAFKA} {number}", lambda: both.run(KAFKA), RESTARTS)
         world.start(FILES, lambda: both.run(FILES), RESTARTS)
@@ -101,3 +102,49 @@ def test_a_decision_that_is_not_compared_with_the_newest_columns_is_found(
 
     with pytest.raises(AssertionError, match="IncompatibleSchemaError"):
         explore(exhaustive(case, Faults(), 1), case, Faults())
+
+
+def more_days_than_files_are_remembered(lake: Lake) -> Case:
+    """Batches of weeks: the stream of files deletes identities while the other stream may still read them."""
+    kafka, files = [["a"], ["b"], ["c"]], [["a", "d"], ["e"], ["b"]]
+    return streams(lake, kafka, files, days={KAFKA: [0, 26, 27], FILES: [0, 8, 26]})
+
+
+def test_identities_may_leave_the_window_of_the_files_stream_by_each_schedule_with_one_fault(lake: Lake) -> None:
+    faults, case = Faults(kills=1, stalls=1, lost_replies=1), more_days_than_files_are_remembered(lake)
+
+    assert explore(exhaustive(case, faults, 1), case, faults) > 100
+
+
+def test_identities_may_leave_the_window_of_the_files_stream_by_random_schedules(lake: Lake) -> None:
+    faults, case = Faults(kills=2, stalls=2, lost_replies=2), more_days_than_files_are_remembered(lake)
+
+    assert explore(sampled(case, faults, effort(40), 5), case, faults) > 50
+
+
+def test_identities_that_are_read_after_their_stream_has_deleted_them_are_found(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The streams as they were: a task of the stream of Kafka records read files that had left the other's window."""
+    monkeypatch.setattr(ConcurrentFilesStream, "_forget_expired", lambda _: None)
+    monkeypatch.setattr(ConcurrentFilesStream, "_may_expire_before", lambda _: 0)
+    case = more_days_than_files_are_remembered(lake)
+
+    with pytest.raises(AssertionError, match="is gone or cut off"):
+        explore(exhaustive(case, Faults(), 1), case, Faults())
+
+
+def test_a_window_that_is_guessed_by_files_which_are_about_to_be_deleted_is_found(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The streams as they were: after a pause, a task read files that left the window by the other stream's batch."""
+
+    def guessed(files: ConcurrentFilesStream) -> float:
+        written = [each.written_at for each in files._events.values()]  # noqa: SLF001 # to replace a method
+        return files.clock() + 3_600 - max(max(written, default=0) - min(written, default=0), 86_400)
+
+    monkeypatch.setattr(ConcurrentFilesStream, "_may_expire_before", guessed)
+    case = more_days_than_files_are_remembered(lake)
+
+    with pytest.raises(AssertionError, match="is gone or cut off"):
+        explore(exhaustive(case, Faults(stalls=1), 1), case, Faults(stalls=1))

@@ -132,6 +132,19 @@ def test_files_that_have_left_the_window_are_no_longer_read(store: Store) -> Non
     assert read_by_a_new_worker(store, other) == 1
 
 
+def test_files_that_leave_the_window_by_the_last_batch_may_be_missing(store: Store) -> None:
+    """After a pause several files leave the window at once, and a task may read them while they are deleted."""
+    files, other = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM), clock=lambda: NOW)
+    expired = [files.settle(f"{age}", written_at=NOW - age * DAY) for age in (26, 18)]
+    files.settle("a")
+    other.refresh()
+
+    for path in expired:
+        store.delete(path)
+
+    assert read_by_a_new_worker(store, other) == 1
+
+
 @pytest.mark.parametrize("age", [60, DAY // 2, 5 * DAY])
 def test_a_missing_file_that_can_not_have_left_the_window_stops_the_batch(store: Store, age: int) -> None:
     files, other = Files(store), ConcurrentFilesStream(ConcurrentStream(store, STREAM), clock=lambda: NOW)

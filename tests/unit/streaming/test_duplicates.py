@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gamelake.model.errors import SplitPartitionError, StoreError
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, events_folder
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
+from gamelake.storage.store import Store
 from gamelake.streaming.decision import check_one_task_per_partition
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskReport
@@ -205,6 +206,29 @@ def test_files_are_removed_once_all_of_their_events_are_older_than_their_partiti
         lake.batch([sent(f"e{minute}", minutes=minute)])
 
     assert len(lake.files) == 11
+
+
+def test_files_that_could_not_be_deleted_go_first_with_the_next_batch(
+    lake: Deduplicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest file says how long the window is: nothing younger goes before it."""
+    for minute in range(8):
+        lake.batch([sent(f"e{minute}", minutes=minute)])
+    before = lake.files
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "delete", fails)
+        lake.batch([sent("after a pause", minutes=14)])
+    assert set(before) < set(lake.files)
+    deleted: list[str] = []
+    monkeypatch.setattr(Store, "delete", lambda _, path: deleted.append(path))
+    lake.batch([sent("next", minutes=15)])
+
+    assert deleted == before[:5]
+
+
+def fails(store: Store, path: str) -> None:
+    raise OSError(f"{store.location.uri} does not respond, {path} stays")
 
 
 def test_a_quiet_partition_keeps_its_own_window(lake: Deduplicated) -> None:
