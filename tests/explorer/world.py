@@ -282,7 +282,8 @@ class World:
                 self._note(f"{task.process.name} ({task.name}) goes on")
                 return task
             name, what, take = others[number - len(ready)]
-            self._note(f"{name} {what}")
+            if number:
+                self._note(f"{name} {what}")
             taken = take()
             if taken is not None:
                 return taken
