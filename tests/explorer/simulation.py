@@ -157,7 +157,7 @@ class SimulatedTime:
     @staticmethod
     def time() -> float:
         """The time of day of the calling process's machine, in seconds since 1970."""
-        return _EPOCH.timestamp() + calling_world().now
+        return _EPOCH.timestamp() + calling_world().time_of_day()
 
     @staticmethod
     def sleep(seconds: float) -> None:

@@ -57,6 +57,8 @@ class Faults:
         stalls: pauses of a whole process.
         lost_replies: writes that succeed although their process gets an error.
         stall_seconds: the length of a pause, by the world's clock.
+        clock_jumps: how often the time of day of a process's machine changes; its monotonic clock goes on.
+        jump_seconds: by how much, forwards or backwards.
     """
 
     kills: int = 0
@@ -64,6 +66,8 @@ class Faults:
     stalls: int = 0
     lost_replies: int = 0
     stall_seconds: float = 30.0
+    clock_jumps: int = 0
+    jump_seconds: float = 300.0
 
 
 @dataclass(eq=False, slots=True)
@@ -82,11 +86,15 @@ class _Task:
 
 @dataclass(eq=False, slots=True)
 class Process:
-    """A process of the world; a supervisor starts it again after a kill, or an error, as often as `restarts` says."""
+    """A process of the world; a supervisor starts it again after a kill, or an error, as often as `restarts` says.
+
+    `skew` is by how many seconds the time of day of its machine differs from the world's clock.
+    """
 
     name: str
     body: Callable[[], object]
     restarts: int
+    skew: float = 0.0
     tasks: list[_Task] = field(default_factory=list)
     is_dead: bool = False
     stalled_until: float = 0.0
@@ -104,7 +112,7 @@ class World:
     """Runs processes by a schedule.
 
     Attributes:
-        now: the world's clock, in seconds; all processes share it.
+        now: the world's clock, in seconds; all processes share it, except for the time of day.
         errors: what processes ended with, in order; the names of killed ones with None.
         trace: what was decided at the deviations, and each operation, for people.
         widths: how many options each point had, for those that enumerate schedules.
@@ -118,6 +126,7 @@ class World:
         self._deviations: Mapping[int, int] = {each.point: each.option for each in schedule}
         faults = faults or Faults()
         self._kills, self._stalls, self._lost = faults.kills, faults.stalls, faults.lost_replies
+        self._jumps, self._jump_seconds = faults.clock_jumps, faults.jump_seconds
         self._stall_text = f"stalls for {faults.stall_seconds:g} s"
         self._stall_seconds, self._late_requests = faults.stall_seconds, faults.late_requests
         self._tasks: list[_Task] = []
@@ -127,9 +136,9 @@ class World:
 
     # What tests call
 
-    def start(self, name: str, body: Callable[[], object], restarts: int = 0) -> Process:
+    def start(self, name: str, body: Callable[[], object], restarts: int = 0, skew: float = 0.0) -> Process:
         """Add a process, which runs once `run` is called, or at once if another process starts it."""
-        process = Process(name, body, restarts)
+        process = Process(name, body, restarts, skew)
         self._add(process, name, lambda: self._main(process))
         return process
 
@@ -179,6 +188,10 @@ class World:
         self._pause(task, "wait")
         return is_due()
 
+    def time_of_day(self) -> float:
+        """The world's clock as the machine of the calling process has it, in seconds."""
+        return self.now + self._calling().process.skew
+
     def spawn(self, name: str, body: Callable[[], object]) -> Callable[[], bool]:
         """Start a thread in the calling process; gives a function that says whether it has ended."""
         process = self._calling().process
@@ -222,7 +235,7 @@ class World:
 
     def _restart(self, process: Process) -> None:
         if process.restarts:
-            self.start(_next_name(process.name), process.body, process.restarts - 1)
+            self.start(_next_name(process.name), process.body, process.restarts - 1, process.skew)
 
     def _unwind(self) -> None:
         """End the threads of processes that were killed or have ended."""
@@ -320,6 +333,11 @@ class World:
             options.append(_Option(name, self._stall_text, partial(self._stall, task)))
         if self._lost and writes:
             options.append(_Option(name, "gets no reply", partial(self._lose_reply, task)))
+        if self._jumps:
+            options += [
+                _Option(name, f"has its clock jump by {seconds:g} s", partial(self._jump, task, seconds))
+                for seconds in (self._jump_seconds, -self._jump_seconds)
+            ]
         return options
 
     def _is_ready(self, task: _Task) -> bool:
@@ -359,6 +377,11 @@ class World:
     def _stall(self, task: _Task) -> None:
         self._stalls -= 1
         task.process.stalled_until = self.now + self._stall_seconds
+
+    def _jump(self, task: _Task, seconds: float) -> _Task:
+        self._jumps -= 1
+        task.process.skew += seconds
+        return task
 
     def _lose_reply(self, task: _Task) -> _Task:
         self._lost -= 1

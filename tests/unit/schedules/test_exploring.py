@@ -213,6 +213,26 @@ def test_a_process_that_stalls_sees_the_clock_jump() -> None:
     assert times == {0.0, 7.0}
 
 
+def test_the_time_of_day_jumps_for_one_machine_only() -> None:
+    times: set[tuple[float, float]] = set()
+
+    def case(world: World) -> Callable[[], None]:
+        store, seen = ScheduledStore(MemoryStore(lambda: world.now)), {}
+
+        def work(name: str) -> None:
+            store.get("object")
+            seen[name] = world.time_of_day()
+
+        for name in "ab":
+            world.start(name, partial(work, name))
+        return lambda: times.add((seen["a"], seen["b"]))
+
+    faults = Faults(clock_jumps=1, jump_seconds=7)
+    explore(exhaustive(case, faults, 1), case, faults)
+
+    assert times == {(0.0, 0.0), (7.0, 0.0), (-7.0, 0.0), (0.0, 7.0), (0.0, -7.0)}
+
+
 def test_processes_that_wait_for_each_other_are_reported() -> None:
     def case(world: World) -> Callable[[], None]:
         world.start("process", lambda: world.wait(lambda: False))

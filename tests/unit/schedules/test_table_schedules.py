@@ -14,15 +14,15 @@ from gamelake.model.errors import GamelakeError
 from gamelake.recovery import restore
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
-from gamelake.storage import appends, commits, leases, rewrites, tables
+from gamelake.storage import appends, commits, delta_log, leases, rewrites, tables
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
-from tests.explorer.simulation import simulate
-from tests.explorer.tables import Lake, Objects, rows_in
+from tests.explorer.simulation import SimulatedTime, simulate
+from tests.explorer.tables import Lake, MemoryTable, Objects, rows_in
 from tests.explorer.world import Faults, ReplyLostError, World
 from tests.player_tables import SILVER, an_entry, append
 
@@ -35,7 +35,7 @@ EXPECTED = (GamelakeError, ReplyLostError)
 @pytest.fixture(autouse=True)
 def lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     """The lakehouse of each run."""
-    simulate(monkeypatch, appends, commits, compaction, leases, rewrites, tables)
+    simulate(monkeypatch, appends, commits, compaction, delta_log, leases, rewrites, tables)
     lake = Lake(monkeypatch, compaction, restore, rewrites, tables, vacuuming)
     monkeypatch.setattr(compaction, "rows_of", lake.rows_of)
     return lake
@@ -192,3 +192,56 @@ def test_a_restore_that_adds_files_again_which_a_vacuum_may_still_delete_is_foun
 
     with pytest.raises(AssertionError, match="live files are missing"):
         explore(exhaustive(case, faults, 1), case, faults)
+
+
+def vacuum_within_the_retention(lake: Lake, template: Objects) -> Case:
+    """A compaction, a stream, and a vacuum after three quarters of its retention; clocks differ by some minutes."""
+    retention = timedelta(hours=1)
+
+    def case(world: World) -> Callable[[], None]:
+        two_hours_old = {path: (content, -7_200.0) for path, (content, _) in template.items()}
+        lake.begin(world, two_hours_old)
+        plain, store = lake.plain, lake.store
+
+        def stream() -> None:
+            entry = an_entry(store, SILVER, [NEW])
+            with DeltaTables(plain.location) as opened:
+                opened.append(entry, BatchTransaction("query-0", len(OLD)))
+
+        def vacuum_later() -> None:
+            world.sleep(max(0.0, 0.75 * retention.total_seconds() - world.now))
+            assert store.folders("silver")
+            now = datetime.fromtimestamp(SimulatedTime.time(), UTC)
+            TableVacuum(store, SILVER.name, now - retention).run()
+
+        world.start("compaction", TableCompaction(plain.location, SILVER.name, RULE), RESTARTS)
+        world.start("stream", stream, RESTARTS)
+        world.start("vacuum", vacuum_later, RESTARTS)
+
+        def check() -> None:
+            assert players_in(plain) == Counter([*OLD, NEW])
+            for version in range(MemoryTable(plain, SILVER.name).version()):
+                assert rows_in(plain, SILVER.name, SILVER.column, version)
+            require_expected(world)
+
+        return check
+
+    return case
+
+
+def test_each_version_within_the_retention_is_readable_though_clocks_jump(lake: Lake, template: Objects) -> None:
+    faults, case = Faults(clock_jumps=1), vacuum_within_the_retention(lake, template)
+    more = Faults(kills=1, stalls=1, lost_replies=1, clock_jumps=3)
+
+    assert explore(exhaustive(case, faults, 1), case, faults) > 50
+    assert explore(sampled(case, more, effort(30), 5), case, more) > 50
+
+
+def test_a_vacuum_that_goes_by_the_age_of_files_and_not_by_their_removal_is_found(
+    lake: Lake, template: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vacuuming, "removal_times", lambda *_: {})
+    case = vacuum_within_the_retention(lake, template)
+
+    with pytest.raises(AssertionError, match="live files are missing"):
+        explore(exhaustive(case, Faults(), 1), case, Faults())
