@@ -18,6 +18,7 @@ from deltalake import DeltaTable, Schema
 
 from gamelake.storage.columns import delta_field
 from gamelake.storage.comments import NO_COMMENTS, Comments, commented
+from gamelake.storage.data_files import INDEXED_COLUMNS
 from gamelake.storage.delta_log import (
     BATCH_NOTE,
     Action,
@@ -38,7 +39,10 @@ from gamelake.storage.store import Store
 from gamelake.storage.table_features import OWN_READER, OWN_WRITER, TableDemands, TableUse
 
 CHECKPOINT_EVERY = 50
-_PROPERTIES = {"delta.dataSkippingNumIndexedCols": "32", "delta.checkpointInterval": str(CHECKPOINT_EVERY)}
+_PROPERTIES = {
+    "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS),
+    "delta.checkpointInterval": str(CHECKPOINT_EVERY),
+}
 
 
 @dataclass(frozen=True, slots=True)

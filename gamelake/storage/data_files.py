@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 
 from gamelake.storage.store import Store
 
+# The leaf columns at the beginning of a file that have statistics: the limit that the platform's tables declare.
+INDEXED_COLUMNS = 32
 _STRING_PREFIX = 32  # characters of a bound, as Delta's own writers keep
 # Characters that Hive and Spark don't write into a partition's folder as they are, and NUL, which no path can have.
 _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
@@ -119,6 +121,20 @@ def _is_dense(leaf: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(leaf) or pa.types.is_int64(leaf))
 
 
+def _indexed_leaves(schema: pa.Schema) -> set[str]:
+    """The paths of the leaves that have statistics: Delta counts a struct by its leaves, a list or a map once."""
+    indexed, left = set[str](), INDEXED_COLUMNS
+    for field in schema:
+        leaves: dict[str, pa.DataType] = {}
+        _add_leaves(field.name, field.type, leaves)
+        counted = list(dict.fromkeys(path.partition(".list.")[0].partition(".key_value.")[0] for path in leaves))
+        indexed.update(counted[:left])
+        left -= len(counted)
+        if left <= 0:
+            break
+    return indexed
+
+
 def _leaves(schema: pa.Schema) -> dict[str, pa.DataType]:
     leaves: dict[str, pa.DataType] = {}
     for field in schema:
@@ -140,8 +156,9 @@ def _add_leaves(path: str, arrow: pa.DataType, leaves: dict[str, pa.DataType]) -
 
 
 def statistics(rows: pa.Table, metadata: pq.FileMetaData) -> str:
-    """Row count, and null count, least and greatest value of each column, as Delta's JSON.
+    """Row count, and null count, least and greatest value of the first `INDEXED_COLUMNS` leaves, as Delta's JSON.
 
+    Each file's statistics are in log entries, manifests and checkpoints: those of a thousand columns took 120 KB.
     Source: Delta Transaction Log Protocol, heading "Per-file Statistics". Lists and maps have a null count only.
 
     Args:
@@ -149,14 +166,14 @@ def statistics(rows: pa.Table, metadata: pq.FileMetaData) -> str:
         metadata: the footer of the file that was written from them.
     """
     result: dict[str, Any] = {"numRecords": rows.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
-    leaves = _leaves(rows.schema)
+    leaves, indexed = _leaves(rows.schema), _indexed_leaves(rows.schema)
     for column in range(metadata.num_columns):
         chunks = [metadata.row_group(group).column(column) for group in range(metadata.num_row_groups)]
         path = chunks[0].path_in_schema
-        if ".list." not in path and ".key_value." not in path:
+        if path in indexed:
             _add_bounds(result, rows, path.split("."), leaves[path], [chunk.statistics for chunk in chunks])
     for field in rows.schema:
-        if pa.types.is_list(field.type) or pa.types.is_map(field.type):
+        if field.name in indexed and (pa.types.is_list(field.type) or pa.types.is_map(field.type)):
             result["nullCount"][field.name] = rows.column(field.name).null_count
     return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 

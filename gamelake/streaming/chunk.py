@@ -1,7 +1,7 @@
 """The rows that a task has collected, by table and day, and the Parquet files that it writes of them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -50,10 +50,18 @@ class TableLayout:
 
 
 class ChunkWriter:
-    """Collects rows and writes one file per table, day and partition value, several files at a time."""
+    """Collects rows and writes one file per table, day and partition value, several files at a time.
 
-    def __init__(self, store: Store, contract: GamesContract, threads: int) -> None:
+    A file has its columns in the order of the table, because the first ones have statistics: delta-rs' data set skips a
+    file without the bounds of a column that the table's property promises (docs/upstream/missing-bounds.md).
+    """
+
+    def __init__(
+        self, store: Store, contract: GamesContract, threads: int, schemas: Mapping[str, pa.Schema] | None = None
+    ) -> None:
+        """Write with some threads; `schemas` has the columns of existing tables, by table name."""
         self._store = store
+        self._schemas = schemas or {}
         self._games = layouts(contract)
         self._threads = threads
         self._rows: defaultdict[TableDay, list[pa.RecordBatch]] = defaultdict(list)
@@ -88,6 +96,7 @@ class ChunkWriter:
     def _write_target(self, target: TableDay, batches: Sequence[pa.RecordBatch]) -> list[WrittenFile]:
         layout = self.layout(target.table)
         rows = pa.concat_tables([pa.Table.from_batches([rows]) for rows in batches], promote_options="permissive")
+        rows = _in_order_of(self._schemas.get(target.table), rows)
         return [self._write_file(target, layout, values, part) for values, part in _split(rows, layout.extra)]
 
     def _write_file(
@@ -105,6 +114,15 @@ class ChunkWriter:
             schema_ids=tuple(sorted(self._schema_ids[target.table])),
             file=file,
         )
+
+
+def _in_order_of(schema: pa.Schema | None, rows: pa.Table) -> pa.Table:
+    """The same rows, with the columns of a schema first, in its order."""
+    if schema is None:
+        return rows
+    there = frozenset(rows.column_names)
+    names = dict.fromkeys(name for name in schema.names if name in there)
+    return rows.select([*names, *(name for name in rows.column_names if name not in names)])
 
 
 def _split(rows: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:

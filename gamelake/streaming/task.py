@@ -62,7 +62,7 @@ class Chunk:
         self._duplicates = duplicates
         self._judge = judge_for(plan.rules)
         self._sorter = Sorter(router, plan.contract, dict(plan.schemas), self._duplicates, self._judge, plan.clock)
-        self._writer = ChunkWriter(store, plan.contract, plan.writer_threads)
+        self._writer = ChunkWriter(store, plan.contract, plan.writer_threads, plan.schemas)
         self._reset()
 
     def _reset(self) -> None:

@@ -170,7 +170,7 @@ class _Chunk:
             decoding.lakehouse, plan.versions, router, EventNames(Identities(str(plan.run)), names)
         )
         self._quarantining = QuarantineWriter(self._presence, plan.targets)
-        self._writer = ChunkWriter(store, decoding.contract, decoding.writer_threads)
+        self._writer = ChunkWriter(store, decoding.contract, decoding.writer_threads, decoding.schemas)
         self.counts = _Counts()
 
     def is_full(self) -> bool:

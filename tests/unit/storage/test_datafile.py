@@ -166,5 +166,42 @@ def test_a_column_of_nulls_has_a_null_count_only() -> None:
     assert (found["minValues"], found["nullCount"]) == ({}, {"amount": 3, "items": 3})
 
 
+def test_statistics_are_kept_for_the_first_32_leaf_columns() -> None:
+    # A struct counts by its leaves, a list or a map once.
+    columns = {
+        "items": pa.array([[1, 2]]),
+        "nested": pa.array([{"a": 1, "b": {"c": 2}}]),
+        "tags": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+    }
+    columns |= {f"c{number}": pa.array([number]) for number in range(30)}
+
+    found = _statistics(pa.table(columns))
+
+    indexed = [f"c{number}" for number in range(28)]
+    assert list(found["minValues"]) == list(found["maxValues"]) == ["nested", *indexed]
+    assert found["minValues"]["nested"] == {"a": 1, "b": {"c": 2}}
+    assert set(found["nullCount"]) == {"items", "nested", "tags", *indexed}
+
+
+def test_a_struct_has_statistics_of_those_leaves_that_are_among_the_first_32() -> None:
+    columns = {f"c{number}": pa.array([number]) for number in range(31)}
+    columns |= {"nested": pa.array([{"a": 1, "b": 2}]), "items": pa.array([[1]])}
+
+    found = _statistics(pa.table(columns))
+
+    assert found["minValues"]["nested"] == found["maxValues"]["nested"] == {"a": 1}
+    assert found["nullCount"]["nested"] == {"a": 0}
+    assert "items" not in found["nullCount"]
+
+
+def test_the_statistics_of_a_wide_file_are_as_long_as_those_of_32_columns() -> None:
+    of_32, of_1000 = (
+        len(encode_parquet(pa.table({f"column_{number:04d}": ["x" * 40] for number in range(count)}), ())[1])
+        for count in (32, 1_000)
+    )
+
+    assert of_1000 == of_32
+
+
 def test_two_files_never_have_the_same_name() -> None:
     assert len({new_file_name("event_date=2026-01-01") for _ in range(100)}) == 100
