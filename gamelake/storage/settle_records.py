@@ -45,8 +45,8 @@ class SettleRecords:
         """Read the newest record, and write its manifest if it is missing."""
         while (number := max(self._numbers(), default=0)) != self._number:
             content = self._store.get(_path(number))
-            if content is None:
-                continue  # others have put newer ones and deleted it since the listing
+            if content is None or max(self._numbers()) != number:
+                continue  # others have put newer ones since the listing, deleted it, and may have created it again
             record = _decode(content)
             self._complete(record.manifest)
             self._number, self.newest = number, dict(record.newest)

@@ -68,7 +68,10 @@ def prepare(
     topic_id = topic.id()
     stream = Stream(store, settings.stream, settings.topic)
     finish_last_batch(stream, tables, has_concurrent_stream=has_concurrent_stream)
-    return OpenStream(stream, stream.open(topic_id), tables, topic)
+    source = OpenStream(stream, stream.open(topic_id), tables, topic)
+    # A driver that still runs may have decided a batch since, which a rebuilt checkpoint counts as done.
+    _commit_last_manifest(stream, tables)
+    return source
 
 
 def finish_last_batch(stream: Stream, tables: DeltaTables, *, has_concurrent_stream: bool = True) -> None:
@@ -82,6 +85,10 @@ def finish_last_batch(stream: Stream, tables: DeltaTables, *, has_concurrent_str
     """
     if has_concurrent_stream:
         stream.complete_decision()
+    _commit_last_manifest(stream, tables)
+
+
+def _commit_last_manifest(stream: Stream, tables: DeltaTables) -> None:
     manifest = stream.last_manifest()
     if manifest is not None:
         for entry in manifest.tables:

@@ -5,7 +5,7 @@ application id, because Delta silently ignores a batch id that the same applicat
 """
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -82,10 +82,12 @@ class Stream:
         if current is None:
             raise CheckpointError(f"the stream '{self._name}' was never started: there is nothing to rebuild")
         self._check_topic(current, topic_id)
-        expected = self.next_offsets(topic_id)
+        # A driver that still runs may decide a batch meanwhile: offsets and first batch are of one listing.
+        batches = self.manifests.batches()
+        expected = self._next_offsets(topic_id, batches)
         held = dict(earliest or {})
         reachable = {partition: max(offset, held.get(partition, 0)) for partition, offset in expected.items()}
-        generation = self._after(current, topic_id, reason, held | reachable, lost(expected, reachable))
+        generation = self._after(current, topic_id, reason, held | reachable, lost(expected, reachable), batches)
         log.warning(
             "checkpoint_rebuilt",
             generation=generation.number,
@@ -99,12 +101,15 @@ class Stream:
         current = self.current()
         if current is None:
             raise CheckpointError(f"the stream '{self._name}' was never started: start it instead")
-        return self._after(current, topic_id, "the topic was recreated", earliest, ())
+        return self._after(current, topic_id, "the topic was recreated", earliest, (), self.manifests.batches())
 
     def next_offsets(self, topic_id: str) -> dict[int, int]:
         """The next offset to read by partition: after the last one that was ingested or skipped as lost."""
+        return self._next_offsets(topic_id, self.manifests.batches())
+
+    def _next_offsets(self, topic_id: str, batches: Sequence[int]) -> dict[int, int]:
         offsets: dict[int, int] = {}
-        for done in (*self._taken(topic_id), *self._given_up(topic_id)):
+        for done in (*self._taken(topic_id, batches), *self._given_up(topic_id)):
             offsets[done.partition] = max(offsets.get(done.partition, 0), done.last + 1)
         return offsets
 
@@ -120,11 +125,11 @@ class Stream:
             offsets |= {taken.partition: taken.last + 1 for taken in last.offsets}
         return offsets
 
-    def _taken(self, topic_id: str) -> Iterator[OffsetRange]:
+    def _taken(self, topic_id: str, batches: Sequence[int]) -> Iterator[OffsetRange]:
         statement = read_manifest_checkpoint(self._store, self._name)
         if statement is not None:
             yield from (each.taken for each in statement.offsets if each.topic_id == topic_id)
-        for manifest in self.manifests.read_many(self.manifests.batches()):
+        for manifest in self.manifests.read_many(batches):
             if manifest.topic_id == topic_id:
                 yield from manifest.offsets
 
@@ -155,7 +160,7 @@ class Stream:
             )
 
     def _first(self, topic_id: str) -> Generation:
-        generation = self._generation(0, topic_id, "first start", str(uuid.uuid4()))
+        generation = self._generation(0, topic_id, "first start", str(uuid.uuid4()), self.manifests.batches())
         self._generations.add(generation)
         self.folder(generation).create(generation.query_id)
         return generation
@@ -167,9 +172,10 @@ class Stream:
         reason: str,
         offsets: Mapping[int, int],
         given_up: tuple[OffsetRange, ...],
+        batches: Sequence[int],
     ) -> Generation:
-        """Start the generation after the current one; its first batch follows the last manifest."""
-        generation = self._generation(current.number + 1, topic_id, reason, current.query_id)
+        """Start the generation after the current one; its first batch follows the last of those with a manifest."""
+        generation = self._generation(current.number + 1, topic_id, reason, current.query_id, batches)
         generation = msgspec.structs.replace(generation, lost=given_up)
         # The checkpoint is completed first: with a partial one Spark would read the topic from its beginning.
         if generation.first_batch:
@@ -179,15 +185,14 @@ class Stream:
         self._generations.add(generation)
         return generation
 
-    def _generation(self, number: int, topic_id: str, reason: str, query_id: str) -> Generation:
-        last = self.last_manifest()
+    def _generation(self, number: int, topic_id: str, reason: str, query_id: str, batches: Sequence[int]) -> Generation:
         return Generation(
             stream=self._name,
             number=number,
             query_id=query_id,
             topic=self._topic,
             topic_id=topic_id,
-            first_batch=last.batch_id + 1 if last else 0,
+            first_batch=batches[-1] + 1 if batches else 0,
             reason=reason,
             created_at=datetime.now(UTC).isoformat(),
         )

@@ -4,6 +4,7 @@ import uuid
 from collections import Counter
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -12,14 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelake.model.failpoints import Failpoints
-from gamelake.model.naming import SETTLE_RECORDS, SILVER_EVENTS
+from gamelake.model.naming import SETTLE_RECORDS, SILVER_EVENTS, checkpoint_path
 from gamelake.storage.data_files import DataFile, encode_parquet
+from gamelake.storage.generations import Generation
 from gamelake.storage.leases import LeaseTiming
 from gamelake.storage.manifests import Manifests, OffsetRange, TableFiles
 from gamelake.storage.settle_records import KEPT_RECORDS, SettleRecords
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
-from gamelake.streaming import cross_source
+from gamelake.streaming import cross_source, runner
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.cross_source import ConcurrentStream
 from gamelake.streaming.decision import Decision
@@ -210,6 +212,62 @@ def test_an_old_record_brings_no_manifest_back_that_log_cleanup_has_deleted(tmp_
     second.take(0, "other")
 
     assert Manifests(store, KAFKA).batches() == [1]
+
+
+def test_an_old_number_that_is_created_again_between_listing_and_reading_brings_no_manifest(tmp_path: Path) -> None:
+    first, second = Driver(tmp_path, KAFKA, FILES), Driver(tmp_path, FILES, KAFKA)
+    first.take(0, "before")
+    store = Store(location_of(tmp_path))
+    standing = Manifests(store, KAFKA).read(0)
+    assert standing is not None
+    stale = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, "stale", ["both"]),))
+    newest = max(store.paths(SETTLE_RECORDS))
+    content = store.get(newest) or b""
+    decided = msgspec.json.decode(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read())
+    record = msgspec.json.encode(decided | {"manifest": stale})
+
+    def meanwhile() -> None:
+        for batch in range(KEPT_RECORDS):
+            second.take(batch, "both", f"other {batch}")
+        assert store.put_new(newest, bytes(pa.compress(record, "zstd", asbytes=True)))
+
+    slow = InterruptedStore(location_of(tmp_path), meanwhile)
+    records = SettleRecords(slow)
+    slow.interrupt(2)
+    records.follow()
+
+    assert slow.stalled == "get"
+    assert Manifests(store, KAFKA).batches() == [0]
+    assert records.newest == {KAFKA: 0, FILES: KEPT_RECORDS - 1}
+
+
+def test_a_batch_that_another_driver_decides_during_a_start_is_committed_before_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint is rebuilt behind that batch, and its driver is killed before its commits."""
+    old = Driver(tmp_path, KAFKA, FILES)
+    old.take(0, "before")
+    store = Store(location_of(tmp_path))
+    stream = Stream(store, KAFKA, TOPIC)
+    standing = stream.last_manifest()
+    assert standing is not None
+    for path in store.paths(checkpoint_path(KAFKA, 0)):
+        store.delete(path)
+    decided = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, "killed", ["decided"]),))
+    opening = Stream.open
+
+    def after_a_decision(stream: Stream, topic_id: str) -> Generation:
+        stream.manifests.settle(decided)
+        return opening(stream, topic_id)
+
+    monkeypatch.setattr(Stream, "open", after_a_decision)
+    monkeypatch.setattr(runner, "SourceTopic", lambda *_: Topic())
+    settings = cast("Any", SimpleNamespace(kafka=None, topic=TOPIC, stream=KAFKA))
+    with DeltaTables(location_of(tmp_path)) as tables:
+        source = runner.prepare(settings, store, tables)
+
+    assert source.generation.first_batch == 2
+    assert rows(tmp_path) == Counter(["before", "decided"])
 
 
 class RefusingStore(Store):

@@ -1,5 +1,7 @@
 """Checkpoints: a damaged one is named, a lost one is rebuilt from manifests, one of another stream is rejected."""
 
+import shutil
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +16,7 @@ from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.checkpoint import CheckpointState
 from gamelake.streaming.stream import Stream
+from tests.interrupted_store import InterruptedStore
 from tests.unit.streaming.streams import (
     NEW_TOPIC_ID,
     TOPIC,
@@ -167,6 +170,30 @@ def test_an_interrupted_rebuild_never_starts_from_the_beginning(
     opened = stream.open(TOPIC_ID)
     assert stream.folder(opened).read() == CheckpointState(running.query_id, 1, 1)
     assert stream.folder(opened).offsets(1) == {0: 20}
+
+
+def test_a_checkpoint_that_is_rebuilt_while_another_driver_decides_a_batch_reads_no_offset_twice(
+    running: Generation, tmp_path: Path
+) -> None:
+    """The driver of the old generation decides a batch before any one operation of the rebuild."""
+    for at in count(1):
+        folder = tmp_path / str(at)
+        shutil.copytree(tmp_path / "_gamelake", folder / "_gamelake")
+        old = a_stream(folder)
+
+        def meanwhile(old: Stream = old) -> None:
+            decide(old, running, 2, last=29)
+
+        store = InterruptedStore(location_of(folder), meanwhile)
+        store.interrupt(at)
+
+        rebuilt = Stream(store, "ingest", TOPIC).rebuild(TOPIC_ID, "asked for")
+
+        next_offset = {2: 20, 3: 30}[rebuilt.first_batch]
+        assert old.folder(rebuilt).offsets(rebuilt.first_batch - 1) == {0: next_offset}, at
+        if not store.stalled:
+            break
+    assert at > 10
 
 
 def test_a_rebuilt_checkpoint_without_logs_is_rejected(running: Generation, stream: Stream, tmp_path: Path) -> None:
