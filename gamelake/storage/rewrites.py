@@ -78,6 +78,8 @@ def commit_rewrite(store: Store, table: str, version: int, actions: Sequence[Act
         LeaseLostError: another process has taken the lease over.
     """
     lease.require()
+    # The rewrite may be of a version behind a newer holder's token, which no conflict would show.
+    _require_newest(open_table(store.location, table).transaction_version(_LEASE) or 0, lease, table)
     content = encode_entry(actions)
     while not store.put_new(entry_path(table, version + 1), content):
         version += 1

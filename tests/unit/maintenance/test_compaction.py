@@ -151,6 +151,23 @@ def test_one_that_stalled_commits_nothing_once_another_has_taken_over(store: Sto
             commit_rewrite(store, SILVER.name, 0, [{"commitInfo": {}}], stalled)
 
 
+def test_one_that_read_the_table_after_another_has_taken_over_commits_nothing(
+    store: Store, tables: DeltaTables
+) -> None:
+    """The holder after the next one begins without a fence of its own."""
+    append(tables, store, SILVER, 0, [ANNA])
+
+    with maintenance_lease(store, SILVER.name, LeaseTiming(renew=1_000)) as stalled:
+        with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.05, poll=0.05, patience=0.3)):
+            version = open_table(store.location, SILVER.name).version()
+
+        with (
+            maintenance_lease(store, SILVER.name),
+            pytest.raises(LeaseLostError, match="has committed nothing"),
+        ):
+            commit_rewrite(store, SILVER.name, version, [{"commitInfo": {}}], stalled)
+
+
 def test_appends_never_fail_during_compaction_runs(store: Store, tables: DeltaTables) -> None:
     append(tables, store, SILVER, 0, [ANNA])
     compact = replace(of(store), rule=replace(RULE, hot_files=0))
