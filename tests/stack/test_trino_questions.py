@@ -1,7 +1,7 @@
 """Every question of sql/questions on Trino: against play that is known, and against the pipeline's own tables."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -40,14 +40,15 @@ OWN_TABLES = [
     "gold.versions_per_day", "gold.player_days",
 ]  # fmt: skip
 
-YESTERDAY_NOON = datetime.combine(datetime.now(UTC).date() - timedelta(days=1), time(12), UTC)
+# Today or yesterday, also when the tests run past midnight.
+FIRST_EVENT = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=5)
 A, B = "Archery Duel", "Bingo Harbor"
 SCHEMA = pa.schema([*COMMON_SCHEMA, pa.field(EVENT_DATE, pa.date32())])
 
 
 def rows_of_events(events: list[tuple[str, int]]) -> pa.Table:
-    """Events of yesterday as (game, minute after noon)."""
-    moments = [(game, YESTERDAY_NOON + timedelta(minutes=minute)) for game, minute in events]
+    """Events as (game, minute after the first event)."""
+    moments = [(game, FIRST_EVENT + timedelta(minutes=minute)) for game, minute in events]
     rows = [{"event_time": at, "event_name": "x", "game_name": game, EVENT_DATE: at.date()} for game, at in moments]
     return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -110,7 +111,7 @@ def test_the_pipelines_own_tables_answer_every_question(stack: Stack) -> None:
 
 @pytest.fixture(scope="module")
 def silver(stack: Stack) -> Iterator[NewTable]:
-    """A table like silver.events with events of yesterday."""
+    """A table like silver.events with events of the last hours."""
     with new_lakehouse(stack) as place, new_table(place) as table:
         table.write(rows_of_events([*EARLIER, *LATER]))
         table.register()
@@ -118,7 +119,7 @@ def silver(stack: Stack) -> Iterator[NewTable]:
 
 
 def test_answer_freshness(silver: NewTable) -> None:
-    newest = {A: YESTERDAY_NOON + timedelta(minutes=80), B: YESTERDAY_NOON + timedelta(minutes=7)}
+    newest = {A: FIRST_EVENT + timedelta(minutes=80), B: FIRST_EVENT + timedelta(minutes=7)}
     results = asked_of("freshness", silver)
 
     assert [(game, at) for game, at, *_ in results] == [(B, newest[B]), (A, newest[A])]
@@ -154,4 +155,4 @@ def test_answer_as_it_was_an_hour_ago(stack: Stack) -> None:
         table.write(rows_of_events(LATER))
         table.register()
 
-        assert asked_of("as_it_was_an_hour_ago", table) == [[A, 4, YESTERDAY_NOON + timedelta(minutes=80)]]
+        assert asked_of("as_it_was_an_hour_ago", table) == [[A, 4, FIRST_EVENT + timedelta(minutes=80)]]
