@@ -3,62 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from threading import Condition, Thread
-from typing import Protocol, Self
-
-from openlineage.client.client import OpenLineageClient
-from openlineage.client.event_v2 import RunState
+from typing import Protocol
 
 from gamelake.model.errors import GamelakeError
 from gamelake.model.logs import event_logger
 from gamelake.model.options import LineageOptions
-from gamelake.observability.lineage.datasets import Datasets
-from gamelake.observability.lineage.delta_transport import EventTable, open_client
-from gamelake.observability.lineage.events import EventMaker, Runs
-from gamelake.observability.lineage.flow import Flow, SchemaVersions, TableDataset, nothing_known
-from gamelake.storage.store import Location, Store
-
-
-@dataclass(frozen=True, slots=True)
-class EventSender:
-    """Sends events through OpenLineage's client; those of one call are one commit of the table."""
-
-    client: OpenLineageClient
-    table: EventTable
-    maker: EventMaker
-
-    @classmethod
-    def of(cls, options: LineageOptions, program: str, location: Location, schemas: SchemaVersions) -> Self:
-        """A sender for the runs of a program that has just started."""
-        runs = Runs.of(program)
-        table = EventTable(Store(location), runs.id(program))
-        return cls(open_client(table, options.file), table, EventMaker(runs, Datasets(location, schemas)))
-
-    def started(self, flows: Sequence[Flow]) -> None:
-        """Send the first event of each job."""
-        self._send(flows, RunState.START)
-
-    def running(self, flows: Sequence[Flow]) -> None:
-        """Send how each job stands now."""
-        self._send(flows, RunState.RUNNING)
-
-    def ended(self, flows: Sequence[Flow], error: str) -> None:
-        """Send the last event of each job; `error` is empty if all went well."""
-        self._send(flows, RunState.FAIL if error else RunState.COMPLETE, error)
-
-    def lacks(self, flow: Flow) -> frozenset[str]:
-        """The tables of a flow that are not there yet."""
-        places = (*flow.inputs, *flow.outputs)
-        tables = [place.what.path for place in places if isinstance(place.what, TableDataset)]
-        return frozenset(path for path in tables if not self.maker.datasets.has(path))
-
-    def _send(self, flows: Sequence[Flow], state: RunState, error: str = "") -> None:
-        maker = replace(self.maker, datasets=self.maker.datasets.now())
-        for flow in flows:
-            self.client.emit(maker.event(flow, state, error))
-        self.table.flush()
-
+from gamelake.observability.lineage.flow import Flow, SchemaVersions, nothing_known
+from gamelake.storage.store import Location
 
 log = event_logger(__name__)
 
@@ -196,7 +148,7 @@ def lineage_emitter(
 
     def open_sender() -> SendLineage:
         # OpenLineage's client takes half a second to load, which no job's start should wait for.
-        from gamelake.observability.lineage.emitter import EventSender  # noqa: PLC0415
+        from gamelake.observability.lineage.sender import EventSender  # noqa: PLC0415
 
         return EventSender.of(options, program, location, schemas)
 
