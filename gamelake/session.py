@@ -37,6 +37,8 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Executors of a cluster may get the library only with a task, which is too late for this process.
+    "spark.python.daemon.module": "gamelake.streaming.python_daemon",
 }
 _LOG_STORE = "dev.gamelake.storage.ConditionalPutLogStore"
 # Delta's own store for local disks can replace a version that another process has just made.
