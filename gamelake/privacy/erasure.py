@@ -175,6 +175,8 @@ class PlayerErasure:
                 return None
         for table in plan.tables:
             with maintenance_lease(self.store, table.table) as lease:
+                # Before the comparison with the table: a delete may reach the store once a restore has the lease.
+                records.begin_deletion(request.run)
                 self._delete_removed(table, lease)
         return plan
 

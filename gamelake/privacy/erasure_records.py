@@ -14,7 +14,7 @@ from gamelake.privacy.vault.vault import Erasure
 from gamelake.storage.store import Store
 
 _FOLDER = "_gamelake/erasures"
-_REQUESTED, _PURGE, _DONE = ".requested.json", ".purge.json", ".done.json"
+_REQUESTED, _PURGE, _DELETING, _DONE = ".requested.json", ".purge.json", ".deleting.json", ".done.json"
 
 
 class Reach(StrEnum):
@@ -62,6 +62,12 @@ class PurgePlan(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     not_before: datetime
     tables: tuple[PlannedFiles, ...]
+
+
+class DeletionBegun(msgspec.Struct, frozen=True, kw_only=True):
+    """The note that the planned files of a run may be deleted at any time from now on."""
+
+    run: str
 
 
 class ErasedTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +132,21 @@ class ErasureRecords:
         """The plan of a run, None if it has none."""
         content = self._store.get(f"{_FOLDER}/{run}{_PURGE}")
         return None if content is None else msgspec.json.decode(content, type=PurgePlan)
+
+    def begin_deletion(self, run: str) -> None:
+        """Record that the planned files of a run are deleted next."""
+        self._put(f"{run}{_DELETING}", DeletionBegun(run=run))
+
+    def being_deleted(self, table: str) -> frozenset[str]:
+        """The files of a table, under its folder, that unfinished runs may delete at any time: they have begun to."""
+        runs = {kind: self._runs(kind) for kind in (_DELETING, _DONE)}
+        plans = [self.planned(run) for run in sorted(runs[_DELETING] - runs[_DONE])]
+        planned = (each for plan in plans if plan for each in plan.tables)
+        return frozenset(path for each in planned if each.table == table for path in each.paths)
+
+    def _runs(self, kind: str) -> set[str]:
+        names = (path.rsplit("/", 1)[-1] for path in self._store.paths(_FOLDER))
+        return {name.removesuffix(kind) for name in names if name.endswith(kind)}
 
     def finish(self, done: ErasureDone) -> None:
         """Record the result of a run."""

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from gamelake.model.errors import TransientError
 from gamelake.model.naming import UNFINISHED_VACUUMS
+from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import schema_of
 from gamelake.storage.data_files import DataFile, new_file_name
@@ -77,13 +78,14 @@ class TableRestore:
         """Commit the restore.
 
         Raises:
-            RestoreError: files of the version are missing.
+            RestoreError: files of the version are missing, or an erasure is deleting them.
             TransientError: another process replaced files meanwhile.
         """
         back, out = self.changes()
         planned = self._planned(back, out)
         if not back and not out:
             return planned
+        self._require_kept(back)
         # After a vacuum that stalled or was killed, deletes of these files may still reach the store.
         is_vacuumed = self.store.get(f"{UNFINISHED_VACUUMS}/{self.history.table}") is not None
         actions = self._actions(self._copied(back) if is_vacuumed else back, out, is_copied=is_vacuumed)
@@ -111,6 +113,14 @@ class TableRestore:
         gone = [add["path"] for add in back if f"{self.history.table}/{unquote(add['path'])}" not in there]
         if gone:
             raise _missing(self.history, self.version, len(gone))
+
+    def _require_kept(self, back: Sequence[Action]) -> None:
+        going = ErasureRecords(self.store).being_deleted(self.history.table) if back else frozenset()
+        if count := sum(unquote(add["path"]) in going for add in back):
+            raise RestoreError(
+                f"{self.history.table}: an erasure that has not ended is deleting {count} of the files of version "
+                f"{self.version}. Finish it (jobs/forget_player.py --sweep --also-rows), and choose a later version"
+            )
 
     def _copied(self, adds: Sequence[Action]) -> list[Action]:
         """Copy files to new names; gives their add actions."""

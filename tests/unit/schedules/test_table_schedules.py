@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import cast
 
 import pytest
 
@@ -11,11 +13,17 @@ from gamelake.maintenance import vacuum as vacuuming
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import GamelakeError
+from gamelake.privacy import erasure, row_eraser
+from gamelake.privacy.erasure import PlayerErasure
+from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.privacy.vault.vault import Vault
 from gamelake.recovery import restore
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
 from gamelake.storage import appends, commits, delta_log, leases, rewrites, tables
 from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.player_rows import PlayerFilter
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
@@ -36,7 +44,7 @@ EXPECTED = (GamelakeError, ReplyLostError)
 def lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     """The lakehouse of each run."""
     simulate(monkeypatch, appends, commits, compaction, delta_log, leases, rewrites, tables)
-    lake = Lake(monkeypatch, compaction, restore, rewrites, tables, vacuuming)
+    lake = Lake(monkeypatch, compaction, erasure, restore, row_eraser, rewrites, tables, vacuuming)
     monkeypatch.setattr(compaction, "rows_of", lake.rows_of)
     return lake
 
@@ -189,6 +197,63 @@ def test_a_restore_that_adds_files_again_which_a_vacuum_may_still_delete_is_foun
     monkeypatch.setattr(restore, "UNFINISHED_VACUUMS", "nowhere")
     faults = Faults(kills=1)
     case = vacuum_and_restore(lake, compacted, lambda store: vacuum(store).run())
+
+    with pytest.raises(AssertionError, match="live files are missing"):
+        explore(exhaustive(case, faults, 1), case, faults)
+
+
+ERASED = PlayerFilter(frozenset({OLD[0]}))
+
+
+@pytest.fixture
+def erased(lake: Lake, template: Objects) -> Objects:
+    """The table after an erasure of the rows of a player, whose replaced file is still there."""
+    eraser = partial(RowEraser, table=SILVER, player_filter=ERASED, run="first")
+    return prepared(lake, template, lambda: eraser(lake.store).erase())
+
+
+def purge_and_restore(lake: Lake, erased: Objects) -> Case:
+    """An erasure that deletes the replaced file, and a restore to the version before the erasure."""
+
+    def case(world: World) -> Callable[[], None]:
+        lake.begin(world, erased)
+        plain, store = lake.plain, lake.store
+        request = ErasureRequest.new("a role", "Kart Rumble", tuple(ERASED.pseudonyms), Reach.FILES)
+
+        def purge() -> None:
+            run = PlayerErasure(cast("Vault", None), store, timedelta(0), lambda _: True)
+            run._purge(request, [SILVER], ERASED)  # noqa: SLF001 # the part of an erasure that deletes files
+
+        def bring_back() -> None:
+            with maintenance_lease(store, SILVER.name) as lease:
+                history = TableHistory.read(store, SILVER.name)
+                TableRestore(store, history, version=len(OLD) - 1).commit(lease)
+
+        world.start("purge", purge, RESTARTS)
+        world.start("restore", bring_back)
+
+        def check() -> None:
+            assert players_in(plain) in (Counter(OLD), Counter(OLD[1:]))
+            require_expected(world)
+
+        ErasureRecords(plain).begin(request)
+        return check
+
+    return case
+
+
+def test_no_live_file_is_deleted_by_an_erasure_during_a_restore(lake: Lake, erased: Objects) -> None:
+    faults, case = Faults(kills=1, stalls=1, lost_replies=1), purge_and_restore(lake, erased)
+
+    assert explore(exhaustive(case, faults, 1), case, faults) > 50
+    assert explore(sampled(case, faults, effort(30), 4), case, faults) > 30
+
+
+def test_a_restore_that_adds_files_again_which_an_erasure_may_still_delete_is_found(
+    lake: Lake, erased: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ErasureRecords, "being_deleted", lambda *_: frozenset())
+    faults, case = Faults(stalls=1), purge_and_restore(lake, erased)
 
     with pytest.raises(AssertionError, match="live files are missing"):
         explore(exhaustive(case, faults, 1), case, faults)
