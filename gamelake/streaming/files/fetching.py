@@ -14,7 +14,7 @@ from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.streaming.files.coordinates import MOST_EVENTS
 from gamelake.streaming.files.formats.events import UnreadableFileError
 from gamelake.streaming.files.landing import LandingBucket, MissingObjectError, OverwrittenObjectError
-from gamelake.streaming.files.plan import FileLimits, NamedObject
+from gamelake.streaming.files.plan import MIB, FileLimits, NamedObject
 from gamelake.streaming.files.reading import FileContent
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -25,6 +25,8 @@ _PIECE = 2**20
 _ZSTD_SLICE = 256
 
 _AHEAD = 32
+# By the sizes in the notifications, as stored: with 32 files of the largest allowed size a worker would need 8 GiB.
+_AHEAD_BYTES = 128 * MIB
 
 
 class TooLargeFileError(Exception):
@@ -87,7 +89,7 @@ class RefusedObject:
 
 @dataclass(frozen=True, slots=True)
 class Fetcher:
-    """Fetches objects with `readers` threads."""
+    """Fetches objects with `readers` threads: 32 at most, or 128 MiB, and one at least."""
 
     landing: LandingBucket
     limits: FileLimits
@@ -96,11 +98,14 @@ class Fetcher:
     def files(self, objects: Sequence[NamedObject]) -> Iterator[FileContent | RefusedObject]:
         """The content of each object, in their order, or why it is not read."""
         waiting: deque[tuple[int, Future[bytes]]] = deque()
+        ahead = 0
         with ThreadPoolExecutor(self.readers) as pool:
             for index, each in enumerate(objects):
-                waiting.append((index, pool.submit(self.landing.read, each.name, self.limits.stored_bytes)))
-                if len(waiting) >= _AHEAD:
+                while waiting and (len(waiting) >= _AHEAD or ahead + each.size > _AHEAD_BYTES):
+                    ahead -= objects[waiting[0][0]].size
                     yield self._file(objects, *waiting.popleft())
+                waiting.append((index, pool.submit(self.landing.read, each.name, self.limits.stored_bytes)))
+                ahead += each.size
             while waiting:
                 yield self._file(objects, *waiting.popleft())
 
