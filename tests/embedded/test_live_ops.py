@@ -9,6 +9,7 @@ import pytest
 
 from gamelake.model.failpoints import Failpoint
 from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.storage.manifests import Manifests
 from gamelake.storage.reconciliation import reconcile
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.live_ops import (
@@ -98,6 +99,24 @@ def test_states_are_right_after_any_number_of_kills_and_an_erased_player_has_non
     assert after["archery/g3"] is None
     assert after["archery/g4"] is not None
     assert {row["gamer_id"] for row in lakehouse.rows(_STATES).to_pylist()} == expected.keys() - {"g3"}
+
+
+def test_a_backlog_is_taken_in_batches_of_so_many_records(
+    lakehouse: Lakehouse, sender: Sender, topics: tuple[str, str]
+) -> None:
+    now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=5)
+    plays = some_plays(120, oldest=600)
+    send_plays(sender, "Archery", plays, now)
+    lakehouse.settings["GAMELAKE_MAX_OFFSETS_PER_TRIGGER"] = "30"
+
+    lakehouse.ingest("live_ops")
+
+    batches = Manifests(lakehouse.store, "live_ops").last(10)
+    assert sum(each.records for each in batches) == 120
+    # Spark takes one more of a partition where the partitions of a topic share what is odd.
+    assert max(each.records for each in batches) <= 30 + len(batches[0].offsets)
+    published = newest_values(lakehouse.bootstrap_servers, topics[0])
+    assert {key.split("/")[1] for key in published} == expected_states(plays, now).keys()
 
 
 def test_a_patch_that_breaks_purchases_is_reported_once_in_the_topic_and_the_table(

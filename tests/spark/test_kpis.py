@@ -49,10 +49,16 @@ class Kpis:
         self.spark = spark
         self.silver = silver
         self.exact = ExactUpTo()
+        self.batch_bytes = 2**26
 
     @property
     def settings(self) -> KpiSettings:
-        return KpiSettings(lakehouse=LakehouseSettings(location=self.silver.location), partitions=1, exact=self.exact)
+        return KpiSettings(
+            lakehouse=LakehouseSettings(location=self.silver.location),
+            partitions=1,
+            exact=self.exact,
+            max_bytes_per_trigger=self.batch_bytes,
+        )
 
     def run(self, beginning: KpiStart = KpiStart.WHERE_IT_STOPPED) -> None:
         store = self.silver.store
@@ -75,6 +81,10 @@ class Kpis:
         names = [field.name for field in found.schema().fields]
         return in_order([tuple(row[name] for name in names) for row in found.to_pyarrow_table().to_pylist()])
 
+    def batches(self) -> int:
+        commits = self.silver.folder.glob("_gamelake/kpis/checkpoints/**/commits/*")
+        return sum(each.name.isdigit() for each in commits)
+
     def late(self) -> int:
         return sum(int(str(row[-1])) for row in self.rows("kpi_late"))
 
@@ -96,6 +106,19 @@ def test_events_in_any_order_within_the_watermark_give_the_batch_answer(kpis: Kp
 
     check_equal(kpis, events)
     assert kpis.late() == 0
+
+
+def test_a_backlog_is_taken_in_batches_of_so_many_bytes(kpis: Kpis) -> None:
+    events = some_events(60, seed=1, days=1, lateness=MINUTE)
+    for first in range(0, 60, 20):
+        kpis.silver.append(events[first : first + 20])
+    # A batch takes one file at least.
+    kpis.batch_bytes = 1
+
+    kpis.run()
+
+    assert kpis.batches() >= 3
+    check_equal(kpis, events)
 
 
 def test_what_comes_after_its_hour_is_closed_is_counted_as_late_and_as_nothing_else(kpis: Kpis) -> None:

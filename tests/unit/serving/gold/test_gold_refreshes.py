@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from gamelake.model.aggregates import AggregateSpec, Refresh
 from gamelake.model.errors import ContractError
 from gamelake.serving.gold.refresh import RefreshOutcome
 from gamelake.storage.store import Location
-from tests.unit.serving.gold.histories import DAILY, append, gold, recomputed, refresh, silver
+from tests.unit.serving.gold.histories import DAILY, NOON, SCHEMA, SILVER, append, gold, recomputed, refresh, silver
 
 GOLD = "gold/archery_duel_player_agg"
 
@@ -111,3 +112,37 @@ def test_a_file_that_came_and_is_deleted_already_is_no_obstacle(lake: Location) 
 
     assert refresh(lake) is RefreshOutcome.REBUILT
     assert gold(lake) == recomputed(lake)
+
+
+def backlog(lake: Location, files: int, rows: int) -> int:
+    """Commit files of events of 200 players; gives their size in memory, in bytes."""
+    events = pa.table(
+        {
+            "event_time": pa.repeat(NOON, rows).cast(pa.timestamp("us", "UTC")),
+            "event_name": pa.repeat("level_started", rows),
+            "gamer_id": [f"player-{number % 200:06d}" for number in range(rows)],
+            "amount": pa.repeat(1.0, rows),
+            "event_date": pa.repeat(NOON.date(), rows),
+        },
+        schema=SCHEMA,
+    )
+    for _ in range(files):
+        write_deltalake(lake.child(SILVER), events, mode="append", partition_by=["event_date"])
+    return files * int(events.nbytes)
+
+
+def test_a_backlog_is_read_in_parts_and_not_held_in_memory(lake: Location) -> None:
+    append(lake, [("anna", 0, 1.0)])
+    refresh(lake)
+    size = backlog(lake, files=80, rows=20_000)
+    usual = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counted)
+    try:
+        refresh(lake)
+    finally:
+        pa.set_memory_pool(usual)
+
+    # What Arrow reads ahead is the same for a backlog of any size.
+    assert counted.max_memory() < size // 2
+    assert len(gold(lake)) == 201
