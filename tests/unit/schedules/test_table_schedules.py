@@ -212,6 +212,52 @@ def erased(lake: Lake, template: Objects) -> Objects:
     return prepared(lake, template, lambda: eraser(lake.store).erase())
 
 
+def erasure_and_compaction(lake: Lake, template: Objects) -> Case:
+    """An erasure of a player, a compaction, and a stream that appends a batch of another one."""
+
+    def case(world: World) -> Callable[[], None]:
+        lake.begin(world, template)
+        plain, store = lake.plain, lake.store
+        entry = an_entry(plain, SILVER, [NEW])
+
+        def stream() -> None:
+            with DeltaTables(plain.location) as opened:
+                opened.append(entry, BatchTransaction("query-0", len(OLD)))
+
+        world.start("compaction", TableCompaction(plain.location, SILVER.name, RULE), RESTARTS)
+        world.start("erasure", lambda: RowEraser(store, SILVER, ERASED, "run").erase(), RESTARTS)
+        world.start("stream", stream, RESTARTS)
+
+        def check() -> None:
+            assert players_in(plain) == Counter([*OLD[1:], NEW])
+            assert TableLog.read(plain, SILVER.name).erased_rows == 1
+            require_expected(world)
+
+        return check
+
+    return case
+
+
+def test_an_erasure_deletes_the_rows_of_its_player_alone_though_files_are_compacted(
+    lake: Lake, template: Objects
+) -> None:
+    faults, case = Faults(kills=1, stalls=1, lost_replies=1), erasure_and_compaction(lake, template)
+
+    assert explore(exhaustive(case, faults, 1), case, faults) > 50
+    assert explore(sampled(case, faults, effort(20), 5), case, faults) > 30
+
+
+def test_an_erasure_that_ignores_what_others_have_replaced_meanwhile_is_found(
+    lake: Lake, template: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrites, "only_appends", lambda _: True)
+    monkeypatch.setattr(rewrites, "_require_newest", lambda *_: None)
+    faults, case = Faults(stalls=1), erasure_and_compaction(lake, template)
+
+    with pytest.raises(AssertionError, match="Counter"):
+        explore(exhaustive(case, faults, 1), case, faults)
+
+
 def purge_and_restore(lake: Lake, erased: Objects) -> Case:
     """An erasure that deletes the replaced file, and a restore to the version before the erasure."""
 
