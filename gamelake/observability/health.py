@@ -17,9 +17,9 @@ import msgspec
 from deltalake.exceptions import DeltaError
 
 from gamelake.model.errors import GamelakeError
-from gamelake.storage.delta_log import LOG_FOLDER, decode_entry, entry_path, live_files
+from gamelake.storage.delta_log import DELETION_VECTORS, LOG_FOLDER, decode_entry, entry_path, live_paths
 from gamelake.storage.store import Store, StoredObject
-from gamelake.storage.table_features import DELETION_VECTORS, TableDemands, TableUse
+from gamelake.storage.table_features import TableDemands, TableUse
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import open_table
 
@@ -210,12 +210,12 @@ def read_table_health(store: Store, table: str) -> TableReadings:
         return TableReadings(table, trouble=trouble, remedy=_CORRUPTED)
     try:
         handle = open_table(store.location, table)
-        live, demands = live_files(handle), TableDemands.of(handle)
+        live, demands = list(live_paths(handle)), TableDemands.of(handle)
     except (DeltaError, GamelakeError, ValueError) as error:
         return TableReadings(table, trouble=f"it can't be opened ({str(error).splitlines()[0]})", remedy=_CORRUPTED)
     there = set(objects)
     # A clone names files of other tables, by their whole addresses.
-    own = [file.relative_path for file in live if ":" not in file.relative_path.split("/", 1)[0]]
+    own = [path for path in live if ":" not in path.split("/", 1)[0]]
     gone = sorted(place for place in own if f"{table}/{place}" not in there)
     if gone and _is_replaced(store, table, gone):
         gone = []
@@ -238,7 +238,7 @@ def _upgrade(store: Store, table: str, demands: TableDemands, obstacles: Sequenc
 def _is_replaced(store: Store, table: str, gone: Sequence[str]) -> bool:
     """Whether a file was there all the time: listed before it came, or deleted after it was no longer needed."""
     there = set(store.paths(table))
-    live = {file.relative_path for file in live_files(open_table(store.location, table))}
+    live = set(live_paths(open_table(store.location, table)))
     return all(f"{table}/{place}" in there or place not in live for place in gone)
 
 

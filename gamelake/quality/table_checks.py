@@ -83,7 +83,11 @@ class GameChecks:
     def _register(self, name: str, table: str, handle: DeltaTable, since: date | None = None) -> None:
         """Register the rows of a table from `since` on, by default the last days, as a view."""
         first = (since or self.day - timedelta(days=_HISTORY)).isoformat()
-        files = [each for each in live_files(handle) if first <= (each.partition.get("event_date") or first)]
+        files = [
+            each
+            for each in live_files(handle, with_deleted_rows=True)
+            if first <= (each.partition.get("event_date") or first)
+        ]
         schema = schema_of(handle)
         self._connection.register(name, dataset(self.store.location, table, schema, files))
 

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.model.errors import TransientError
+from gamelake.model.errors import StoreError, TransientError
 from gamelake.model.naming import UNFINISHED_VACUUMS
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.recovery.table_history import RestoreError, TableHistory
@@ -27,6 +27,7 @@ from gamelake.storage.delta_log import (
     FileEntry,
     add_action,
     commit_info,
+    deleted_by_vectors,
     live_files,
     now_milliseconds,
     remove_action,
@@ -95,8 +96,14 @@ class TableRestore:
         return msgspec.structs.replace(planned, version=version)
 
     def changes(self) -> tuple[list[Action], list[Action]]:
-        """The add actions of the files to restore, and of those to remove."""
+        """The add actions of the files to restore, and of those to remove.
+
+        Raises:
+            StoreError: files have deletion vectors, by which a file differs from version to version.
+        """
         then, now = self.history.live_at(self.version), self.history.live_at(self.history.newest)
+        if any(add.get("deletionVector") for adds in (then, now) for add in adds.values()):
+            raise StoreError(deleted_by_vectors(self.history.table))
         return [then[path] for path in then if path not in now], [now[path] for path in now if path not in then]
 
     def _planned(self, back: Sequence[Action], out: Sequence[Action]) -> RestoredTable:

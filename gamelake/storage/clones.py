@@ -14,7 +14,7 @@ import msgspec
 from deltalake.exceptions import TableNotFoundError
 
 from gamelake.model.errors import StartupError
-from gamelake.storage.delta_log import LOG_FOLDER, live_files, object_path
+from gamelake.storage.delta_log import LOG_FOLDER, live_paths, object_path
 from gamelake.storage.player_rows import PlayerFilter, player_table, rows_in_file
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
@@ -117,7 +117,7 @@ class Clones:
         sizes: Counter[str] = Counter()
         clones = self.all()
         for source in {table.source for clone in clones for table in clone.tables if table.kind is CloneKind.SHALLOW}:
-            live = {file.relative_path for file in live_files(open_table(self.store.location, source))}
+            live = set(live_paths(open_table(self.store.location, source)))
             there = {each.path.removeprefix(f"{source}/"): each.size for each in self.store.objects(source)}
             for place, names in self.named_files(source).items():
                 sizes.update(dict.fromkeys(names, 0 if place in live else there.get(place, 0)))
@@ -144,7 +144,7 @@ class Clones:
     def _places(self, table: str) -> set[str]:
         """All files that a clone's versions name; an analyst may have rewritten some of them."""
         try:
-            live = {file.relative_path for file in live_files(open_table(self.store.location, table))}
+            live = set(live_paths(open_table(self.store.location, table)))
         except TableNotFoundError:
             return set()
         log = TableLog.read(self.store, table)

@@ -31,6 +31,9 @@ REBUILT_NOTE = "gamelake.rebuilt"
 # The application ids of replays start with this; a replay's rows are as old as the records that it reads.
 REPLAY = "replay-"
 
+# The table feature by which other writers delete rows of files that stay.
+DELETION_VECTORS = "deletionVectors"
+
 # One line of an entry: the kind of the action ("add", "txn", ...), and its content.
 Action: TypeAlias = dict[str, Any]
 
@@ -280,13 +283,33 @@ def object_path(location: Location, table: str, place: str) -> str:
     return plain.removeprefix(f"{root}/")
 
 
-def live_files(handle: DeltaTable) -> list[FileEntry]:
+def live_files(handle: DeltaTable, *, with_deleted_rows: bool = False) -> list[FileEntry]:
     """The files of an open table's version.
 
+    Args:
+        handle: the table.
+        with_deleted_rows: whether rows that deletion vectors delete may be read with the others.
+
     Raises:
-        StoreError: the table is partitioned by a type that the platform does not write.
+        StoreError: the table is partitioned by a type that the platform does not write, or has deletion vectors.
     """
+    if not with_deleted_rows and _has_deletion_vectors(handle):
+        raise StoreError(deleted_by_vectors(handle.table_uri))
     return file_entries(pa.table(handle.get_add_actions(flatten=False)))
+
+
+def deleted_by_vectors(table: str) -> str:
+    """The message for a table whose rows the platform can't read, since it applies no deletion vectors."""
+    return (
+        f"{table} has rows that deletion vectors delete, which the platform does not apply: it would read the rows "
+        f"still. Remove them from the files with Spark: REORG TABLE delta.`{table}` APPLY (PURGE)"
+    )
+
+
+def _has_deletion_vectors(handle: DeltaTable) -> bool:
+    if DELETION_VECTORS not in (handle.protocol().reader_features or ()):
+        return False
+    return any(len(batch) for batch in pa.RecordBatchReader.from_stream(handle.deletion_vectors()))
 
 
 def live_paths(handle: DeltaTable) -> Iterator[str]:

@@ -13,13 +13,12 @@ from typing import Self
 from deltalake import DeltaTable
 
 from gamelake.model.errors import StoreError
-from gamelake.storage.delta_log import Action, contents_of
+from gamelake.storage.delta_log import DELETION_VECTORS, Action, contents_of
 
 # The platform's own tables.
 OWN_READER, OWN_WRITER = 1, 2
 _WRITER_WITH_FEATURES = 7
 CHECKPOINT_PROTECTION = "checkpointProtection"
-DELETION_VECTORS = "deletionVectors"
 # The writer versions that bring a feature with them, before version 7 lists each.
 _SINCE_WRITER = {
     "appendOnly": 2, "invariants": 2, "checkConstraints": 3, "changeDataFeed": 4, "generatedColumns": 4,

@@ -44,7 +44,9 @@ class GameDayFiles:
     @classmethod
     def of(cls, game: str, handle: DeltaTable, day: str) -> "GameDayFiles":
         """The open version of the table, with its files of a day (`YYYY-MM-DD`)."""
-        files = tuple(each for each in live_files(handle) if each.partition.get(EVENT_DATE) == day)
+        files = tuple(
+            each for each in live_files(handle, with_deleted_rows=True) if each.partition.get(EVENT_DATE) == day
+        )
         return cls(game, schema_of(handle), files)
 
 

@@ -152,6 +152,10 @@ def games_to_validate(store: Store, named: Sequence[str]) -> list[str]:
 
 def newest_day(store: Store, today: date) -> date:
     """The last day with events, not after today: clocks of players may be ahead."""
-    files = live_files(open_table(store.location, SILVER_EVENTS)) if has_log(store, SILVER_EVENTS) else []
+    files = (
+        live_files(open_table(store.location, SILVER_EVENTS), with_deleted_rows=True)
+        if has_log(store, SILVER_EVENTS)
+        else []
+    )
     days = [date.fromisoformat(text) for file in files if (text := file.partition.get(EVENT_DATE))]
     return max((day for day in days if day <= today), default=today)

@@ -127,7 +127,8 @@ class SilverIds:
             path: (-_FOR_EVER if least is None else least, _FOR_EVER if most is None else most)
             for path, least, most in zip(actions["path"].to_pylist(), *bounds, strict=True)
         }
-        return [(file, *by_path[file.path]) for file in live_files(handle)]
+        # An event that was deleted since is a duplicate still.
+        return [(file, *by_path[file.path]) for file in live_files(handle, with_deleted_rows=True)]
 
     def _overlapping(self, first: int, last: int) -> list[FileEntry]:
         found = [file for file, least, most in self._files if least <= last and most >= first]
