@@ -183,19 +183,19 @@ def _with_json_names(file: FileDescriptorProto) -> FileDescriptorProto:
 
     No column is named by them, and the Protobuf library refuses them.
     """
-    clashing = [message for message in _messages(file.message_type) if _clashes(message)]
+    clashing = [message for message in all_messages(file.message_type) if _clashes(message)]
     if not clashing:
         return file
     copy = FileDescriptorProto()
     copy.CopyFrom(file)
-    for message in _messages(copy.message_type):
+    for message in all_messages(copy.message_type):
         if _clashes(message):
             for field in message.field:
                 field.json_name = field.name
     return copy
 
 
-def _messages(messages: Iterable[DescriptorProto]) -> Iterator[DescriptorProto]:
+def all_messages(messages: Iterable[DescriptorProto]) -> Iterator[DescriptorProto]:
     """All messages of a file, those inside others too."""
     left = list(messages)
     while left:

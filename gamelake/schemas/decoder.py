@@ -12,18 +12,17 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import SchemaError, UnknownMessageError
 from gamelake.schemas.compiler import message_at
-from gamelake.schemas.conflicts import conflicting_rows, may_conflict
 from gamelake.schemas.framing import FrameGroup, Ints, MessageType, unframe
 from gamelake.schemas.limits import SchemaLimits, check_limits
 from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
+from gamelake.schemas.wire import wire_type, with_open_enums
+from gamelake.schemas.wire_columns import Conflicts
 from gamelake.storage.columns import as_delta
 
-_NONE = np.zeros(0, np.int64)
 _PTARS = ptars.PtarsConfig(
     timestamp_unit="us",
     duration_unit="us",
     time_unit="us",
-    enum_repr="string",
     list_nullable=True,
     map_nullable=True,
     list_value_nullable=True,
@@ -151,20 +150,22 @@ class MessageDecoder:
             # ptars skips groups silently; dead letters are better than rows that lack values.
             raise SchemaError(f"{group} is a group, which can't be decoded; make it a message field")
         try:
-            self._handler = ptars.HandlerPool([descriptor.file], config=_PTARS).get_for_message(descriptor)
+            wire, self._wire = wire_type(descriptor)
+            self._handler = ptars.HandlerPool([wire.file], config=_PTARS).get_for_message(wire)
             # Decoded once, so that whatever Arrow refuses is known before a record is decoded.
-            as_delta(self._handler.array_to_record_batch(pa.array([b""], pa.binary())))
+            columns, _ = self._read(self._handler.array_to_record_batch(pa.array([b""], pa.binary())))
+            self._none = columns.slice(0, 0)
+            self._suspect: type[Message] = GetMessageClass(descriptor)
+            self._plainer: type[Message] = GetMessageClass(with_open_enums(descriptor))
+        except SchemaError:
+            raise
         except BaseException as error:
             # Nothing but the schema has come in, so it is the schema's fault, unless the machine fails.
             if isinstance(error, MemoryError | OSError) or not (isinstance(error, Exception) or _is_panic(error)):
                 raise
             raise SchemaError(
-                f"{self.name} can't be decoded ({type(error).__name__}: {_first_line(error)}); write it in proto3 or "
-                "proto2, with names that differ by more than case"
+                f"{self.name} can't be decoded ({type(error).__name__}: {_first_line(error)}); write it in proto3"
             ) from error
-        self._suspect: type[Message] = GetMessageClass(descriptor)
-        self._descriptor = descriptor
-        self._may_conflict = may_conflict(descriptor)
 
     def decode(self, bodies: pa.BinaryArray) -> tuple[Ints, pa.RecordBatch]:
         """Decode bodies.
@@ -181,7 +182,7 @@ class MessageDecoder:
         if len(parts) == 1:
             return parts[0]
         if not parts:
-            return np.zeros(0, np.int64), as_delta(pa.RecordBatch.from_pylist([], schema=self._handler.schema()))
+            return np.zeros(0, np.int64), self._none
         positions = np.concatenate([part for part, _ in parts])
         table = pa.Table.from_batches([columns for _, columns in parts]).combine_chunks()
         order = np.argsort(positions, kind="stable")
@@ -207,26 +208,61 @@ class MessageDecoder:
     def _keep(
         self, raw: pa.RecordBatch, bodies: pa.BinaryArray, at: Ints, parts: list[tuple[Ints, pa.RecordBatch]]
     ) -> None:
-        """Add decoded bodies to the parts; those in which the last of several values counts are read again."""
-        again = conflicting_rows(self._descriptor, raw) if self._may_conflict else _NONE
+        """Add decoded bodies to the parts; those that the protocol reads otherwise than ptars are read again."""
+        columns, again = self._read(raw)
         if not len(again):
-            parts.append((at, as_delta(raw)))
+            parts.append((at, columns))
             return
         clean = np.setdiff1d(np.arange(len(at)), again)
         if len(clean):
-            parts.append((at[clean], as_delta(raw.take(pa.array(clean)))))
-        plain = {int(row): self._plain(bodies[int(row)].as_py()) for row in again}
-        readable = [row for row, body in plain.items() if body is not None]
-        rows = self._try(pa.array([plain[row] for row in readable], pa.binary())) if readable else None
-        if rows is not None:
-            parts.append((at[readable], as_delta(rows)))
+            parts.append((at[clean], columns.take(pa.array(clean))))
+        for known_only in (False, True):
+            again = self._read_again(bodies, at, again, parts, known_only=known_only)
 
-    def _plain(self, body: bytes) -> bytes | None:
-        """The same message with each value once, as the Protobuf package reads it; None if it can't."""
+    def _read_again(
+        self,
+        bodies: pa.BinaryArray,
+        at: Ints,
+        rows: Ints,
+        parts: list[tuple[Ints, pa.RecordBatch]],
+        *,
+        known_only: bool,
+    ) -> Ints:
+        """Add some of the bodies to the parts, as the Protobuf package reads them; gives those that still conflict."""
+        plain = {int(row): self._plain(bodies[int(row)].as_py(), known_only=known_only) for row in rows}
+        readable = np.array([row for row, body in plain.items() if body is not None], np.int64)
+        raw = self._try(pa.array([plain[int(row)] for row in readable], pa.binary())) if len(readable) else None
+        if raw is None:
+            return np.zeros(0, np.int64)
+        columns, again = self._read(raw)
+        clean = np.setdiff1d(np.arange(len(readable)), again)
+        if len(clean):
+            parts.append((at[readable[clean]], columns.take(pa.array(clean)) if len(again) else columns))
+        return readable[again]
+
+    def _read(self, raw: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+        """The message's columns in Delta types, of those of ptars; and the rows (int64) that are to be read again."""
+        conflicts = Conflicts()
+        arrays = self._wire.read_fields(raw.schema.names, raw.columns, conflicts)
+        if not arrays:
+            return raw, conflicts.rows()
+        return as_delta(pa.RecordBatch.from_arrays(arrays, names=self._wire.named(raw.schema.names))), conflicts.rows()
+
+    def _plain(self, body: bytes, *, known_only: bool) -> bytes | None:
+        """The same message with each value once, as the Protobuf package reads it; None if it can't.
+
+        Args:
+            body: of the message.
+            known_only: leave out what the package does not know. An entry of a map with an unknown field is such,
+                though its key may be another one's.
+        """
         try:
-            return bytes(self._suspect.FromString(body).SerializePartialToString())
+            message = self._plainer.FromString(body)
         except DecodeError:
             return None
+        if known_only:
+            message.DiscardUnknownFields()
+        return bytes(message.SerializePartialToString())
 
     def _decode_singly(self, bodies: pa.BinaryArray, at: Ints, parts: list[tuple[Ints, pa.RecordBatch]]) -> None:
         for i in range(len(at)):

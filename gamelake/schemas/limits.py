@@ -16,7 +16,7 @@ from gamelake.model.errors import SchemaError
 DEEPEST = 40
 LONGEST_NAME = 255
 # Each becomes one column, so what is in it has none.
-_SINGLE_COLUMNS = frozenset(
+SINGLE_COLUMNS = frozenset(
     {f"google.protobuf.{name}" for name in ("Timestamp", "Duration")}
     | {f"google.protobuf.{name}Value" for name in ("Bool", "Bytes", "String", "Float", "Double")}
     | {f"google.protobuf.{name}Value" for name in ("Int32", "Int64", "UInt32", "UInt64")}
@@ -101,7 +101,7 @@ class _Walk:
                 raise SchemaError(f"{self.name} has a field name of more than {LONGEST_NAME} characters")
             inner = _content(field)
             # A message inside one of its own type is a column of bytes.
-            if inner is not None and inner.full_name not in _SINGLE_COLUMNS and inner.full_name not in path:
+            if inner is not None and inner.full_name not in SINGLE_COLUMNS and inner.full_name not in path:
                 self.visit(inner, path)
 
 

@@ -56,7 +56,8 @@ def _value(field: Field, value: Value, path: tuple[str, ...]) -> Value:
     if field.message_type is not None:
         return _message(field.message_type, value, path)
     if field.enum_type is not None:
-        return field.enum_type.values_by_number[value].name
+        named = field.enum_type.values_by_number.get(value)
+        return str(value) if named is None else named.name
     return Decimal(value) if field.type in _UINT64 else value
 
 

@@ -1,4 +1,9 @@
-"""A key of a map that comes twice, or two members of a oneof: the last one counts, at any depth, in its row only."""
+"""Values that come twice: of keys of a map and members of a oneof the last one counts, messages are merged.
+
+At any depth, in their row only.
+"""
+
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -76,3 +81,59 @@ def test_the_last_value_counts(column: str, body: bytes, value: object, decoder:
     assert columns.column("number").to_pylist() == [7, 8, 7, 0, 7]
     assert columns.column("left").to_pylist()[::2] == [1, 1, 1]
     assert [sorted(each) for each in columns.column("counts").to_pylist()[::2]] == [[("j", 1), ("k", 1)]] * 3
+
+
+_MERGED = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/wrappers.proto";
+message Event {
+  int32 number = 1;
+  google.protobuf.Timestamp moment = 2;
+  google.protobuf.Duration lasted = 3;
+  google.protobuf.Int32Value wrapped = 4;
+  Event again = 5;
+  map<string, google.protobuf.Timestamp> moments = 6;
+  map<string, Inner> inners = 7;
+  repeated Inner several = 8;
+}
+message Inner { int32 number = 1; google.protobuf.Timestamp moment = 2; }
+"""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOMENT = _number(1, 5), _number(2, 7_000)
+_TIME = _EPOCH + timedelta(seconds=5, microseconds=7)
+_KEY = _bytes(1, b"k")
+_MERGED_CASES = [
+    ("moment", _bytes(2, _MOMENT[0]) + _bytes(2, _MOMENT[1]), _TIME),
+    # Another wire type than declared is an unknown field.
+    ("moment", _bytes(2, _MOMENT[0]) + _bytes(2, _bytes(1, b"k") + _MOMENT[1]), _TIME),
+    ("lasted", _bytes(3, _MOMENT[0]) + _bytes(3, _MOMENT[1]), 5_000_007),
+    ("wrapped", _bytes(4, _number(1, 5)) + _bytes(4, b""), 5),
+    ("again", _bytes(5, _number(1, 1)) + _bytes(5, _bytes(3, b"")), _number(1, 1) + _bytes(3, b"")),
+    ("moments", _bytes(6, _KEY + _bytes(2, _MOMENT[0]) + _bytes(2, _MOMENT[1])), [("k", _TIME)]),
+    ("moments", _bytes(6, _KEY), [("k", _EPOCH)]),
+    ("inners", _bytes(7, _KEY), [("k", {"number": 0, "moment": None})]),
+    (
+        "several",
+        _bytes(8, b"") + _bytes(8, _number(1, 3) + _bytes(2, _MOMENT[0]) + _bytes(2, _MOMENT[1])),
+        [{"number": 0, "moment": None}, {"number": 3, "moment": _TIME}],
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def merging() -> MessageDecoder:
+    return decoder_of(_MERGED)
+
+
+@pytest.mark.parametrize(("column", "body", "value"), _MERGED_CASES)
+def test_messages_that_come_twice_are_merged(column: str, body: bytes, value: object, merging: MessageDecoder) -> None:
+    good = _number(1, 7) + _bytes(2, _number(1, 86_400))
+
+    rows, columns = merging.decode(pa.array([good, body + _number(1, 8), good, b"\xff", body], pa.binary()))
+
+    assert rows.tolist() == [0, 1, 2, 4]
+    assert columns.column(column).to_pylist()[1::2] == [value, value]
+    assert columns.column("number").to_pylist() == [7, 8, 7, 0]
+    assert columns.column("moment").to_pylist()[::2] == [_EPOCH + timedelta(days=1)] * 2

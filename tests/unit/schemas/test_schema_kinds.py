@@ -46,7 +46,21 @@ message Inner { optional Event again = 1; repeated group Part = 2 { optional int
 """
 _EDITION = """
 edition = "2023";
-message Event { int32 number = 1; }
+message Event {
+  int32 number = 1;
+  int32 always = 2 [features.field_presence = IMPLICIT];
+  repeated int32 joined = 3;
+  repeated int32 expanded = 4 [features.repeated_field_encoding = EXPANDED];
+  Kind kind = 5;
+  string name = 6 [default = "nameless"];
+  Event again = 7;
+  enum Kind { option features.enum_type = CLOSED; SOME = 3; }
+}
+"""
+_ALIASES = """
+syntax = "proto3";
+message Event { Kind kind = 1; Kind other = 2; }
+enum Kind { option allow_alias = true; NONE = 0; FIRST = 2; SECOND = 2; }
 """
 _CLASHING = 'syntax = "proto3"; message Event { int32 score = 1; int32 Score = 2; }'
 _PART = 'syntax = "proto3"; message A { int32 number = 1; }'
@@ -65,6 +79,32 @@ def test_proto2_decodes_with_null_where_a_field_was_not_set() -> None:
         {"name": "x", "level": None, "kind": None, "scores": [3, 4]},
         {"name": None, "level": None, "kind": None, "scores": []},
     ]
+
+
+def test_an_edition_decodes_with_null_where_a_field_with_presence_was_not_set() -> None:
+    event = message_class(_EDITION)(number=0, joined=[1, -2], expanded=[3, 4], kind=3, name="")
+    event.again.number = 5
+
+    _, columns = decoder_of(_EDITION).decode(pa.array([event.SerializeToString(), b""], pa.binary()))
+
+    assert columns.to_pylist() == [
+        {
+            "number": 0,
+            "always": 0,
+            "joined": [1, -2],
+            "expanded": [3, 4],
+            "kind": "SOME",
+            "name": "",
+            "again": b"\x08\x05",
+        },
+        {"number": None, "always": 0, "joined": [], "expanded": [], "kind": None, "name": None, "again": None},
+    ]
+
+
+def test_a_number_with_two_names_has_the_first_one() -> None:
+    _, columns = decoder_of(_ALIASES).decode(pa.array([b"\x08\x02", b"\x10\x02"], pa.binary()))
+
+    assert columns.to_pylist() == [{"kind": "FIRST", "other": "NONE"}, {"kind": "NONE", "other": "FIRST"}]
 
 
 def test_fields_without_content_get_no_column_because_parquet_can_not_keep_them() -> None:
@@ -107,7 +147,6 @@ def test_very_deep_nesting_does_not_crash() -> None:
     ("text", "word"),
     [
         pytest.param(_GROUP, "Inner.part is a group", id="group"),
-        pytest.param(_EDITION, "in proto3", id="edition"),
         pytest.param(_CLASHING, "differ", id="names that differ by case only"),
     ],
 )
