@@ -24,7 +24,7 @@ maven := $(prerequisites) maven >/dev/null && $(with_java) MAVEN_OPTS="$(maven_o
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 environment := $(stamps)/environment
-jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry
+jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry $(stamps)/model-jar
 
 stack := compose/stack.sh
 players_to_http := --target http --url http://ingest:8000 --keys-file /run/secrets/ingest-keys
@@ -39,7 +39,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
 
 ##@ Start here
 
@@ -174,11 +174,14 @@ test: setup $(class_archive) ## Run all tests that need no Docker: TEST_WORKERS=
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 	@$(call pytest,unit) $(spread) tests/unit
 
-test-spark: $(class_archive) ## Run the tests that need Spark
+test-spark: $(class_archive) $(stamps)/model-jar ## Run the tests that need Spark
 	@$(with_java) $(for_seconds) $(call pytest,spark) $(spread) tests/spark
 
 test-embedded: setup $(class_archive) ## Run the tests that need Kafka and the schema registry
 	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
+
+model: $(environment) $(stamps)/model-jar ## Check the model of the protocol by TLC, with all bounds (about 5 minutes): B="<bounds of docs/model, empty: all>"
+	@$(with_java) $(python) -m tools.model $(B)
 
 # docs/faults.md has what each variable makes longer.
 more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),5000) SOAK_BATCHES=$(or $(SOAK_BATCHES),100) \
@@ -231,6 +234,12 @@ $(class_archive): $(environment) $(stamps)/spark-jars
 $(stamps)/kafka-jars: compose/kafka/pom.xml
 	@echo "Fetching Kafka"
 	@rm -rf build/jars/kafka
+	@$(maven) $<
+	@mkdir -p $(@D) && touch $@
+
+$(stamps)/model-jar: compose/model/pom.xml
+	@echo "Fetching TLC, the model checker"
+	@rm -rf build/jars/model
 	@$(maven) $<
 	@mkdir -p $(@D) && touch $@
 
