@@ -2,7 +2,7 @@
 
 A shallow clone is one log entry that references the source's files by absolute URIs. A copy is made inside the store;
 on a local disk it consists of hard links. Gold tables are always copied: they are small, and some of their writers
-delete replaced files at once.
+delete replaced files at once. So are replaced files that a vacuum which has not ended may still delete.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" and "Change Metadata".
 """
 
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
 from gamelake.model.errors import TransientError
-from gamelake.model.naming import Layer, clone_table, game_table
+from gamelake.model.naming import UNFINISHED_VACUUMS, Layer, clone_table, game_table
 from gamelake.recovery.table_history import TableHistory
 from gamelake.storage.clones import Clone, ClonedTable, CloneError, CloneKind, Clones
 from gamelake.storage.delta_log import (
@@ -116,12 +116,20 @@ class Cloning:
             table=clone_table(self.name, source),
             source=source,
             version=version,
-            kind=CloneKind.COPY if source.startswith(f"{Layer.GOLD}/") else self.kind,
+            kind=CloneKind.COPY if self._must_copy(history, adds) else self.kind,
             files=len(adds),
             rows=sum(map(row_count, adds)),
             bytes=sum(add["size"] for add in adds),
         )
         return _Planned(cloned, adds)
+
+    def _must_copy(self, history: TableHistory, adds: Sequence[Action]) -> bool:
+        if history.table.startswith(f"{Layer.GOLD}/"):
+            return True
+        live = history.live_at(history.newest)
+        # After a vacuum that stalled or was killed, deletes of replaced files may still reach the store.
+        mark = f"{UNFINISHED_VACUUMS}/{history.table}"
+        return any(add["path"] not in live for add in adds) and self.store.get(mark) is not None
 
     def _require_there(self, source: str, version: int, adds: Sequence[Action]) -> None:
         there = set(self.store.paths(source))

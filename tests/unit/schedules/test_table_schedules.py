@@ -13,16 +13,20 @@ from gamelake.maintenance import vacuum as vacuuming
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import GamelakeError
+from gamelake.model.naming import clone_table
 from gamelake.privacy import erasure, row_eraser
 from gamelake.privacy.erasure import PlayerErasure
 from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.privacy.vault.vault import Vault
-from gamelake.recovery import restore
+from gamelake.recovery import cloning, restore
+from gamelake.recovery.cloning import Cloning
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
-from gamelake.storage import appends, commits, delta_log, leases, rewrites, tables
+from gamelake.storage import appends, clones, commits, delta_log, leases, rewrites, tables
 from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.clones import CloneKind
+from gamelake.storage.delta_log import object_path
 from gamelake.storage.player_rows import PlayerFilter
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
@@ -30,7 +34,7 @@ from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
 from tests.explorer.simulation import SimulatedTime, simulate
-from tests.explorer.tables import Lake, MemoryTable, Objects, rows_in
+from tests.explorer.tables import Lake, MemoryTable, Objects, paths_in, rows_in
 from tests.explorer.world import Faults, ReplyLostError, World
 from tests.player_tables import SILVER, an_entry, append
 
@@ -44,7 +48,7 @@ EXPECTED = (GamelakeError, ReplyLostError)
 def lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     """The lakehouse of each run."""
     simulate(monkeypatch, appends, commits, compaction, delta_log, leases, rewrites, tables)
-    lake = Lake(monkeypatch, compaction, erasure, restore, row_eraser, rewrites, tables, vacuuming)
+    lake = Lake(monkeypatch, clones, cloning, compaction, erasure, restore, row_eraser, rewrites, tables, vacuuming)
     monkeypatch.setattr(compaction, "rows_of", lake.rows_of)
     return lake
 
@@ -199,6 +203,48 @@ def test_a_restore_that_adds_files_again_which_a_vacuum_may_still_delete_is_foun
     case = vacuum_and_restore(lake, compacted, lambda store: vacuum(store).run())
 
     with pytest.raises(AssertionError, match="live files are missing"):
+        explore(exhaustive(case, faults, 1), case, faults)
+
+
+def vacuum_and_clone(lake: Lake, compacted: Objects) -> Case:
+    """A vacuum to which all replaced files are old enough, and a shallow clone of the version before the compaction."""
+
+    def case(world: World) -> Callable[[], None]:
+        lake.begin(world, compacted)
+        plain, store = lake.plain, lake.store
+
+        def clone() -> None:
+            moment, sources = (lambda _: len(OLD) - 1), [SILVER.name]
+            Cloning(store=store, name="copy", sources=sources, moment=moment, kind=CloneKind.SHALLOW).make()
+
+        world.start("vacuum", lambda: vacuum(store).run(), RESTARTS)
+        world.start("clone", clone)
+
+        def check() -> None:
+            table = clone_table("copy", SILVER.name)
+            named = [object_path(plain.location, table, each) for each in paths_in(plain, table)]
+            missing = plain.missing(named)
+            assert not missing, f"files of the clone are missing: {missing}"
+            require_expected(world)
+
+        return check
+
+    return case
+
+
+def test_no_file_of_a_clone_is_deleted_by_a_vacuum(lake: Lake, compacted: Objects) -> None:
+    faults, case = Faults(kills=1, stalls=1, lost_replies=1), vacuum_and_clone(lake, compacted)
+
+    assert explore(exhaustive(case, faults, 1), case, faults) > 50
+
+
+def test_a_clone_that_references_files_which_a_vacuum_may_still_delete_is_found(
+    lake: Lake, compacted: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cloning, "_must_copy", lambda *_: False)
+    faults, case = Faults(stalls=1), vacuum_and_clone(lake, compacted)
+
+    with pytest.raises(AssertionError, match="files of the clone are missing"):
         explore(exhaustive(case, faults, 1), case, faults)
 
 
