@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from gamelake.model.naming import SILVER_EVENTS, VALIDATIONS, game_table
+from gamelake.program import OK
 from gamelake.storage.holds import holds
 from gamelake.storage.store import Location, Store
+from jobs import validate
 from tests.conftest import JARS
 from tests.spark.planted import DAY, SCHEMA, events, week
 
@@ -38,28 +41,49 @@ def _write(store: Store, table: str, rows: list[dict[str, object]]) -> None:
     write_deltalake(store.location.child(table), whole, partition_by=["event_date"], mode="append")
 
 
-def _validate(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
-    settings = {
+def _settings(store: Store) -> dict[str, str]:
+    return {
         "GAMELAKE_LAKEHOUSE": store.location.uri,
         "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
         "GAMELAKE_RULES": "quality/rules",
         "GAMELAKE_SPARK_JARS": str(JARS),
     }
+
+
+def _validate(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = (sys.executable, "-m", "jobs.validate", *arguments)
-    return subprocess.run(
-        command, cwd=REPOSITORY, env={**os.environ, **settings}, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, **_settings(store)}
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_day_is_validated_held_back_and_released(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+def _validate_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, store: Store, *arguments: str
+) -> int:
+    """Run the job on this process's Spark, as starting another takes longer than the job; gives the exit code."""
+    with monkeypatch.context() as patch:
+        for name, value in _settings(store).items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["validate", *arguments])
+        patch.setattr(validate, "own_session", lambda *_: nullcontext(spark.newSession()))
+        return validate.main()
+
+
+def test_a_day_is_validated_held_back_and_released(
+    spark: SparkSession,
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     docs = tmp_path / "docs"
     asked = ("--day", DAY.isoformat(), "--docs", str(docs), "--hold")
 
-    clean = _validate(store, "archery_duel", *asked)
+    clean = _validate_in_this_process(monkeypatch, spark, store, "archery_duel", *asked)
+    shown = capsys.readouterr().out
     damaged = _validate(store, "chess_royale", *asked)
 
-    assert clean.returncode == 0, clean.stderr
-    assert f"Data Docs: {docs / 'index.html'}" in clean.stdout
+    assert clean == OK
+    assert f"Data Docs: {docs / 'index.html'}" in shown
     assert damaged.returncode == 1, damaged.stderr
     assert "FAILED chess_royale tables: event_ids_are_unique (critical): 1 instead of 0" in damaged.stdout
     kept = DeltaTable(store.location.child(VALIDATIONS)).to_pyarrow_table().to_pylist()
