@@ -99,7 +99,9 @@ def test_the_pipelines_own_tables_answer_every_question(stack: Stack) -> None:
     """Each column and view exists, and each right is there; planned only, since local tables may be large."""
     assert stack.is_healthy("trino")
     # As the gateway writes it, an event brings all columns of the newest contract.
-    Game.of("kart_rumble").post_until_taken([an_event(), an_event(event_name="purchase", amount=1.0)])
+    params = {"platform": "ios", "app_version": "1.0", "amount": 1.0}
+    bought = an_event(event_name="purchase", session_id="s-1", event_params=params)
+    Game.of("kart_rumble").post_until_taken([an_event(), bought])
     fill(OWN_TABLES, "Kart Rumble")
     await_answer(ENGINEER, "SELECT 1 FROM silver.kart_rumble_events WHERE error IS NULL LIMIT 1", timeout=120)
     asked = [question for name, question in QUESTIONS.items() if name not in ABOUT_AN_EARLIER_TIME]
