@@ -100,13 +100,13 @@ class Lease:
 
     def __enter__(self) -> Self:
         """Take the lease, also from a holder that has died."""
-        former = self._wait_for_former()
-        self.token = former + 1
+        latest = time.monotonic() + self._timing.wait
         process = os.getpid()
         claim = _Claim(str(uuid.uuid4()), f"process {process} on {socket.gethostname()}", process_mark(process))
-        if not self._store.put_new(self._path(self.token, "claim"), msgspec.json.encode(claim)):
-            raise LeaseHeldError(self._refusal(self.token))
-        self._withdraw_if_stale()
+        while newer := self._newer_than_own(claim, latest):
+            # Another waiting process was faster.
+            if time.monotonic() >= latest:
+                raise LeaseHeldError(self._refusal(newer))
         self._thread.start()
         return self
 
@@ -131,18 +131,31 @@ class Lease:
                 f"another process has taken over {self._name}, as this one's heartbeat was late; it continues there"
             )
 
-    def _withdraw_if_stale(self) -> None:
+    def _newer_than_own(self, claim: _Claim, latest: float) -> int:
+        """Claim the next number; gives the number of another process's claim that precludes this one, or 0."""
+        self.took_over = False
+        self.token = self._wait_for_former(latest) + 1
+        if not self._store.put_new(self._path(self.token, "claim"), msgspec.json.encode(claim)):
+            return self.token
+        return self._withdraw_if_stale()
+
+    def _withdraw_if_stale(self) -> int:
         """Take a claim back whose number was cleaned up before, and created again as this process had stalled.
 
-        Raises:
-            LeaseHeldError: there is a newer claim.
+        Returns:
+            The number of the newer claim, or 0 where this process' claim is the newest.
         """
-        if (newest := self._newest()) > self.token:
-            self._store.delete(self._path(self.token, "claim"))
-            raise LeaseHeldError(self._refusal(newest))
+        if (newest := self._newest()) == self.token:
+            return 0
+        self._store.delete(self._path(self.token, "claim"))
+        return newest
 
-    def _wait_for_former(self) -> int:
-        """The number of the last claim, once its holder has released it or has died."""
+    def _wait_for_former(self, latest: float) -> int:
+        """The number of the last claim, once its holder has released it or has died.
+
+        Raises:
+            LeaseHeldError: a holder is alive at the monotonic time `latest`.
+        """
         number = self._newest()
         if not number or self._is_over(number):
             return number
@@ -151,12 +164,11 @@ class Lease:
             return number
         log.info("lease_held", lease=self._name, holder=self._where(number), action="checks whether it is alive")
         sign, alive_at = self._sign(number), time.monotonic()
-        started = alive_at
         while not self._is_over(number):
             time.sleep(self._timing.poll)
             newest, standing, now = self._newest(), self._sign(number), time.monotonic()
             if (newest, standing) != (number, sign):
-                if now - started >= self._timing.wait:
+                if now >= latest:
                     raise LeaseHeldError(self._refusal(newest))
                 number, sign, alive_at = newest, self._sign(newest), now
             elif now - alive_at >= self._timing.patience:

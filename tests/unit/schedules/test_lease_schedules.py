@@ -71,7 +71,7 @@ def test_each_token_has_one_holder_by_random_schedules() -> None:
 
 def test_a_stale_claim_that_is_not_withdrawn_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lease as it was: a process that stalled claimed a number again that others had cleaned up."""
-    monkeypatch.setattr(Lease, "_withdraw_if_stale", lambda _: None)
+    monkeypatch.setattr(Lease, "_withdraw_if_stale", lambda _: 0)
     faults, case = Faults(stalls=1), workers(2, runs=3)
 
     with pytest.raises(AssertionError, match="two holders of one token"):

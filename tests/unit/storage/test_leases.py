@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,23 @@ def test_one_of_many_waiting_processes_takes_over(store: Store) -> None:
         taker.join()
 
     assert (took, len(refused)) == ([8], 7)
+
+
+def test_a_waiting_process_waits_on_when_another_is_faster(store: Store) -> None:
+    """Each holds the lease for a moment, and takes it again and again, as compactions and vacuums of a table do."""
+    taken: list[int] = []
+
+    def take_again_and_again() -> None:
+        for _ in range(30):
+            with lease(store, LeaseTiming(renew=1, patience=30, poll=0.001, wait=60)) as held:
+                taken.append(held.token)
+
+    with ThreadPoolExecutor(3) as pool:
+        for process in [pool.submit(take_again_and_again) for _ in range(3)]:
+            process.result()
+
+    assert taken == sorted(set(taken))
+    assert len(taken) == 90
 
 
 def test_a_process_finds_that_its_lease_was_taken_over(store: Store) -> None:
