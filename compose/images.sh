@@ -82,6 +82,8 @@ docker info >/dev/null 2>&1 || fail "the Docker engine does not respond; run mak
 mkdir -p build
 : >"$log"
 collect_certificates
+# The Python packages are installed by uv, which they don't need at run time.
+sed -n '/^uv==/,/[^\\]$/p' requirements.lock >build/uv.lock
 debian="$(debian_image)"
 for name in "${@:-${all[@]}}"; do
   build "$name"

@@ -1,15 +1,43 @@
 #!/usr/bin/env bash
 # Brings up a stack of the tests' own, runs the tests that need one, and removes it: `run.sh [PYTEST ARGUMENT...]`.
-# KEEP=1 leaves it running, to inspect or to run again; the logs of all services are kept when a test fails.
+# Tests that need an object store and nothing else of the stack run meanwhile, on a store of their own; with arguments
+# all tests run one after the other, on the stack's. KEEP=1 leaves the stack running, to inspect or to run again; the logs
+# of all services are kept when a test fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # Volumes of their own: a test may lose no other data.
 export COMPOSE_PROJECT_NAME="${COMPOSE_PROJECT_NAME:-gamelake-test}"
-readonly logs=build/stack-logs
+readonly logs=build/stack-logs second_log=build/object-store-tests.log
+readonly tests=(.venv/bin/pytest tests/stack --durations=15)
+readonly second_store="$COMPOSE_PROJECT_NAME-second-object-store"
+second_tests=""
+
+key() { # NAME
+  sed -n "s/^$1 *= *//p" compose/secrets/object-store-root
+}
+
+# With the keys of the stack's store, and without its notifications to Kafka.
+start_second_store() {
+  local address tag
+  # shellcheck source=compose/read_env.sh
+  tag="$(. compose/read_env.sh && read_env compose && echo "$GAMELAKE_TAG")"
+  MINIO_ROOT_USER="$(key aws_access_key_id)" MINIO_ROOT_PASSWORD="$(key aws_secret_access_key)" \
+    docker run --detach --rm --name "$second_store" --publish 127.0.0.1::9000 --env MINIO_ROOT_USER --env MINIO_ROOT_PASSWORD \
+    --entrypoint minio "gamelake/object-store:$tag" server /data --address :9000 >/dev/null
+  address="$(docker port "$second_store" 9000/tcp)"
+  export GAMELAKE_TEST_S3_ENDPOINT="http://$address"
+  curl --fail --silent --retry 30 --retry-delay 1 --retry-all-errors "http://$address/minio/health/live"
+}
+
+tests_of_the_store_alone() {
+  start_second_store && exec "${tests[@]}" --junitxml=build/junit/object-store.xml -m object_store
+}
 
 finish() {
   local code=$?
+  [ -z "$second_tests" ] || kill "$second_tests" 2>/dev/null || true
+  docker rm --force "$second_store" >/dev/null 2>&1 || true
   if [ "$code" != 0 ]; then
     mkdir -p "$logs"
     for service in $(compose/stack.sh ps --all --services); do
@@ -29,4 +57,16 @@ if ! docker info >/dev/null 2>&1; then
 fi
 trap finish EXIT
 compose/up.sh
-.venv/bin/pytest tests/stack --durations=15 --junitxml=build/junit/stack.xml "$@"
+if [ $# -gt 0 ]; then
+  "${tests[@]}" --junitxml=build/junit/stack.xml "$@"
+  exit
+fi
+mkdir -p build
+tests_of_the_store_alone >"$second_log" 2>&1 &
+second_tests=$!
+failed=0
+"${tests[@]}" --junitxml=build/junit/stack.xml -m "not object_store" || failed=$?
+wait "$second_tests" || failed=$?
+second_tests=""
+cat "$second_log"
+exit "$failed"

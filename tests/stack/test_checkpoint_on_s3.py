@@ -24,6 +24,8 @@ from tests.stack.fault_proxy import FaultProxy, Hold
 from tests.stack.object_store import ObjectStore
 from tests.stack.s3_lakehouse import S3Lakehouse, Services
 
+pytestmark = pytest.mark.object_store
+
 # What a batch writes between its files and its end, but for the tables' own logs.
 STEPS = ("/offsets/0", f"/manifests/{0:012d}", "/commits/0")
 PUT, REFUSED = 200, 412

@@ -19,6 +19,8 @@ from tests.stack.race import Writer, race
 from tests.stack.rows import commits
 from tests.stack.writers import TABLE, Way, append_as_the_fan_out, append_by_spark
 
+pytestmark = pytest.mark.object_store
+
 # Eight loops: two drivers of Spark with two each, two processes of delta-rs and two of the fan-out's commits.
 WRITERS = (
     *(Writer(f"spark{number}", Way.SPARK, commits=5, loops=2) for number in range(2)),

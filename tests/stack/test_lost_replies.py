@@ -18,6 +18,8 @@ from tests.stack.object_store import ObjectStore
 from tests.stack.rows import a_manifest, commits, entry_of, write_row
 from tests.stack.s3_lakehouse import S3Lakehouse, Services
 
+pytestmark = pytest.mark.object_store
+
 REFUSED = 412
 
 

@@ -7,6 +7,8 @@ from gamelake.storage.store import PROBE, Store, require_put_if_absent
 from tests.stack.lying_store import lying_store
 from tests.stack.object_store import ObjectStore
 
+pytestmark = pytest.mark.object_store
+
 
 def test_the_object_store_is_trusted_as_often_as_it_is_asked(object_store: ObjectStore, bucket: str) -> None:
     store = Store(object_store.location(f"s3://{bucket}/lake"))
