@@ -192,8 +192,8 @@ more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES)
 test-long: setup $(class_archive) ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
 	@$(with_java) $(for_seconds) $(more) $(call pytest,long) $(spread) tests/unit tests/spark tests/embedded
 
-test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
-	@$(with_java) tests/stack/run.sh
+test-stack: setup $(class_archive) ## Bring the stack up, run the tests that need it, and take it down
+	@$(with_java) $(for_seconds) tests/stack/run.sh
 
 ##@ Maintain
 
