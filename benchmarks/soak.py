@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.commits import SmallFiles
+from benchmarks.commits import SmallFiles, game_tables
+from benchmarks.tenths import by_tenth, slope
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
@@ -96,7 +97,7 @@ def _run_maintenance(place: Location, stop: Event, results: "Queue[dict[str, Any
 
 
 def _stream(place: Location, arguments: argparse.Namespace) -> SoakSamples:
-    found, files = SoakSamples(), SmallFiles(place, arguments.tables)
+    found, files = SoakSamples(), SmallFiles(place, game_tables(arguments.tables))
     with DeltaTables(place) as tables, ThreadPoolExecutor(_COMMIT_THREADS) as pool:
         for version in range(arguments.batches):
             batch, transaction = files.next(), BatchTransaction("soak", version)
@@ -177,36 +178,20 @@ class _Maintenance:
 
 
 def _print(found: SoakSamples, done: Mapping[str, Any]) -> int:
-    slopes = {"commit_slope": _slope(found.seconds), "memory_slope": _slope(found.memory)}
+    slopes = {"commit_slope": slope(found.seconds), "memory_slope": slope(found.memory)}
     files = found.open_files[len(found.open_files) // 10 :]
     figures = {
         "batches": len(found.seconds),
         "commit_ms": [round(float(each) * 1000, 1) for each in np.percentile(found.seconds, (50, 95, 100))],
-        "commit_ms_by_tenth": [round(each * 1000, 1) for each in _by_tenth(found.seconds, np.median)],
+        "commit_ms_by_tenth": [round(each * 1000, 1) for each in by_tenth(found.seconds, np.median)],
         **{name: round(value, 2) for name, value in slopes.items()},
         "memory_mib": [min(found.memory) // _MIB, max(found.memory) // _MIB],
         # The least number per tenth: a reader opens all entries of a table's log at once.
-        "open_files": {"least": [int(each) for each in _by_tenth(files, np.min)], "most": max(files)},
+        "open_files": {"least": [int(each) for each in by_tenth(files, np.min)], "most": max(files)},
         **done,
     }
     print(json.dumps(figures))
     return int(bool(done["errors"]) or any(slopes[name] > bound for name, bound in _AT_MOST.items()))
-
-
-def _by_tenth(values: Sequence[float], figure: Callable[[Any], float]) -> list[float]:
-    """A figure of each tenth of the values."""
-    return [float(figure(tenth)) for tenth in np.array_split(np.asarray(values), min(10, len(values)))]
-
-
-def _slope(values: Sequence[float]) -> float:
-    """Rise of a line through the values, from the end of the warm-up to the last, in per cent of their mean.
-
-    It uses medians of a hundred groups, so that single batches during a vacuum have no influence.
-    """
-    steady = np.asarray(values[len(values) // 10 :], float)
-    middles = np.array([np.median(group) for group in np.array_split(steady, min(100, len(steady)))])
-    rise, _ = np.polyfit(np.linspace(0, 1, len(middles)), middles, 1)
-    return float(rise / middles.mean() * 100)
 
 
 if __name__ == "__main__":
