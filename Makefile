@@ -42,7 +42,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
 
 ##@ Start here
 
@@ -96,6 +96,9 @@ bench-maintenance: setup ## Benchmark maintenance: compaction against OPTIMIZE, 
 	@$(with_java) $(python) -m benchmarks.compaction
 	@$(python) -m benchmarks.questions.compaction
 	@$(python) -m benchmarks.soak --pause 0.05
+
+bench-year: $(environment) ## Let a lakehouse live a year, and measure what grows with it: BATCHES=<18200> OUT=<folder: store the results, draw the chart> (about an hour)
+	@$(python) -m benchmarks.year $(if $(BATCHES),--batches $(BATCHES)) $(if $(OUT),--out '$(OUT)')
 
 ##@ The stack (needs a Docker engine with compose)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from gamelake.maintenance.log_cleanup import KEPT_MANIFESTS
 from gamelake.model.schedule import ScheduledTask, load_schedule
 
-FULL_YEAR = 18_200
+FULL_YEAR, _FULL_DAYS = 18_200, 364
 BEGINNING = datetime(2025, 1, 1, tzinfo=UTC)
 _RETENTION, _TOMBSTONES, _WINDOW = timedelta(days=14), timedelta(days=7), timedelta(hours=6)
 # Landing files have a bucket of their own.
@@ -37,7 +37,7 @@ class YearPlan:
 
     @property
     def _share(self) -> float:
-        return min(1.0, self.batches / FULL_YEAR)
+        return min(1.0, self.days / _FULL_DAYS)
 
     @property
     def retention(self) -> timedelta:
@@ -57,7 +57,7 @@ class YearPlan:
     @property
     def keep_manifests(self) -> int:
         """How many manifests log cleanup keeps, however old they are."""
-        return max(1, round(KEPT_MANIFESTS * self._share))
+        return max(1, round(KEPT_MANIFESTS * self.batches / FULL_YEAR))
 
     def tasks(self, schedule: Path) -> list[ScheduledTask]:
         """The tasks of the platform's schedule, and those that no schedule has: starts and reconciliations."""
