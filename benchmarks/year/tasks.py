@@ -29,6 +29,7 @@ from gamelake.maintenance.program_runs import ProgramRun
 from gamelake.maintenance.run_records import WorkDone
 from gamelake.maintenance.vacuum import TableVacuum, undecided_files
 from gamelake.model.games import GamesContract, load_games
+from gamelake.model.naming import Layer
 from gamelake.model.schedule import ScheduledTask
 from gamelake.storage.listing import own_tables, table_paths
 from gamelake.storage.reconciliation import reconcile
@@ -42,6 +43,7 @@ from tools.embedded.service import REPOSITORY
 
 # As the jobs have them.
 _TABLES_AT_ONCE, _LOCAL_BYTES, _REMEMBERED_BATCHES = 2, 64 * 2**20, 20
+_STREAMS_LAYERS = (Layer.BRONZE, Layer.SILVER, Layer.DEAD_LETTERS, Layer.QUARANTINE)
 _STATUS, _RESET_PEAK = Path("/proc/self/status"), (Path("/proc/self/clear_refs"), "5")
 
 
@@ -146,7 +148,8 @@ def start(request: TaskRequest) -> int:
         finish_last_batch(stream, tables)
         generation = stream.open(TOPIC_ID)
         finish_last_batch(stream, tables, has_concurrent_stream=False)
-        schemas = {each: tables.schema(each) for each in own_tables(store) if tables.partition_columns(each)}
+        folders = [folder for layer in _STREAMS_LAYERS for folder in store.folders(f"{layer}/")]
+        schemas = {each: tables.schema(each) for each in folders if tables.partition_columns(each)}
         stream.manifests.last(_REMEMBERED_BATCHES)
         window = DedupWindow(store, STREAM, DedupLimits(window=request.window))
         window.resume(stream.manifests)

@@ -26,8 +26,12 @@ def table_names(store: Store) -> frozenset[str]:
 
 
 def has_log(store: Store, table: str) -> bool:
-    """Whether a folder is a table: has a log."""
-    return f"{table}/{LOG_FOLDER}" in _folders(store, table)
+    """Whether a folder is a table: has a log.
+
+    The table's folder is not listed: it has a folder for each of its days. A log without a Delta checkpoint is short.
+    """
+    log = f"{table}/{LOG_FOLDER}"
+    return store.get(f"{log}/_last_checkpoint") is not None or next(store.objects(log), None) is not None
 
 
 def games_of(store: Store) -> list[str]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from benchmarks.year.__main__ import measure
-from benchmarks.year.figures import GrowthBound, TenthFigures, YearFigures
+from benchmarks.year.figures import GrowthBound, TenthFigures, YearFigures, rises_of
 from benchmarks.year.plan import BEGINNING, FULL_YEAR, SimulatedClock, YearPlan
 
 DAYS, BATCHES_PER_DAY, TABLES = 5, 4, 3
@@ -55,14 +55,16 @@ def test_a_figure_that_grows_after_the_warm_up_is_above_its_bound() -> None:
     growing = tenths_with([1] * 10, [10.0 * number for number in range(1, 11)])
     flat = tenths_with([1] * 10, [1.0, 50.0, *[100.0] * 8])
 
-    assert not bound.is_kept({"listed": bound.rise(growing) or 0.0})
-    assert bound.is_kept({"listed": bound.rise(flat) or 0.0})
+    assert not bound.is_kept(rises_of([bound], growing))
+    assert bound.is_kept(rises_of([bound], flat))
 
 
-def test_a_figure_per_live_file_may_grow_as_they_do() -> None:
-    bound = GrowthBound("listed", lambda tenth: tenth.listed, 5.0, per_live_file=True)
+@pytest.mark.parametrize(("times", "kept"), [(1.0, True), (2.0, False)], ids=["as they do", "with their square"])
+def test_a_figure_of_live_files_may_grow_as_they_do(times: float, kept: bool) -> None:
+    bound = GrowthBound("listed", lambda tenth: tenth.listed, 5.0, with_live_files=True)
+    tenths = tenths_with([*range(1, 11)], [float(number) ** times for number in range(1, 11)])
 
-    assert bound.rise(tenths_with([*range(1, 11)], [7.0 * number for number in range(1, 11)])) == pytest.approx(0)
+    assert bound.is_kept(rises_of([bound], tenths)) is kept
 
 
 def test_a_moment_of_the_simulated_past_is_when_its_batch_began() -> None:
