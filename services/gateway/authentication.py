@@ -25,7 +25,7 @@ KEY_HEADER = "gamelake-key"
 TIMESTAMP_HEADER = "gamelake-timestamp"
 SIGNATURE_HEADER = "gamelake-signature"
 _TIMESTAMP_DIGITS = 12
-# One text for all causes, so that guessing keys gives no information.
+# One text for all causes but the sender's clock, so that guessing keys gives no information.
 _REFUSAL = f"{KEY_HEADER}, {TIMESTAMP_HEADER} and {SIGNATURE_HEADER} do not authenticate a key that is valid now"
 
 # 128 bits, in any alphabet.
@@ -132,7 +132,7 @@ class Authenticator:
         """The key of a request to send events, before its body is read; `now` in seconds since 1970.
 
         Raises:
-            AuthenticationError: there is no such key, it has another role, or the timestamp is outside the window.
+            AuthenticationError: the timestamp is outside the window, there is no such key, or it has another role.
         """
         key = self.find_key(headers, now)
         if key.role is not Role.GAME:
@@ -143,10 +143,12 @@ class Authenticator:
         """The key of a request, of any role; `now` in seconds since 1970.
 
         Raises:
-            AuthenticationError: there is no such key, or the timestamp is outside the window.
+            AuthenticationError: the timestamp is outside the window, or there is no such key.
         """
+        # Before the key: the message about the clock must be the same for every key.
+        self._require_timely(headers.timestamp, now)
         key = self._keyring.find(headers.key)
-        if key is None or not self._is_timely(headers.timestamp, now):
+        if key is None:
             raise AuthenticationError(_REFUSAL)
         return key
 
@@ -162,7 +164,14 @@ class Authenticator:
         if not any(matches):
             raise AuthenticationError(_REFUSAL)
 
-    def _is_timely(self, timestamp: str, now: float) -> bool:
+    def _require_timely(self, timestamp: str, now: float) -> None:
         if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > _TIMESTAMP_DIGITS:
-            return False
-        return abs(now - int(timestamp)) <= self._window_seconds
+            raise AuthenticationError(_REFUSAL)
+        ahead = int(timestamp) - now
+        if abs(ahead) > self._window_seconds:
+            direction = "ahead of" if ahead > 0 else "behind"
+            raise AuthenticationError(
+                f"{TIMESTAMP_HEADER} is {abs(ahead):.0f} s {direction} the gateway's clock, more than the "
+                f"{self._window_seconds:.0f} s that it may be: set the sender's clock, or sign with the time of the "
+                "header date of this response"
+            )

@@ -88,12 +88,14 @@ class Delivery:
             started = time.monotonic()
             reply = self._post(batch[0].event_format.content_type, body, attempts)
             seconds = time.monotonic() - started
-            # Each response corrects the clock; after a 401 that did so, one more attempt is made.
+            # Each response corrects the clock; after a 401 that did so, the batch is sent again: at once, and then with
+            # pauses, as the clocks of several gateways may differ.
             was_wrong = reply is not None and self.clock.correct(reply.headers.get("date"))
-            if reply is not None and reply.status == HTTPStatus.UNAUTHORIZED and was_wrong and not corrected:
+            is_of_clock = reply is not None and reply.status == HTTPStatus.UNAUTHORIZED and was_wrong
+            if is_of_clock and not corrected:
                 corrected = True
                 continue
-            outcome = _outcome_of(tuple(batch), reply)
+            outcome = None if is_of_clock else _outcome_of(tuple(batch), reply)
             if outcome is not None:
                 return replace(outcome, attempts=attempts, seconds=seconds)
             if self.pause(self._seconds_to_wait(reply, attempts)):

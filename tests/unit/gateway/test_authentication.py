@@ -73,6 +73,17 @@ def test_a_timestamp_outside_the_window_is_refused_before_the_body_is_read(
         authenticator.find_game_key(signed(at=at), NOW)
 
 
+@pytest.mark.parametrize("key", ["archery-1", "unknown"])
+@pytest.mark.parametrize(
+    ("at", "said"), [(NOW - 720, "720 s behind the gateway's clock"), (NOW + 600, "600 s ahead of the gateway's clock")]
+)
+def test_a_sender_whose_clock_is_wrong_gets_the_difference_and_a_remedy_whatever_its_key(
+    authenticator: Authenticator, key: str, at: float, said: str
+) -> None:
+    with pytest.raises(AuthenticationError, match=f"{said}, more than the 300 s .* set the sender's clock"):
+        authenticator.find_game_key(signed(key=key, at=at), NOW)
+
+
 @pytest.mark.parametrize("timestamp", ["", "now", "-5", "1e9", "٣", "9" * 40])
 def test_a_malformed_timestamp_is_refused(authenticator: Authenticator, timestamp: str) -> None:
     with pytest.raises(AuthenticationError):

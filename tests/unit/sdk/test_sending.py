@@ -140,6 +140,21 @@ def test_a_batch_is_sent_again_after_a_temporary_failure(first: Respond) -> None
     assert sending.stats().retries == 3
 
 
+def test_a_batch_is_not_refused_between_gateways_whose_clocks_differ_by_more_than_the_window() -> None:
+    true_time, outcomes = datetime.now(UTC).timestamp(), Outcomes()
+    right, ahead = (
+        lambda request, each=each: each.post(request.body, request.headers)
+        for each in (TimedGateway(true_time), TimedGateway(true_time + 720))
+    )
+    gateway = FakeGateway(deque([ahead, right, ahead]), always=right)
+
+    with client(gateway, outcomes) as sending:
+        send_all(sending, messages(2))
+
+    assert outcomes.accepted == messages(2)
+    assert [outcome.attempts for outcome in outcomes.all] == [5]
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 415])
 def test_a_refused_batch_is_reported_and_not_sent_again(status: int) -> None:
     gateway, outcomes = FakeGateway(deque([refuse(status)])), Outcomes()
