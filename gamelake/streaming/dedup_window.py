@@ -1,12 +1,14 @@
 """The deduplication window in the driver: the files with the identities of recently ingested events."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 
 from obstore.exceptions import BaseError
 
+from gamelake.model.clocks import SteadyClock
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import events_folder
 from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests
@@ -14,6 +16,7 @@ from gamelake.storage.store import Store
 from gamelake.streaming.plan import DedupPlan, KnownFile
 
 _READERS = 8
+_MICROSECONDS = 1_000_000
 
 log = event_logger(__name__)
 
@@ -38,10 +41,14 @@ class DedupWindow:
 
     Attributes:
         left_out: how many events of the window the last plan leaves out, as there are more than `limits.events`.
+
+    Args:
+        clock: the present time in microseconds since 1970. A jump of it would move events out of the window.
     """
 
-    def __init__(self, store: Store, stream: str, limits: DedupLimits) -> None:
+    def __init__(self, store: Store, stream: str, limits: DedupLimits, clock: Callable[[], int] | None = None) -> None:
         self._store = store
+        self._clock = clock or SteadyClock()
         self._folder = events_folder(stream)
         self._limits = limits
         self._files: dict[str, EventsFile] = {}
@@ -135,6 +142,8 @@ class DedupWindow:
             seed=seed,
             window_seconds=seconds,
             known={partition: tuple(files) for partition, files in known.items()},
+            # A clock that went back between two starts must not make new events older than those before them.
+            clock=max(self._clock(), max(newest.values(), default=0) * _MICROSECONDS),
         )
 
     def _report(self, left_out: int) -> None:

@@ -1,6 +1,5 @@
 """Finds the duplicates among the events of a task, and writes the identities of the others for later batches."""
 
-import time
 import uuid
 from collections import Counter
 from collections.abc import Sequence
@@ -167,7 +166,7 @@ class WindowDuplicateFilter:
         ids = ids if len(rows) == len(ids) else ids.take(pa.array(rows))
         high, rest = self._identities.of(seen.tables, seen.codes[rows], ids)
         # A producer's clock that is ahead must not move the window into the future.
-        microseconds = np.minimum(seen.kafka_microseconds[rows], time.time_ns() // 1000)
+        microseconds = np.minimum(seen.kafka_microseconds[rows], self._plan.clock)
         return Events.of(high, rest, np.maximum(microseconds, 0) // _MICROSECONDS)
 
     def _take(self, number: int, events: Events) -> Flags:

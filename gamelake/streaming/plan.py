@@ -56,6 +56,8 @@ class DedupPlan:
     Attributes:
         folder: where the task writes the identities of the events that it accepts.
         seed: of the identities.
+        clock: the driver's time, in microseconds since 1970; an event with a later Kafka timestamp counts as received
+            then.
         known: the identity files of the window, by Kafka partition.
     """
 
@@ -64,6 +66,7 @@ class DedupPlan:
     seed: str
     window_seconds: int
     known: Mapping[int, tuple[KnownFile, ...]] = field(default_factory=dict)
+    clock: int = NO_CLOCK
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from gamelake.layers.routing import NOWHERE, Router
 from gamelake.layers.silver import conform, with_ingest_times
+from gamelake.model.clocks import TOLERATED_SKEW
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import IncompatibleSchemaError
 from gamelake.model.games import EventTimeLimits, GamesContract
@@ -23,8 +24,7 @@ from gamelake.streaming.plan import NO_CLOCK
 
 MICROSECONDS_A_DAY = 86_400_000_000
 Ints = npt.NDArray[np.int64]
-# Clocks of two machines may differ by so much.
-_CLOCK_SKEW = 60_000_000
+_CLOCK_SKEW = TOLERATED_SKEW // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class Sorter:
         schemas: the known columns, by table.
         filter: finds duplicates.
         judge: applies the rules.
-        clock: when the batch was planned, in microseconds since 1970; no event arrives later, whatever its producer's
-            clock says.
+        clock: when the batch was planned, in microseconds since 1970; no event arrives later by more than
+            `TOLERATED_SKEW`, whatever its producer's clock says.
     """
 
     router: Router

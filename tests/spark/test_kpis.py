@@ -23,7 +23,7 @@ from gamelake.model.naming import SILVER_EVENTS
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
-from gamelake.serving.kpis.definitions import ExactUpTo
+from gamelake.serving.kpis.definitions import OCCURRED, ExactUpTo
 from gamelake.serving.kpis.generations import SourceChangedError
 from gamelake.serving.kpis.query import KpiStart, batches, driver_lease, prepare, run_until, start
 from gamelake.serving.kpis.settings import KpiSettings
@@ -97,6 +97,20 @@ def kpis(spark: SparkSession, tmp_path: Path) -> Kpis:
 def check_equal(kpis: Kpis, events: Sequence[Event]) -> None:
     for table, expected in expected_kpis(events).items():
         assert kpis.rows(table) == expected, table
+
+
+@pytest.mark.parametrize(
+    ("event", "arrival", "counted"), [(5, 10, 5), (12, 10, 10), (-3, 10, -3), (50, 60, 15)], ids=str
+)
+def test_an_arrival_minutes_after_the_clock_of_the_query_keeps_its_hour(
+    spark: SparkSession, event: int, arrival: int, counted: int
+) -> None:
+    moments = f"""SELECT current_timestamp() + INTERVAL {event} MINUTES AS event_time,
+      current_timestamp() + INTERVAL {arrival} MINUTES AS ingest_time"""
+
+    minutes = spark.sql(moments).selectExpr(f"timestampdiff(MINUTE, current_timestamp(), {OCCURRED})")
+
+    assert minutes.collect()[0][0] == counted
 
 
 def test_events_in_any_order_within_the_watermark_give_the_batch_answer(kpis: Kpis) -> None:

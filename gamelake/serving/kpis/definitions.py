@@ -8,9 +8,11 @@ that runs again, after whatever kill, leaves the same rows.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pyarrow as pa
 
+from gamelake.model.clocks import TOLERATED_SKEW
 from gamelake.storage.columns import MICROSECONDS_UTC
 
 MEANINGS: Mapping[str, str] = {
@@ -61,8 +63,10 @@ MEANINGS: Mapping[str, str] = {
 # Facets: what a fact is about.
 HOUR, SESSION, ARRIVAL = "hour", "session", "arrival"
 # Spark SQL: when the platform received an event; null where silver does not say so, as in rows of earlier versions.
-# Spark keeps current_timestamp() with a batch's offsets: it is the same when the batch runs again.
-ARRIVED = "CASE WHEN ingest_time >= event_time - INTERVAL 366 DAYS THEN least(ingest_time, current_timestamp()) END"
+# Spark keeps current_timestamp() with a batch's offsets: it is the same when the batch runs again. A clock of this
+# process that is behind by minutes must not move events into the hour before.
+_LATEST = f"current_timestamp() + INTERVAL {TOLERATED_SKEW // timedelta(seconds=1)} SECONDS"
+ARRIVED = f"CASE WHEN ingest_time >= event_time - INTERVAL 366 DAYS THEN least(ingest_time, {_LATEST}) END"
 # A device's clock may be ahead, and nothing happens after the platform has received it. Without this one such event
 # would move the watermark, and all other events would be late.
 OCCURRED = f"least(event_time, {ARRIVED})"

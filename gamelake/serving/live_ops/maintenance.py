@@ -4,13 +4,14 @@ Nothing of it grows with the players but the names of files.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import numpy as np
 from obstore.exceptions import BaseError
 
+from gamelake.model.clocks import SteadyClock
 from gamelake.model.logs import event_logger
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.serving.live_ops.plan import Base, StatePlan
@@ -96,6 +97,8 @@ class StateKeeper:
     _taken: int = -1
     _publishing: tuple[str, ...] = ()
     _refreshed_at: float = field(default_factory=time.monotonic)
+    # A jump would leave minutes without events, which look like a game that is silent.
+    _clock: Callable[[], int] = field(default_factory=SteadyClock)
 
     @property
     def left_out(self) -> int:
@@ -129,7 +132,8 @@ class StateKeeper:
             batch_id=batch_id,
             shares=self.shares,
             moment=self._moment,
-            clock=time.time_ns() // 1000,
+            # A clock that went back between two starts must not move events into minutes that are over.
+            clock=max(self._clock(), self._moment),
             base=self._base,
             files=self._files,
             changes=tuple(self._changes),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -43,14 +43,17 @@ class Deduplicated:
     lakehouse: TaskLakehouse
     limits: DedupLimits = field(default_factory=DedupLimits)
     taken: int = 0
+    driver_time: datetime | None = None
 
     def __post_init__(self) -> None:
         """Open the window."""
         self.restart()
 
     def restart(self) -> None:
-        """Forget all that a driver has in memory."""
-        self.window = DedupWindow(self.lakehouse.store, STREAM, self.limits)
+        """Forget all that a driver has in memory; a `driver_time` stands still."""
+        fixed = self.driver_time
+        clock = None if fixed is None else lambda: round(fixed.timestamp() * 1_000_000)
+        self.window = DedupWindow(self.lakehouse.store, STREAM, self.limits, clock)
         self.window.resume(Manifests(self.lakehouse.store, STREAM))
 
     def attempt(self, records: Sequence[KafkaTaskRecord], batch_records: int = 1_000, **plan: object) -> TaskOutcome:
@@ -247,6 +250,26 @@ def test_a_clock_that_is_ahead_does_not_move_the_window(lake: Deduplicated) -> N
     lake.batch([sent("b", minutes=60 * 24 * 365 * 50)])
 
     assert all(file.newest < 2**31 for files in lake.plan().known.values() for file in files)
+
+
+@pytest.mark.parametrize("behind", [5, 60])
+def test_duplicates_are_found_by_a_driver_whose_clock_is_behind(lake: Deduplicated, behind: int) -> None:
+    for minute, expected in ((0, ["a"]), (1, []), (9, [])):
+        lake.driver_time = NOON + timedelta(minutes=minute - behind)
+        lake.restart()
+        assert ids(lake.batch([sent("a", minutes=minute)])) == expected
+
+
+def test_a_driver_whose_clock_went_back_knows_the_events_from_before_and_after(lake: Deduplicated) -> None:
+    lake.driver_time = NOON + timedelta(minutes=1)
+    lake.restart()
+    lake.batch([sent("a")])
+
+    lake.driver_time = NOON - timedelta(minutes=20)
+    lake.restart()
+    outcomes = [lake.batch([sent("a", minutes=1), sent("b", minutes=1)]), lake.batch([sent("b", minutes=2)])]
+
+    assert [ids(outcome) for outcome in outcomes] == [["b"], []]
 
 
 def test_at_most_the_allowed_number_of_events_is_kept_and_the_newest_ones(
