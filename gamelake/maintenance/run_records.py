@@ -89,8 +89,10 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self._ended(now, done), runs_failed=self.runs_failed + 1)
 
     def _ended(self, now: datetime, done: WorkDone) -> "TaskRecord":
-        seconds = (now - (self.begun_at or now)).total_seconds()
-        return msgspec.structs.replace(self, ended_at=now, seconds=seconds, done=self.done.plus(done))
+        # The clock may have gone back during the run, which would then count as one that goes on.
+        ended_at = max(now, self.begun_at or now)
+        seconds = (ended_at - (self.begun_at or now)).total_seconds()
+        return msgspec.structs.replace(self, ended_at=ended_at, seconds=seconds, done=self.done.plus(done))
 
 
 class TaskRecords:

@@ -28,15 +28,21 @@ AT_ONCE = LeaseTiming()
 FIRST_RETRY = timedelta(minutes=15)
 _LONGEST_RETRY = timedelta(hours=6)
 _DOUBLINGS = 5
+# A run may be recorded by so much in the future, or by a period if that is longer: the clock has gone back since,
+# or another scheduler's is ahead.
+_FURTHEST_AHEAD = timedelta(days=1)
 
 
-def due_at(scheduled: ScheduledTask, record: TaskRecord, seed: str) -> datetime:
+def due_at(scheduled: ScheduledTask, record: TaskRecord, seed: str, now: datetime) -> datetime:
     """When a task is due: at its next scheduled time, or sooner if the last run failed.
 
     Missed runs are made up for by one run: while the time is in the past the task is due, and a run moves it into the
-    future.
+    future. A task whose last run was recorded far in the future, by a wrong clock, is due now.
     """
-    regular = next_turn(scheduled, record.begun_at or record.known_since, seed)
+    since = record.begun_at or record.known_since
+    if since > now + max(scheduled.cadence.period, _FURTHEST_AHEAD):
+        return now
+    regular = next_turn(scheduled, since, seed)
     if not record.failures:
         return regular
     pause = min(FIRST_RETRY * (1 << min(record.failures - 1, _DOUBLINGS)), _LONGEST_RETRY)
@@ -162,9 +168,9 @@ class Scheduler:
         log.info("task_started", task=scheduled.name, command=scheduled.command)
         run = self.runner.run(scheduled, stop)
         ended = record.succeeded if run.outcome is RunOutcome.OK else record.failed
-        record = ended(self.now(), run.done)
+        record = ended(now := self.now(), run.done)
         records.keep(scheduled.name, record)
-        report = _report(scheduled, run, due_at(scheduled, record, self.store.location.uri))
+        report = _report(scheduled, run, due_at(scheduled, record, self.store.location.uri, now))
         if run.problem:
             log.error("task_failed", **msgspec.to_builtins(report))
         else:
@@ -172,8 +178,9 @@ class Scheduler:
         return report
 
     def _planned(self, scheduled: ScheduledTask) -> PlannedTask:
-        record = TaskRecords(self.store).of(scheduled.name, self.now())
-        return PlannedTask(scheduled, record, due_at(scheduled, record, self.store.location.uri))
+        now = self.now()
+        record = TaskRecords(self.store).of(scheduled.name, now)
+        return PlannedTask(scheduled, record, due_at(scheduled, record, self.store.location.uri, now))
 
     def _lease(self, pace: LeaseTiming) -> Lease:
         return Lease(self.store, _LEASE, "maintenance of the lakehouse", pace)
