@@ -9,7 +9,6 @@ Kafka.
 
 import argparse
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -57,8 +56,10 @@ def _sources(store: Store, arguments: argparse.Namespace) -> Sequence[str]:
 def _moment(arguments: argparse.Namespace) -> Moment:
     if arguments.version is not None:
         return lambda history: history.at_version(arguments.version)
-    then = arguments.time or datetime.now(UTC)
-    return lambda history: history.at_time(then)
+    if arguments.time is not None:
+        return lambda history: history.at_time(arguments.time)
+    # Not the version of this machine's time, which the writers' clocks may be ahead of.
+    return lambda history: history.newest
 
 
 def _arguments() -> argparse.Namespace:

@@ -6,6 +6,7 @@ Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Add File 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from gamelake.model.errors import StartupError
 from gamelake.storage.delta_log import (
@@ -85,12 +86,15 @@ class TableHistory:
         return version
 
     def at_time(self, moment: datetime) -> int:
-        """The version that was current at a moment.
+        """The version that was current at a moment: the last one before the first that was committed later.
+
+        Clocks of writers differ, so a commit may have an earlier time than the one before it. As in Spark, it then
+        counts as made no earlier: a restore must not keep what was committed after the moment.
 
         Raises:
             RestoreError: the table did not exist then.
         """
-        before = [commit.version for commit in self.commits if commit.at <= moment]
+        before = [commit.version for commit in takewhile(lambda commit: commit.at <= moment, self.commits)]
         if not before:
             first = self.commits[0].at
             what = "is known since" if self.first else "was created at"

@@ -20,7 +20,7 @@ from gamelake.recovery.cloning import Cloning, tables_of
 from gamelake.storage.appends import schema_of
 from gamelake.storage.clones import Clone, CloneError, CloneKind, Clones
 from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import live_files
+from gamelake.storage.delta_log import entry_path, live_files
 from gamelake.storage.listing import appended_tables, own_tables, table_names
 from gamelake.storage.player_rows import PlayerFilter, player_tables
 from gamelake.storage.reconciliation import reconcile
@@ -213,6 +213,20 @@ def test_the_job_makes_lists_and_drops(store: Store, tables: DeltaTables) -> Non
     assert made["tables"][0]["kind"] == "copy"  # a link, on a local disk
     assert (listed["clone"], listed["held_bytes"]) == (dropped, 0)
     assert result(here, "--list") == []
+
+
+def test_the_newest_version_is_cloned_though_the_clocks_of_writers_are_ahead(store: Store, tables: DeltaTables) -> None:
+    for version in range(3):
+        path = entry_path(NAME, version)
+        entry = [json.loads(line) for line in (store.get(path) or b"").splitlines()]
+        for action in entry:
+            if "commitInfo" in action:
+                action["commitInfo"]["timestamp"] += 600_000
+        store.put(path, b"\n".join(json.dumps(action).encode() for action in entry))
+
+    would = result(store.location.uri.replace("%20", " "), "before", NAME, "--dry-run")
+
+    assert [each["version"] for each in would["tables"]] == [2]
 
 
 @pytest.mark.parametrize(

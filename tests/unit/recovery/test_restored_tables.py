@@ -52,6 +52,22 @@ def compact(store: Store) -> None:
     TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
 
 
+@pytest.mark.parametrize(
+    ("minutes", "moment", "version"),
+    [((0, 5, 6), 5, 1), ((0, 5, -4), 2, 0), ((0, 5, -4), 5, 2), ((0, 15, 6), 10, 0), ((0, 15, 6), 15, 2)],
+    ids=["in order", "behind: before", "behind: after", "ahead: before", "ahead: after"],
+)
+def test_the_version_of_a_time_has_no_commit_from_later_though_clocks_of_writers_differ(
+    store: Store, tables: DeltaTables, minutes: tuple[int, ...], moment: int, version: int
+) -> None:
+    noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    history = TableHistory.read(store, NAME)
+    for commit, minute in zip(history.commits, minutes, strict=True):
+        commit.at = noon + timedelta(minutes=minute)
+
+    assert history.at_time(noon + timedelta(minutes=moment)) == version
+
+
 def test_rows_that_came_since_go(store: Store, tables: DeltaTables) -> None:
     done = restore(store, 0)
 
