@@ -81,6 +81,9 @@ class Lag:
             self._reading = reading
             for partition, span in reading.spans.items():
                 self._note_oldest(partition, self._start(partition, span), reading)
+            if self._history and reading.at < self._history[-1][0]:
+                # The clock went back: no pace can be had of these.
+                self._history.clear()
             self._history.append((reading.at, sum(self.behind().values())))
             while self._history[0][0] < reading.at - _PACE_SECONDS:
                 self._history.popleft()

@@ -100,6 +100,16 @@ def test_a_producer_whose_clock_is_ahead_makes_no_negative_lag() -> None:
     assert lag.seconds_behind(NOON) == 0
 
 
+def test_a_query_catches_up_at_the_pace_since_the_clock_went_back() -> None:
+    lag = Lag({0: 0}, trigger_seconds=0)
+    lag.planned(left=1)
+    for at, position in ((NOON, 0), (NOON - 600, 10), (NOON - 590, 30)):
+        lag.committed({0: position}, batch_seconds=1)
+        polled(lag, at, {0: 100}, {0: Oldest(position, NOON - 700)})
+
+    assert lag.catch_up_seconds(NOON - 590) == 70 / 2
+
+
 def test_retention_is_used_as_far_as_in_the_worst_partition() -> None:
     lag = Lag({0: 90, 1: 100}, trigger_seconds=0)
 
