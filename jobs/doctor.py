@@ -20,6 +20,7 @@ from gamelake.observability.health import (
     HealthFinding,
     StreamState,
     any_failed,
+    examine_clocks,
     examine_leases,
     examine_stream,
     examine_tables,
@@ -117,6 +118,7 @@ class Examination:
         yield from examine_retentions(policy, logs, min(retentions, default=None))
         for name in stream_names(self.store):
             yield from examine_stream(self._stream(name), self.now)
+        yield from examine_clocks(self.store)
         yield from examine_leases(self.store, self.now)
         yield from examine_tables(self.store, tables)
         yield from examine_backups(BackupRecords(self.store).times(), policy, self.now, self._begun())

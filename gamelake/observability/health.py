@@ -16,8 +16,10 @@ from itertools import pairwise
 import msgspec
 from deltalake.exceptions import DeltaError
 
+from gamelake.model.clocks import TOLERATED_SKEW
 from gamelake.model.errors import GamelakeError
 from gamelake.storage.delta_log import DELETION_VECTORS, LOG_FOLDER, decode_entry, entry_path, live_paths
+from gamelake.storage.manifests import Manifests
 from gamelake.storage.store import Store, StoredObject
 from gamelake.storage.table_features import TableDemands, TableUse
 from gamelake.storage.table_log import TableLog
@@ -96,6 +98,37 @@ def _newest_claims(store: Store) -> dict[str, list[StoredObject]]:
         folder, name = found.path.rsplit("/", 1)
         claims[folder][name.partition(".")[0]].append(found)
     return {folder: numbers[max(numbers)] for folder, numbers in sorted(claims.items())}
+
+
+_CLOCKS = "clocks"
+# Longer than it takes from a manifest's time to its write.
+_NOTICEABLE_SKEW = timedelta(minutes=1)
+
+
+def examine_clocks(store: Store) -> list[HealthFinding]:
+    """The clock of each stream's driver against the store's, when it wrote its newest manifest."""
+    streams = [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams")]
+    return [_clock_finding(stream, ahead) for stream in streams for ahead in _clock_of(store, stream)]
+
+
+def _clock_of(store: Store, stream: str) -> Iterator[timedelta]:
+    """How far the driver's clock was ahead of the store's; nothing of a stream without batches."""
+    manifests = Manifests(store, stream)
+    for newest in manifests.last(1):
+        stored_at = manifests.stored_at(newest.batch_id)
+        if stored_at is not None:
+            yield datetime.fromisoformat(newest.written_at) - stored_at
+
+
+def _clock_finding(stream: str, ahead: timedelta) -> HealthFinding:
+    if abs(ahead) <= _NOTICEABLE_SKEW:
+        return passed(_CLOCKS, f"{stream}: its driver's clock and the store's agreed at the newest batch")
+    seconds, direction = abs(ahead).total_seconds(), "ahead of" if ahead > timedelta(0) else "behind"
+    return (failed if abs(ahead) > TOLERATED_SKEW else warned)(
+        _CLOCKS,
+        f"{stream}: its driver's clock was {seconds:.0f} s {direction} the store's at the newest batch",
+        "set the clocks of both machines, by NTP; docs/delivery-guarantees.md, heading 'Clocks', says what they decide",
+    )
 
 
 _STREAMS = "streams"

@@ -1,6 +1,7 @@
 """Batch manifests: what a batch does with each of its records, decided once, before any table is committed."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 import msgspec
 import pyarrow as pa
@@ -218,6 +219,10 @@ class Manifests:
         """The manifest of a batch, None if the batch was never decided."""
         content = self._store.get(_path(self._stream, batch_id))
         return None if content is None else _decode(content)
+
+    def stored_at(self, batch_id: int) -> datetime | None:
+        """When the manifest of a batch was written, by the store's clock and not its driver's; None without one."""
+        return self._store.written_at(_path(self._stream, batch_id))
 
     def batches(self) -> list[int]:
         """The ids of all decided batches, in order."""

@@ -118,6 +118,13 @@ class Store:
         with suppress(FileNotFoundError):
             obstore.delete(self._objects, path)
 
+    def written_at(self, path: str) -> datetime | None:
+        """When an object was last written, by the store's clock; None if there is none."""
+        try:
+            return obstore.head(self._objects, path)["last_modified"]
+        except FileNotFoundError:
+            return None
+
     def objects(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:
         """All objects under a folder, or those whose paths sort after another path; on a local disk in no order."""
         for batch in obstore.list(self._objects, prefix, offset=after):

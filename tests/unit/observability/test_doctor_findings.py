@@ -15,6 +15,7 @@ from gamelake.observability.health import (
     HealthFinding,
     HealthVerdict,
     StreamState,
+    examine_clocks,
     examine_leases,
     examine_stream,
     examine_tables,
@@ -24,6 +25,7 @@ from gamelake.observability.retention_health import examine_backups, examine_ret
 from gamelake.recovery.backup_records import BackupRecord, BackupRecords
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.leases import Lease, LeaseTiming
+from gamelake.storage.manifests import BatchManifest, Manifests
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from tests.player_tables import BRONZE, SILVER, append, store_in
@@ -205,6 +207,30 @@ def test_a_killed_holder_of_a_lease_is_named(store: Store) -> None:
         assert verdicts(late) == [HealthVerdict.PASS, HealthVerdict.WARN]
         assert "leases/silver/x" in late[1].found
     assert verdicts(examine_leases(store, now + timedelta(minutes=2))) == [HealthVerdict.PASS]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "verdict", "found"),
+    [
+        (timedelta(0), HealthVerdict.PASS, "agreed"),
+        (timedelta(minutes=5), HealthVerdict.WARN, "300 s ahead of the store's"),
+        (timedelta(minutes=-5), HealthVerdict.WARN, "300 s behind the store's"),
+        (timedelta(days=-1), HealthVerdict.FAIL, "86400 s behind the store's"),
+    ],
+)
+def test_a_driver_whose_clock_is_wrong_is_named(
+    store: Store, ahead: timedelta, verdict: HealthVerdict, found: str
+) -> None:
+    manifest = BatchManifest(
+        stream="ingest_events", query_id="q", generation=0, batch_id=0, topic="events", topic_id="t",
+        written_at=(datetime.now(UTC) + ahead).isoformat(), offsets=(), tables=(), dead_letters={},
+    )  # fmt: skip
+    Manifests(store, "ingest_events").settle(manifest)
+
+    [finding] = examine_clocks(store)
+
+    assert finding.verdict is verdict
+    assert found in finding.found
 
 
 def doctor(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
