@@ -25,6 +25,7 @@ from gamelake.streaming.files.settings import FilesSettings
 from gamelake.streaming.runner import TriggerMode
 from gamelake.streaming.settings import IngestSettings
 from jobs import ingest_events, ingest_files, live_ops
+from tests.embedded.skewed_clock import SkewedClock
 from tests.eventually import eventually
 from tools.embedded.java import spark_environment
 
@@ -109,6 +110,11 @@ class Lakehouse:
         return self.directory / "games.yaml"
 
     @property
+    def log(self) -> Path:
+        """The log of all jobs that were started."""
+        return self.directory / "job.log"
+
+    @property
     def store(self) -> Store:
         """The lakehouse's objects."""
         return Store(Location(uri=f"file://{self.directory}/lake"))
@@ -130,21 +136,23 @@ class Lakehouse:
             **self.settings,
         }
 
-    def start(self, *arguments: str, job: str = "ingest_events", kill: str = "") -> Job:
-        """Start a job."""
-        log = self.directory / "job.log"
+    def start(
+        self, *arguments: str, job: str = "ingest_events", kill: str = "", clock: SkewedClock | None = None
+    ) -> Job:
+        """Start a job, with a clock of its own if one is given."""
         environment = self.environment() | ({"GAMELAKE_FAILPOINT": kill} if kill else {})
+        environment |= clock.environment(environment) if clock else {}
         command = [sys.executable, "-m", f"jobs.{job}", *arguments]
-        with log.open("ab") as output:
+        with self.log.open("ab") as output:
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
-        return Job(process, log)
+        return Job(process, self.log)
 
     def ingest(self, job: str = "ingest_events") -> None:
         """Have a job read its topic to the current end."""
         if self.spark is None:
             self.ingest_in_a_process(job)
             return
-        _read_to_the_end(job, self.environment(), self._session)
+        _read_to_the_end(job, self.environment(), self.session)
 
     def ingest_in_a_process(self, job: str = "ingest_events") -> None:
         """Have a job read its topic to the current end, always in a process of its own."""
@@ -152,7 +160,7 @@ class Lakehouse:
         assert started.wait() == 0, started.log_text()[-3000:]
 
     @contextmanager
-    def _session(self) -> Iterator[SparkSession]:
+    def session(self) -> Iterator[SparkSession]:
         """A session of this process's Spark, whose Python workers start anew as those of a new process do."""
         assert self.spark is not None
         spark = self.spark().newSession()
