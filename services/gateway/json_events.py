@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -90,9 +90,12 @@ class JsonEvents:
         Raises:
             EventRejectedError: it is not an event of the contract.
         """
-        untyped = msgspec.to_builtins(raw_event) if isinstance(raw_event, msgspec.Struct) else raw_event
+        is_typed = isinstance(raw_event, msgspec.Struct)
+        untyped = msgspec.to_builtins(raw_event) if is_typed else raw_event
         if not isinstance(untyped, dict):
             raise EventRejectedError(Reason.MALFORMED)
+        if not is_typed:
+            _check_kinds(self._event, untyped)
         for path in self._times:
             _parse_time(untyped, path)
         try:
@@ -149,6 +152,31 @@ def _parse_time(event: _Untyped, path: tuple[str, ...]) -> None:
     # As two numbers: the message class accepts a datetime too, but takes longer for it than for the rest of an event.
     seconds = since.days * _SECONDS_PER_DAY + since.seconds
     parent[path[-1]] = {"seconds": seconds, "nanos": since.microseconds * _NANOS_PER_MICRO}
+
+
+def _check_kinds(message: Descriptor, event: _Untyped, parents: str = "") -> None:
+    """Check for values that a message class takes for others: the letters of a text for a list, `true` for 1.
+
+    Raises:
+        EventRejectedError: there is one. Whatever else is wrong, the message class finds.
+    """
+    for name, value in event.items():
+        field = message.fields_by_name.get(name)
+        if field is None or value is None:
+            continue
+        inner = field.message_type
+        if inner is not None and not field.is_repeated:
+            if isinstance(value, dict):
+                _check_kinds(inner, value, f"{parents}{name}.")
+        elif not _is_of_kind(field, value):
+            raise EventRejectedError(Reason.WRONG_TYPE, f"{parents}{name}")
+
+
+def _is_of_kind(field: FieldDescriptor, value: object) -> bool:
+    if field.is_repeated:
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        return isinstance(value, dict if is_map else list)
+    return isinstance(value, bool) == (field.type == FieldDescriptor.TYPE_BOOL)
 
 
 def _rejection_of(message: Descriptor, event: _Untyped, parents: str = "") -> EventRejectedError:
