@@ -89,10 +89,16 @@ def as_json(event: Mapping[str, object]) -> bytes:
 
     Raises:
         TypeError: a value's type has no JSON representation.
-        ValueError: a number has no JSON representation, or the event contains itself.
+        ValueError: a number has no JSON representation, a text has half of a surrogate pair, or the event contains
+            itself.
     """
     identified = event if event.get("event_id") else {**event, "event_id": str(uuid.uuid4())}
-    return json.dumps(identified, separators=(",", ":"), default=_time_as_text, allow_nan=False).encode()
+    text = json.dumps(identified, separators=(",", ":"), default=_time_as_text, allow_nan=False, ensure_ascii=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # As an escape it would be JSON to some, and not to the gateway, which would refuse the whole batch.
+        raise ValueError("an event can't contain half of a surrogate pair, which is no character") from None
 
 
 def _time_as_text(value: object) -> str:

@@ -91,7 +91,7 @@ def test_mappings_are_sent_as_json_with_an_id_that_stays_the_same() -> None:
     assert sent[0]["event_time"] == "2026-11-21T12:00:00+00:00"
 
 
-@pytest.mark.parametrize("value", [object(), datetime(2026, 1, 1), float("nan")])  # noqa: DTZ001 # a time without its offset is what is tested
+@pytest.mark.parametrize("value", [object(), datetime(2026, 1, 1), float("nan"), "\ud800"])  # noqa: DTZ001 # a time without its offset is what is tested
 def test_a_value_without_json_representation_is_the_callers_error(value: object) -> None:
     with client(FakeGateway(), Outcomes()) as sending, pytest.raises((TypeError, ValueError)):
         sending.send({"event_name": value})
