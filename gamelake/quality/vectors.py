@@ -170,8 +170,8 @@ class _Compiler:
         # A month has no constant length.
         if not pa.types.is_timestamp(term.type) or by is None or not isinstance(by.value, timedelta) or by.has_months:
             raise NoKernelError
-        duration, move = pa.scalar(by.value, pa.duration("us")), {"+": pc.add, "-": pc.subtract}[sign]
-        return Term(lambda columns: move(term.kernel(columns), duration), term.type)
+        duration = by.value if sign == "+" else -by.value
+        return Term(lambda columns: _later(term.kernel(columns), duration), term.type)
 
 
 def _text(node: Node) -> str:
@@ -189,6 +189,13 @@ def _field(term: Term, name: str) -> Term:
         raise NoKernelError
     field = term.type.field(places[0])
     return Term(lambda columns: pc.struct_field(term.kernel(columns), field.name), field.type)
+
+
+def _later(times: pa.Array, by: timedelta) -> pa.Array:
+    """Times moved by a duration; null beyond the last time, where Arrow goes on at the first one."""
+    moved = pc.add(times, pa.scalar(by, pa.duration("us")))
+    beyond = pc.less(moved, times) if by > timedelta(0) else pc.greater(moved, times)
+    return pc.if_else(beyond, None, moved) if beyond.true_count else moved
 
 
 def _boolean(kernel: Kernel) -> Term:
