@@ -52,8 +52,9 @@ def new_file_name(folder: str) -> str:
 def partition_folder(partition: Mapping[str, str | None]) -> str:
     """The folder of a partition's files under the table's folder: `column=value/column=value`, empty without columns.
 
-    The protocol has readers take partition values from the log; some, such as Polars, take them from this path. A value
-    that is too long for a name of a file system is left out with all columns after it: a path can't say it.
+    The protocol has readers take partition values from the log; some, such as Polars, take them from this path. In the
+    path, a value that is too long for a name of a file system is null: if the column were missing there, Polars could
+    not read the table at all.
     Source: Spark's `ExternalCatalogUtils.escapePathName` and Hive's default partition name.
 
     Args:
@@ -62,9 +63,7 @@ def partition_folder(partition: Mapping[str, str | None]) -> str:
     steps: list[str] = []
     for column, value in partition.items():
         step = f"{_escaped(column)}={_escaped(value) if value else _NO_VALUE}"
-        if len(step.encode()) > _LONGEST_NAME:
-            break
-        steps.append(step)
+        steps.append(step if len(step.encode()) <= _LONGEST_NAME else f"{_escaped(column)}={_NO_VALUE}")
     return "/".join(steps)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import duckdb
+import polars
 import pytest
 
 from gamelake.storage.appends import schema_of
@@ -47,10 +48,19 @@ def test_each_column_is_in_the_path_and_special_characters_are_escaped_as_spark_
 
 
 @pytest.mark.parametrize("length", [246, 247])
-def test_a_value_that_no_file_system_takes_as_a_name_is_not_in_the_path(length: int) -> None:
+def test_a_value_that_no_file_system_takes_as_a_name_is_null_in_the_path(length: int) -> None:
     folder = partition_folder({"event_date": "2026-01-01", "platform": "a" * length, "event_name": "x"})
 
-    assert folder == "event_date=2026-01-01" + (f"/platform={'a' * length}/event_name=x" if length == 246 else "")
+    kept = "a" * length if length == 246 else "__HIVE_DEFAULT_PARTITION__"
+    assert folder == f"event_date=2026-01-01/platform={kept}/event_name=x"
+
+
+def test_polars_reads_null_for_such_a_value_and_every_other_one(tmp_path: Path) -> None:
+    append_texts(tmp_path, ["m"], region="long" * 200)
+    append_texts(tmp_path, ["n"], region="eu", batch=1)
+
+    rows = polars.scan_delta(str(tmp_path / TABLE)).select("gamer_id", "region").collect().rows()
+    assert sorted(rows) == [("m", None), ("n", "eu")]
 
 
 @pytest.mark.parametrize("value", [*VALUES, "long" * 200])

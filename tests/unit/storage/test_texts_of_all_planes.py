@@ -17,14 +17,14 @@ TABLE = "silver/archery_events"
 CHARACTERS = ("z", "é", "野", "\uffff", "😀", "𠮷", "𰻝", "\U000e0101", "\U000f0000", "\U00100000", "\U0010ffff")
 
 
-def append_texts(folder: Path, texts: list[str], region: str) -> Store:
+def append_texts(folder: Path, texts: list[str], region: str, batch: int = 0) -> Store:
     store = Store(Location(uri=folder.as_uri()))
     file = write_rows(store, TABLE, pa.table({"gamer_id": texts}), {"event_date": "2026-01-01", "region": region})
     columns = pa.schema({"gamer_id": pa.string(), "event_date": pa.date32(), "region": pa.string()})
     partition_by = ("event_date", "region")
     entry = TableFiles(table=TABLE, partition_by=partition_by, schema=delta_schema_json(columns), files=(file,))
     with DeltaTables(store.location) as tables:
-        tables.append(entry, BatchTransaction("query-0", 0))
+        tables.append(entry, BatchTransaction("query-0", batch))
     return store
 
 
