@@ -80,6 +80,30 @@ def test_lines_are_read_as_by_the_json_parser_of_protobuf(events: list[dict[str,
 
 
 @pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        # What one parser of JSON takes and another does not.
+        ('{"attributes": {"a": "1", "a": "2"}, "event_id": "x"}', {"attributes": {"a": "2"}}),
+        ('{"event_time": "2026-01-01t00:00:00.5z", "event_id": "x"}', {"event_time": "2026-01-01T00:00:00.5Z"}),
+        (
+            '{"event_params": {"client_event_time": "2026-01-01t00:00:00z"}, "event_id": "x"}',
+            {"event_params": {"client_event_time": "2026-01-01T00:00:00Z"}},
+        ),
+        ('{"attributes": null, "event_time": null, "event_id": "x"}', {}),
+        ('{"attributes": {"\\u0000": ""}, "event_id": "x"}', {"attributes": {"\0": ""}}),
+        ('{"session_id": "\\ud842\\udfb7", "event_id": "x"}', {"session_id": "\U00020bb7"}),
+        ('{"event_params": {"amount": -0.0}, "event_id": "x"}', {"event_params": {"amount": -0.0}}),
+        ('{"event_params": {"amount": 5e-324}, "event_id": "x"}', {"event_params": {"amount": 5e-324}}),
+    ],
+)
+def test_a_line_that_is_an_event_loses_no_value(text: str, event: dict[str, Any]) -> None:
+    rows = decoded(LINES.read([line(), text.encode(), line()]).values)
+
+    assert repr(rows[1]) == repr(as_protobuf(event | {"event_id": "x"}))
+    assert len(rows) == 3
+
+
+@pytest.mark.parametrize(
     "bad",
     [
         b"no JSON",

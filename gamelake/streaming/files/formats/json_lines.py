@@ -7,15 +7,19 @@ from typing import Any
 
 import duckdb
 import msgspec
+import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.schemas.decoder import Rejects
+from gamelake.schemas.framing import Ints
 from gamelake.schemas.json_types import CHECKED_TIME, struct_of
 from gamelake.streaming.files.formats.events import FileEvents, Framer
 
 _TIMESTAMP = "google.protobuf.Timestamp"
+# A column that no message has: names of Protobuf begin with a letter or an underscore.
+_UNREAD = "?"
 _KINDS = {
     FieldDescriptor.TYPE_STRING: "VARCHAR",
     FieldDescriptor.TYPE_BOOL: "BOOLEAN",
@@ -31,6 +35,9 @@ _KINDS = {
 _DEFAULTS = {"VARCHAR": "''", "BOOLEAN": "false"}
 
 _NAME = re.compile(rb'"([^"\\]*)"\s*:')
+# JSON is what DuckDB is to leave as it is, for a second step.
+_AS_MAP = """json_transform({0}, '"MAP(VARCHAR, VARCHAR)"')"""
+_AS_TIME = "TRY_CAST(upper({0}) AS TIMESTAMPTZ)"
 
 
 class JsonLineColumns:
@@ -42,16 +49,22 @@ class JsonLineColumns:
         self._connection.execute("SET TimeZone = 'UTC'")
         structure = json.dumps(_structure(message)).replace("'", "''")
         columns = ", ".join(f'{each} AS "{name}"' for name, each in _fields(message, "event"))
+        unread = " OR ".join(_unread(message, "event")) or "false"
         self._query = f"""
-            SELECT {columns} FROM (SELECT json_transform(line::JSON, '{structure}') AS event FROM lines)
+            SELECT {columns}, {unread} AS "{_UNREAD}"
+            FROM (SELECT json_transform(line::JSON, '{structure}') AS event FROM lines)
         """  # noqa: S608 # names of the contract
 
-    def read(self, lines: pa.StringArray) -> pa.RecordBatch:
-        """The lines as columns of the message, one row for each line."""
+    def read(self, lines: pa.StringArray) -> tuple[pa.RecordBatch, Ints]:
+        """The lines as columns of the message, one row for each line, and the rows that lack a value of their line.
+
+        Such a line has a map with a key twice, or another spelling of a time than DuckDB reads.
+        """
         self._connection.register("lines", pa.table({"line": lines}))
-        found = self._connection.sql(self._query).to_arrow_table()
+        found = self._connection.sql(self._query).to_arrow_table().combine_chunks()
         self._connection.unregister("lines")
-        return found.combine_chunks().to_batches()[0]
+        unread = np.flatnonzero(found[_UNREAD].fill_null(False).to_numpy())
+        return found.drop_columns(_UNREAD).to_batches()[0], unread
 
 
 def _structure(message: Descriptor) -> dict[str, Any]:
@@ -62,12 +75,25 @@ def _structure(message: Descriptor) -> dict[str, Any]:
 def _kind(field: FieldDescriptor) -> Any:  # noqa: ANN401 # a text, an object or a list of one
     inner = field.message_type
     if inner is not None and inner.GetOptions().map_entry:
-        return "MAP(VARCHAR, VARCHAR)"
+        return "JSON"
     if inner is None:
         one: Any = "VARCHAR" if field.enum_type is not None else _KINDS[field.type]
     else:
-        one = "TIMESTAMPTZ" if inner.full_name == _TIMESTAMP else _structure(inner)
+        one = "VARCHAR" if inner.full_name == _TIMESTAMP else _structure(inner)
     return [one] if field.is_repeated else one
+
+
+def _unread(message: Descriptor, parent: str) -> Iterator[str]:
+    """An SQL condition for each map and each time: the line has it, and its column does not."""
+    for field in message.fields:
+        inner, place = field.message_type, f'{parent}."{field.name}"'
+        if inner is None:
+            continue
+        if inner.full_name == _TIMESTAMP or inner.GetOptions().map_entry:
+            read = (_AS_TIME if inner.full_name == _TIMESTAMP else _AS_MAP).format(place)
+            yield f"({place} IS NOT NULL AND {read} IS NULL)"
+        else:
+            yield from _unread(inner, place)
 
 
 def _fields(message: Descriptor, parent: str) -> Iterator[tuple[str, str]]:
@@ -80,12 +106,12 @@ def _fields(message: Descriptor, parent: str) -> Iterator[tuple[str, str]]:
 def _filled(field: FieldDescriptor, place: str) -> str:
     inner = field.message_type
     if inner is not None and inner.GetOptions().map_entry:
-        return f"coalesce({place}, MAP {{}}::MAP(VARCHAR, VARCHAR))"
+        return f"coalesce({_AS_MAP.format(place)}, MAP {{}}::MAP(VARCHAR, VARCHAR))"
     if field.is_repeated:
         return f"coalesce({place}, [])"
     if inner is not None:
         if inner.full_name == _TIMESTAMP:
-            return place
+            return _AS_TIME.format(place)
         members = ", ".join(f'"{name}" := {each}' for name, each in _fields(inner, place))
         return f"CASE WHEN {place} IS NOT NULL THEN struct_pack({members}) END"
     if field.enum_type is not None:
@@ -150,7 +176,18 @@ class JsonLines:
         return FileEvents(pa.array(kept, pa.binary()), rejects)
 
     def _values(self, lines: Sequence[bytes]) -> pa.BinaryArray:
-        return self._framer.values(self._columns.read(pa.array(lines, pa.binary()).cast(pa.string())))
+        columns, unread = self._columns.read(_texts(lines))
+        if len(unread):
+            # Written again they have one spelling of times, and of a key that comes twice the last value.
+            plain = list(lines)
+            for row in unread:
+                plain[row] = msgspec.json.encode(self._decoder.decode(plain[row]))
+            columns, _ = self._columns.read(_texts(plain))
+        return self._framer.values(columns)
+
+
+def _texts(lines: Sequence[bytes]) -> pa.StringArray:
+    return pa.array(lines, pa.binary()).cast(pa.string())
 
 
 def _names(message: Descriptor, seen: set[str]) -> Iterator[bytes]:
