@@ -193,11 +193,32 @@ def test_parquet_with_few_columns_is_read_and_the_others_are_empty() -> None:
 
 @pytest.mark.parametrize(
     "table",
-    [pa.table({"email": ["a"]}), pa.table({"event_params": [{"ip": "1"}]}), pa.table({"event_id": [[1]]})],
+    [
+        pa.table({"email": ["a"]}),
+        pa.table({"event_params": [{"ip": "1"}]}),
+        pa.table({"event_id": [[1]]}),
+        pa.table({"event_params": [{"level": "secret"}]}),
+        pa.table({"event_id": [b"secret\xff"]}),
+        pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], ["event_id", "event_id"]),
+        pa.table({"event_params": pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["level", "level"])}),
+    ],
 )
 def test_parquet_with_other_columns_is_unreadable(table: pa.Table) -> None:
     sink = io.BytesIO()
     pq.write_table(table, sink)
 
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError) as unreadable:
         parquet.read(sink.getvalue(), FRAMER)
+
+    # The text is a dead letter's detail, which quotes no value.
+    assert "secret" not in str(unreadable.value)
+
+
+def test_a_null_in_a_list_of_parquet_is_left_out_and_one_in_a_map_is_an_empty_text() -> None:
+    sink, maps = io.BytesIO(), pa.array([[("a", None)]], pa.map_(pa.string(), pa.string()))
+    pq.write_table(pa.table({"experiment_ids": [["a", None, "b"]], "attributes": maps}), sink)
+
+    [events] = parquet.read(sink.getvalue(), FRAMER)
+
+    expected = {"experiment_ids": ["a", "b"], "attributes": {"a": ""}}
+    assert decoded(events.values) == [as_protobuf(expected)]

@@ -1,7 +1,8 @@
 """Parquet files with the contract's fields as columns, nested messages as structs."""
 
 import io
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -24,17 +25,31 @@ def read(content: bytes, framer: Framer) -> Iterator[FileEvents]:
         if file.metadata.num_rows > MOST_EVENTS:
             raise UnreadableFileError(f"the file has more than {MOST_EVENTS} events: split it")
         table = file.read()
-        columns = _conformed(table, framer.schema)
     except (pa.ArrowException, OSError) as error:
         raise UnreadableFileError(f"not the contract's events in Parquet: {error}") from None
+    columns = _conformed(table, framer.schema)
     return (FileEvents(framer.values(batch)) for batch in columns.to_batches(max_chunksize=_ROWS))
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    if unknown := set(table.column_names) - set(schema.names):
-        raise UnreadableFileError(f"the contract has no field '{sorted(unknown)[0]}'")
+    _check_names(table.column_names, schema)
     columns = [_column(table, field) for field in schema]
     return pa.table(columns, names=schema.names).combine_chunks()
+
+
+def _check_names(names: Sequence[str], known: Iterable[pa.Field]) -> None:
+    if unknown := set(names) - {field.name for field in known}:
+        raise UnreadableFileError(f"the contract has no field '{sorted(unknown)[0]}'")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise UnreadableFileError(f"the field '{twice[0]}' is there twice")
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(kind)
+    except pa.ArrowException:
+        # Arrow's own text quotes a value.
+        raise UnreadableFileError(f"a column has the type {array.type}, which can't become {kind}") from None
 
 
 def _column(table: pa.Table, field: pa.Field) -> pa.Array:
@@ -49,8 +64,8 @@ def _conform(array: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_struct(kind):
         return _struct(array, kind)
     if pa.types.is_map(kind) or pa.types.is_list(kind):
-        return _filled(array.cast(_nullable(kind)), [])
-    array = array.cast(kind)
+        return _filled(_cast(array, _nullable(kind)), [])
+    array = _cast(array, kind)
     if field.nullable or not array.null_count:
         return array
     return array.fill_null("" if pa.types.is_string(kind) else pa.scalar(0).cast(kind))
@@ -61,9 +76,8 @@ def _struct(array: pa.Array, kind: pa.StructType) -> pa.Array:
         array = array.cast(_nullable(kind))
     if not pa.types.is_struct(array.type):
         raise UnreadableFileError(f"a column has the type {array.type}, but in the contract it is a message")
+    _check_names([field.name for field in array.type], kind)
     have = {field.name: place for place, field in enumerate(array.type)}
-    if unknown := have.keys() - {field.name for field in kind}:
-        raise UnreadableFileError(f"the contract has no field '{sorted(unknown)[0]}'")
     flat = array.flatten()
     children = [
         _conform(flat[have[field.name]] if field.name in have else pa.nulls(len(array), _nullable(field.type)), field)
