@@ -25,6 +25,7 @@ from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import OK, run
 from gamelake.schemas.event_schemas import newest_submitted
+from gamelake.storage.far_times import python_values
 from gamelake.storage.player_rows import PlayerTable
 from gamelake.storage.store import Store
 
@@ -80,7 +81,8 @@ def _event_lines(store: Store, player: IdentifiedPlayer) -> Iterator[bytes]:
     table = PlayerTable(game_table(player.game), "gamer_id")
     if DeltaTable.is_deltatable(store.location.child(table.name), dict(store.location.options)):
         for rows in rows_of(store, table, player.pseudonym):
-            yield from (msgspec.json.encode(row) + b"\n" for row in rows.to_pylist())
+            values = zip(*map(python_values, rows.columns), strict=True)
+            yield from (msgspec.json.encode(dict(zip(rows.column_names, row, strict=True))) + b"\n" for row in values)
 
 
 if __name__ == "__main__":

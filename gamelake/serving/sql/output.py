@@ -10,6 +10,8 @@ from enum import StrEnum
 import pyarrow as pa
 from pyarrow import csv
 
+from gamelake.storage.far_times import python_values
+
 
 class OutputFormat(StrEnum):
     """How an answer is written."""
@@ -25,7 +27,7 @@ def written(answer: pa.Table, form: OutputFormat) -> str:
 
 
 def _as_table(answer: pa.Table) -> str:
-    cells = [[_cell(value) for value in column.to_pylist()] for column in answer.columns]
+    cells = [[_cell(value) for value in python_values(column)] for column in answer.columns]
     widths = [max(map(len, [name, *column])) for name, column in zip(answer.column_names, cells, strict=True)]
     numeric = [pa.types.is_integer(field.type) or _is_fraction(field.type) for field in answer.schema]
     lines = [answer.column_names, ["-" * width for width in widths], *map(list, zip(*cells, strict=True))]
@@ -54,7 +56,8 @@ def _as_csv(answer: pa.Table) -> str:
 
 
 def _as_json(answer: pa.Table) -> str:
-    return "\n".join(json.dumps(row, default=_plain) for row in answer.to_pylist())
+    rows = zip(*map(python_values, answer.columns), strict=True)
+    return "\n".join(json.dumps(dict(zip(answer.column_names, row, strict=True)), default=_plain) for row in rows)
 
 
 def _plain(value: object) -> object:

@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from gamelake.storage.tables import DeltaTables
+from tests.player_tables import append_rows
 from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 
 ANNA = ("--game", GAME, "--player", "-")
@@ -51,3 +54,21 @@ def test_an_erased_player_has_nothing_to_export(jobs: PrivacyJobs) -> None:
 
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "UnknownPlayerError" in ended.stderr
+
+
+def test_an_event_of_a_far_time_is_exported_with_the_others(jobs: PrivacyJobs) -> None:
+    anna = jobs.add_player("anna")
+    times = pa.array([0, 2**63 - 1], pa.int64()).view(pa.timestamp("us", "UTC"))
+    rows = pa.table(
+        {"gamer_id": [anna, anna], "event_time": times.slice(0, 1).take([0, 0]), "client_event_time": times}
+    )
+    with DeltaTables(jobs.store.location) as tables:
+        append_rows(tables, jobs.store, 0, rows)
+
+    ended = jobs.run(*ANNA, "--events", job="export_player", reported="anna\n")
+
+    _, *lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [line["client_event_time"] for line in lines] == [
+        "1970-01-01T00:00:00Z",
+        "9223372036854775807 microseconds since 1970",
+    ]
