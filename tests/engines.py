@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import datafusion
 import duckdb
 import polars
+import pyarrow as pa
 from datafusion import functions as in_datafusion
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -36,6 +37,9 @@ class OpenTable(Protocol):
 
     def missing(self, place: Place) -> int:
         """The number of rows without a value."""
+
+    def rows(self) -> pa.Table:
+        """All rows, as the engine hands them over in Arrow."""
 
 
 @dataclass
@@ -68,6 +72,9 @@ class InSpark:
 
     def missing(self, place: Place) -> int:
         return int(self._rows.where(self._column(place).isNull()).count())
+
+    def rows(self) -> pa.Table:
+        return self._rows.toArrow()
 
 
 @dataclass
@@ -102,6 +109,9 @@ class InPolars:
 
     def missing(self, place: Place) -> int:
         return self._found(self._column(place).is_null())
+
+    def rows(self) -> pa.Table:
+        return self._rows.collect().to_arrow()
 
     def _found(self, condition: polars.Expr) -> int:
         return int(self._rows.filter(condition).select(polars.len()).collect().item())
@@ -148,6 +158,9 @@ class InDataFusion:
     def missing(self, place: Place) -> int:
         return int(self._rows.filter(self._column(place).is_null()).count())
 
+    def rows(self) -> pa.Table:
+        return self._rows.to_arrow_table()
+
 
 @dataclass
 class InDuckDB:
@@ -184,3 +197,6 @@ class InDuckDB:
 
     def missing(self, place: Place) -> int:
         return int(self._one(f"SELECT count(*) FROM asked WHERE {self._column(place)} IS NULL"))  # noqa: S608
+
+    def rows(self) -> pa.Table:
+        return self._connection.sql("SELECT * FROM asked").to_arrow_table()

@@ -68,7 +68,7 @@ def compressed(content: bytes, encoding: str) -> bytes:
 def as_protobuf(events: Sequence[Mapping[str, object]]) -> bytes:
     """Events with their times as text, in length-delimited Protobuf."""
     timed = ({**event, "event_time": datetime.fromisoformat(str(event["event_time"]))} for event in events)
-    return b"".join(_delimited(_EVENT(**event).SerializeToString()) for event in timed)
+    return b"".join(delimited(_EVENT(**event).SerializeToString()) for event in timed)
 
 
 @st.composite
@@ -113,11 +113,12 @@ def protobuf_bodies(draw: st.DrawFn, change: Change) -> bytes:
     body = b""
     for event_id in draw(st.lists(st.uuids(), max_size=5)):
         event = _EVENT(**_valid_event(event_id) | {"event_time": _NOW})
-        body += _delimited(draw(change(event.SerializeToString())))
+        body += delimited(draw(change(event.SerializeToString())))
     return body
 
 
-def _delimited(message: bytes) -> bytes:
+def delimited(message: bytes) -> bytes:
+    """A message behind its length."""
     length, varint = len(message), b""
     while length > _BITS:
         varint += bytes([length & _BITS | _MORE])

@@ -17,6 +17,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from gamelake.model.failpoints import Failpoint
+from gamelake.observability.lineage.flow import RunKind
+from gamelake.serving.gold.refresh import Refreshed
+from gamelake.serving.gold.settings import GoldSettings
+from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.serving.live_ops.settings import LiveOpsSettings
 from gamelake.session import Sessions
 from gamelake.storage.reconciliation import Reconciliation, reconcile
@@ -24,7 +28,7 @@ from gamelake.storage.store import Location, Store
 from gamelake.streaming.files.settings import FilesSettings
 from gamelake.streaming.runner import TriggerMode
 from gamelake.streaming.settings import IngestSettings
-from jobs import ingest_events, ingest_files, live_ops
+from jobs import gold, ingest_events, ingest_files, kpis, live_ops
 from tests.embedded.skewed_clock import SkewedClock
 from tests.eventually import eventually
 from tools.embedded.java import spark_environment
@@ -54,8 +58,14 @@ def _read_to_the_end(job: str, variables: Mapping[str, str], sessions: Sessions)
             ingest_files.run_stream(FilesSettings.from_env(variables), sessions, stop, mode)
         case "live_ops":
             live_ops.run_stream(LiveOpsSettings.from_env(variables), sessions, stop, mode)
+        case "kpis":
+            kpis.run_stream(KpiSettings.from_env(variables), sessions, stop, kpis.Asked(mode))
+        case "gold":
+            with gold.keeping(GoldSettings.from_env(variables), sessions, RunKind.BATCH) as keeper:
+                failed = [each for each in keeper.once() if not isinstance(each, Refreshed)]
+            assert failed == []
         case _:
-            raise ValueError(f"{job} reads no topic")
+            raise ValueError(f"{job} is not run in this process")
 
 
 @dataclass(slots=True)
@@ -148,7 +158,7 @@ class Lakehouse:
         return Job(process, self.log)
 
     def ingest(self, job: str = "ingest_events") -> None:
-        """Have a job read its topic to the current end."""
+        """Have a job read its topic to the current end; `gold` and `kpis` read tables."""
         if self.spark is None:
             self.ingest_in_a_process(job)
             return
