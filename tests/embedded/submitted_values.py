@@ -1,6 +1,7 @@
 """Events with any value that the contract lets in, as a game submits them, and the row that each must become."""
 
 import json
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ class Moment:
     @property
     def microseconds(self) -> int:
         """Since 1970; the last number of 64 bits for what is beyond (docs/dead-letters.md)."""
-        return min(max(self.seconds * 1_000_000 + self.nanos // 1_000, INT64[0]), INT64[1])
+        return min(max(self.seconds * 1_000_000 + math.trunc(self.nanos / 1_000), INT64[0]), INT64[1])
 
 
 def ago(**since: float) -> Moment:

@@ -133,6 +133,15 @@ def test_a_moment_beyond_64_bits_of_microseconds_is_the_last_one_they_hold(
     assert columns.column("moment").cast(pa.int64()).to_pylist() == [microseconds]
 
 
+@pytest.mark.parametrize(("nanos", "microseconds"), [(-999, 0), (-1_000, -1), (-(2**31), -2_147_483)])
+def test_negative_nanoseconds_of_a_moment_are_cut_toward_zero(
+    nanos: int, microseconds: int, decoder: MessageDecoder
+) -> None:
+    _, columns = decoder.decode(pa.array([_bytes(6, _number(2, nanos))], pa.binary()))
+
+    assert columns.column("moment").cast(pa.int64()).to_pylist() == [microseconds]
+
+
 def test_a_day_before_the_year_1_is_kept_as_its_number(decoder: MessageDecoder) -> None:
     _, columns = decoder.decode(pa.array([_day(-5, 1, 1)], pa.binary()))
 
