@@ -49,10 +49,10 @@ def write_history(store: Store, commits: int) -> None:
     open_table(store.location, TABLE).create_checkpoint()
 
 
-def write_manifests(store: Store, commits: int) -> None:
-    """Write the manifests of the table's batches."""
+def write_manifests(store: Store, commits: int, first: int = 0) -> None:
+    """Write the manifests of the table's batches, from a version on."""
     for version, actions in enumerate(_commits(commits)):
-        if not any("txn" in action for action in actions):
+        if version < first or not any("txn" in action for action in actions):
             continue
         files = tuple(
             DataFile(path=action["add"]["path"], size=0, rows=0, partition={}, statistics=_STATISTICS)

@@ -15,7 +15,7 @@ from benchmarks.year.tasks import TaskSample
 # The first tenths are warm-up: until then the retention has deleted nothing.
 _STEADY_FROM = 2
 _MILLISECONDS, _MIB, _KIB = 1_000.0, 2**20, 2**10
-LIVE_FILES = "live files"
+LIVE_FILES = "live files of past days"
 # Two tenths have a rise, but it may be chance.
 _LEAST_TENTHS = 3
 

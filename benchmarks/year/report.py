@@ -36,6 +36,7 @@ BOUNDS = (
     ),
     *(GrowthBound(f"{kind}: objects", _stored(kind), 10.0) for kind in ("log entries", "manifests", "other")),
     GrowthBound("compacted history: objects", _stored("compacted history"), 0.0),
+    GrowthBound("compacted history: bytes", lambda tenth: tenth.kinds["compacted history"].bytes, 10.0, _WITH_FILES),
 )
 
 
@@ -77,7 +78,7 @@ def _by_tenths(figures: YearFigures) -> str:
             [f"`{task}`: memory, MiB", *(f"{each.grown_mib:.0f}" if each else "" for each in runs)],
             [f"`{task}`: objects listed", *(f"{each.listed:,.0f}" if each else "" for each in runs)],
         ]
-    rows.append(["live files", *(f"{each.live_files:,}" for each in tenths)])
+    rows.append(["live files of past days", *(f"{each.live_files:,}" for each in tenths)])
     for kind in tenths[0].kinds:
         stored = [each.kinds[kind] for each in tenths]
         rows.append([f"{kind}: objects, MiB", *(f"{each.objects:,}, {each.bytes / _MIB:.1f}" for each in stored)])
@@ -112,7 +113,7 @@ def draw(figures: YearFigures, file: Path) -> None:
         "decision and commits of a batch": [each.cpu_ms for each in figures.tenths],
         "memory of the driver": [each.driver_mib for each in figures.tenths],
         **{task: [each(tenth) for tenth in figures.tenths] for task, each in _cpu_of_tasks().items()},
-        "live files": [float(each.live_files) for each in figures.tenths],
+        "live files of past days": [float(each.live_files) for each in figures.tenths],
     }
     for name, values in lines.items():
         there = [(number, value) for number, value in enumerate(values, start=1) if value is not None]

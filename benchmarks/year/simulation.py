@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from threading import Event
 
@@ -12,6 +13,7 @@ from benchmarks.year.listings import counted_listings
 from benchmarks.year.plan import SimulatedClock, YearPlan
 from benchmarks.year.stream import BatchSample, YearStream
 from benchmarks.year.tasks import TaskProcesses, TaskSample
+from gamelake.layers.silver import EVENT_DATE
 from gamelake.maintenance.scheduler import Scheduler
 from gamelake.storage.delta_log import live_paths
 from gamelake.storage.store import Location, Store
@@ -28,7 +30,7 @@ class StoredKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
-    """The objects of a lakehouse by kind, and the live files of all tables."""
+    """The objects of a lakehouse by kind, and the live files of the past days of all tables."""
 
     kinds: dict[str, StoredKind]
     live_files: int
@@ -69,7 +71,7 @@ def simulate(place: Location, plan: YearPlan, schedule: Path, emit: Callable[[st
             processes.after_batch(number + 1)
             scheduler.run_due(Event())
             if number + 1 in ends:
-                found.inventories.append(inventory(place, stream.tables))
+                found.inventories.append(inventory(place, stream.tables, clock.now().date()))
                 emit(
                     f"{number + 1:,} batches, {found.inventories[-1].objects:,} objects, "
                     f"{len(processes.samples):,} runs"
@@ -82,13 +84,14 @@ def simulate(place: Location, plan: YearPlan, schedule: Path, emit: Callable[[st
     return found
 
 
-def inventory(place: Location, tables: Sequence[str]) -> Inventory:
-    """Count the objects of a lakehouse."""
+def inventory(place: Location, tables: Sequence[str], today: date) -> Inventory:
+    """Count the objects of a lakehouse; the files of today are not compacted yet, and count as no live files."""
     counts = dict.fromkeys(KINDS, StoredKind())
     for each in Store(place).objects(""):
         kind = _kind(each.path)
         counts[kind] = StoredKind(objects=counts[kind].objects + 1, bytes=counts[kind].bytes + each.size)
-    live = sum(1 for table in tables for _ in live_paths(open_table(place, table)))
+    paths = (path for table in tables for path in live_paths(open_table(place, table)))
+    live = sum(1 for path in paths if not path.startswith(f"{EVENT_DATE}={today}/"))
     return Inventory(kinds=counts, live_files=live)
 
 

@@ -9,7 +9,7 @@ Source: Delta Transaction Log Protocol, headings "Checkpoints" and "Delta Log En
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -28,6 +28,7 @@ from gamelake.storage.manifest_checkpoints import (
     ManifestCheckpoint,
     read_log_checkpoint,
     read_manifest_checkpoint,
+    read_newest_manifest_checkpoint,
     write_log_checkpoint,
     write_manifest_checkpoint,
 )
@@ -112,7 +113,7 @@ class LogCleanup:
     def plans(self, tables: Iterable[str]) -> Iterator[CleanupPlan]:
         """All plans, in the order of execution: tables, then streams, which rely on the tables' checkpoints."""
         names, appended = list(tables), dict[str, Sequence[LoggedFile]]()
-        checkpoints = self._manifest_checkpoints(Horizon.RETENTION)
+        checkpoints = self._manifest_checkpoints(read_manifest_checkpoint)
         for table in names:
             plan = self.log_of(table, checkpoints)
             if plan is not None and plan.table is not None:
@@ -129,7 +130,9 @@ class LogCleanup:
 
     def _compact_day(self, tables: Iterable[str], before: datetime) -> Iterator[CleanupPlan]:
         """Compact the history up to a moment, delete nothing."""
-        checkpoints, appended = self._manifest_checkpoints(Horizon.DAY), dict[str, Sequence[LoggedFile]]()
+        # Of either horizon: where few batches are written, all that may be compacted are older than the retention.
+        checkpoints = self._manifest_checkpoints(read_newest_manifest_checkpoint)
+        appended = dict[str, Sequence[LoggedFile]]()
         for table in tables:
             log = compact_log(self.store, table, before, checkpoints, horizon=Horizon.DAY)
             if log is not None:
@@ -142,8 +145,10 @@ class LogCleanup:
             if compacted is not None:
                 yield CleanupPlan(f"manifests of {stream}", (), stream=compacted, horizon=Horizon.DAY)
 
-    def _manifest_checkpoints(self, horizon: Horizon) -> list[ManifestCheckpoint]:
-        found = (read_manifest_checkpoint(self.store, stream, horizon) for stream in self._streams())
+    def _manifest_checkpoints(
+        self, read: Callable[[Store, str], ManifestCheckpoint | None]
+    ) -> list[ManifestCheckpoint]:
+        found = (read(self.store, stream) for stream in self._streams())
         return [each for each in found if each is not None]
 
     def log_of(self, table: str, compacted: Sequence[ManifestCheckpoint]) -> CleanupPlan | None:

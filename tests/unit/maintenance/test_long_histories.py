@@ -12,6 +12,7 @@ import pytest
 
 from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.storage.manifest_checkpoints import Horizon, read_log_checkpoint
 from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.store import Location, Store
 from gamelake.storage.table_log import TableLog
@@ -77,6 +78,26 @@ def clean_up_after(store: Store, day: int) -> None:
     cleanup = LogCleanup(store=store, since=moment(0), compact_before=moment(day * DAY), keep_manifests=1)
     for plan in cleanup.plans([TABLE]):
         plan.carry_out(store)
+
+
+def test_a_days_log_checkpoint_does_not_keep_batches_that_the_retentions_manifest_checkpoint_has(
+    tmp_path: Path,
+) -> None:
+    # So few batches a day that the newest manifests, which always stay, are more than those of the retention.
+    days, kept_days, retention_days = 8, 3, 2
+    store = lakehouse(tmp_path / "few", days * DAY)
+    for day in range(1, days + 1):
+        write_manifests(store, day * DAY, first=(day - 1) * DAY)
+        since, before = moment((day - retention_days) * DAY), moment(day * DAY)
+        cleanup = LogCleanup(store=store, since=since, compact_before=before, keep_manifests=kept_days * DAY)
+        for plan in cleanup.plans([TABLE]):
+            plan.carry_out(store)
+
+    checkpoint = read_log_checkpoint(store, TABLE, Horizon.DAY)
+
+    assert checkpoint is not None
+    assert len(checkpoint.appended) <= (kept_days + 1) * DAY
+    assert reconcile(store).problems == []
 
 
 def reconcile_all(store: Store) -> None:
