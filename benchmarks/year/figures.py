@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from benchmarks.tenths import TENTHS, rise
+from benchmarks.tenths import rise
 from benchmarks.year.plan import YearPlan
 from benchmarks.year.simulation import StoredKind, YearSamples
 from benchmarks.year.stream import BatchSample
@@ -21,7 +21,7 @@ _LEAST_TENTHS = 3
 
 
 class TaskRunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of a task in a tenth: their number, medians of a run, and the most memory that a run grew by."""
+    """The runs of a task in a tenth: their number, medians of a run, and the most memory and listed objects of one."""
 
     runs: int
     seconds: float
@@ -69,8 +69,7 @@ class YearFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def of_tenths(samples: YearSamples, plan: YearPlan) -> tuple[TenthFigures, ...]:
     """The figures of each tenth."""
-    ends = [round((tenth + 1) * plan.batches / TENTHS) for tenth in range(TENTHS)]
-    begins = [0, *ends[:-1]]
+    begins, ends = [0, *plan.ends[:-1]], plan.ends
     return tuple(
         _of_tenth(
             samples.batches[begin:end],
@@ -105,7 +104,7 @@ def _of_task(runs: Sequence[TaskSample]) -> TaskRunFigures:
         seconds=_median([each.seconds for each in runs]),
         cpu_seconds=_median([each.cpu_seconds for each in runs]),
         grown_mib=max(each.grown_kib for each in runs) / _KIB,
-        listed=_median([each.listed for each in runs]),
+        listed=max(each.listed for each in runs),
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from benchmarks.tenths import TENTHS
 from gamelake.maintenance.log_cleanup import KEPT_MANIFESTS
 from gamelake.model.schedule import ScheduledTask, load_schedule
 
@@ -34,6 +35,15 @@ class YearPlan:
     def days(self) -> float:
         """The length in days."""
         return self.batches / self.batches_per_day
+
+    @property
+    def ends(self) -> list[int]:
+        """The number of batches at the end of each tenth: at the end of a day, as cleanup runs once a day."""
+        step = self.batches_per_day if self.days >= TENTHS else 1
+        return [
+            *(round((tenth + 1) * self.batches / TENTHS / step) * step for tenth in range(TENTHS - 1)),
+            self.batches,
+        ]
 
     @property
     def _share(self) -> float:

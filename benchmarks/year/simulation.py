@@ -8,7 +8,6 @@ from threading import Event
 
 import msgspec
 
-from benchmarks.tenths import TENTHS
 from benchmarks.year.listings import counted_listings
 from benchmarks.year.plan import SimulatedClock, YearPlan
 from benchmarks.year.stream import BatchSample, YearStream
@@ -62,7 +61,6 @@ def simulate(place: Location, plan: YearPlan, schedule: Path, emit: Callable[[st
     clock, found = SimulatedClock(plan), YearSamples()
     processes = TaskProcesses(place, plan, clock)
     scheduler = Scheduler(Store(place), plan.tasks(schedule), processes, now=clock.now)
-    ends = {round((tenth + 1) * plan.batches / TENTHS) for tenth in range(TENTHS)}
     clock.next_batch()
     scheduler.begin()
     with counted_listings() as listings, YearStream(place, plan, clock, listings) as stream:
@@ -70,7 +68,7 @@ def simulate(place: Location, plan: YearPlan, schedule: Path, emit: Callable[[st
             found.batches.append(stream.run_batch(number))
             processes.after_batch(number + 1)
             scheduler.run_due(Event())
-            if number + 1 in ends:
+            if number + 1 in plan.ends:
                 found.inventories.append(inventory(place, stream.tables, clock.now().date()))
                 emit(
                     f"{number + 1:,} batches, {found.inventories[-1].objects:,} objects, "
