@@ -42,7 +42,11 @@ _LOCAL = {
 }
 _LOG_STORE = "dev.gamelake.storage.ConditionalPutLogStore"
 # Delta's own store for local disks can replace a version that another process has just made.
-_LOCAL_DISK = {"spark.delta.logStore.file.impl": "dev.gamelake.storage.HardLinkLogStore"}
+_LOCAL_DISK = {
+    "spark.delta.logStore.file.impl": "dev.gamelake.storage.HardLinkLogStore",
+    # Spark's own leaves empty files after a power cut.
+    "spark.sql.streaming.checkpointFileManagerClass": "dev.gamelake.storage.SyncedCheckpointFileManager",
+}
 _SDK = "software.amazon.awssdk.auth.credentials"
 _S3 = {
     # Tables are s3:// for every engine; Hadoop's own name for that is s3a://.

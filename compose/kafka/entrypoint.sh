@@ -68,6 +68,7 @@ format_storage() {
   # Option and value in one argument: a random id may start with a dash.
   "$java" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*" kafka.tools.StorageTool format \
     "--cluster-id=$cluster" --config "$settings" --ignore-formatted
+  sync # the tool doesn't, and Kafka can't start with what a power cut leaves
 }
 
 start_broker() {
@@ -87,6 +88,9 @@ start_broker() {
   local override=()
   if [ -n "${KAFKA_HOST_PORT:-}" ]; then
     override=(--override "advertised.listeners=INTERNAL://kafka:9092,HOST://127.0.0.1:$KAFKA_HOST_PORT")
+  fi
+  if [ "${KAFKA_SYNC:-1}" != 1 ]; then
+    override+=(--override log.flush.interval.messages=9223372036854775807) # Kafka's default: the kernel decides
   fi
   # shellcheck disable=SC2086 # several options in one variable, as Kafka's own scripts take them
   exec "$java" ${KAFKA_HEAP_OPTS:--Xms512m -Xmx512m} "${options[@]}" -cp "$jars/*" \

@@ -41,7 +41,9 @@ class LakehouseSettings:
         if "%" in uri:
             # Hadoop does not decode a percent-encoded path and others do: there would be two lakehouses.
             raise SettingsError(f"GAMELAKE_LAKEHOUSE is '{uri}'; write its path as it is, without percent-encoding")
-        return cls(location=Location(uri=uri, options=_s3_options(variables) if uri.startswith("s3://") else {}))
+        if uri.startswith("s3://"):
+            return cls(location=Location(uri=uri, options=_s3_options(variables)))
+        return cls(location=Location(uri=uri, synced=True))
 
 
 def landing(variables: Mapping[str, str]) -> Location:

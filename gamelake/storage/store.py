@@ -15,6 +15,7 @@ from obstore.exceptions import AlreadyExistsError, NotSupportedError, Permission
 from obstore.store import LocalStore, S3Store
 
 from gamelake.model.errors import SettingsError, StoreError
+from gamelake.storage.local_files import create_file, replace_file, sync
 
 _ALLOW_HTTP = "AWS_ALLOW_HTTP"
 _AT_ONCE, _AHEAD = 16, 256
@@ -29,10 +30,15 @@ PROBE = "_gamelake/store-self-test"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """A lakehouse's `file://` or `s3://` URI and its store's options, with keys, which `repr` leaves out."""
+    """A lakehouse's `file://` or `s3://` URI and its store's options, with keys, which `repr` leaves out.
+
+    Attributes:
+        synced: for a local disk, whether writes are on the disk before they return, so that a power cut undoes none.
+    """
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    synced: bool = False
 
     def child(self, path: str) -> str:
         """URI of something inside."""
@@ -54,6 +60,8 @@ class Store:
     def __init__(self, location: Location) -> None:
         self.location = location
         self._objects = open_objects(location)
+        parts = urlsplit(location.uri)
+        self._synced_folder = Path(unquote(parts.path)) if parts.scheme == "file" and location.synced else None
 
     def put_new(self, path: str, content: bytes) -> bool:
         """Create an object that must not exist yet.
@@ -63,14 +71,20 @@ class Store:
             conditional put whose reply was lost finds its own object on the retry.
         """
         try:
-            obstore.put(self._objects, path, content, mode="create")
-        except AlreadyExistsError:
+            if self._synced_folder is None:
+                obstore.put(self._objects, path, content, mode="create")
+            else:
+                create_file(self._synced_folder / path, content)
+        except (AlreadyExistsError, FileExistsError):
             return self.get(path) == content
         return True
 
     def put(self, path: str, content: bytes) -> None:
         """Create or replace an object."""
-        obstore.put(self._objects, path, content)
+        if self._synced_folder is None:
+            obstore.put(self._objects, path, content)
+        else:
+            replace_file(self._synced_folder / path, content)
 
     def copy(self, path: str, to: str) -> None:
         """Copy an object inside the store; on a local disk, link it.
@@ -79,6 +93,8 @@ class Store:
             FileNotFoundError: there is no such object.
         """
         obstore.copy(self._objects, path, to)
+        if self._synced_folder is not None:
+            sync((self._synced_folder / to).parent)
 
     def get(self, path: str) -> bytes | None:
         """The content of an object, None if there is none."""

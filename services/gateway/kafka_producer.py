@@ -22,7 +22,7 @@ log = event_logger(__name__)
 # Below the default maximum of Kafka and of its client: 1,048,588 and 1,000,000 bytes, their own overhead included.
 MAX_VALUE_BYTES = 950_000
 _POLL_SECONDS = 0.001
-_SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
+PRODUCER_SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
     {
         "enable.idempotence": True,
         "acks": "all",
@@ -96,7 +96,7 @@ class EventProducer:
         milliseconds = int(limits.timeout.total_seconds() * 1000)
         self._producer = Producer(
             {
-                **_SETTINGS,
+                **PRODUCER_SETTINGS,
                 **kafka.for_clients(),
                 "message.timeout.ms": milliseconds,
                 # Above our own limits, so that the queue never takes only a part of a request.

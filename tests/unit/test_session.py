@@ -38,4 +38,7 @@ def test_sparks_configuration_has_no_key() -> None:
 def test_spark_commits_to_a_local_lakehouse_by_links() -> None:
     configuration = store_options(Location(uri="file:///srv/lakehouse"))
 
-    assert configuration == {"spark.delta.logStore.file.impl": "dev.gamelake.storage.HardLinkLogStore"}
+    assert configuration == {
+        "spark.delta.logStore.file.impl": "dev.gamelake.storage.HardLinkLogStore",
+        "spark.sql.streaming.checkpointFileManagerClass": "dev.gamelake.storage.SyncedCheckpointFileManager",
+    }

@@ -1,6 +1,7 @@
 """A single Kafka node (KRaft) as a child process."""
 
 import base64
+import os
 import subprocess
 import time
 import uuid
@@ -59,6 +60,10 @@ SMALL_MACHINE: Mapping[str, str | int] = {
     "socket.receive.buffer.bytes": MIB,
     "socket.send.buffer.bytes": MIB,
 }
+# Each record is on the disk before Kafka acknowledges it, or consumers see it: a power cut loses none.
+SYNCED: Mapping[str, str | int] = {"log.flush.interval.messages": 1}
+# Of a topic, whose own setting counts before the broker's: Kafka's default, by which the kernel writes when it likes.
+UNSYNCED_TOPIC: Mapping[str, str] = {"flush.messages": str(2**63 - 1)}
 DEADLINE = timedelta(seconds=30)
 POLL_SECONDS = 0.05
 
@@ -90,7 +95,7 @@ class EmbeddedKafka(EmbeddedService):
         settings.write_text(_as_properties(self._settings()))
         java = (str(find_java_home() / "bin" / "java"), "-cp", f"{fetched(JARS)}/*")
         if not (self._data / "meta.properties").exists():
-            _format((*java, "kafka.tools.StorageTool"), settings)
+            _format((*java, "kafka.tools.StorageTool"), settings, self._data)
         command = (*java, *JVM_OPTIONS, "kafka.Kafka", str(settings))
         return Program(name=self.name, command=command, log_file=self.directory / "kafka.log")
 
@@ -131,13 +136,24 @@ def _node(port: int, controller_port: int) -> Mapping[str, str | int]:
     }
 
 
-def _format(storage_tool: tuple[str, ...], settings: Path) -> None:
+def _format(storage_tool: tuple[str, ...], settings: Path, data: Path) -> None:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
     # The option and its value as one word: a random id may begin with a dash.
     command = (*storage_tool, "format", f"--cluster-id={cluster}", "--config", str(settings), "--ignore-formatted")
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)
     if outcome.returncode != 0:
         raise ServiceError(f"Kafka could not format its directory:\n{outcome.stdout}{outcome.stderr}")
+    _sync(data)
+
+
+def _sync(folder: Path) -> None:
+    """Write the files of a new folder to the disk: Kafka doesn't, and cannot start with what a power cut leaves."""
+    for path in (*folder.iterdir(), folder, folder.parent):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _as_properties(settings: Mapping[str, str | int]) -> str:

@@ -1,6 +1,7 @@
 """Put if absent, and the decision about a batch that stands once it is written."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from gamelake.storage.store import Location, Store
 from tests.unit.storage.appends import a_location
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(a_location(tmp_path / "lake house"))
+@pytest.fixture(params=[False, True], ids=["unsynced", "synced"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
+    return Store(replace(a_location(tmp_path / "lake house"), synced=request.param))
 
 
 def test_an_object_is_created_once(store: Store) -> None:
@@ -35,6 +36,15 @@ def test_of_many_writers_at_once_one_wins(store: Store) -> None:
 
     assert won.count(True) == 1
     assert store.get("a.json") == str(won.index(True)).encode()
+
+
+def test_an_object_is_replaced(store: Store) -> None:
+    store.put("a/b.json", b"first")
+    store.put("a/b.json", b"second")
+    store.copy("a/b.json", "c/d.json")
+
+    assert store.get("a/b.json") == store.get("c/d.json") == b"second"
+    assert store.paths("") == ["a/b.json", "c/d.json"]
 
 
 def test_a_store_lists_what_is_in_a_folder(store: Store) -> None:

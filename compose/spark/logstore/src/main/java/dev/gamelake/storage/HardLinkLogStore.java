@@ -16,7 +16,8 @@ import org.apache.hadoop.conf.Configuration;
  *
  * <p>Set as {@code spark.delta.logStore.file.impl}. Delta's own store for local disks checks that a version is free and
  * renames its file afterwards, which replaces a version that another process has made in between. A hard link is refused
- * by the file system if the name exists (POSIX {@code link(2)}, EEXIST), and the linked file is complete.
+ * by the file system if the name exists (POSIX {@code link(2)}, EEXIST), and the linked file is complete, also after a
+ * power cut.
  */
 public final class HardLinkLogStore extends HadoopFileSystemLogStore {
   /** Called by Delta, by reflection. */
@@ -34,11 +35,13 @@ public final class HardLinkLogStore extends HadoopFileSystemLogStore {
     Path written = file.getParent().resolve(".%s.%s.tmp".formatted(file.getFileName(), UUID.randomUUID()));
     try {
       writeLines(actions, written);
+      Disk.sync(written);
       if (overwrite) {
         replace(file, written);
       } else {
         create(file, written);
       }
+      Disk.sync(file.getParent());
     } finally {
       Files.deleteIfExists(written);
     }

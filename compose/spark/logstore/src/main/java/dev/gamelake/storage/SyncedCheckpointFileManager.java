@@ -1,0 +1,35 @@
+package dev.gamelake.storage;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
+
+/**
+ * A stream's checkpoint on a local disk: each file is on the disk before it is visible, and before Spark goes on.
+ *
+ * <p>Set as {@code spark.sql.streaming.checkpointFileManagerClass}. Spark's own manager syncs nothing: a power cut leaves
+ * empty files of offsets, with which the query can't start.
+ */
+public final class SyncedCheckpointFileManager extends FileContextBasedCheckpointFileManager {
+  /** Called by Spark, by reflection. */
+  public SyncedCheckpointFileManager(Path folder, Configuration configuration) {
+    super(folder, configuration);
+  }
+
+  @Override
+  public void renameTempFile(Path written, Path file, boolean overwrite) {
+    try {
+      Disk.sync(local(written));
+      super.renameTempFile(written, file, overwrite);
+      Disk.sync(local(file).getParent());
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
+    }
+  }
+
+  private static java.nio.file.Path local(Path path) {
+    return java.nio.file.Path.of(path.toUri().getPath());
+  }
+}
