@@ -1,4 +1,4 @@
-"""Measures what it costs that Kafka syncs before it acknowledges, on the disk of build: `python -m benchmarks.kafka_sync`.
+"""Measures the cost of Kafka syncing before it acknowledges, on the disk of build: `python -m benchmarks.kafka_sync`.
 
 One broker has two topics, one synced before each acknowledgement and one left to the kernel. Rounds of both alternate,
 so that a machine that slows down slows both alike.

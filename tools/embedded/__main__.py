@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gamelake.model.games import load_games
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
-from tools.embedded.kafka import create_topic
+from tools.embedded.kafka import SYNCED, create_topic
 from tools.embedded.kafka_with_registry import EmbeddedServices
 from tools.embedded.process import ServiceError
 from tools.embedded.service import REPOSITORY
@@ -26,7 +26,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with ExitStack() as running:
-            services = running.enter_context(EmbeddedServices(given.directory))
+            services = running.enter_context(EmbeddedServices(given.directory, SYNCED))
             addresses = {"bootstrap_servers": services.kafka.bootstrap_servers, "registry_url": services.registry.url}
             checks = [services.raise_if_ended]
             if given.gateway:

@@ -1,19 +1,26 @@
 """Kafka and the registry together, started at the same time."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from tools.embedded.kafka import EmbeddedKafka
 from tools.embedded.registry import EmbeddedRegistry
 
+_NONE: Mapping[str, str | int] = MappingProxyType({})
+
 
 class EmbeddedServices:
-    """Both services under one directory, for as long as the `with` block lasts."""
+    """Both services under one directory, for as long as the `with` block lasts.
 
-    def __init__(self, directory: Path) -> None:
-        self.kafka = EmbeddedKafka(directory / "kafka")
+    Args:
+        kafka: settings of the broker, see `EmbeddedKafka`.
+    """
+
+    def __init__(self, directory: Path, kafka: Mapping[str, str | int] = _NONE) -> None:
+        self.kafka = EmbeddedKafka(directory / "kafka", kafka)
         self.registry = EmbeddedRegistry(directory / "registry")
         self._started = ExitStack()
 

@@ -102,6 +102,16 @@ def test_the_exporter_and_the_published_port_are_the_callers_choice(image: Image
     assert "-Xms1m -Xmx2m" in image.calls[2]
 
 
+def test_records_are_synced_unless_the_caller_turns_it_off(image: Image) -> None:
+    image.start()
+    image.start(KAFKA_SYNC="1")
+    image.start(KAFKA_SYNC="0", KAFKA_HOST_PORT="29092")
+
+    assert "log.flush.interval.messages=1\n" in (COMPOSE / "kafka" / "server.properties").read_text()
+    assert ["--override log.flush" in call for call in image.calls[1:]] == [False, False, True]
+    assert "--override advertised.listeners=INTERNAL://kafka:9092" in image.calls[3]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
