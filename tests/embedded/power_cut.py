@@ -69,6 +69,13 @@ class PowerCutDisk:
             _run("umount", "--lazy", str(folder))
             image.unlink()
 
+    def write_journal(self) -> None:
+        """Write the journal, as any program's sync does: it has the names of files whose contents are still in memory."""
+        file = self.folder / ".synced"
+        with file.open("wb") as new:
+            os.fsync(new.fileno())
+        file.unlink()
+
     def cut(self) -> None:
         """Cut the power: each read and write fails from now on, and nothing that was not synced is kept."""
         if _AS_ROOT:

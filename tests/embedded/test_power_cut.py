@@ -9,6 +9,7 @@ from typing import NoReturn
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from gamelake.storage.manifests import Manifests
 from gamelake.storage.store import Location, Store
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.power_cut import NoPowerCutError, PowerCutDisk
@@ -19,7 +20,7 @@ from tools.embedded.kafka import SYNCED, UNSYNCED_TOPIC, create_topic
 
 DISK_MIB = 512
 PARTITIONS = 3
-ACKNOWLEDGED_BEFORE = 2_000
+ACKNOWLEDGED_BEFORE, BATCHES_BEFORE = 2_000, 5
 SYNCED_NAME, UNSYNCED_NAME = "synced", "unsynced"
 
 
@@ -115,19 +116,25 @@ def test_a_power_cut_loses_acknowledged_records_only_where_kafka_does_not_sync(d
 def test_a_power_cut_leaves_a_local_lakehouse_that_continues_and_reconciles(
     disk: PowerCutDisk, lakehouse: Lakehouse, sender: Sender
 ) -> None:
-    job = lakehouse.start()
+    manifests = Manifests(lakehouse.store, "ingest_events")
+    for game in ("Archery", "Bingo", "Archery"):
+        sender.send_events(1_000, game)
+    lakehouse.settings["GAMELAKE_MAX_OFFSETS_PER_TRIGGER"] = "100"
+    job = lakehouse.start("--available-now")
     try:
-        for game in ("Archery", "Bingo", "Archery"):
-            lakehouse.await_rows("silver/events", sender.send_events(200, game))
-        # Its batch may be at any step.
-        sender.send_events(200, "Bingo")
+        # The batch after these may be at any step.
+        eventually(lambda: len(manifests.batches()) >= BATCHES_BEFORE, timeout=180)
+        disk.write_journal()
         disk.cut()
     finally:
         job.process.kill()
         job.process.wait()
     disk.restore()
+    decided = manifests.batches()
+    del lakehouse.settings["GAMELAKE_MAX_OFFSETS_PER_TRIGGER"]
     lakehouse.ingest()
 
+    assert len(decided) >= BATCHES_BEFORE
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert lakehouse.reconciliation().problems == []
 
@@ -140,6 +147,7 @@ def test_a_power_cut_damages_objects_only_of_a_local_store_that_does_not_sync(di
         for number, name in enumerate(names):
             assert number % 2 or store.put_new(name, name.encode())
             store.put(name, name.encode())
+    disk.write_journal()
     disk.cut()
     disk.restore()
 
@@ -148,5 +156,4 @@ def test_a_power_cut_damages_objects_only_of_a_local_store_that_does_not_sync(di
         for store in (Store(Location(uri=f"file://{disk.folder}/{synced}")) for synced in (False, True))
     )
     assert synced_ones == [name.encode() for name in names]
-    # Their names came with the journal, which each sync writes; their contents did not.
     assert b"" in unsynced
