@@ -81,6 +81,7 @@ quality: setup ## Validate a day with Great Expectations: DAY=<YYYY-MM-DD, newes
 bench: setup ## Run the benchmarks whose figures the README states
 	@$(with_java) $(python) -m benchmarks
 	@$(with_java) $(python) -m benchmarks.gateway
+	@$(with_java) $(python) -m benchmarks.kafka_sync
 	@$(with_java) $(python) -m benchmarks.gold
 	@$(with_java) $(python) -m benchmarks.compaction
 	@$(python) -m benchmarks.questions.compaction

@@ -107,6 +107,17 @@ def test_partitions_that_are_gone_when_a_batch_is_planned_are_an_offset_gap(read
         read_topic.read(as_tasks)
 
 
+def test_a_topic_that_has_lost_records_that_were_read_is_an_offset_gap(read_topic: Topic) -> None:
+    read_topic.create(partitions=1, records=20)
+    read_topic.read(as_tasks)
+    # As after a power cut of a Kafka that does not sync.
+    read_topic.delete()
+    read_topic.create(partitions=1, records=10)
+
+    with pytest.raises(OffsetGapError, match="--skip-lost"):
+        read_topic.read(as_tasks)
+
+
 def test_a_record_that_quotes_sparks_words_is_no_offset_gap(read_topic: Topic) -> None:
     read_topic.create(partitions=1, records=1)
 

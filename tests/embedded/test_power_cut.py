@@ -97,7 +97,7 @@ def test_a_power_cut_loses_acknowledged_records_only_where_kafka_does_not_sync(d
         senders = [NumberedRecords(kafka, topic) for topic in (SYNCED_NAME, UNSYNCED_NAME)]
         for sender in senders:
             sender.start()
-        eventually(lambda: all(len(sender.acknowledged) > ACKNOWLEDGED_BEFORE for sender in senders))
+        eventually(lambda: all(len(sender.acknowledged) > ACKNOWLEDGED_BEFORE for sender in senders), timeout=60)
         # Of what is acknowledged later, the power may have been gone before.
         acknowledged = [dict(sender.acknowledged) for sender in senders]
         disk.cut()
