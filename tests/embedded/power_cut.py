@@ -70,7 +70,7 @@ class PowerCutDisk:
             image.unlink()
 
     def write_journal(self) -> None:
-        """Write the journal, as any program's sync does: it keeps names of files, even if their contents are not there."""
+        """Write the journal, as any program's sync does: names of files are then kept, unsynced contents are not."""
         file = self.folder / ".synced"
         with file.open("wb") as new:
             os.fsync(new.fileno())
