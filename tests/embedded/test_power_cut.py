@@ -21,6 +21,8 @@ from tools.embedded.kafka import SYNCED, UNSYNCED_TOPIC, create_topic
 DISK_MIB = 512
 PARTITIONS = 3
 ACKNOWLEDGED_BEFORE, BATCHES_BEFORE = 2_000, 5
+# Values by partition and offset.
+Records = dict[tuple[int | None, int | None], bytes | None]
 SYNCED_NAME, UNSYNCED_NAME = "synced", "unsynced"
 
 
@@ -46,7 +48,7 @@ class NumberedRecords:
         )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self.acknowledged: Records = {}
 
     def start(self) -> None:
         """Start sending."""
@@ -75,12 +77,12 @@ class NumberedRecords:
             self.acknowledged[message.partition(), message.offset()] = message.value()
 
 
-def records_of(kafka: EmbeddedKafka, topic: str) -> dict[tuple[int, int], bytes]:
+def records_of(kafka: EmbeddedKafka, topic: str) -> Records:
     """Values by partition and offset."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "test"})
     ends = [consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=30)[1] for each in range(PARTITIONS)]
     consumer.assign([TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
-    found: dict[tuple[int, int], bytes] = {}
+    found: Records = {}
     while len(found) < sum(ends):
         messages = consumer.consume(10_000, timeout=1)
         assert not any(message.error() for message in messages)

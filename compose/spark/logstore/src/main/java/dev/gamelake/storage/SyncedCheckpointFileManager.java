@@ -20,16 +20,17 @@ public final class SyncedCheckpointFileManager extends FileContextBasedCheckpoin
 
   @Override
   public void renameTempFile(Path written, Path file, boolean overwrite) {
+    sync(written);
+    // Throws FileAlreadyExistsException, which Scala does not declare, where another query writes here.
+    super.renameTempFile(written, file, overwrite);
+    sync(file.getParent());
+  }
+
+  private static void sync(Path path) {
     try {
-      Disk.sync(local(written));
-      super.renameTempFile(written, file, overwrite);
-      Disk.sync(local(file).getParent());
+      Disk.sync(java.nio.file.Path.of(path.toUri().getPath()));
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }
-  }
-
-  private static java.nio.file.Path local(Path path) {
-    return java.nio.file.Path.of(path.toUri().getPath());
   }
 }
