@@ -68,7 +68,8 @@ format_storage() {
   # Option and value in one argument: a random id may start with a dash.
   "$java" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*" kafka.tools.StorageTool format \
     "--cluster-id=$cluster" --config "$settings" --ignore-formatted
-  sync # the tool doesn't, and Kafka can't start with what a power cut leaves
+  # The tool doesn't, and Kafka can't start with what a power cut leaves of bootstrap.checkpoint.
+  sync "$data"/*.* "$data"
 }
 
 start_broker() {
