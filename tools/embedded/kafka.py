@@ -1,7 +1,6 @@
 """A single Kafka node (KRaft) as a child process."""
 
 import base64
-import os
 import subprocess
 import time
 import uuid
@@ -14,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic  # the stubs of `admin` do not export it
 
+from gamelake.storage.local_files import sync
 from tools.embedded.java import find_java_home
 from tools.embedded.ports import HOST, accepts_connections, free_port
 from tools.embedded.process import Program, ServiceError
@@ -143,17 +143,9 @@ def _format(storage_tool: tuple[str, ...], settings: Path, data: Path) -> None:
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)
     if outcome.returncode != 0:
         raise ServiceError(f"Kafka could not format its directory:\n{outcome.stdout}{outcome.stderr}")
-    _sync(data)
-
-
-def _sync(folder: Path) -> None:
-    """Write the files of a new folder to the disk: Kafka doesn't, and cannot start with what a power cut leaves."""
-    for path in (*folder.iterdir(), folder, folder.parent):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    # The tool doesn't, and Kafka can't start with what a power cut leaves.
+    for path in (*data.iterdir(), data, data.parent):
+        sync(path)
 
 
 def _as_properties(settings: Mapping[str, str | int]) -> str:
