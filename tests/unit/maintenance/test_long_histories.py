@@ -22,9 +22,10 @@ ROOT = Path(__file__).parents[3]
 SHORT, LONG = 2_000, 6_000
 # With a Python object for each file that was removed, 4,000 commits took 11 MiB.
 MORE_KIB = 6 * 1024
-# Commits of a day, and days within the retention. With all entries in memory five more days took 300 to 350 KiB.
+# Commits of a day, and days within the retention. With all entries in memory five more days took 300 to 350 KiB; they
+# take 23 for readers, and 70 to 110 for the log cleanup, whose threads meet differently in each run.
 DAY, FEW_DAYS, MANY_DAYS = 101, 3, 8
-MORE_OF_DAYS_KIB = 100
+MORE_OF_DAYS_KIB = 200
 
 
 def lakehouse(folder: Path, commits: int) -> Store:
