@@ -226,12 +226,12 @@ class Manifests:
 
     def batches(self) -> list[int]:
         """The ids of all decided batches, in order."""
-        paths = self._store.paths(f"_gamelake/streams/{self._stream}/manifests")
-        return [int(path.split("/")[-1].split(".")[0]) for path in paths]
+        listed = self._store.objects(f"_gamelake/streams/{self._stream}/manifests")
+        return sorted(int(each.path.split("/")[-1].split(".")[0]) for each in listed)
 
     def read_many(self, batches: Sequence[int]) -> Iterator[BatchManifest]:
         """The manifests of some batches in their order, without those that don't exist."""
-        for content in self._store.get_all([_path(self._stream, batch_id) for batch_id in batches]):
+        for content in self._store.get_all(_path(self._stream, batch_id) for batch_id in batches):
             if content is not None:
                 yield _decode(content)
 

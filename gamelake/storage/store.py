@@ -2,11 +2,12 @@
 
 import configparser
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -103,11 +104,12 @@ class Store:
         except FileNotFoundError:
             return None
 
-    def get_all(self, paths: Sequence[str]) -> Iterator[bytes | None]:
+    def get_all(self, paths: Iterable[str]) -> Iterator[bytes | None]:
         """The contents of many objects in the order of `paths`, None where there is none; read ahead, 16 at a time."""
+        ahead = iter(paths)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for start in range(0, len(paths), _AHEAD):
-                yield from pool.map(self.get, paths[start : start + _AHEAD])
+            while portion := list(islice(ahead, _AHEAD)):
+                yield from pool.map(self.get, portion)
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Those of the paths that name no object, in their order; asked 16 at a time."""

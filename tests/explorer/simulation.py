@@ -115,7 +115,7 @@ class ScheduledStore(Store):
         """As Store's."""
         return _perform(f"get {path}", lambda: self.plain.get(path))
 
-    def get_all(self, paths: Sequence[str]) -> Iterator[bytes | None]:
+    def get_all(self, paths: Iterable[str]) -> Iterator[bytes | None]:
         """As Store's, one after the other."""
         return map(self.get, paths)
 
