@@ -1,6 +1,7 @@
 """Commits decided batches and replays that a table can't take, without the columns whose types conflict.
 
-For a stream or a replay that ends with IncompatibleSchemaError at each start. The rows stay, the values of these
+For a table that is held back because of a column of another type, and for a replay that ends with
+IncompatibleSchemaError at each start. The rows stay, the values of these
 columns are null in them; bronze has the whole records. Prints one JSON document with an object for each such table.
 Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka. A run that was killed can be repeated.
 """

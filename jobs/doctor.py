@@ -21,6 +21,7 @@ from gamelake.observability.health import (
     StreamState,
     any_failed,
     examine_clocks,
+    examine_held_tables,
     examine_leases,
     examine_stream,
     examine_tables,
@@ -121,6 +122,7 @@ class Examination:
         yield from examine_clocks(self.store)
         yield from examine_leases(self.store, self.now)
         yield from examine_tables(self.store, tables)
+        yield from examine_held_tables(self.store)
         yield from examine_backups(BackupRecords(self.store).times(), policy, self.now, self._begun())
         yield passed("reconciliation", "run make verify while the stream is stopped")
 

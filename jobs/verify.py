@@ -50,6 +50,7 @@ def _as_text(found: Reconciliation) -> str:
         lines.append(f"{found.lost_offsets:,} offsets are lost: Kafka deleted them before they were read")
     if erased := sum(table.erased for table in found.tables):
         lines.append(f"{erased:,} rows were erased, in all tables together")
+    lines += [f"HELD BACK {held}" for held in found.held]
     lines += [f"PROTOCOL UPGRADE {upgrade}" for upgrade in found.upgrades]
     lines += [f"PROBLEM {problem}" for problem in found.problems]
     lines.append("reconciliation failed" if found.problems else "every offset was ingested once; no differences")
@@ -73,6 +74,7 @@ def _as_json(found: Reconciliation) -> str:
         "empty_offsets": found.empty_offsets,
         "lost_offsets": found.lost_offsets,
         "tables": tables,
+        "held": found.held,
         "upgrades": found.upgrades,
         "problems": found.problems,
     }

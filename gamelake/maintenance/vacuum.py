@@ -5,6 +5,7 @@ a batch names it that may not be committed yet.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" (tombstones) and "Delta Log Entries".
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +17,7 @@ from gamelake.model.errors import StartupError
 from gamelake.model.naming import UNFINISHED_VACUUMS
 from gamelake.storage.clones import Clones
 from gamelake.storage.delta_log import LOG_FOLDER, live_paths
+from gamelake.storage.held_tables import waiting_files
 from gamelake.storage.leases import Lease
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.replay_manifests import ReplayManifests
@@ -83,14 +85,15 @@ class UnreferencedFile:
 
 
 def undecided_files(store: Store) -> dict[str, frozenset[str]]:
-    """By table, files that may be in no log yet: of the newest batches of all streams, and of unfinished replays."""
+    """By table, files that may be in no log yet: of the newest batches, of unfinished replays, of tables held back."""
     streams = [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams")]
     entries = [entry for stream in streams for each in Manifests(store, stream).last(2) for entry in each.tables]
     entries += [entry for each in ReplayManifests(store).unfinished() for entry in each.tables]
-    found: dict[str, frozenset[str]] = {}
+    entries += [waiting.entry for waiting in waiting_files(store)]
+    found: defaultdict[str, set[str]] = defaultdict(set)
     for entry in entries:
-        found[entry.table] = found.get(entry.table, frozenset()) | {file.path for file in entry.files}
-    return found
+        found[entry.table].update(file.path for file in entry.files)
+    return {table: frozenset(paths) for table, paths in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """The errors of Gamelake, grouped by what must happen next.
 
 GamelakeError
-├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError ·
-│                                                    SplitPartitionError · BackupError · QuestionError
+├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError
+│                                                    (TableRefusedError) · SplitPartitionError · BackupError ·
+│                                                    QuestionError
 ├── RecordsError        dead-letter the records     SchemaError (UnknownSchemaError, UnknownMessageError) ·
 │                                                    IncompatibleSchemaError
 ├── TransientError      retry with backoff           RegistryUnavailableError · KafkaUnavailableError ·
@@ -35,6 +36,10 @@ class CheckpointError(StartupError):
 
 class StoreError(StartupError):
     """The object store lacks what Delta commits rest on, or a table is not one that the platform writes."""
+
+
+class TableRefusedError(StoreError):
+    """One table can't take what is to be written, until an operator changes it; no other table is concerned."""
 
 
 class BackupError(StartupError):

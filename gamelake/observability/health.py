@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError
 from gamelake.model.clocks import TOLERATED_SKEW
 from gamelake.model.errors import GamelakeError
 from gamelake.storage.delta_log import DELETION_VECTORS, LOG_FOLDER, decode_entry, entry_path, live_paths
+from gamelake.storage.held_tables import held_tables
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.store import Store, StoredObject
 from gamelake.storage.table_features import TableDemands, TableUse
@@ -131,6 +132,15 @@ def _clock_finding(stream: str, ahead: timedelta) -> HealthFinding:
     )
 
 
+def examine_held_tables(store: Store) -> list[HealthFinding]:
+    """The tables that streams hold back."""
+    return [
+        failed(_TABLES, f"{held.table}: {held.stream} holds it back since batch {held.since} ({held.reason})", _HELD)
+        for _, records in held_tables(store)
+        for held in records.values()
+    ]
+
+
 _STREAMS = "streams"
 # Longer than a batch takes, its pause, and a restart.
 _STANDS_STILL = timedelta(minutes=5)
@@ -199,6 +209,7 @@ _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
 _TABLES = "tables"
 _NAMED = 3
+_HELD = "monitoring/runbooks/TablesHeldBack.md says how to correct it; it catches up then"
 _CORRUPTED = "docs/operations.md, heading 'Drills', describes the repair of a damaged log"
 _UPGRADED = "docs/operations.md, heading 'Table features of other programs', says what goes on and what does not"
 _DELETED = "find what deletes files, jobs/vacuum.py apart; docs/operations.md, heading 'Drills', says how to rebuild"

@@ -1,7 +1,7 @@
 """Decided batches and replays that a table can't take: their conflicting columns are dropped, and they are committed.
 
 Two writers that decide at the same time can give a table one column with two types. The second one is decided and
-can't be committed, so each start of its stream ends with IncompatibleSchemaError, and so does each later replay. Its
+can't be committed, so its stream holds the table back, and each later replay ends with IncompatibleSchemaError. Its
 rows are written again without the values of that column, which remain in bronze.
 """
 
@@ -16,6 +16,7 @@ from gamelake.model.errors import StoreError
 from gamelake.storage.appends import BatchTransaction, columns_of
 from gamelake.storage.columns import conflicts, merged
 from gamelake.storage.data_files import DataFile, write_rows
+from gamelake.storage.held_tables import HeldTables
 from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.reconciliation import streams_of
 from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
@@ -46,7 +47,7 @@ class _Decision:
 
 @dataclass(frozen=True, slots=True)
 class StuckDecisions:
-    """The newest batch of each stream and the unfinished replays of a lakehouse."""
+    """The newest batch of each stream, the batches that wait for a table, and the unfinished replays of a lakehouse."""
 
     store: Store
     tables: DeltaTables
@@ -56,7 +57,7 @@ class StuckDecisions:
         return [stuck for decision in self._decisions() for stuck in self._stuck(decision)]
 
     def release(self) -> list[StuckTable]:
-        """Write the rows again without the conflicting columns, and commit the decisions to all tables.
+        """Write the rows again without the conflicting columns, and commit them to the tables that could not take them.
 
         Until the manifest is replaced nothing has changed, so a run that was killed can be repeated.
 
@@ -76,16 +77,23 @@ class StuckDecisions:
                 ]
                 decision.save(tuple(entries))
                 for entry in entries:
-                    self.tables.append(entry, decision.transaction)
+                    if entry.table in stuck:
+                        self.tables.append(entry, decision.transaction)
                 found += stuck.values()
         return found
 
     def _decisions(self) -> Iterator[_Decision]:
         for stream in streams_of(self.store):
             manifests = Manifests(self.store, stream)
-            for last in manifests.last(1):
-                name = f"batch {last.batch_id} of {stream}"
-                yield _Decision(name, last.tables, BatchTransaction.of(last), _saving_batch(manifests, last))
+            held = HeldTables(self.store, stream).all().values()
+            first = min((each.since for each in held), default=None)
+            batches = manifests.batches()
+            newest = batches[-1:] if first is None else [each for each in batches if each >= min(first, batches[-1])]
+            for manifest in manifests.read_many(newest):
+                name = f"batch {manifest.batch_id} of {stream}"
+                yield _Decision(
+                    name, manifest.tables, BatchTransaction.of(manifest), _saving_batch(manifests, manifest)
+                )
         replays = ReplayManifests(self.store)
         for replay in replays.unfinished():
             yield _Decision(

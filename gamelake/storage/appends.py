@@ -87,7 +87,7 @@ class TableHead:
         """The head of an open table.
 
         Raises:
-            StoreError: the table has a feature that stands in the way of the use.
+            TableRefusedError: the table has a feature that stands in the way of the use.
         """
         demands = TableDemands.of(handle)
         demands.require(handle.table_uri, use)
@@ -106,15 +106,20 @@ class TableHead:
         return cls(0, columns, entry.partition_by, taken, TableDemands.none(entry.schema))
 
     def follow(self, store: Store, table: str) -> None:
-        """Read the commits that other writers have made since."""
+        """Read the commits that other writers have made since.
+
+        Raises:
+            TableRefusedError: the table has a feature now that stands in the way of an append.
+        """
         for version, content in following_entries(store, table, self.version):
-            self._take(decode_entry(content), table)
+            self._take(decode_entry(content))
             self.version = version
         self.seen_at = time.monotonic()
-
-    def _take(self, actions: list[Action], table: str) -> None:
-        self.demands = self.demands.after(actions)
+        # The newest protocol counts: a feature may be dropped again.
         self.demands.require(table, TableUse.APPEND)
+
+    def _take(self, actions: list[Action]) -> None:
+        self.demands = self.demands.after(actions)
         for action in actions:
             if "txn" in action:
                 self.taken[action["txn"]["appId"]] = action["txn"]["version"]

@@ -11,6 +11,7 @@ from itertools import pairwise
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS, state_folder
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.generations import Generations
+from gamelake.storage.held_tables import HeldTable, HeldTables, held_tables
 from gamelake.storage.manifest_checkpoints import LoggedFile, ManifestCheckpoint, read_newest_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.misread_files import may_be_misread, misread_files
@@ -49,6 +50,7 @@ class Reconciliation:
         empty_offsets: offsets without a record: markers and aborted records of Kafka transactions, or records that
             Kafka's compaction removed.
         lost_offsets: given up by an operator when Kafka no longer had them.
+        held: one sentence for each table that is held back, with the rows that wait.
         upgrades: one sentence for each table whose protocol another program has upgraded.
         problems: one sentence each; none if manifests and logs agree.
     """
@@ -65,6 +67,7 @@ class Reconciliation:
     tables: list[TableReconciliation] = field(default_factory=list)
     empty_offsets: int = 0
     lost_offsets: int = 0
+    held: list[str] = field(default_factory=list)
     upgrades: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -91,9 +94,11 @@ def reconcile(store: Store) -> Reconciliation:
         _promise(replay.tables, replay.transaction, found, promised)
     for (topic, _, partition), ranges in sorted(offsets.items()):
         found.problems += [f"{topic}[{partition}]: {problem}" for problem in offset_problems(ranges)]
+    held_back = list(held_tables(store))
     for table in _table_names(store, promised):
         log = TableLog.read(store, table)
         log.appended = without_compacted(log, compacted)
+        found.held += [f"{table}: {held}" for held in _waiting(held_back, table, promised[table], log)]
         found.tables.append(TableReconciliation(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
         found.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
         unreadable = list(schema_problems(log))
@@ -102,6 +107,19 @@ def reconcile(store: Store) -> Reconciliation:
         found.problems += [f"{table}: {problem}" for problem in vector_problems(log)]
         found.upgrades += [f"{table}: {upgrade}" for upgrade in upgrades(log)]
     return found
+
+
+def _waiting(
+    held_back: Iterable[tuple[HeldTables, Mapping[str, HeldTable]]], table: str, promised: _Promised, log: TableLog
+) -> Iterator[str]:
+    """The rows that wait for a table which is held back, in a sentence; they are taken out of what is promised."""
+    added = {file.path for file in log.appended}
+    for of_stream, records in held_back:
+        if (held := records.get(table)) is None:
+            continue
+        paths = {file.path for waiting in of_stream.waiting(table) for file in waiting.entry.files} - added
+        rows = sum(promised.pop(path)[1] for path in paths if path in promised)
+        yield f"{rows} rows in {len(paths)} files wait since batch {held.since} of {held.stream}: {held.reason}"
 
 
 def bounds_problems(store: Store, table: str, log: TableLog) -> Iterator[str]:

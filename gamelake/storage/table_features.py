@@ -12,7 +12,7 @@ from typing import Self
 
 from deltalake import DeltaTable
 
-from gamelake.model.errors import StoreError
+from gamelake.model.errors import TableRefusedError
 from gamelake.storage.delta_log import DELETION_VECTORS, Action, contents_of
 
 # The platform's own tables.
@@ -128,10 +128,10 @@ class TableDemands:
         """Check a use.
 
         Raises:
-            StoreError: a feature of the table stands in its way.
+            TableRefusedError: a feature of the table stands in its way.
         """
         if found := self.obstacles(use):
-            raise StoreError(
+            raise TableRefusedError(
                 f"{table} has {', '.join(found)} (reader version {self.reader}, writer version {self.writer}), which "
                 f"the platform can't {use}. Drop the table feature that was added to the table"
             )

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
+from gamelake.model.errors import ContractError, IncompatibleSchemaError, TableRefusedError, TransientError
 from gamelake.model.logs import event_logger
 from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, columns_of, schema_of
 from gamelake.storage.columns import conflicts, merged
@@ -145,7 +145,11 @@ class DeltaTables:
         added = columns_of(entry)
         if not conflicts(head.schema, added) and merged(head.schema, added) is head.schema:
             return None
-        head.follow(self._store, entry.table)
+        try:
+            head.follow(self._store, entry.table)
+        except TableRefusedError:
+            self._heads.pop(entry.table, None)
+            raise
         return head.schema
 
     def append(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
@@ -153,13 +157,24 @@ class DeltaTables:
 
         Raises:
             CommitFailedError: other writers committed first at every attempt.
-            StoreError: the table has a feature that the platform does not write.
+            TableRefusedError: the table has a feature that the platform does not write.
             ContractError: the table is partitioned by other columns.
+            IncompatibleSchemaError: another writer has given a column another type.
         """
         failure = CommitFailedError(
             f"{entry.table}: other writers committed first at each of {_APPEND_ATTEMPTS} attempts"
         )
-        return commit_with_retry(entry.table, _APPEND_ATTEMPTS, lambda: self._append_once(entry, transaction), failure)
+        try:
+            return commit_with_retry(
+                entry.table, _APPEND_ATTEMPTS, lambda: self._append_once(entry, transaction), failure
+            )
+        except TableRefusedError:
+            # What is known of the table would let the next attempt pass without a check.
+            self._heads.pop(entry.table, None)
+            taken = self.transaction_version(entry.table, transaction.app_id)
+            if taken is not None and taken >= transaction.version:
+                return CommitOutcome.ALREADY_COMMITTED
+            raise
 
     def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         """One attempt, which raises CommitConflictError, or delta-rs CommitFailedError, after a conflict."""

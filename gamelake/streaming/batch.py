@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,17 +16,19 @@ from pyspark.sql import DataFrame
 from gamelake.model.errors import (
     AnotherDriverError,
     GamelakeError,
+    TableRefusedError,
     TopicRecreatedError,
     TwiceTakenError,
 )
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.logs import event_logger
 from gamelake.quality.judging import require_no_failures
-from gamelake.storage.appends import BatchTransaction, columns_of
+from gamelake.storage.appends import columns_of
 from gamelake.storage.columns import conflicts, merged_or_first
 from gamelake.storage.generations import Generation
 from gamelake.storage.manifests import BatchManifest, TableFiles
 from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.batch_commits import BatchCommits
 from gamelake.streaming.cross_source import CrossSourceLock, NoOpCrossSourceLock
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.flood import FloodBreaker
@@ -37,7 +38,6 @@ from gamelake.streaming.stream import Stream
 
 log = event_logger(__name__)
 
-_COMMIT_THREADS = 8
 _ATTEMPTS = 5
 _TICK_SECONDS = 0.1
 _MARK_SECONDS = 10
@@ -131,6 +131,7 @@ class FanOut(Generic[Plan]):
         self._breaker = breaker
         self._failpoints = failpoints
         self.observer: BatchObserver = BatchObserver()
+        self._commits = BatchCommits(source.stream, source.tables, failpoints, self._report_commit_failure)
         self._running = Lock()
         self._stopping = Event()
         self._last_batch: int | None = None
@@ -158,8 +159,11 @@ class FanOut(Generic[Plan]):
                 # `between_batches` holds the lock and stops the query, which waits for this thread to end.
                 raise InterruptedError("the query is stopping")
 
-    def _report_log_checkpoint_failure(self) -> None:
+    def _report_commit_failure(self) -> None:
         # The observer may have been set since.
+        self.observer.commit_failed()
+
+    def _report_log_checkpoint_failure(self) -> None:
         self.observer.log_checkpoint_failed()
 
     @contextmanager
@@ -179,7 +183,8 @@ class FanOut(Generic[Plan]):
         started = time.perf_counter()
         manifest = self._settled(batch_id) or self._decide(records, batch_id)
         decided = time.perf_counter()
-        self.commit(manifest)
+        self._commits.commit(manifest)
+        self.observer.tables_held_back(len(self._commits.held))
         if self._window:
             self._window.took(manifest)
         self._failpoints.reach(Failpoint.AFTER_COMMITS)
@@ -194,6 +199,7 @@ class FanOut(Generic[Plan]):
         if manifest is not None:
             self._check_ours(manifest)
             check_same_offsets(manifest, self._stream.folder(self._generation).offsets(batch_id))
+            self._commits.refresh()
             log.warning("batch_already_decided", batch=batch_id, action="finishes its commits")
         return manifest
 
@@ -230,13 +236,19 @@ class FanOut(Generic[Plan]):
         decided = {entry.table: entry for entry in self._lock.decided()}
         clashes = {}
         for entry in tables:
-            have = self._tables.columns_for(entry, self._generation.app_id)
+            have = self._columns_for(entry)
             others = decided.get(entry.table)
             if others is not None and others.schema != entry.schema:
                 have = merged_or_first(have or pa.schema([]), columns_of(others))
             if have is not None and conflicts(have, columns_of(entry)):
                 clashes[entry.table] = have
         return clashes
+
+    def _columns_for(self, entry: TableFiles) -> pa.Schema | None:
+        try:
+            return self._tables.columns_for(entry, self._generation.app_id)
+        except TableRefusedError:
+            return None  # the commit will hold the table back
 
     def _manifest(self, decision: Decision, batch_id: int) -> BatchManifest:
         return BatchManifest(
@@ -278,21 +290,6 @@ class FanOut(Generic[Plan]):
             raise TopicRecreatedError(
                 f"the topic '{self._generation.topic}' was deleted and created again while this job read it"
             )
-
-    def commit(self, manifest: BatchManifest) -> None:
-        """Commit a batch to all its tables, several at a time; tables that have it already are skipped."""
-        transaction = BatchTransaction.of(manifest)
-
-        def commit_table(position: int) -> None:
-            try:
-                self._tables.append(manifest.tables[position], transaction)
-            except Exception:
-                self.observer.commit_failed()
-                raise
-            self._failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
-
-        with ThreadPoolExecutor(_COMMIT_THREADS, thread_name_prefix="commit") as pool:
-            list(pool.map(commit_table, range(len(manifest.tables))))
 
 
 def _summary(manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> dict[str, object]:

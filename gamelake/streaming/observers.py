@@ -38,6 +38,9 @@ class BatchObserver:
     def window_checked(self, left_out: int) -> None:
         """The deduplication window of a batch is known; so many of its events are beyond the limit on their number."""
 
+    def tables_held_back(self, count: int) -> None:
+        """A batch is committed; so many tables are held back, because they refused this one or an earlier one."""
+
 
 class BatchObservers(BatchObserver):
     """Calls several observers, in their order."""
@@ -64,6 +67,11 @@ class BatchObservers(BatchObserver):
         """Call each observer."""
         for each in self._observers:
             each.window_checked(left_out)
+
+    def tables_held_back(self, count: int) -> None:
+        """Call each observer."""
+        for each in self._observers:
+            each.tables_held_back(count)
 
 
 class QualityTableUpdater(BatchObserver):

@@ -1,6 +1,7 @@
 """Runs a streaming query: opens its checkpoint, starts it, and stops it between two batches."""
 
 import logging
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,10 +22,10 @@ from gamelake.model.games import GamesContract, load_games
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import game_of
 from gamelake.quality.rules_in_force import RulesInForce
-from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.store import Store, require_put_if_absent
 from gamelake.storage.tables import DeltaTables, repartitioned
 from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.batch_commits import BatchCommits
 from gamelake.streaming.cross_source import ConcurrentFilesStream, ConcurrentStream
 from gamelake.streaming.decision import Decider, Parallelism
 from gamelake.streaming.dedup_window import DedupWindow
@@ -75,7 +76,9 @@ def prepare(
 
 
 def finish_last_batch(stream: Stream, tables: DeltaTables, *, has_concurrent_stream: bool = True) -> None:
-    """Commit the last decided batch to the tables that lack it after a crash; no earlier batch can lack commits.
+    """Commit the last decided batch to the tables that lack it after a crash.
+
+    No earlier batch can lack commits, except to tables that are held back: these catch up, if they can by now.
 
     Args:
         stream: the stream.
@@ -91,8 +94,7 @@ def finish_last_batch(stream: Stream, tables: DeltaTables, *, has_concurrent_str
 def _commit_last_manifest(stream: Stream, tables: DeltaTables) -> None:
     manifest = stream.last_manifest()
     if manifest is not None:
-        for entry in manifest.tables:
-            tables.append(entry, BatchTransaction.of(manifest))
+        BatchCommits(stream, tables).commit(manifest, catch_up_seconds=math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import msgspec
 from gamelake.model.errors import CheckpointError, TopicRecreatedError
 from gamelake.model.logs import event_logger
 from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.held_tables import HeldTables
 from gamelake.storage.manifest_checkpoints import read_manifest_checkpoint
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.storage.settle_records import SettleRecords
@@ -23,14 +24,21 @@ log = event_logger(__name__)
 
 
 class Stream:
-    """A named stream over one topic, with its generations in the lakehouse."""
+    """A named stream over one topic, with its generations in the lakehouse.
+
+    Attributes:
+        name: of the stream.
+        manifests: of its batches.
+        held: the tables that it holds back.
+    """
 
     def __init__(self, store: Store, name: str, topic: str) -> None:
         self._store = store
-        self._name = name
+        self.name = name
         self._topic = topic
         self._generations = Generations(store, name)
         self.manifests = Manifests(store, name)
+        self.held = HeldTables(store, name)
 
     def current(self) -> Generation | None:
         """The newest generation, None before the first start."""
@@ -80,7 +88,7 @@ class Stream:
         """
         current = self.current()
         if current is None:
-            raise CheckpointError(f"the stream '{self._name}' was never started: there is nothing to rebuild")
+            raise CheckpointError(f"the stream '{self.name}' was never started: there is nothing to rebuild")
         self._check_topic(current, topic_id)
         # A driver that still runs may decide a batch meanwhile: offsets and first batch are of one listing.
         batches = self.manifests.batches()
@@ -100,7 +108,7 @@ class Stream:
         """Start a new generation on a recreated topic, at the first offset that Kafka holds of each partition."""
         current = self.current()
         if current is None:
-            raise CheckpointError(f"the stream '{self._name}' was never started: start it instead")
+            raise CheckpointError(f"the stream '{self.name}' was never started: start it instead")
         return self._after(current, topic_id, "the topic was recreated", earliest, (), self.manifests.batches())
 
     def next_offsets(self, topic_id: str) -> dict[int, int]:
@@ -126,7 +134,7 @@ class Stream:
         return offsets
 
     def _taken(self, topic_id: str, batches: Sequence[int]) -> Iterator[OffsetRange]:
-        statement = read_manifest_checkpoint(self._store, self._name)
+        statement = read_manifest_checkpoint(self._store, self.name)
         if statement is not None:
             yield from (each.taken for each in statement.offsets if each.topic_id == topic_id)
         for manifest in self.manifests.read_many(batches):
@@ -187,7 +195,7 @@ class Stream:
 
     def _generation(self, number: int, topic_id: str, reason: str, query_id: str, batches: Sequence[int]) -> Generation:
         return Generation(
-            stream=self._name,
+            stream=self.name,
             number=number,
             query_id=query_id,
             topic=self._topic,

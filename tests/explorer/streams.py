@@ -30,7 +30,7 @@ from gamelake.storage.leases import LeaseTiming
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange, TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import CommitOutcome, DeltaTables
-from gamelake.streaming import batch, cross_source, dedup_window, duplicates
+from gamelake.streaming import batch, batch_commits, cross_source, dedup_window, duplicates
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.cross_source import (
     EVENTS_OF_FILES,
@@ -64,7 +64,9 @@ _TIMING = LeaseTiming(renew=1, patience=4, poll=1, wait=20)
 
 def simulated_lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     """The lakehouse of streams, in the simulated world."""
-    simulate(monkeypatch, appends, batch, commits, cross_source, dedup_window, duplicates, leases, tables)
+    simulate(
+        monkeypatch, appends, batch, batch_commits, commits, cross_source, dedup_window, duplicates, leases, tables
+    )
     monkeypatch.setattr(cross_source, "_TIMING", _TIMING)
     return Lake(monkeypatch, tables)
 

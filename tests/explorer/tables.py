@@ -143,6 +143,16 @@ class Lake:
         return pa.concat_tables([each.cast(wanted) for each in found])
 
 
+def prepared(lake: Lake, objects: Objects, body: Callable[[], object]) -> Objects:
+    """The objects of a lakehouse after a process has run alone."""
+    world = World()
+    lake.begin(world, objects)
+    world.start("preparation", body)
+    world.run()
+    assert not world.errors, world.errors
+    return lake.plain.content
+
+
 def read_rows(store: Store, path: str) -> pa.Table:
     """The rows of a Parquet file.
 

@@ -79,6 +79,12 @@ class Metric(Enum):
         ("query",),
         "Events of the deduplication window that are beyond the limit on their number",
     )
+    HELD_TABLES = MetricDefinition(
+        "gamelake_stream_held_tables",
+        MetricKind.GAUGE,
+        ("query",),
+        "Tables that are held back, because they refuse a batch",
+    )
     OFFSETS_BEHIND = MetricDefinition(
         "gamelake_stream_offsets_behind",
         MetricKind.GAUGE,

@@ -220,6 +220,11 @@ class StreamTelemetry(BatchObserver):
         self._instruments.gauge(Metric.FORGOTTEN).set(left_out)
 
     @harmless
+    def tables_held_back(self, count: int) -> None:
+        """A batch is committed, except to these tables."""
+        self._instruments.gauge(Metric.HELD_TABLES).set(count)
+
+    @harmless
     def started(self) -> None:
         """Spark runs the query."""
         self._instruments.gauge(Metric.UP).set(1)

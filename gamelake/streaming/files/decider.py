@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 import pyarrow as pa
+from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import DataFrame
 
@@ -22,6 +23,7 @@ from gamelake.quality.judging import merge_judged
 from gamelake.quality.rules_in_force import RulesInForce
 from gamelake.schemas.registry import SchemaRegistry
 from gamelake.storage.delta_log import FileEntry
+from gamelake.storage.held_tables import waiting_files
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, FilesTaken, OffsetRange, TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
@@ -146,20 +148,17 @@ class FilesDecider:
         )
 
     def _dedup_plan(self, dedup: DedupPlan) -> FileDedupPlan:
-        """The current version of silver, and the files that the stream of records has decided but not committed."""
-        last = self.events.last
+        """The current version of silver, and the files that are decided but not committed."""
         try:
             handle = open_table(self.plan.reading.lakehouse, SILVER_EVENTS)
         except TableNotFoundError:
             handle = None
-        taken = handle.transaction_version(last.app_id) if handle and last else None
-        is_behind = last is not None and (taken is None or taken < last.batch_id)
         return FileDedupPlan(
             folder=dedup.folder,
             batch_id=dedup.batch_id,
             seed=dedup.seed,
             silver=handle.version() if handle else None,
-            uncommitted=_silver_files(last) if last is not None and is_behind else (),
+            uncommitted=uncommitted_silver_files(self.chooser.store, handle, self.events.last),
             remembered=self.remembered,
         )
 
@@ -187,10 +186,26 @@ class FilesDecider:
         raise conflict
 
 
-def _silver_files(manifest: BatchManifest) -> tuple[FileEntry, ...]:
-    """The files that a batch adds to silver/events, committed or not."""
-    files = (file for entry in manifest.tables if entry.table == SILVER_EVENTS for file in entry.files)
-    return tuple(FileEntry(quote(file.path), file.size, file.partition) for file in files)
+def uncommitted_silver_files(
+    store: Store, silver: DeltaTable | None, last: BatchManifest | None
+) -> tuple[FileEntry, ...]:
+    """The files of silver/events that are decided but not committed.
+
+    Args:
+        store: the lakehouse.
+        silver: the table, at the version that is searched; None if there is none.
+        last: the last batch of the stream of records.
+
+    Returns:
+        Those of the last batch, if the table lacks it, and those of all batches that wait if the table is held back.
+    """
+    taken = silver.transaction_version(last.app_id) if silver and last else None
+    entries = [waiting.entry for waiting in waiting_files(store, SILVER_EVENTS)]
+    if last is not None and (taken is None or taken < last.batch_id):
+        entries += [entry for entry in last.tables if entry.table == SILVER_EVENTS]
+    # A batch may be the last one and wait.
+    files = {file.path: file for entry in entries for file in entry.files}
+    return tuple(FileEntry(quote(file.path), file.size, file.partition) for file in files.values())
 
 
 def _run(records: DataFrame, plan: FilesPlan, inputs: Sequence[TaskInput]) -> list[FilesReport]:

@@ -311,14 +311,21 @@ _COMMITS = Row(
                     "{{query}}",
                 ),
             ),
-            width=12,
+            width=8,
+        ),
+        TimeSeries(
+            title="Tables held back",
+            description="Tables that refuse a batch. Their rows wait; all other tables go on.",
+            unit=units.Short,
+            queries=(Query('max by (query) (gamelake_stream_held_tables{query=~"$query"})', "{{query}}"),),
+            width=8,
         ),
         TimeSeries(
             title="Forgotten events",
             description="Events of the deduplication window beyond its limit; sent again, they become second rows.",
             unit=units.Short,
             queries=(Query('max by (query) (gamelake_stream_dedup_forgotten_events{query=~"$query"})', "{{query}}"),),
-            width=12,
+            width=8,
         ),
         TimeSeries(
             title="Time since the query's start",

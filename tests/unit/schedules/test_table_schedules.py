@@ -34,7 +34,7 @@ from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
 from tests.explorer.simulation import SimulatedTime, simulate
-from tests.explorer.tables import Lake, MemoryTable, Objects, paths_in, rows_in
+from tests.explorer.tables import Lake, MemoryTable, Objects, paths_in, prepared, rows_in
 from tests.explorer.world import Faults, ReplyLostError, World
 from tests.player_tables import SILVER, an_entry, append
 
@@ -68,16 +68,6 @@ def template(lake: Lake) -> Objects:
                 append(opened, lake.plain, SILVER, batch, [player])
 
     return prepared(lake, {}, streams)
-
-
-def prepared(lake: Lake, objects: Objects, body: Callable[[], object]) -> Objects:
-    """The objects of a lakehouse after a process has run alone."""
-    world = World()
-    lake.begin(world, objects)
-    world.start("preparation", body)
-    world.run()
-    assert not world.errors, world.errors
-    return lake.plain.content
 
 
 def compactors(lake: Lake, template: Objects, count: int) -> Case:

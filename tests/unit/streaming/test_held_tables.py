@@ -1,0 +1,289 @@
+"""A table that refuses a batch is held back; all others go on, and it catches up once it is corrected."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gamelake.maintenance.manifest_compaction import ManifestCompaction
+from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_table
+from gamelake.observability.health import HealthVerdict, examine_held_tables
+from gamelake.storage.data_files import write_rows
+from gamelake.storage.delta_log import Action, encode_entry, entry_path, entry_versions, object_path
+from gamelake.storage.manifest_checkpoints import Horizon
+from gamelake.storage.manifests import BatchManifest, OffsetRange, TableFiles
+from gamelake.storage.reconciliation import reconcile
+from gamelake.storage.store import Store
+from gamelake.storage.table_log import TableLog
+from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
+from gamelake.streaming import batch_commits
+from gamelake.streaming.batch_commits import BatchCommits
+from gamelake.streaming.files.decider import uncommitted_silver_files
+from gamelake.streaming.runner import finish_last_batch
+from gamelake.streaming.stream import Stream
+from tests.logged import logged
+from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, location_of
+
+ARCHERY, BINGO = game_table("archery"), game_table("bingo")
+TABLES = (BRONZE_EVENTS, SILVER_EVENTS, ARCHERY, BINGO)
+REFUSED: Action = {
+    "protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", "rowTracking"]}
+}
+CORRECTED: Action = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly"]}}
+
+
+class Driver:
+    """A process that runs the stream: decides batches of one event of each game, and commits them."""
+
+    def __init__(self, folder: Path, store: Store | None = None) -> None:
+        self.store = store or Store(location_of(folder))
+        self.stream = Stream(self.store, "ingest_events", TOPIC)
+        self.tables = DeltaTables(location_of(folder))
+        finish_last_batch(self.stream, self.tables)
+        self.generation = self.stream.open(TOPIC_ID)
+        self.commits = BatchCommits(self.stream, self.tables)
+
+    def take(self, batch: int, bingo: object = "") -> None:
+        """Decide a batch, unless it is decided, and commit it; `bingo` is the score of bingo's event."""
+        manifest = self.stream.manifests.read(batch) or self._decide(batch, bingo)
+        self.commits.commit(manifest)
+
+    def _decide(self, batch: int, bingo: object) -> BatchManifest:
+        archery = pa.table({"event_id": [f"archery-{batch}"], "score": [""]})
+        of_bingo = pa.table({"event_id": [f"bingo-{batch}"], "score": [bingo]})
+        ids = pa.table({"event_id": [f"archery-{batch}", f"bingo-{batch}"]})
+        entries = tuple(
+            self._entry(table, rows)
+            for table, rows in ((BRONZE_EVENTS, ids), (SILVER_EVENTS, ids), (ARCHERY, archery), (BINGO, of_bingo))
+        )
+        return self.stream.manifests.settle(
+            BatchManifest(
+                stream=self.generation.stream,
+                query_id=self.generation.query_id,
+                generation=self.generation.number,
+                batch_id=batch,
+                topic=self.generation.topic,
+                topic_id=self.generation.topic_id,
+                written_at=datetime.now(UTC).isoformat(),
+                offsets=(OffsetRange(partition=0, first=2 * batch, last=2 * batch + 1, records=2),),
+                tables=entries,
+                dead_letters={},
+            )
+        )
+
+    def _entry(self, table: str, rows: pa.Table) -> TableFiles:
+        file = write_rows(self.store, table, rows, {})
+        return TableFiles(table=table, partition_by=(), schema=delta_schema_json(rows.schema), files=(file,))
+
+
+def commit(store: Store, table: str, action: Action) -> None:
+    """What another program commits to a table."""
+    store.put(entry_path(table, entry_versions(store, table)[-1] + 1), encode_entry([action]))
+
+
+def ids(store: Store, table: str) -> Counter[str]:
+    return Counter(open_table(store.location, table).to_pyarrow_table()["event_id"].to_pylist())
+
+
+def rows_in(store: Store, path: str) -> list[str]:
+    """The events of a file."""
+    ids: list[str] = pq.read_table(pa.BufferReader(store.get(path) or b""), columns=["event_id"])[
+        "event_id"
+    ].to_pylist()
+    return ids
+
+
+def once(game: str, batches: Sequence[int]) -> Counter[str]:
+    """The events of a game's batches, each once."""
+    return Counter(f"{game}-{batch}" for batch in batches)
+
+
+@pytest.fixture(autouse=True)
+def _each_batch_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_commits, "_RETRY_SECONDS", 0.0)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Driver:
+    """It has committed one batch; then another program has switched a feature of bingo's table on."""
+    driver = Driver(tmp_path)
+    driver.take(0)
+    commit(driver.store, BINGO, REFUSED)
+    return driver
+
+
+def test_all_other_tables_go_on_and_the_table_catches_up_once_it_is_corrected(
+    driver: Driver, caplog: pytest.LogCaptureFixture
+) -> None:
+    for batch in (1, 2, 3):
+        driver.take(batch)
+
+    assert ids(driver.store, ARCHERY) == once("archery", range(4))
+    assert ids(driver.store, BINGO) == once("bingo", [0])
+    (held,) = driver.commits.held.values()
+    assert (held.table, held.since) == (BINGO, 1)
+    assert "rowTracking" in held.reason
+    assert len(logged(caplog, "table_held_back")) == 1
+
+    commit(driver.store, BINGO, CORRECTED)
+    driver.take(4)
+
+    assert ids(driver.store, BINGO) == once("bingo", range(5))
+    assert driver.commits.held == driver.stream.held.all() == {}
+    assert reconcile(driver.store).problems == []
+
+
+def test_the_next_start_catches_up_without_a_further_batch(driver: Driver, tmp_path: Path) -> None:
+    driver.take(1)
+    driver.take(2)
+    assert Driver(tmp_path).stream.held.all()[BINGO].since == 1
+
+    commit(driver.store, BINGO, CORRECTED)
+    Driver(tmp_path)
+
+    assert ids(driver.store, BINGO) == once("bingo", range(3))
+    assert driver.stream.held.all() == {}
+
+
+def test_the_reconciliation_counts_rows_that_wait_and_the_doctor_names_the_table(driver: Driver) -> None:
+    driver.take(1)
+    driver.take(2)
+
+    found = reconcile(driver.store)
+    (finding,) = examine_held_tables(driver.store)
+
+    assert found.problems == []
+    assert found.held[0].startswith(f"{BINGO}: 2 rows in 2 files wait since batch 1 of ingest_events: ")
+    assert finding.verdict is HealthVerdict.FAIL
+    assert f"{BINGO}: ingest_events holds it back since batch 1" in finding.found
+
+
+def test_vacuum_deletes_no_file_that_waits(driver: Driver) -> None:
+    for batch in range(1, 5):
+        driver.take(batch)
+
+    vacuum = TableVacuum(driver.store, BINGO, datetime.now(UTC) + timedelta(days=1))
+    assert [each for part in vacuum.unreferenced() for each in part] == []
+
+    commit(driver.store, BINGO, CORRECTED)
+    driver.take(5)
+    assert ids(driver.store, BINGO) == once("bingo", range(6))
+
+
+def test_log_cleanup_keeps_the_manifests_of_batches_that_wait(driver: Driver) -> None:
+    driver.take(1)
+    driver.take(2)
+    logged_files = {table: TableLog.read(driver.store, table).appended for table in TABLES}
+
+    compaction = ManifestCompaction.of(driver.store, "ingest_events", logged_files, Horizon.RETENTION)
+    checkpoint = compaction.compact(datetime.now(UTC) + timedelta(days=1), keep=1)
+
+    assert checkpoint is not None
+    assert checkpoint.through == 0
+
+
+def test_the_stream_of_files_finds_the_events_that_wait_for_silver(driver: Driver) -> None:
+    commit(driver.store, SILVER_EVENTS, REFUSED)
+    driver.take(1)
+    driver.take(2)
+
+    last, silver = driver.stream.last_manifest(), open_table(driver.store.location, SILVER_EVENTS)
+    files = uncommitted_silver_files(driver.store, silver, last)
+    paths = [object_path(driver.store.location, SILVER_EVENTS, file.relative_path) for file in files]
+    found = [each for path in paths for each in rows_in(driver.store, path)]
+
+    assert sorted(found) == sorted([*once("archery", [1, 2]), *once("bingo", [1, 2])])
+
+
+def test_a_long_backlog_of_a_table_is_committed_in_parts_so_that_others_wait_only_so_long(driver: Driver) -> None:
+    for batch in range(1, 5):
+        driver.take(batch)
+    commit(driver.store, BINGO, CORRECTED)
+
+    last = driver.stream.last_manifest()
+    assert last is not None
+    manifests = [msgspec.structs.replace(last, batch_id=batch, tables=()) for batch in (5, 6, 7, 8)]
+    seen = []
+    for manifest in manifests:
+        driver.commits.commit(manifest, catch_up_seconds=0)
+        seen.append([(held.since, held.batches) for held in driver.commits.held.values()])
+
+    assert seen == [[(2, 3)], [(3, 2)], [(4, 1)], []]
+    assert ids(driver.store, BINGO) == once("bingo", range(5))
+
+
+def test_a_table_with_a_column_of_another_type_is_held_back_too(tmp_path: Path) -> None:
+    driver = Driver(tmp_path)
+    driver.take(0)
+    driver.take(1, bingo=7)
+    driver.take(2)
+
+    assert ids(driver.store, ARCHERY) == once("archery", range(3))
+    assert ids(driver.store, BINGO) == once("bingo", [0])
+    assert "score" in driver.stream.held.all()[BINGO].reason
+
+
+def test_a_batch_that_another_process_holds_back_is_not_overtaken(driver: Driver, tmp_path: Path) -> None:
+    slow = Driver(tmp_path)
+    driver.take(1)
+    commit(driver.store, BINGO, CORRECTED)
+
+    slow.commits.refresh()  # as it does for a batch that another process has decided
+    slow.take(2)
+
+    assert ids(driver.store, BINGO) == once("bingo", range(3))
+
+
+@pytest.mark.parametrize("corrected_at", [1, 2, 3])
+def test_a_process_that_dies_before_any_write_loses_and_doubles_no_row(tmp_path: Path, corrected_at: int) -> None:
+    for writes in count():
+        folder = tmp_path / str(writes)
+        folder.mkdir()
+        store = Store(location_of(folder))
+        Driver(folder).take(0)
+        commit(store, BINGO, REFUSED)
+        dying = FailingStore(location_of(folder), 10**9)
+        driver = Driver(folder, dying)
+        dying.die_after(writes)
+        has_died = False
+        for batch in range(1, 4):
+            if batch == corrected_at:
+                commit(store, BINGO, CORRECTED)
+            try:
+                driver.take(batch)
+            except ConnectionError:
+                has_died = True
+                driver = Driver(folder)
+                driver.take(batch)
+        if corrected_at == 3:
+            Driver(folder)
+        assert ids(store, ARCHERY) == once("archery", range(4)), writes
+        assert ids(store, BINGO) == once("bingo", range(4)), writes
+        assert reconcile(store).problems == [], writes
+        if not has_died:
+            return
+
+
+def test_an_outage_of_the_store_holds_no_table_back(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: object) -> None:
+        raise ConnectionError("no object store")
+
+    failures: list[str] = []
+    commits = BatchCommits(driver.stream, driver.tables, on_failure=lambda: failures.append("commit"))
+    driver.commits = commits
+    with monkeypatch.context() as during:
+        during.setattr(driver.tables, "append", unreachable)
+        with pytest.raises(ConnectionError):
+            driver.take(1)
+
+    assert driver.stream.held.all() == {}
+    assert failures
+    driver.take(1)
+    assert ids(driver.store, ARCHERY) == once("archery", range(2))
