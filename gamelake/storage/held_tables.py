@@ -20,7 +20,7 @@ from gamelake.storage.store import Store
 REFUSALS = (TableRefusedError, ContractError, IncompatibleSchemaError)
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class HeldBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Why a batch waits for a table, and since when (ISO 8601, UTC)."""
 
     reason: str
@@ -64,7 +64,7 @@ class HeldTables:
             waiting = list(paths)
             table, content = folder.removeprefix(f"{self._folder}/"), self.store.get(waiting[0])
             # Another process may have committed the batch just now; the others wait still.
-            reason = msgspec.json.decode(content, type=Refusal).reason if content else "it catches up"
+            reason = msgspec.json.decode(content, type=HeldBatch).reason if content else "it catches up"
             found[table] = HeldTable(
                 stream=self.stream, table=table, since=_batch_of(waiting[0]), batches=len(waiting), reason=reason
             )
@@ -72,8 +72,8 @@ class HeldTables:
 
     def hold(self, table: str, batch_id: int, reason: str) -> None:
         """Let a batch wait for a table."""
-        refusal = Refusal(reason=reason, held_at=datetime.now(UTC).isoformat())
-        self.store.put(self._path(table, batch_id), msgspec.json.encode(refusal))
+        held = HeldBatch(reason=reason, held_at=datetime.now(UTC).isoformat())
+        self.store.put(self._path(table, batch_id), msgspec.json.encode(held))
 
     def release(self, table: str, batch_id: int) -> None:
         """A table has a batch that waited for it."""
