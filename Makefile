@@ -23,10 +23,14 @@ maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-acces
 maven := $(prerequisites) maven >/dev/null && $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" mvn --quiet --batch-mode package --file
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+compile_engines := $(subst pyproject.toml,--group pyproject.toml:engines,$(compile)) --no-annotate
 # uv does not read pip's settings, in which a machine may have a mirror.
 install := UV_SYSTEM_CERTS=true UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(python) -m pip config get global.index-url 2>/dev/null)}" \
   .venv/bin/uv pip install --quiet --python $(python)
 environment := $(stamps)/environment
+# The conformance test asks engines that users bring; it is skipped without them, except in CI.
+engines := $(stamps)/engines
+engines_in_ci := $(if $(filter true,$(CI)),$(engines))
 jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry $(stamps)/model-jar
 
 stack := compose/stack.sh
@@ -42,7 +46,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down engines
 
 ##@ Start here
 
@@ -175,17 +179,20 @@ format: $(environment) ## Format the code
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 
-test: setup $(class_archive) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
+test: setup $(class_archive) $(engines_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
 	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 	@$(call pytest,unit) $(spread) tests/unit
 
-test-spark: $(class_archive) $(stamps)/model-jar ## Run the tests that need Spark
+test-spark: $(class_archive) $(stamps)/model-jar $(engines_in_ci) ## Run the tests that need Spark
 	@$(with_java) $(for_seconds) $(call pytest,spark) $(spread) tests/spark
 
 test-embedded: setup $(class_archive) ## Run the tests that need Kafka and the schema registry
 	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
+
+engines: $(engines) ## Install the engines that users bring (Daft, ClickHouse, Sail, ...) for the conformance test (1.5 GB)
+	@:
 
 model: $(environment) $(stamps)/model-jar ## Check the model of the protocol by TLC, with all bounds (about 5 minutes): B="<bounds of docs/model, empty: all>"
 	@$(with_java) $(python) -m tools.model $(B)
@@ -207,10 +214,11 @@ backup: setup ## Back up what is not in the tables, of the running stack or the 
 restore-backup: setup ## Restore a backup into an empty platform, after asking: B=<its folder> (YES=1: don't ask, DRY_RUN=1: only check it)
 	@$(with_java) compose/backup.sh restore '$(B)' $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run) $(foreach part,$(INTO),--into $(part))
 
-lock: $(environment) ## Update the two lock files (development, images) from pyproject.toml
+lock: $(environment) ## Update the lock files (development, images, engines) from pyproject.toml
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
 	@$(compile) --extra quality --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
+	@$(compile_engines) --output-file requirements-engines.lock
 
 clean: ## Remove tables, stream state, logs and the stack's data, after asking (YES=1: don't ask, DRY_RUN=1: only list them)
 	@compose/clean.sh
@@ -231,6 +239,12 @@ $(environment): requirements.lock pyproject.toml
 	@$(install) --require-hashes --requirement requirements.lock
 	@$(install) --no-deps --editable .
 	@mv $@.uv $@
+
+$(engines): requirements-engines.lock $(environment)
+	@echo "Making build/engines from requirements-engines.lock"
+	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear build/engines
+	@$(subst --python $(python),--python build/engines/bin/python,$(install)) --require-hashes --requirement $<
+	@touch $@
 
 $(stamps)/spark-jars: $(shell find compose/spark -name pom.xml -o -name '*.java')
 	@echo "Fetching the jars for Spark, building and testing ours"

@@ -1,5 +1,8 @@
 """Programs that read Delta tables, each by its own code, behind one interface."""
 
+import json
+import os
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +19,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as in_spark
 
+from tests.engines_of_users import encoded
+
 Place = tuple[str, ...]
+_ENGINES = Path(__file__).parents[1] / "build/engines"
 COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {"=": eq, ">=": ge, "<=": le}
 
 
@@ -40,6 +46,70 @@ class OpenTable(Protocol):
 
     def rows(self) -> pa.Table:
         """All rows, as the engine hands them over in Arrow."""
+
+
+class OtherEngine:
+    """An engine in an environment of its own, as a process that answers about one table; see `engines_of_users`."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        command = (str(_ENGINES / "bin/python"), "-I", str(Path(__file__).with_name("engines_of_users.py")), name, path)
+        # Nothing that pytest has set, such as a path of modules.
+        environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "TZ": "UTC"}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, encoding="utf-8"
+        )
+
+    @staticmethod
+    def is_installed() -> bool:
+        """Whether `make engines` was run."""
+        return (_ENGINES / "bin/python").exists()
+
+    def ask(self, version: int, method: str, *arguments: object) -> Any:  # noqa: ANN401
+        """Have a method of `OpenTable` called there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps((version, method, arguments), default=encoded), file=self._process.stdin, flush=True)
+        answer = json.loads(self._process.stdout.readline() or '{"error": "the engine has ended"}')
+        if "error" in answer:
+            raise OtherEngineError(answer["error"])
+        return answer["result"]
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+class OtherEngineError(Exception):
+    """What an engine in another environment has raised."""
+
+
+@dataclass
+class InOtherEngine:
+    """A version of a table as an engine of another environment reads it."""
+
+    engine: OtherEngine
+    path: Path
+    version: int
+
+    def count(self) -> int:
+        return int(self.engine.ask(self.version, "count"))
+
+    def total(self, place: Place) -> object:
+        return self.engine.ask(self.version, "total", place)
+
+    def values(self, place: Place) -> list[object]:
+        found: list[object] = self.engine.ask(self.version, "values", place)
+        return found
+
+    def matching(self, place: Place, comparison: str, value: object) -> int:
+        return int(self.engine.ask(self.version, "matching", place, comparison, encoded(value)))
+
+    def missing(self, place: Place) -> int:
+        return int(self.engine.ask(self.version, "missing", place))
+
+    def rows(self) -> pa.Table:
+        raise NotImplementedError
 
 
 @dataclass
