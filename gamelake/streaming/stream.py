@@ -151,7 +151,7 @@ class Stream:
         SettleRecords(self._store).follow()
 
     def last_manifest(self) -> BatchManifest | None:
-        """The newest manifest, the only one with commits that may be unfinished."""
+        """The newest manifest, the only one with unfinished commits, except to tables that are held back."""
         last = self.manifests.last(1)
         return last[0] if last else None
 
