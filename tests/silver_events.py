@@ -30,7 +30,7 @@ class Event:
     game: str = "Archery"
     gamer: str | None = "anna"
     session: str | None = "s1"
-    name: str = "level_completed"
+    name: str | None = "level_completed"
     platform: str | None = "ios"
     version: str = "1.0"
     amount: float | None = None

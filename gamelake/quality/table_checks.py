@@ -189,7 +189,7 @@ class GameChecks:
         self._register("players", gold, open_table(self.store.location, gold), date.min)
         self._register("then_rows", self.table, open_table(self.store.location, self.table, version), date.min)
         counted = self._one("SELECT sum(event_count) FROM players")
-        there = self._one("SELECT count(*) FROM then_rows WHERE event_name <> 'smoke_test'")
+        there = self._one("SELECT count(*) FROM then_rows WHERE event_name IS DISTINCT FROM 'smoke_test'")
         return self._finding("gold_counts_silver", counted, Bounds(there, there), expected=there)
 
     def _source_version(self, gold: str) -> int | None:

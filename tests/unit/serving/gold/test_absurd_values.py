@@ -87,6 +87,20 @@ def test_one_absurd_amount_leaves_the_gold_of_all_games_exact(tmp_path: Path, ca
     ]
 
 
+def test_an_event_without_a_name_counts(tmp_path: Path) -> None:
+    """An empty name is null where names partition the table of a game, and so in silver/events."""
+    silver = Silver(tmp_path)
+    silver.append([Event(at=BEGINNING, name=name) for name in ("level_completed", None, None, "smoke_test")])
+    tables = GoldTables(Store(silver.location), load_games(Path("contracts/games.yaml")))
+
+    GoldRunner(tables, lambda due: map(attempt, due), GoldObservers()).once()
+
+    with engine(1) as sql:
+        for table in ("gold/all_player_days", "gold/all_sessions"):
+            sql.give("made", silver.table(table))
+            assert sql.table("SELECT sum(event_count)::BIGINT AS events FROM made").to_pylist() == [{"events": 3}]
+
+
 def test_a_sum_beyond_the_largest_integer_is_the_largest_integer() -> None:
     with engine(1) as sql:
         found = sql.table(f"""
