@@ -114,25 +114,39 @@ class DeltaTables:
         self._checkpoints.shutdown(wait=True)
 
     def schema(self, table: str) -> pa.Schema | None:
-        """The table's columns, None if there is no such table yet."""
+        """The table's columns, None if there is no such table yet, or it can't be opened."""
         try:
-            return schema_of(open_table(self._location, table))
-        except TableNotFoundError:
+            return schema_of(self._opened(table))
+        except (TableNotFoundError, TableRefusedError):
             return None
 
     def partition_columns(self, table: str) -> tuple[str, ...] | None:
-        """The partition columns, None if there is no such table yet."""
+        """The partition columns, None if there is no such table yet, or it can't be opened."""
         try:
-            return tuple(open_table(self._location, table).metadata().partition_columns)
-        except TableNotFoundError:
+            return tuple(self._opened(table).metadata().partition_columns)
+        except (TableNotFoundError, TableRefusedError):
             return None
 
     def transaction_version(self, table: str, app_id: str) -> int | None:
         """The last transaction version of an application, None if the table has none."""
         try:
-            return open_table(self._location, table).transaction_version(app_id)
+            return self._opened(table).transaction_version(app_id)
         except TableNotFoundError:
             return None
+
+    def _opened(self, table: str) -> DeltaTable:
+        """An open table.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            TableRefusedError: delta-rs can't open it, such as one of a newer protocol for readers.
+        """
+        try:
+            return open_table(self._location, table)
+        except TableNotFoundError:
+            raise
+        except DeltaError as error:
+            raise TableRefusedError(f"{table} can't be opened: {str(error).splitlines()[0]}") from error
 
     def columns_for(self, entry: TableFiles, app_id: str) -> pa.Schema | None:
         """The newest columns of a table, if an entry adds some to those that this process knows; else None.
@@ -169,12 +183,19 @@ class DeltaTables:
                 entry.table, _APPEND_ATTEMPTS, lambda: self._append_once(entry, transaction), failure
             )
         except TableRefusedError:
-            # What is known of the table would let the next attempt pass without a check.
-            self._heads.pop(entry.table, None)
-            taken = self.transaction_version(entry.table, transaction.app_id)
-            if taken is not None and taken >= transaction.version:
+            if self._has(entry.table, transaction):
                 return CommitOutcome.ALREADY_COMMITTED
             raise
+
+    def _has(self, table: str, transaction: BatchTransaction) -> bool:
+        """Whether a table that refuses appends has a batch."""
+        # What is known of the table would let the next attempt pass without a check.
+        head = self._heads.pop(table, None)
+        try:
+            taken = head.taken[transaction.app_id] if head else self.transaction_version(table, transaction.app_id)
+        except TableRefusedError:
+            return False  # then its batch waits, and is found to be committed once the table can be opened
+        return taken is not None and taken >= transaction.version
 
     def _append_once(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         """One attempt, which raises CommitConflictError, or delta-rs CommitFailedError, after a conflict."""
@@ -199,7 +220,7 @@ class DeltaTables:
         head = self._heads.get(table)
         if head is None or app_id not in head.taken or time.monotonic() - head.seen_at > _STALE_SECONDS:
             try:
-                head = TableHead.of(open_table(self._location, table), app_id, TableUse.APPEND)
+                head = TableHead.of(self._opened(table), app_id, TableUse.APPEND)
             except TableNotFoundError:
                 return None
             self._heads[table] = head

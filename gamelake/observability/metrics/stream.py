@@ -169,7 +169,7 @@ class StreamTelemetry(BatchObserver):
 
     def _show_zeros(self) -> None:
         """A series that is there from the start has a rate at its first event."""
-        for metric in (Metric.UP, Metric.STARTED, Metric.LAST_PROGRESS, Metric.FORGOTTEN):
+        for metric in (Metric.UP, Metric.STARTED, Metric.LAST_PROGRESS, Metric.FORGOTTEN, Metric.HELD_TABLES):
             self._instruments.gauge(metric).set(0)
         for metric in (Metric.RECORDS, Metric.COMMIT_FAILURES, Metric.LOG_CHECKPOINT_FAILURES):
             self._instruments.counter(metric)

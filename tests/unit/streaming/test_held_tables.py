@@ -140,6 +140,21 @@ def test_all_other_tables_go_on_and_the_table_catches_up_once_it_is_corrected(
     assert reconcile(driver.store).problems == []
 
 
+def test_a_table_that_delta_rs_can_not_open_is_held_back_also_by_the_next_start(driver: Driver, tmp_path: Path) -> None:
+    newer: Action = {"protocol": {"minReaderVersion": 4, "minWriterVersion": 8}}
+    commit(driver.store, BINGO, newer)
+    driver.take(1)
+    started = Driver(tmp_path)
+    assert started.tables.schema(BINGO) is None
+    started.take(2)
+
+    assert ids(driver.store, ARCHERY) == once("archery", range(3))
+    assert driver.stream.held.all()[BINGO].batches == 2
+    commit(driver.store, BINGO, CORRECTED)
+    started.take(3)
+    assert ids(driver.store, BINGO) == once("bingo", range(4))
+
+
 def test_the_next_start_catches_up_without_a_further_batch(driver: Driver, tmp_path: Path) -> None:
     driver.take(1)
     driver.take(2)

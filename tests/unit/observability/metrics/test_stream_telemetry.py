@@ -80,6 +80,16 @@ def test_events_that_the_window_has_no_room_for_are_shown_until_it_has_room() ->
     assert shown == [0, 3000, 0]
 
 
+def test_the_number_of_tables_that_are_held_back_is_shown() -> None:
+    query = Query()
+    shown = [query.figures.value("gamelake_stream_held_tables")]
+    for count in (2, 0):
+        query.telemetry.tables_held_back(count)
+        shown.append(query.figures.value("gamelake_stream_held_tables"))
+
+    assert shown == [0, 2, 0]
+
+
 def test_batches_are_counted_by_layer_table_and_reason() -> None:
     query = Query()
     query.take(batch(0, NOON, {"archery": (10, NOON), "bingo": (5, NOON)}, dead_letters=2))
