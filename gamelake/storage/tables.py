@@ -192,7 +192,10 @@ class DeltaTables:
         # What is known of the table would let the next attempt pass without a check.
         head = self._heads.pop(table, None)
         try:
-            taken = head.taken[transaction.app_id] if head else self.transaction_version(table, transaction.app_id)
+            if head is not None and transaction.app_id in head.taken:
+                taken = head.taken[transaction.app_id]
+            else:
+                taken = self.transaction_version(table, transaction.app_id)
         except TableRefusedError:
             return False  # then its batch waits, and is found to be committed once the table can be opened
         return taken is not None and taken >= transaction.version

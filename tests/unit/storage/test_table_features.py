@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from gamelake.maintenance.vacuum import TableVacuum
-from gamelake.model.errors import StoreError
+from gamelake.model.errors import StoreError, TableRefusedError
 from gamelake.observability.health import HealthVerdict, examine_tables
-from gamelake.storage.appends import schema_of
+from gamelake.storage.appends import BatchTransaction, schema_of
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import Action, decode_entry, encode_entry, entry_path, entry_versions, live_files
 from gamelake.storage.reconciliation import upgrades, vector_problems
@@ -21,7 +21,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.table_features import TableDemands, TableUse
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import DeltaTables, open_table
-from tests.player_tables import SILVER, append, append_rows, store_in
+from tests.player_tables import SILVER, an_entry, append, append_rows, store_in
 
 NAME = SILVER.name
 READERS = frozenset({"deletionVectors", "v2Checkpoint", "vacuumProtocolCheck", "columnMapping", "timestampNtz"})
@@ -115,6 +115,15 @@ def test_other_features_are_refused_with_their_name(store: Store, feature: str) 
         commit(store, protocol("appendOnly", feature))
         with pytest.raises(StoreError, match=f"{NAME} has {feature} .*Drop the table feature"):
             append(tables, store, SILVER, 2, ["c" * 32])
+
+
+def test_a_batch_of_another_generation_is_refused_as_those_of_this_one(store: Store) -> None:
+    other = BatchTransaction("query-1", 0)
+    with DeltaTables(store.location) as tables:
+        append(tables, store, SILVER, 1, ["b" * 32])
+        commit(store, protocol("rowTracking"))
+        with pytest.raises(TableRefusedError, match="has rowTracking"):
+            tables.append(an_entry(store, SILVER, ["c" * 32]), other)
 
 
 @pytest.mark.parametrize(
