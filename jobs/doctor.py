@@ -35,7 +35,7 @@ from gamelake.observability.settings import DoctorSettings
 from gamelake.program import FAILED, OK, run
 from gamelake.recovery.backup_records import BackupRecords
 from gamelake.storage.generations import Generations
-from gamelake.storage.listing import appended_tables, table_paths
+from gamelake.storage.listing import appended_tables, stream_names, table_paths
 from gamelake.storage.store import Store
 from gamelake.streaming.stream import Stream
 
@@ -151,11 +151,6 @@ class Examination:
         waiting, lost = waiting_and_lost(positions, kafka.held)
         same = generations[-1].topic_id == kafka.topic_id
         return replace(state, waiting=waiting, lost=lost if same else 0, same_topic=same)
-
-
-def stream_names(store: Store) -> list[str]:
-    """The names of all streams of a lakehouse."""
-    return [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams/")]
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from gamelake.maintenance.manifest_compaction import ManifestCompaction, compact_log
 from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.generations import Generations
+from gamelake.storage.listing import stream_names
 from gamelake.storage.manifest_checkpoints import (
     Horizon,
     LogCheckpoint,
@@ -120,7 +121,7 @@ class LogCleanup:
                 # Of the checkpoint no more than this is kept: with its live files those of all tables are too large.
                 appended[table] = plan.table.appended
                 yield plan
-        for stream in self._streams():
+        for stream in stream_names(self.store):
             yield from self.manifests_of(ManifestCompaction.of(self.store, stream, appended, Horizon.RETENTION))
             yield from self.checkpoints_of(stream)
         if self.compact_before is not None:
@@ -139,7 +140,7 @@ class LogCleanup:
                 checkpoint = self._without_vacuumed(log.checkpoint)
                 appended[table] = checkpoint.appended
                 yield CleanupPlan(table, (), table=checkpoint, horizon=Horizon.DAY)
-        for stream in self._streams():
+        for stream in stream_names(self.store):
             compaction = ManifestCompaction.of(self.store, stream, appended, Horizon.DAY)
             compacted = compaction.compact(before, self.keep_manifests)
             if compacted is not None:
@@ -148,7 +149,7 @@ class LogCleanup:
     def _manifest_checkpoints(
         self, read: Callable[[Store, str], ManifestCheckpoint | None]
     ) -> list[ManifestCheckpoint]:
-        found = (read(self.store, stream) for stream in self._streams())
+        found = (read(self.store, stream) for stream in stream_names(self.store))
         return [each for each in found if each is not None]
 
     def log_of(self, table: str, compacted: Sequence[ManifestCheckpoint]) -> CleanupPlan | None:
@@ -223,9 +224,6 @@ class LogCleanup:
         ]
         if old:
             yield CleanupPlan("claims of leases", old)
-
-    def _streams(self) -> list[str]:
-        return [folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")]
 
     def _files_of(self, checkpoint: str) -> frozenset[str] | None:
         """The files that a Delta checkpoint names; None if it is gone."""

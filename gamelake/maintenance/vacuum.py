@@ -19,6 +19,7 @@ from gamelake.storage.clones import Clones
 from gamelake.storage.delta_log import LOG_FOLDER, live_paths
 from gamelake.storage.held_tables import waiting_files
 from gamelake.storage.leases import Lease
+from gamelake.storage.listing import stream_names
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.replay_manifests import ReplayManifests
 from gamelake.storage.rewrites import maintenance_lease
@@ -86,8 +87,9 @@ class UnreferencedFile:
 
 def undecided_files(store: Store) -> dict[str, frozenset[str]]:
     """By table, files that may be in no log yet: of the newest batches, of unfinished replays, of tables held back."""
-    streams = [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams")]
-    entries = [entry for stream in streams for each in Manifests(store, stream).last(2) for entry in each.tables]
+    entries = [
+        entry for stream in stream_names(store) for each in Manifests(store, stream).last(2) for entry in each.tables
+    ]
     entries += [entry for each in ReplayManifests(store).unfinished() for entry in each.tables]
     entries += [waiting.entry for waiting in waiting_files(store)]
     found: defaultdict[str, set[str]] = defaultdict(set)

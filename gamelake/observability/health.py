@@ -20,6 +20,7 @@ from gamelake.model.clocks import TOLERATED_SKEW
 from gamelake.model.errors import GamelakeError
 from gamelake.storage.delta_log import DELETION_VECTORS, LOG_FOLDER, decode_entry, entry_path, live_paths
 from gamelake.storage.held_tables import held_tables
+from gamelake.storage.listing import stream_names
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.store import Store, StoredObject
 from gamelake.storage.table_features import TableDemands, TableUse
@@ -108,8 +109,7 @@ _NOTICEABLE_SKEW = timedelta(minutes=1)
 
 def examine_clocks(store: Store) -> list[HealthFinding]:
     """The clock of each stream's driver against the store's, when it wrote its newest manifest."""
-    streams = [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams")]
-    return [_clock_finding(stream, ahead) for stream in streams for ahead in _clock_of(store, stream)]
+    return [_clock_finding(stream, ahead) for stream in stream_names(store) for ahead in _clock_of(store, stream)]
 
 
 def _clock_of(store: Store, stream: str) -> Iterator[timedelta]:

@@ -32,6 +32,7 @@ from gamelake.storage.delta_log import (
     transactions_of,
 )
 from gamelake.storage.generations import Generations
+from gamelake.storage.listing import stream_names
 from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.readable_schemas import readable_schema, unreadable_columns, unreadable_schema
 from gamelake.storage.rewrites import maintenance_lease
@@ -172,7 +173,7 @@ class LogRepair:
             raise RepairError(
                 f"{self.table}: its first entry is damaged, which has more than a batch: it can't be rebuilt"
             )
-        for stream in (folder.rstrip("/").rsplit("/", 1)[-1] for folder in self.store.folders("_gamelake/streams")):
+        for stream in stream_names(self.store):
             apps = {generation.app_id for generation in Generations(self.store, stream).all()}
             manifests, (after, before) = Manifests(self.store, stream), log.around(apps)
             for batch_id in (each for each in manifests.batches() if after < each < before):

@@ -13,6 +13,7 @@ from itertools import groupby
 import msgspec
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TableRefusedError
+from gamelake.storage.listing import stream_names
 from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
 from gamelake.storage.store import Store
 
@@ -97,8 +98,8 @@ class HeldTables:
 
 def held_tables(store: Store) -> Iterator[tuple[HeldTables, Mapping[str, HeldTable]]]:
     """The tables that streams hold back, by stream; no stream without such tables."""
-    for folder in store.folders("_gamelake/streams"):
-        of_stream = HeldTables(store, folder.rstrip("/").rsplit("/", 1)[-1])
+    for stream in stream_names(store):
+        of_stream = HeldTables(store, stream)
         if records := of_stream.all():
             yield of_stream, records
 

@@ -1,4 +1,4 @@
-"""The tables of a lakehouse, found by listing its folders."""
+"""The tables and streams of a lakehouse, found by listing its folders."""
 
 from gamelake.model.naming import Layer, game_of
 from gamelake.storage.delta_log import LOG_FOLDER
@@ -23,6 +23,11 @@ def appended_tables(store: Store) -> list[str]:
 def table_names(store: Store) -> frozenset[str]:
     """The SQL names of all tables: `layer.table`."""
     return frozenset(path.replace("/", ".", 1) for path in table_paths(store))
+
+
+def stream_names(store: Store) -> list[str]:
+    """The names of all streams, sorted."""
+    return [folder.rstrip("/").rsplit("/", 1)[-1] for folder in store.folders("_gamelake/streams")]
 
 
 def has_log(store: Store, table: str) -> bool:
