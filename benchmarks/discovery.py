@@ -32,6 +32,7 @@ from gamelake.kafka import KafkaAccess
 from gamelake.session import spark_session
 from gamelake.storage.manifests import BatchManifest, EventsFile
 from gamelake.storage.store import Location, Store
+from gamelake.streaming.checkpoint import CheckpointFolder
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
 from gamelake.streaming.files.changes import ObjectChange, publish
 from gamelake.streaming.files.chooser import Chooser, OverwritePolicy
@@ -44,7 +45,7 @@ _TOPIC, _STREAM = "files.notifications", "discovery"
 _NEW = 10
 _AT_ONCE = 50_000
 _SEED = "00" * 16
-_COLUMNS = ("partition", "offset", "timestamp", "value")
+_COLUMNS = ["partition", "offset", "timestamp", "value"]
 
 
 def main() -> int:
@@ -95,15 +96,18 @@ class NotificationChooser:
     def __init__(self, workload: Workload, bucket: BenchmarkBucket) -> None:
         self.milliseconds = 0.0
         self.objects = 0
-        self._store = Store(Location(uri=(workload.directory / "lake").resolve().as_uri()))
+        self._store = Store(Location(uri=workload.directory.resolve().as_uri()))
+        self._topic = SourceTopic(KafkaAccess(workload.bootstrap_servers), _TOPIC)
+        self._checkpoint = CheckpointFolder(self._store, "checkpoints/notifications", _TOPIC)
         self._chooser = Chooser(bucket.name, f"{FOLDER}/", OverwritePolicy.READ, self._store)
         self._window = DedupWindow(self._store, _STREAM, DedupLimits(window=timedelta(days=14), events=10**9))
         self._batches = 0
 
-    def __call__(self, records: DataFrame, _: int) -> None:
+    def __call__(self, planning: DataFrame, batch_id: int) -> None:
         """Choose new objects; remembering them for later batches is not measured."""
         started = time.perf_counter()
-        notifications = records.select(*_COLUMNS).toArrow().combine_chunks()
+        planned = self._checkpoint.planned(batch_id)
+        notifications = self._topic.batch(planning, planned).read().select(_COLUMNS).combine_chunks()
         dedup = self._window.plan(_SEED, self._batches)
         chosen = self._chooser.choose(notifications, dedup)
         self.milliseconds = (time.perf_counter() - started) * 1000
@@ -181,7 +185,7 @@ class Bench:
         return {"notifications": count, "objects": self.choosing.objects - before, "seconds": round(seconds, 1)}
 
     def _notifications(self) -> DataFrame:
-        return SourceTopic(KafkaAccess(self.workload.bootstrap_servers), _TOPIC).records(self.spark, _AT_ONCE)
+        return SourceTopic(KafkaAccess(self.workload.bootstrap_servers), _TOPIC).stream(self.spark, _AT_ONCE)
 
     def _send(self, changes: Iterable[ObjectChange]) -> None:
         publish(Producer({"bootstrap.servers": self.workload.bootstrap_servers, "acks": "all"}), _TOPIC, changes)

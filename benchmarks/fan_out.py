@@ -19,10 +19,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.background_compaction import background_compaction
 from benchmarks.results import BatchTimes
-from benchmarks.spark import trigger_seconds, warm_session
+from benchmarks.spark import FrameRecords, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import write_contract, write_rules
 from benchmarks.workload import Approach, ApproachResult, Workload, check_records, job_settings
+from gamelake.layers.bronze import RECORD_SCHEMA
 from gamelake.model.logs import LogEvent
 from gamelake.model.naming import SILVER_EVENTS, game_of
 from gamelake.schemas.decoder import Decoder
@@ -32,7 +33,9 @@ from gamelake.storage.manifests import BatchManifest
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import BatchSummary, FanOut, OpenStream
+from gamelake.streaming.batch_records import BatchRecords
 from gamelake.streaming.dedup_window import DedupLimits
+from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic
 from gamelake.streaming.plan import DedupPlan
 from gamelake.streaming.runner import TriggerMode, fan_out, prepare, run_until, start
 from gamelake.streaming.settings import IngestSettings
@@ -41,7 +44,10 @@ NO_DEDUP = DedupLimits(window=timedelta(0))
 _BATCH_LOG = "gamelake.streaming.batch"
 _BATCH_COMMITTED = "batch_committed"
 _WINDOW = "10 minutes"
-_RECORD = "key binary, value binary, partition int, offset long, timestamp timestamp, headers string"
+_RECORD = (
+    "key binary, value binary, partition int, offset long, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
 _KEY = ("game_name", "event_id")
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -121,6 +127,8 @@ def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | Non
     store = Store(settings.lakehouse.location)
     with DeltaTables(settings.lakehouse.location) as delta_tables, BatchLogHandler() as log:
         source = prepare(settings, store, delta_tables)
+        if dedup is Dedup.BY_SPARK:
+            source = replace(source, topic=FrameTopic(settings.kafka, settings.topic))
         body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
         watch = Stopwatch.start(workload.kafka_pid)
         begin = start_deduplicated if dedup is Dedup.BY_SPARK else start
@@ -154,6 +162,15 @@ def _game_table_bytes(manifests: list[BatchManifest]) -> int:
     return sum(file.size for entry in entries for file in entry.files)
 
 
+class FrameTopic(SourceTopic):
+    """A topic whose records Spark's source reads."""
+
+    def batch(self, planning: DataFrame, planned: PlannedOffsets) -> BatchRecords:
+        """The rows that Spark has read."""
+        del planned
+        return FrameRecords(planning)
+
+
 _decoders: dict[str, Decoder] = {}
 
 
@@ -183,11 +200,14 @@ class IdentifyTask:
 def start_deduplicated(
     spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[DedupPlan], _mode: TriggerMode
 ) -> StreamingQuery:
-    """Start the fan-out's query with Spark's deduplication in front of it, until the topic's present end."""
+    """Start the fan-out's query with Spark's deduplication in front of it, until the topic's present end.
+
+    `source.topic` is a `FrameTopic`.
+    """
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE_STORE)
     spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     task = IdentifyTask(settings.registry_url, settings.lakehouse.location)
-    records = source.topic.records(spark, settings.max_offsets_per_trigger)
+    records = source.topic.stream(spark, settings.max_offsets_per_trigger).select(*RECORD_SCHEMA.names)
     checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
     writer = _deduplicated(records, task).writeStream.foreachBatch(body).option("checkpointLocation", checkpoint)
     return writer.trigger(availableNow=True).start()

@@ -1,17 +1,19 @@
 """Spark for the compared approaches: session and topic; and the ceiling: Spark's Kafka source without any output."""
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.workload import ApproachResult, Workload, check_records
-from gamelake.kafka import KafkaAccess
+from gamelake.layers.bronze import RECORD_SCHEMA
 from gamelake.session import spark_session
 from gamelake.storage.store import Location
-from gamelake.streaming.kafka_source import SourceTopic
+from gamelake.streaming.batch_records import RecordTask
 
 # The fan-out's default.
 MAX_OFFSETS_PER_TRIGGER = 1_000_000
@@ -23,12 +25,13 @@ def warm_session(jars: Path) -> SparkSession:
     return spark_session("benchmark", Location(uri="file:///"), jars)
 
 
-def kafka_records(spark: SparkSession, workload: Workload) -> DataFrame:
+def kafka_records(spark: SparkSession, workload: Workload, *, headers: bool = False) -> DataFrame:
     """The topic as a stream from its beginning, in batches as large as the fan-out's."""
     options = {
         "kafka.bootstrap.servers": workload.bootstrap_servers,
         "subscribe": workload.topic,
         "startingOffsets": "earliest",
+        "includeHeaders": "true" if headers else "false",
         "maxOffsetsPerTrigger": str(MAX_OFFSETS_PER_TRIGGER),
     }
     return spark.readStream.format("kafka").options(**options).load()
@@ -47,9 +50,28 @@ def read_into_nowhere(workload: Workload) -> ApproachResult:
 def read_fan_out_columns_into_nowhere(workload: Workload) -> ApproachResult:
     """The same with the columns and the number of tasks of the fan-out."""
     spark = warm_session(workload.spark_jars)
-    topic = SourceTopic(KafkaAccess(workload.bootstrap_servers), workload.topic)
-    records = topic.records(spark, MAX_OFFSETS_PER_TRIGGER)
+    records = kafka_records(spark, workload, headers=True).select(*RECORD_SCHEMA.names)
     return _read(records.coalesce(spark.sparkContext.defaultParallelism), workload)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRecords:
+    """The rows of a DataFrame as the records of a batch, for what Spark itself is to read."""
+
+    frame: DataFrame
+
+    @property
+    def spark(self) -> SparkSession:
+        """See `BatchRecords`."""
+        return self.frame.sparkSession
+
+    def process(self, task: RecordTask, row_types: str, tasks: int) -> DataFrame:
+        """See `BatchRecords`."""
+        return self.frame.coalesce(tasks).mapInArrow(task, row_types)
+
+    def read(self) -> pa.Table:
+        """See `BatchRecords`."""
+        return self.frame.toArrow()
 
 
 def _read(records: DataFrame, workload: Workload) -> ApproachResult:

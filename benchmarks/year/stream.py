@@ -24,6 +24,7 @@ from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection,
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables, open_table
 from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.batch_records import BatchRecords
 from gamelake.streaming.cross_source import ConcurrentFilesStream, ConcurrentStream
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
@@ -68,6 +69,11 @@ class YearTopic(SourceTopic):
         """Its id, without Kafka."""
         return TOPIC_ID
 
+    def batch(self, planning: DataFrame, planned: PlannedOffsets) -> BatchRecords:
+        """Nothing that a decider could read: batches are prepared."""
+        del planned
+        return cast("BatchRecords", planning)
+
 
 class PreparedDecider:
     """Decides a batch as was prepared before: its files are written already."""
@@ -75,7 +81,7 @@ class PreparedDecider:
     def __init__(self) -> None:
         self.decision: Decision | None = None
 
-    def decide(self, records: DataFrame, planned: PlannedOffsets, plan: DedupPlan | None = None) -> Decision:
+    def decide(self, records: BatchRecords, planned: PlannedOffsets, plan: DedupPlan | None = None) -> Decision:
         """The prepared decision."""
         del records, planned, plan
         assert self.decision is not None  # noqa: S101 # each batch is prepared before it begins

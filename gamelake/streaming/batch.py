@@ -10,7 +10,6 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from gamelake.model.errors import (
@@ -29,10 +28,11 @@ from gamelake.storage.generations import Generation
 from gamelake.storage.manifests import BatchManifest, TableFiles
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch_commits import BatchCommits
+from gamelake.streaming.batch_records import BatchRecords
 from gamelake.streaming.cross_source import CrossSourceLock, NoOpCrossSourceLock
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.flood import FloodBreaker
-from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_same_offsets, offset_gap
+from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_same_offsets
 from gamelake.streaming.observers import BatchObserver
 from gamelake.streaming.stream import Stream
 
@@ -50,7 +50,7 @@ Plan_contra = TypeVar("Plan_contra", contravariant=True)
 class BatchDecider(Protocol[Plan_contra]):
     """Decides what a batch writes to which table."""
 
-    def decide(self, records: DataFrame, planned: PlannedOffsets, plan: Plan_contra | None, /) -> Decision:
+    def decide(self, records: BatchRecords, planned: PlannedOffsets, plan: Plan_contra | None, /) -> Decision:
         """Read all records of a batch and write their files; commit nothing."""
 
     def learn(self, columns: Mapping[str, pa.Schema], /) -> None:
@@ -138,17 +138,14 @@ class FanOut(Generic[Plan]):
         self.failure: GamelakeError | None = None
         self._tables.on_log_checkpoint_failure = self._report_log_checkpoint_failure
 
-    def __call__(self, records: DataFrame, batch_id: int) -> None:
+    def __call__(self, planning: DataFrame, batch_id: int) -> None:
         """Process one micro-batch: decide it, unless it is decided already, and commit it to all tables."""
         self._enter()
         try:
-            self._take(records, batch_id)
+            self._take(planning, batch_id)
         except GamelakeError as error:
             # Spark turns exceptions raised here into text; the job needs the exception itself.
             self.failure = error
-            raise
-        except Py4JJavaError as error:
-            self.failure = offset_gap(error)
             raise
         finally:
             self._running.release()
@@ -179,9 +176,9 @@ class FanOut(Generic[Plan]):
                 time.sleep(_TICK_SECONDS)
             yield
 
-    def _take(self, records: DataFrame, batch_id: int) -> None:
+    def _take(self, planning: DataFrame, batch_id: int) -> None:
         started = time.perf_counter()
-        manifest = self._settled(batch_id) or self._decide(records, batch_id)
+        manifest = self._settled(batch_id) or self._decide(planning, batch_id)
         decided = time.perf_counter()
         self._commits.commit(manifest)
         self.observer.tables_held_back(len(self._commits.held))
@@ -203,8 +200,9 @@ class FanOut(Generic[Plan]):
             log.warning("batch_already_decided", batch=batch_id, action="finishes its commits")
         return manifest
 
-    def _decide(self, records: DataFrame, batch_id: int) -> BatchManifest:
+    def _decide(self, planning: DataFrame, batch_id: int) -> BatchManifest:
         planned = self._stream.folder(self._generation).planned(batch_id)
+        records = self._topic.batch(planning, planned)
         self._failpoints.reach(Failpoint.BEFORE_FILES)
         dedup = self._window.plan(self._generation.query_id, batch_id) if self._window else None
         if self._window:

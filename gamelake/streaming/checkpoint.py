@@ -2,6 +2,8 @@
 
 Source: Spark, `org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog` and `CommitLog`: each log is one
 file per batch, a version line and then one JSON document per line; for Kafka the offsets are the next ones to read.
+`org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter`: the offsets that the first batch begins with are in
+`sources/0/0`, a version line after a zero byte, and one JSON document.
 """
 
 import json
@@ -99,7 +101,20 @@ class CheckpointFolder:
     def planned(self, batch_id: int) -> PlannedOffsets:
         """The offsets that a batch is to read, from the log that Spark writes before it runs."""
         first = batch_id == 0 or self._store.get(f"{self._path}/offsets/{batch_id - 1}") is None
-        return PlannedOffsets({} if first else self.offsets(batch_id - 1), self.offsets(batch_id))
+        before = self._initial_offsets() if first else self.offsets(batch_id - 1)
+        return PlannedOffsets(before, self.offsets(batch_id))
+
+    def _initial_offsets(self) -> dict[int, int]:
+        """Where the first batch begins, by partition: what Kafka held when the query started for the first time."""
+        path = f"{self._path}/sources/0/0"
+        content = self._store.get(path)
+        if content is None:
+            return {}
+        try:
+            offsets = json.loads(content.split(b"\n", 1)[1])[self._topic]
+            return {int(partition): int(offset) for partition, offset in offsets.items()}
+        except (IndexError, KeyError, ValueError, AttributeError) as error:
+            raise self._damaged(path, str(error)) from error
 
     def _query_id(self, path: str) -> str:
         try:

@@ -7,13 +7,13 @@ from typing import Protocol
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from gamelake.model.errors import IncompatibleSchemaError, SplitPartitionError
 from gamelake.model.logs import event_logger
 from gamelake.quality.judging import merge_judged
 from gamelake.quality.rules_in_force import NoRules, RulesInForce
 from gamelake.storage.manifests import EventsFile, FilesTaken, Judged, OffsetRange, StateFiles, TableFiles
+from gamelake.streaming.batch_records import BatchRecords, require_read
 from gamelake.streaming.kafka_source import PlannedOffsets, taken_offsets
 from gamelake.streaming.plan import (
     REPORT_SCHEMA,
@@ -96,11 +96,12 @@ class Decider:
         """Take over the columns that other writers have given to tables, by table name."""
         self._columns.learn(columns)
 
-    def decide(self, records: DataFrame, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
+    def decide(self, records: BatchRecords, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
         """Read all records of a batch and write their files; commit nothing.
 
         Raises:
             IncompatibleSchemaError: a table's columns conflicted in every attempt.
+            KafkaUnavailableError: Kafka does not respond.
             OffsetGapError: the records are not those that the batch planned to read.
             SplitPartitionError: two tasks read one Kafka partition, so duplicates could be missed.
         """
@@ -130,10 +131,12 @@ class Decider:
             )
         raise conflict
 
-    def _run(self, plan: TaskPlan, records: DataFrame, planned: PlannedOffsets) -> list[TaskReport]:
+    def _run(self, plan: TaskPlan, records: BatchRecords, planned: PlannedOffsets) -> list[TaskReport]:
         plan = plan.for_tables(self._columns.schemas)
-        tasks = records.coalesce(self._parallelism.tasks(planned.records))
-        return decode_reports(bytes(row.report) for row in tasks.mapInArrow(FanOutTask(plan), REPORT_SCHEMA).collect())
+        rows = records.process(FanOutTask(plan), REPORT_SCHEMA, self._parallelism.tasks(planned.records)).collect()
+        reports = decode_reports(bytes(row.report) for row in rows)
+        require_read(report.failure for report in reports)
+        return reports
 
 
 def sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The Kafka topic that a stream reads."""
+"""The Kafka topic that a stream reads: Spark's source plans the offsets of batches, whose tasks read the records."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -10,10 +10,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from pyspark.sql import DataFrame, SparkSession
 
 from gamelake.kafka import KafkaAccess
-from gamelake.layers.bronze import HEADERS_AS_JSON
 from gamelake.model.errors import CheckpointError, GamelakeError, KafkaUnavailableError, OffsetGapError, StartupError
 from gamelake.session import java_causes
 from gamelake.storage.manifests import BatchManifest, OffsetRange
+from gamelake.streaming.batch_records import BatchRecords, KafkaRecords
+from gamelake.streaming.kafka_reader import PartitionRange
 
 _REQUEST_SECONDS = 15.0
 # Longer than the request: librdkafka then reports the timeout itself, with its reason.
@@ -40,9 +41,15 @@ class PlannedOffsets:
     after: Mapping[int, int]
 
     @property
+    def ranges(self) -> list[PartitionRange]:
+        """The offsets to read, in the order of partitions; a new partition is read from its beginning."""
+        ranges = (PartitionRange(each, self.before.get(each, 0), end) for each, end in sorted(self.after.items()))
+        return [each for each in ranges if each.offsets > 0]
+
+    @property
     def records(self) -> int:
         """The most records that the batch can read: offsets may hold no record."""
-        return sum(max(end - self.before.get(partition, 0), 0) for partition, end in self.after.items())
+        return sum(each.offsets for each in self.ranges)
 
 
 def taken_offsets(planned: PlannedOffsets, read: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
@@ -133,27 +140,26 @@ class SourceTopic:
             return KafkaUnavailableError(f"{where} does not respond: {kafka_error.str()}")
         return StartupError(f"{where} can't be read: {kafka_error.str()}")
 
-    def records(self, spark: SparkSession, max_offsets_per_trigger: int) -> DataFrame:
-        """The topic's records as a stream from its beginning.
-
-        Columns: key and value (binary), partition (int), offset (long), timestamp, headers (string, JSON).
-        """
+    def stream(self, spark: SparkSession, max_offsets_per_trigger: int) -> DataFrame:
+        """The topic as a stream from its beginning, that plans the offsets of batches; its rows are not requested."""
         options = {
             **self._kafka.for_spark(),
             "subscribe": self._name,
             "startingOffsets": "earliest",
             "failOnDataLoss": "true",
-            "includeHeaders": "true",
             "kafka.isolation.level": "read_committed",
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
-            # No minPartitions and no maxRecordsPerPartition: they would split a Kafka partition between two tasks,
-            # and deduplication needs all records of a partition in one task.
-            # How long a fetch at the end of a partition waits for more records. The default of 500 ms, once per
-            # partition, was most of a small batch's time.
-            "kafka.fetch.max.wait.ms": "50",
         }
-        stream = spark.readStream.format("kafka").options(**options).load()
-        return stream.selectExpr("key", "value", "partition", "offset", "timestamp", f"{HEADERS_AS_JSON} AS headers")
+        return spark.readStream.format("kafka").options(**options).load()
+
+    def batch(self, planning: DataFrame, planned: PlannedOffsets) -> BatchRecords:
+        """The records of a batch.
+
+        Args:
+            planning: the batch of the stream, as Spark passes it to the batch function.
+            planned: its offsets.
+        """
+        return KafkaRecords(planning.sparkSession, self._kafka, self._name, planned.ranges)
 
 
 def offset_gap(error: Exception) -> OffsetGapError | None:

@@ -16,6 +16,7 @@ from gamelake.schemas.schema_cache import SchemaWait
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.manifests import EventsFile, Judged, OffsetRange
 from gamelake.storage.store import Location
+from gamelake.streaming.kafka_reader import ReadFailure
 
 MIB = 2**20
 
@@ -134,7 +135,11 @@ class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One chunk of one task; `duplicates` are by game, `events` is the identity file of the accepted events."""
+    """One chunk of one task; `duplicates` are by game, `events` is the identity file of the accepted events.
+
+    Attributes:
+        failure: why the task could not read all its records; without files then.
+    """
 
     task: str
     files: tuple[WrittenFile, ...]
@@ -143,6 +148,7 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: dict[str, int] = {}
     events: EventsFile | None = None
     judged: Judged = Judged()
+    failure: ReadFailure | None = None
 
 
 def encode_report(report: TaskReport) -> pa.RecordBatch:

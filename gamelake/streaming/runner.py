@@ -179,9 +179,9 @@ def start(
     spark: SparkSession, settings: IngestSettings, source: OpenStream, body: FanOut[Any], mode: TriggerMode
 ) -> StreamingQuery:
     """Start the query on the checkpoint of the stream's generation."""
-    records = source.topic.records(spark, settings.max_offsets_per_trigger)
+    stream = source.topic.stream(spark, settings.max_offsets_per_trigger)
     checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
-    writer = records.writeStream.queryName(settings.stream).foreachBatch(body).option("checkpointLocation", checkpoint)
+    writer = stream.writeStream.queryName(settings.stream).foreachBatch(body).option("checkpointLocation", checkpoint)
     return start_writer(writer, mode, settings.trigger_interval)
 
 

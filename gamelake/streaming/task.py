@@ -26,6 +26,7 @@ from gamelake.storage.store import Store
 from gamelake.streaming.chunk import ChunkWriter, TableDay
 from gamelake.streaming.cross_source import CrossSourceDuplicateFilter
 from gamelake.streaming.duplicates import DuplicateFilter, NoOpDuplicateFilter, WindowDuplicateFilter
+from gamelake.streaming.kafka_reader import ReadFailure
 from gamelake.streaming.plan import TaskPlan, TaskReport, encode_report, merge_offsets
 from gamelake.streaming.sorting import RecordCoordinates, Sorter, event_days
 
@@ -35,12 +36,12 @@ _decoders: dict[tuple[object, ...], Decoder] = {}
 
 @dataclass(frozen=True, slots=True)
 class FanOutTask:
-    """The function that Spark maps over the partitions of a micro-batch (`mapInArrow`)."""
+    """Decodes, sorts and writes the records of a task."""
 
     plan: TaskPlan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode, sort and write all records of a partition; yield one row with a report (binary) per chunk."""
+        """Decode, sort and write all records; yield one row with a report (binary) per chunk."""
         chunk = Chunk(self.plan, duplicate_filter(self.plan))
         for batch in batches:
             chunk.take(batch)
@@ -48,6 +49,10 @@ class FanOutTask:
                 yield encode_report(chunk.flush())
         if chunk.records:
             yield encode_report(chunk.flush())
+
+    def failed(self, failure: ReadFailure) -> pa.RecordBatch:
+        """One row with a report of the failure."""
+        return encode_report(TaskReport(task="", files=(), offsets=(), dead_letters={}, failure=failure))
 
 
 class Chunk:
@@ -76,7 +81,7 @@ class Chunk:
         return self.records >= self._plan.chunk.records or self._bytes >= self._plan.chunk.value_bytes
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Decode and sort one batch of records, in the columns of `SourceTopic.records`."""
+        """Decode and sort one batch of records, in the columns of `RECORD_SCHEMA`."""
         self.records += len(batch)
         self._bytes += batch.column("value").nbytes
         self._offsets.extend(offset_ranges(batch))

@@ -2,7 +2,7 @@
 
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -61,13 +61,13 @@ def postgres(missing_service: Callable[[str], NoReturn]) -> Iterator[EmbeddedPos
 
 
 @pytest.fixture
-def topic(kafka: EmbeddedKafka) -> Iterator[Callable[[int], str]]:
-    """Makes a topic of a random name with so many partitions; it is deleted after the test."""
+def topic(kafka: EmbeddedKafka) -> Iterator[Callable[..., str]]:
+    """Makes a topic of a random name with so many partitions, and its settings; it is deleted after the test."""
     names: list[str] = []
 
-    def make(partitions: int) -> str:
+    def make(partitions: int, config: Mapping[str, str] | None = None) -> str:
         name = f"test-{uuid.uuid4().hex}"
-        create_topic(kafka.bootstrap_servers, name, partitions)
+        create_topic(kafka.bootstrap_servers, name, partitions, config or {})
         names.append(name)
         return name
 

@@ -32,6 +32,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.tables import CommitOutcome, DeltaTables
 from gamelake.streaming import batch, batch_commits, cross_source, dedup_window, duplicates
 from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.batch_records import BatchRecords
 from gamelake.streaming.cross_source import (
     EVENTS_OF_FILES,
     ConcurrentFilesStream,
@@ -78,6 +79,11 @@ class _Topic:
     def id(self) -> str:
         """Its id."""
         return TOPIC_ID
+
+    def batch(self, planning: DataFrame, planned: PlannedOffsets) -> BatchRecords:
+        """The ids of a batch's events."""
+        del planned
+        return cast("BatchRecords", planning)
 
 
 @dataclass
@@ -130,7 +136,7 @@ class _Decider:
         """As Decider's."""
         self.columns.learn(columns)
 
-    def decide(self, records: DataFrame, planned: PlannedOffsets, plan: object) -> Decision:
+    def decide(self, records: BatchRecords, planned: PlannedOffsets, plan: object) -> Decision:
         """Write files for a batch's new events."""
         del plan
         ids = cast("Sequence[str]", records)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from benchmarks.spark import FrameRecords
 from gamelake.model.games import GamesContract, GameSpec, UnlistedGames
 from gamelake.quality.rules_in_force import RulesInForce
 from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
@@ -22,7 +23,10 @@ from gamelake.streaming.plan import TaskPlan
 
 PROTO = Path(__file__).parents[2] / "contracts" / "proto" / "v1" / "game_event.proto"
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
-RECORD_TYPES = "key binary, value binary, partition int, offset long, timestamp timestamp, headers string"
+RECORD_TYPES = (
+    "key binary, value binary, partition int, offset long, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
 CONTRACT = GamesContract(
     games=(GameSpec(name="archery", match=("Archery",)), GameSpec(name="bingo", match=("Bingo",))),
     unlisted_games=UnlistedGames.OWN_TABLE,
@@ -81,10 +85,10 @@ class KnownSchemas:
         return Decider(plan, schemas, Parallelism(cores=tasks, records_per_task=1), rules)
 
 
-def as_frame(spark: SparkSession, records: Sequence[PlannedRecord], partitions: int = 2) -> DataFrame:
+def as_frame(spark: SparkSession, records: Sequence[PlannedRecord], partitions: int = 2) -> FrameRecords:
     """The records as tasks get them, spread over so many Spark partitions in order."""
     rows = [(b"k", record.value, 0, record.offset, NOW, None) for record in records]
-    return spark.createDataFrame(rows, RECORD_TYPES).repartitionByRange(partitions, "offset")
+    return FrameRecords(spark.createDataFrame(rows, RECORD_TYPES).repartitionByRange(partitions, "offset"))
 
 
 def planned(records: Sequence[PlannedRecord]) -> PlannedOffsets:

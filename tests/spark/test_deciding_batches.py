@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from benchmarks.spark import FrameRecords
 from gamelake.model.errors import OffsetGapError, SplitPartitionError
 from gamelake.model.failpoints import Failpoints
 from gamelake.storage.manifests import TableFiles
@@ -113,11 +114,12 @@ def test_records_that_conflict_with_columns_added_by_another_writer_become_dead_
         commit(others, decided(records(plain, "before")), 0)
         decider = schemas.decider(tables, ["silver/archery_events"])
         lock = WidenedMeanwhile(lambda: commit(others, decided(records(as_text, "text")), 1))
-        source = OpenStream(stream, generation, tables, cast("Any", SimpleNamespace(id=lambda: "topic-1")))
+        frames = SimpleNamespace(id=lambda: "topic-1", batch=lambda frame, _: FrameRecords(frame))
+        source = OpenStream(stream, generation, tables, cast("Any", frames))
         body = FanOut(source, decider, FloodBreaker(FloodLimit(1, 1)), Failpoints(), lock=lock)
         log_batch(schemas.folder, generation, 0, {0: 5}, "events")
 
-        body(as_frame(spark, records(as_number, "number")), 0)
+        body(as_frame(spark, records(as_number, "number")).frame, 0)
 
     manifest = stream.last_manifest()
     assert manifest is not None

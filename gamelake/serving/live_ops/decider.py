@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from gamelake.serving.live_ops.observers import JudgementObserver
 from gamelake.serving.live_ops.plan import LiveOpsPlan, Publication, StatePlan
@@ -19,6 +18,7 @@ from gamelake.serving.live_ops.watch_tables import additions, signal_rows
 from gamelake.serving.live_ops.watching import Watching
 from gamelake.storage.manifests import StateFiles
 from gamelake.storage.store import Store
+from gamelake.streaming.batch_records import BatchRecords, require_read
 from gamelake.streaming.decision import Decision, Parallelism
 from gamelake.streaming.kafka_source import PlannedOffsets, taken_offsets
 from gamelake.streaming.plan import TaskPlan, merge_offsets
@@ -56,11 +56,11 @@ class LiveOpsDecider:
     def learn(self, columns: Mapping[str, pa.Schema], /) -> None:
         """Do nothing: the columns of this stream's tables never change."""
 
-    def decide(self, records: DataFrame, planned: PlannedOffsets, plan: StatePlan | None, /) -> Decision:
+    def decide(self, records: BatchRecords, planned: PlannedOffsets, plan: StatePlan | None, /) -> Decision:
         """Read all records of a batch, and bring the states of their players up to date.
 
         Raises:
-            KafkaUnavailableError: Kafka did not take what was published.
+            KafkaUnavailableError: Kafka does not respond, or did not take what was published.
             OffsetGapError: the records are not the ones that the batch planned to read.
         """
         assert plan is not None  # noqa: S101 # this stream always remembers
@@ -86,9 +86,11 @@ class LiveOpsDecider:
             ),
         )
 
-    def _run(self, records: DataFrame, planned: PlannedOffsets, state: StatePlan) -> list[UpdateReport]:
+    def _run(self, records: BatchRecords, planned: PlannedOffsets, state: StatePlan) -> list[UpdateReport]:
         plan = LiveOpsPlan(reading=self.reading, state=state, players=self.players)
-        tasks = records.coalesce(self.parallelism.tasks(planned.records))
-        share_events = tasks.mapInArrow(ReadTask(plan), SHARE_TYPES).repartitionById(state.shares, "share")
+        tasks = self.parallelism.tasks(planned.records)
+        share_events = records.process(ReadTask(plan), SHARE_TYPES, tasks).repartitionById(state.shares, "share")
         rows = share_events.mapInArrow(UpdateTask(plan), REPORT_TYPES).collect()
-        return [msgspec.msgpack.decode(bytes(row.report), type=UpdateReport) for row in rows]
+        reports = [msgspec.msgpack.decode(bytes(row.report), type=UpdateReport) for row in rows]
+        require_read(report.failure for report in reports)
+        return reports

@@ -17,6 +17,7 @@ from gamelake.serving.live_ops.players import PLAYER_EVENTS_SCHEMA, Flags, Ints,
 from gamelake.serving.live_ops.state_files import encode_table
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
+from gamelake.streaming.kafka_reader import ReadFailure
 from gamelake.streaming.plan import merge_offsets
 from gamelake.streaming.sorting import RecordCoordinates, RoutedEvents, Sorter
 from gamelake.streaming.task import kafka_microseconds, offset_ranges, worker_decoder
@@ -171,26 +172,36 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShareEvents(msgspec.Struct, frozen=True, kw_only=True):
-    """What one task hands to another one: the newest moment that it met, what players did, and to one its reading."""
+    """What one task hands to another one: the newest moment that it met, what players did, and to one its reading.
+
+    Attributes:
+        failure: why the task could not read all its records; no share may be updated then.
+    """
 
     newest: int
     player_events: bytes
     reading: Reading | None = None
+    failure: ReadFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """The function that Spark maps over the partitions of a micro-batch (`mapInArrow`)."""
+    """Decodes and checks the records of a task, for the tasks that have the players' states."""
 
     plan: LiveOpsPlan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode and check the records of a partition; yield a each for each share of the players."""
+        """Decode and check all records; yield one row for each share of the players."""
         reader = _Reader(self.plan)
         for batch in batches:
             reader.take(batch)
         if reader.offsets:
             yield reader.share_events()
+
+    def failed(self, failure: ReadFailure) -> pa.RecordBatch:
+        """One row with the failure for each share of the players."""
+        share = ShareEvents(newest=0, player_events=b"", failure=failure)
+        return _share_rows([share] * self.plan.state.shares)
 
 
 class _Reader:
@@ -251,7 +262,11 @@ class _Reader:
             )
             for share in range(self._plan.shares)
         ]
-        encoded = [msgspec.msgpack.encode(each) for each in share_events]
-        return pa.RecordBatch.from_arrays(
-            [pa.array(range(len(share_events)), pa.int32()), pa.array(encoded, pa.binary())], names=["share", "events"]
-        )
+        return _share_rows(share_events)
+
+
+def _share_rows(share_events: Sequence[ShareEvents]) -> pa.RecordBatch:
+    encoded = [msgspec.msgpack.encode(each) for each in share_events]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(range(len(share_events)), pa.int32()), pa.array(encoded, pa.binary())], names=["share", "events"]
+    )

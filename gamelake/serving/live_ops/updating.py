@@ -27,17 +27,23 @@ from gamelake.serving.live_ops.publishing import player_keys, worker_publisher
 from gamelake.serving.live_ops.reading import Reading, ShareEvents
 from gamelake.serving.live_ops.state_files import decode_table, file_prefix, write_change
 from gamelake.storage.store import Store
+from gamelake.streaming.kafka_reader import ReadFailure
 
 REPORT_TYPES = "report binary"
 
 
 class UpdateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of a task to the driver: the file of its changes, how many states, and what the first stage read."""
+    """The report of a task to the driver: the file of its changes, how many states, and what the first stage read.
+
+    Attributes:
+        failure: why a task of the first stage could not read all its records; nothing was updated then.
+    """
 
     path: str
     moment: int
     states: int
     readings: tuple[Reading, ...]
+    failure: ReadFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,11 @@ class UpdateTask:
             ]
         if share_events:
             (number,) = numbers
-            report = _Update(self.plan, number).take(share_events)
+            failure = next((each.failure for each in share_events if each.failure is not None), None)
+            if failure is not None:
+                report = UpdateReport(path="", moment=0, states=0, readings=(), failure=failure)
+            else:
+                report = _Update(self.plan, number).take(share_events)
             yield pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], ["report"])
 
 

@@ -8,11 +8,10 @@ are unique over both sources, ascend in the order of notifications, and identify
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
-from gamelake.layers.bronze import RECORD_SCHEMA
+from gamelake.layers.bronze import RECORD_SCHEMA, header_lists
 from gamelake.schemas.framing import Ints
 from gamelake.streaming.files.notifications import ObjectName
 
@@ -44,21 +43,20 @@ def notification_of(partition: int, offset: int) -> tuple[int, int]:
     return -1 - partition, offset // (MOST_EVENTS * MOST_OBJECTS)
 
 
-def headers_of(name: ObjectName) -> str:
-    """An object's name as the headers of its events, in the JSON that `layers.bronze` reads."""
+def headers_of(name: ObjectName) -> list[tuple[str, bytes]]:
+    """An object's name as the headers of its events."""
     headers: Mapping[str, str] = {"bucket": name.bucket, "object": name.key, "version": name.version, "etag": name.etag}
-    pairs = [{"key": key, "value": value.encode().hex().upper()} for key, value in headers.items() if value]
-    return msgspec.json.encode(pairs).decode()
+    return [(key, value.encode()) for key, value in headers.items() if value]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectCoordinates:
-    """The coordinates of some objects, one element per object: partition, first offset, time, headers (JSON)."""
+    """The coordinates of some objects, one element per object: partition, first offset, time, headers."""
 
     partitions: Ints
     first_offsets: Ints
     microseconds: Ints
-    headers: pa.StringArray
+    headers: pa.ListArray
 
     def records(self, values: pa.BinaryArray, objects: Ints, numbers: Ints) -> pa.RecordBatch:
         """Events as records, in the columns of RECORD_SCHEMA.
@@ -85,5 +83,5 @@ def object_coordinates(objects: list[tuple[ObjectPosition, ObjectName]]) -> Obje
         partitions=np.array([place.events_partition for place, _ in objects], np.int64),
         first_offsets=np.array([place.first_offset for place, _ in objects], np.int64),
         microseconds=np.array([place.microseconds for place, _ in objects], np.int64),
-        headers=pa.array([headers_of(name) for _, name in objects], pa.string()),
+        headers=header_lists([headers_of(name) for _, name in objects]),
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 
 from gamelake.layers.known_events import Events
 from gamelake.model.errors import IncompatibleSchemaError, RegistryUnavailableError, TwiceTakenError
@@ -28,6 +28,7 @@ from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection,
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
 from gamelake.streaming.batch import FanOut, OpenStream
+from gamelake.streaming.batch_records import BatchRecords
 from gamelake.streaming.cross_source import ConcurrentStream
 from gamelake.streaming.decision import Decision, sum_counts
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
@@ -47,7 +48,7 @@ from gamelake.streaming.task import offset_ranges
 log = event_logger(__name__)
 
 _ATTEMPTS = 5
-_COLUMNS = ("partition", "offset", "timestamp", "value")
+_COLUMNS = ["partition", "offset", "timestamp", "value"]
 # The identities of events are not read by this stream: it searches silver.
 _MOST_IDENTITIES = 10**9
 
@@ -117,19 +118,20 @@ class FilesDecider:
         """Take over the columns that other writers have given to tables, by table name."""
         self.columns.learn(columns)
 
-    def decide(self, records: DataFrame, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
+    def decide(self, records: BatchRecords, planned: PlannedOffsets, dedup: DedupPlan | None = None) -> Decision:
         """Read all files that a batch's notifications name and write their rows; commit nothing.
 
         Raises:
             IncompatibleSchemaError: a table's columns conflicted in every attempt.
+            KafkaUnavailableError: Kafka does not respond.
             OffsetGapError: the notifications are not those that the batch planned to read.
             RegistryUnavailableError: the registry does not respond, and no schema is known.
             TwiceTakenError: in every attempt two tasks had the same event.
         """
         assert dedup is not None  # noqa: S101 # this stream always has a window
-        notifications = records.select(*_COLUMNS).toArrow().combine_chunks()
+        notifications = records.read().select(_COLUMNS).combine_chunks()
         chosen = self.chooser.choose(notifications, dedup)
-        agreed = self._agreed(records, chosen, dedup) if chosen.objects or chosen.rejected else _Agreed()
+        agreed = self._agreed(records.spark, chosen, dedup) if chosen.objects or chosen.rejected else _Agreed()
         reports = [each.report for each in agreed.reports]
         store = self.chooser.store
         return Decision(
@@ -162,7 +164,7 @@ class FilesDecider:
             remembered=self.remembered,
         )
 
-    def _agreed(self, records: DataFrame, chosen: ChosenObjects, dedup: DedupPlan) -> _Agreed:
+    def _agreed(self, spark: SparkSession, chosen: ChosenObjects, dedup: DedupPlan) -> _Agreed:
         plan = replace(self.plan, schema_id=self.newest.id(), dedup=self._dedup_plan(dedup))
         claimed: dict[int, Events] = {}
         clock = clock_now()
@@ -170,7 +172,7 @@ class FilesDecider:
         for _ in range(_ATTEMPTS):
             reading = replace(plan.reading.for_tables(self.columns.schemas), rules=self.rules.now(), clock=clock)
             inputs = task_inputs(chosen.objects, chosen.rejected, self.cores, claimed)
-            reports = _run(records, replace(plan, reading=reading), inputs)
+            reports = _run(spark, replace(plan, reading=reading), inputs)
             try:
                 tables = self.columns.agree(file for each in reports for file in each.report.files)
             except IncompatibleSchemaError as error:
@@ -208,8 +210,7 @@ def uncommitted_silver_files(
     return tuple(FileEntry(quote(file.path), file.size, file.partition) for file in files.values())
 
 
-def _run(records: DataFrame, plan: FilesPlan, inputs: Sequence[TaskInput]) -> list[FilesReport]:
-    spark = records.sparkSession
+def _run(spark: SparkSession, plan: FilesPlan, inputs: Sequence[TaskInput]) -> list[FilesReport]:
     rows = spark.sparkContext.parallelize([(bytearray(encode_task_input(each)),) for each in inputs], len(inputs))
     found = spark.createDataFrame(rows, "task binary").mapInArrow(FilesTask(plan), REPORT_SCHEMA).collect()
     return unpack([bytes(row.report) for row in found])

@@ -14,7 +14,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.layers.bronze import RECORD_SCHEMA
+from gamelake.layers.bronze import RECORD_SCHEMA, Headers, header_lists
 from gamelake.model.games import GamesContract, GameSpec
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
 from gamelake.schemas.compiler import compile_sources, message_at
@@ -78,7 +78,7 @@ class KafkaTaskRecord:
     offset: int = 0
     timestamp: datetime | None = NOON
     key: bytes | None = b"p-1"
-    headers: str | None = None
+    headers: Headers | None = None
 
 
 def a_record(version: int = 1, *, offset: int = 0, **changes: object) -> KafkaTaskRecord:
@@ -98,7 +98,10 @@ def numbered(records: Iterable[KafkaTaskRecord]) -> list[KafkaTaskRecord]:
 
 def as_batch(records: Sequence[KafkaTaskRecord]) -> pa.RecordBatch:
     columns = [[getattr(record, name) for record in records] for name in RECORD_SCHEMA.names]
-    arrays = [pa.array(values, each.type) for values, each in zip(columns, RECORD_SCHEMA, strict=True)]
+    arrays = [
+        header_lists(values) if each.name == "headers" else pa.array(values, each.type)
+        for values, each in zip(columns, RECORD_SCHEMA, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA)
 
 

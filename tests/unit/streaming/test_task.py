@@ -284,7 +284,7 @@ def test_many_tables_and_days_make_one_file_each(lakehouse: TaskLakehouse) -> No
 
 
 def test_headers_keys_and_bytes_survive(lakehouse: TaskLakehouse) -> None:
-    headers = '[{"key":"trace","value":"00FF80"},{"key":"none"},{"key":"","value":""}]'
+    headers = [("trace", b"\x00\xff\x80"), ("none", None), ("", b"")]
     good = replace(a_record(1), headers=headers, key=b"\x00\xff")
     bad = replace(a_spoiled_record(offset=1), headers=headers, key=None)
 

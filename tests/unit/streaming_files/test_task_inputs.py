@@ -7,7 +7,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.layers.bronze import parse_headers
 from gamelake.streaming.files.coordinates import MOST_EVENTS, ObjectPosition, notification_of, object_coordinates
 from gamelake.streaming.files.notifications import ObjectName
 from gamelake.streaming.files.plan import NamedObject, task_inputs
@@ -64,5 +63,5 @@ def test_records_have_the_coordinates_and_the_name_of_their_file() -> None:
 
     assert records.column("partition").to_pylist() == [-4, -4, -5]
     assert np.diff(records.column("offset").to_numpy()).tolist()[0] == 1
-    [first, *_] = parse_headers(records.column("headers")).to_pylist()
+    [first, *_] = records.column("headers").to_pylist()
     assert {each["key"]: each["value"] for each in first} == {"bucket": b"landing", "object": b"3.json", "etag": b"e"}

@@ -1,0 +1,255 @@
+"""Offset ranges of a topic are read into Arrow as Spark's own source reads them, whatever is in the topic."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from gamelake.kafka import KafkaAccess
+from gamelake.layers.bronze import HEADERS, RECORD_SCHEMA
+from gamelake.streaming.kafka_reader import FailureKind, PartitionRange, ReadError, TopicReader
+from tests.eventually import eventually
+from tools.embedded import EmbeddedKafka
+from tools.embedded.kafka import create_topic
+from tools.embedded.process import ServiceMissingError
+
+MIB = 2**20
+
+
+class MakeTopic(Protocol):
+    """Makes a topic; see the fixture `topic`."""
+
+    def __call__(self, partitions: int, config: Mapping[str, str] = ..., /) -> str:
+        """Give its name."""
+
+
+def producer(kafka: EmbeddedKafka, **settings: object) -> Producer:
+    """A producer that accepts values of 5 MiB."""
+    return Producer({"bootstrap.servers": kafka.bootstrap_servers, "message.max.bytes": 16 * MIB, **settings})
+
+
+def send(kafka: EmbeddedKafka, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
+    """Send values, and wait until Kafka has them."""
+    sender = producer(kafka)
+    for value in values:
+        sender.produce(topic, value, partition=partition)
+    assert sender.flush(60) == 0
+
+
+def reader_of(kafka: EmbeddedKafka, topic: str, patience: float = 60.0) -> TopicReader:
+    """A reader of a topic."""
+    return TopicReader(KafkaAccess(kafka.bootstrap_servers), topic, patience)
+
+
+def read(reader: TopicReader, *ranges: PartitionRange) -> pa.Table:
+    """All records of ranges."""
+    return pa.Table.from_batches(list(reader.read(ranges)), RECORD_SCHEMA)
+
+
+def offsets(reader: TopicReader, start: int, end: int) -> list[int]:
+    """The offsets of the records of a range of partition 0."""
+    found: list[int] = read(reader, PartitionRange(0, start, end))["offset"].to_pylist()
+    return found
+
+
+def as_spark_reads(spark: SparkSession, kafka: EmbeddedKafka, topic: str) -> pa.Table:
+    """The committed records of a topic by Spark's source, in the reader's columns and order."""
+    options = {
+        "kafka.bootstrap.servers": kafka.bootstrap_servers,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+    }
+    frame = spark.read.format("kafka").options(**options).load()
+    found = frame.select(*RECORD_SCHEMA.names).toArrow()
+    columns = [
+        # Spark names the elements of lists, and some fields can't be null.
+        pa.chunked_array([pa.array(found[each.name].to_pylist(), HEADERS)])
+        if each.name == "headers"
+        else found[each.name].cast(each.type)
+        for each in RECORD_SCHEMA
+    ]
+    return pa.Table.from_arrays(columns, schema=RECORD_SCHEMA).sort_by(
+        [("partition", "ascending"), ("offset", "ascending")]
+    )
+
+
+def in_order(records: pa.Table) -> pa.Table:
+    """Records by partition and offset."""
+    return records.sort_by([("partition", "ascending"), ("offset", "ascending")])
+
+
+def test_keys_values_headers_and_times_are_as_spark_reads_them(
+    spark: SparkSession, kafka: EmbeddedKafka, topic: MakeTopic
+) -> None:
+    name, sender = topic(3), producer(kafka)
+    headers: list[list[tuple[str, str | bytes | None]] | None] = [
+        None,
+        [],
+        [("trace", b"\x00\xff\x80"), ("trace", b"again"), ("none", None), ("", b"")],
+        [("ключ", "値".encode())],
+    ]
+    values = [b"", None, b"\x00" * 3, b"value"]
+    keys = [None, b"", b"\xff\x00", b"key"]
+    for number, (value, key, each) in enumerate(itertools.product(values, keys, headers)):
+        sender.produce(name, value, key, partition=number % 3, timestamp=1_700_000_000_000 + number, headers=each)
+    assert sender.flush(60) == 0
+
+    found = read(reader_of(kafka, name), *(PartitionRange(each, 0, end) for each, end in enumerate((22, 21, 21))))
+
+    assert len(found) == 64
+    assert in_order(found).equals(as_spark_reads(spark, kafka, name))
+
+
+def test_a_range_ends_before_what_was_sent_later(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+    name = topic(1)
+    send(kafka, name, [b"%d" % number for number in range(1000)])
+    reader = reader_of(kafka, name)
+
+    assert offsets(reader, 10, 20) == list(range(10, 20))
+    # A task that is run again, and the next batch.
+    assert offsets(reader, 10, 20) == list(range(10, 20))
+    assert offsets(reader, 20, 1000) == list(range(20, 1000))
+    assert offsets(reader, 7, 7) == []
+
+
+def test_aborted_transactions_and_their_markers_are_left_out(
+    spark: SparkSession, kafka: EmbeddedKafka, topic: MakeTopic
+) -> None:
+    name, sender = topic(1), producer(kafka, **{"transactional.id": "test-reader"})
+    sender.init_transactions(60)
+    for number, commits in enumerate((True, False, True, False)):
+        sender.begin_transaction()
+        for each in range(3):
+            sender.produce(name, f"{number}-{each}".encode(), partition=0)
+        sender.flush(60)
+        (sender.commit_transaction if commits else sender.abort_transaction)(60)
+    # Three records and a marker for each; the last four offsets hold no record.
+    reader = reader_of(kafka, name)
+
+    assert offsets(reader, 0, 16) == [0, 1, 2, 8, 9, 10]
+    assert in_order(read(reader, PartitionRange(0, 0, 16))).equals(as_spark_reads(spark, kafka, name))
+    assert offsets(reader, 3, 8) == []
+    assert offsets(reader, 12, 16) == []
+
+
+def test_offsets_that_compaction_has_removed_are_left_out(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+    name = topic(1, {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"})
+    sender = producer(kafka)
+    for number in range(100):
+        sender.produce(name, b"%d" % number, b"same key", partition=0)
+    assert sender.flush(60) == 0
+    reader = reader_of(kafka, name)
+
+    def is_compacted() -> bool:
+        # A new record closes the segment before it.
+        sender.produce(name, b"next", b"another key", partition=0)
+        assert sender.flush(60) == 0
+        return len(offsets(reader, 0, 100)) < 100
+
+    eventually(is_compacted, timeout=120)
+    assert offsets(reader, 0, 100) == [99]
+    assert offsets(reader, 0, 99) == []
+
+
+def test_a_value_of_five_mebibytes_is_read_and_batches_stay_bounded(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+    name = topic(1, {"max.message.bytes": str(16 * MIB)})
+    send(kafka, name, [bytes([number]) * (5 * MIB) for number in range(40)])
+
+    batches = list(reader_of(kafka, name).read([PartitionRange(0, 0, 40)]))
+
+    assert sum(map(len, batches)) == 40
+    assert max(batch.nbytes for batch in batches) < 64 * MIB
+    assert [value[:1][0] for batch in batches for value in batch.column("value").to_pylist()] == list(range(40))
+
+
+def delete_records(kafka: EmbeddedKafka, topic: str, before: int) -> None:
+    """Have Kafka delete the records of partition 0 before an offset, as retention would."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    for response in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        response.result(30)
+
+
+def test_offsets_that_are_deleted_are_an_error_that_names_them(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+    name = topic(1)
+    send(kafka, name, [b"value"] * 20)
+    delete_records(kafka, name, before=15)
+
+    with pytest.raises(ReadError, match=f"{name}.*partition 0, offset 3") as raised:
+        offsets(reader_of(kafka, name), 3, 20)
+
+    assert raised.value.failure.kind is FailureKind.DELETED
+    assert offsets(reader_of(kafka, name), 15, 20) == list(range(15, 20))
+
+
+def test_a_partition_that_ends_before_the_range_is_an_error(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+    name = topic(1)
+    send(kafka, name, [b"value"] * 20)
+
+    with pytest.raises(ReadError) as raised:
+        offsets(reader_of(kafka, name), 25, 30)
+
+    assert raised.value.failure.kind is FailureKind.DELETED
+
+
+def test_records_that_are_deleted_while_they_are_read_are_never_passed_over(
+    kafka: EmbeddedKafka, topic: MakeTopic
+) -> None:
+    name = topic(1)
+    # More than a consumer queues.
+    send(kafka, name, [bytes(900_000)] * 200)
+    batches = reader_of(kafka, name).read([PartitionRange(0, 0, 200)])
+    taken = next(batches)["offset"].to_pylist()
+    delete_records(kafka, name, before=199)
+
+    with pytest.raises(ReadError) as raised:
+        taken.extend(offset for batch in batches for offset in batch["offset"].to_pylist())
+
+    assert raised.value.failure.kind is FailureKind.DELETED
+    assert taken == list(range(len(taken)))
+
+
+@pytest.fixture
+def own_kafka(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Iterator[EmbeddedKafka]:
+    """A Kafka that a test may kill."""
+    broker = EmbeddedKafka(tmp_path)
+    try:
+        broker.start()
+    except ServiceMissingError as error:
+        missing_service(str(error))
+    yield broker
+    broker.stop()
+
+
+def test_reading_goes_on_after_the_broker_was_killed_and_started_again(own_kafka: EmbeddedKafka) -> None:
+    create_topic(own_kafka.bootstrap_servers, "events", 1)
+    send(own_kafka, "events", [bytes(900_000)] * 200)
+    batches = reader_of(own_kafka, "events").read([PartitionRange(0, 0, 200)])
+    taken = next(batches)["offset"].to_pylist()
+
+    own_kafka.kill()
+    own_kafka.start()
+    for batch in batches:
+        taken += batch["offset"].to_pylist()
+
+    assert taken == list(range(200))
+
+
+def test_a_broker_that_stays_away_is_reported_as_unavailable(own_kafka: EmbeddedKafka) -> None:
+    create_topic(own_kafka.bootstrap_servers, "events", 1)
+    send(own_kafka, "events", [bytes(900_000)] * 200)
+    batches = reader_of(own_kafka, "events", patience=3).read([PartitionRange(0, 0, 200)])
+    next(batches)
+    own_kafka.kill()
+
+    with pytest.raises(ReadError, match="0 from offset") as raised:
+        list(batches)
+
+    assert raised.value.failure.kind is FailureKind.UNAVAILABLE
