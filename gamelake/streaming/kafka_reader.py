@@ -48,6 +48,8 @@ _SETTINGS: dict[str, str | int | bool] = {
     "fetch.queue.backoff.ms": 5,
     "log_level": 0,
 }
+# What stands for the headers of a record if a name is not UTF-8.
+UNREADABLE_HEADERS: Headers = [("\ufffd", None)]
 _DENIED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -307,8 +309,7 @@ class _Collected:
         self.partitions.append(partitions)
         self.offsets.append(offsets)
         self.milliseconds += [each[1] for each in map(Message.timestamp, messages)]
-        # The stubs know the forms that producers may give as well.
-        self.headers += cast("Iterable[Headers | None]", map(Message.headers, messages))
+        self.headers += _headers_of(messages)
         self.bytes += sum(map(len, messages))
 
     def is_full(self) -> bool:
@@ -326,3 +327,16 @@ class _Collected:
             header_lists(self.headers),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+
+
+def _headers_of(messages: Sequence[Message]) -> list[Headers | None]:
+    """The headers of each message; `UNREADABLE_HEADERS` where a name is not UTF-8, which the client can't convert."""
+    found: list[Headers | None] = []
+    while len(found) < len(messages):
+        try:
+            # The stubs know the forms that producers may give as well.
+            found.extend(cast("Iterable[Headers | None]", map(Message.headers, messages[len(found) :])))
+        except SystemError:
+            # Headers of this message must not be requested again: the client then returns what crashes the process.
+            found.append(UNREADABLE_HEADERS)
+    return found

@@ -1,10 +1,12 @@
 """Offset ranges of a topic are read into Arrow as Spark's own source reads them, whatever is in the topic."""
 
+import ctypes
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
+import confluent_kafka
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -40,6 +42,31 @@ def send(kafka: EmbeddedKafka, topic: str, values: Sequence[bytes], partition: i
     for value in values:
         sender.produce(topic, value, partition=partition)
     assert sender.flush(60) == 0
+
+
+def send_with_headers(kafka: EmbeddedKafka, topic: str, headers: Sequence[Sequence[tuple[bytes, bytes]]]) -> None:
+    """Send empty records with headers whose names may be any bytes, which no Python client sends, by librdkafka itself.
+
+    Source: librdkafka, `rdkafka.h`: `rd_kafka_producev` and `rd_kafka_vtype_t`.
+    """
+    (library,) = (Path(confluent_kafka.__file__).parents[1] / "confluent_kafka.libs").glob("librdkafka*")
+    librdkafka = ctypes.CDLL(str(library))
+    for function in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_headers_new"):
+        getattr(librdkafka, function).restype = ctypes.c_void_p
+    settings, error = ctypes.c_void_p(librdkafka.rd_kafka_conf_new()), ctypes.create_string_buffer(512)
+    servers = kafka.bootstrap_servers.encode()
+    assert librdkafka.rd_kafka_conf_set(settings, b"bootstrap.servers", servers, error, len(error)) == 0
+    handle = ctypes.c_void_p(librdkafka.rd_kafka_new(0, settings, error, len(error)))
+    end, of_topic, of_partition, of_headers = map(ctypes.c_int, (0, 1, 3, 10))
+    for pairs in headers:
+        given = ctypes.c_void_p(librdkafka.rd_kafka_headers_new(len(pairs)))
+        for name, value in pairs:
+            size, length = ctypes.c_ssize_t(len(name)), ctypes.c_ssize_t(len(value))
+            assert librdkafka.rd_kafka_header_add(given, name, size, value, length) == 0
+        place = of_topic, ctypes.c_char_p(topic.encode()), of_partition, ctypes.c_int32(0)
+        assert librdkafka.rd_kafka_producev(handle, *place, of_headers, given, end) == 0
+    assert librdkafka.rd_kafka_flush(handle, 60_000) == 0
+    librdkafka.rd_kafka_destroy(handle)
 
 
 def reader_of(kafka: EmbeddedKafka, topic: str, patience: float = 60.0) -> TopicReader:
@@ -106,6 +133,21 @@ def test_keys_values_headers_and_times_are_as_spark_reads_them(
 
     assert len(found) == 64
     assert in_order(found).equals(as_spark_reads(spark, kafka, name))
+
+
+def test_header_names_that_are_not_utf_8_cost_no_record(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+    name = topic(1)
+    headers = [[(b"trace", b"1")], [(b"\xff\xfe", b"2")], [(b"trace", b"3"), (b"trace", b"4")], []]
+    send_with_headers(kafka, name, headers)
+
+    found = read(reader_of(kafka, name), PartitionRange(0, 0, 4))["headers"].to_pylist()
+
+    assert found == [
+        [{"key": "trace", "value": b"1"}],
+        [{"key": "\ufffd", "value": None}],
+        [{"key": "trace", "value": b"3"}, {"key": "trace", "value": b"4"}],
+        None,
+    ]
 
 
 def test_a_range_ends_before_what_was_sent_later(kafka: EmbeddedKafka, topic: MakeTopic) -> None:

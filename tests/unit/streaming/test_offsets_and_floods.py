@@ -4,7 +4,9 @@ import pytest
 
 from gamelake.model.errors import CheckpointError, DeadLetterFloodError, OffsetGapError
 from gamelake.storage.manifests import BatchManifest, OffsetRange
+from gamelake.streaming.batch_records import shared_out
 from gamelake.streaming.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.kafka_reader import PartitionRange
 from gamelake.streaming.kafka_source import PlannedOffsets, check_same_offsets, taken_offsets
 from gamelake.streaming.plan import merge_offsets
 
@@ -22,6 +24,24 @@ def test_ranges_come_from_the_plan_and_counts_from_the_records() -> None:
 
     # Compaction and transactions leave holes; a new partition begins where its first record stands.
     assert ranges == (_taken(0, 10, 19, records=4), _taken(2, 3, 7))
+
+
+def test_a_batch_reads_from_the_planned_offsets_and_new_partitions_from_their_beginning() -> None:
+    planned = PlannedOffsets({0: 10, 1: 5}, {2: 8, 1: 5, 0: 20})
+
+    assert planned.ranges == [PartitionRange(0, 10, 20), PartitionRange(2, 0, 8)]
+    assert planned.records == 18
+
+
+def test_ranges_are_shared_out_so_that_no_task_has_much_more_than_others() -> None:
+    ranges = [PartitionRange(partition, 0, offsets) for partition, offsets in enumerate((10, 90, 30, 40, 20))]
+
+    shares = shared_out(ranges, 2)
+
+    assert sorted(sum(each.offsets for each in share) for share in shares) == [90, 100]
+    assert sorted(each.partition for share in shares for each in share) == [0, 1, 2, 3, 4]
+    assert shared_out(ranges[:1], 4) == [ranges[:1]]
+    assert shared_out([], 4) == []
 
 
 def test_a_range_without_records_counts_none() -> None:

@@ -15,6 +15,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.checkpoint import CheckpointState
+from gamelake.streaming.kafka_reader import PartitionRange
 from gamelake.streaming.stream import Stream
 from tests.interrupted_store import InterruptedStore
 from tests.unit.streaming.streams import (
@@ -69,6 +70,20 @@ def test_a_batch_is_planned_between_two_entries_of_the_log(running: Generation, 
 
     assert (dict(first.before), dict(first.after), first.records) == ({}, {0: 10, 1: 0}, 10)
     assert (dict(second.before), dict(second.after), second.records) == ({0: 10, 1: 0}, {0: 20, 1: 0}, 10)
+
+
+def test_the_first_batch_begins_where_kafka_held_records_when_the_query_started(
+    running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    initial = tmp_path / running.checkpoint / "sources/0/0"
+    initial.parent.mkdir(parents=True)
+    initial.write_bytes(b'\x00v1\n{"events":{"0":4,"1":0}}')
+
+    assert stream.folder(running).planned(0).ranges == [PartitionRange(0, 4, 10)]
+
+    initial.write_bytes(b"\x00v1\n{")
+    with pytest.raises(CheckpointError, match=r"checkpoint is damaged: .*sources/0/0"):
+        stream.folder(running).planned(0)
 
 
 _FILES = ("metadata", "offsets/0", "offsets/1", "commits/1")
