@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gamelake.kafka import KafkaAccess
 from gamelake.layers.bronze import RECORD_SCHEMA
-from gamelake.streaming.kafka_reader import PartitionRange, ReadError, ReadFailure, TopicReader
+from gamelake.streaming.kafka_reader import PartitionRange, ReadError, ReadFailure, RangeReader
 
 # One consumer for all tasks of a worker process: it stays connected from batch to batch.
-_readers: dict[tuple[KafkaAccess, str], TopicReader] = {}
+_readers: dict[tuple[KafkaAccess, str], RangeReader] = {}
 
 
 class RecordTask(Protocol):
@@ -22,7 +22,7 @@ class RecordTask(Protocol):
         """Process records in the columns of `RECORD_SCHEMA`; yield rows of results."""
 
     def failed(self, failure: ReadFailure, /) -> pa.RecordBatch:
-        """The rows of results that report a failure to read; rows that were yielded before do not count."""
+        """Rows that report a failure to read, in the columns of the results; rows that were yielded before do not count."""
 
 
 class BatchRecords(Protocol):
@@ -59,7 +59,7 @@ class KafkaRecords:
         return numbers.mapInArrow(ReadingTask(self.kafka, self.topic, shares, task), row_types)
 
     def read(self) -> pa.Table:
-        """See `BatchRecords`."""
+        """All records, in the columns of `RECORD_SCHEMA`; see `BatchRecords`."""
         try:
             batches = list(worker_reader(self.kafka, self.topic).read(self.ranges))
         except ReadError as error:
@@ -93,10 +93,10 @@ class ReadingTask:
             yield self.task.failed(error.failure)
 
 
-def worker_reader(kafka: KafkaAccess, topic: str) -> TopicReader:
+def worker_reader(kafka: KafkaAccess, topic: str) -> RangeReader:
     """The reader of this process for a topic."""
     if (kafka, topic) not in _readers:
-        _readers[kafka, topic] = TopicReader(kafka, topic)
+        _readers[kafka, topic] = RangeReader(kafka, topic)
     return _readers[kafka, topic]
 
 

@@ -114,7 +114,7 @@ class ReadError(Exception):
         self.failure = failure
 
 
-class TopicReader:
+class RangeReader:
     """A consumer of one topic that is assigned what it reads, range by range; not for use by several threads.
 
     Args:

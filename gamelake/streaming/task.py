@@ -51,7 +51,7 @@ class FanOutTask:
             yield encode_report(chunk.flush())
 
     def failed(self, failure: ReadFailure) -> pa.RecordBatch:
-        """One row with a report of the failure."""
+        """One row with a report of the failure: the column `report` (binary)."""
         return encode_report(TaskReport(task="", files=(), offsets=(), dead_letters={}, failure=failure))
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from gamelake.kafka import KafkaAccess
 from gamelake.layers.bronze import HEADERS, RECORD_SCHEMA
-from gamelake.streaming.kafka_reader import FailureKind, PartitionRange, ReadError, TopicReader
+from gamelake.streaming.kafka_reader import FailureKind, PartitionRange, ReadError, RangeReader
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka
 from tools.embedded.kafka import create_topic
@@ -69,17 +69,17 @@ def send_with_headers(kafka: EmbeddedKafka, topic: str, headers: Sequence[Sequen
     librdkafka.rd_kafka_destroy(handle)
 
 
-def reader_of(kafka: EmbeddedKafka, topic: str, patience: float = 60.0) -> TopicReader:
+def reader_of(kafka: EmbeddedKafka, topic: str, patience: float = 60.0) -> RangeReader:
     """A reader of a topic."""
-    return TopicReader(KafkaAccess(kafka.bootstrap_servers), topic, patience)
+    return RangeReader(KafkaAccess(kafka.bootstrap_servers), topic, patience)
 
 
-def read(reader: TopicReader, *ranges: PartitionRange) -> pa.Table:
+def read(reader: RangeReader, *ranges: PartitionRange) -> pa.Table:
     """All records of ranges."""
     return pa.Table.from_batches(list(reader.read(ranges)), RECORD_SCHEMA)
 
 
-def offsets(reader: TopicReader, start: int, end: int) -> list[int]:
+def offsets(reader: RangeReader, start: int, end: int) -> list[int]:
     """The offsets of the records of a range of partition 0."""
     found: list[int] = read(reader, PartitionRange(0, start, end))["offset"].to_pylist()
     return found

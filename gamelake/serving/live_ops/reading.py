@@ -199,7 +199,7 @@ class ReadTask:
             yield reader.share_events()
 
     def failed(self, failure: ReadFailure) -> pa.RecordBatch:
-        """One row with the failure for each share of the players."""
+        """One row with the failure for each share of the players: columns `share` (int32) and `events` (binary)."""
         share = ShareEvents(newest=0, player_events=b"", failure=failure)
         return _share_rows([share] * self.plan.state.shares)
 
