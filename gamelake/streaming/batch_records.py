@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gamelake.kafka import KafkaAccess
 from gamelake.layers.bronze import RECORD_SCHEMA
-from gamelake.streaming.kafka_reader import PartitionRange, ReadError, ReadFailure, RangeReader
+from gamelake.streaming.kafka_reader import PartitionRange, RangeReader, ReadError, ReadFailure
 
 # One consumer for all tasks of a worker process: it stays connected from batch to batch.
 _readers: dict[tuple[KafkaAccess, str], RangeReader] = {}
@@ -22,7 +22,7 @@ class RecordTask(Protocol):
         """Process records in the columns of `RECORD_SCHEMA`; yield rows of results."""
 
     def failed(self, failure: ReadFailure, /) -> pa.RecordBatch:
-        """Rows that report a failure to read, in the columns of the results; rows that were yielded before do not count."""
+        """Rows that report a failure to read, in the columns of the results; rows yielded before do not count."""
 
 
 class BatchRecords(Protocol):

@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-_LOADED = ("pyspark.worker", "gamelake.streaming.task")
+_LOADED = ("pyspark.worker", "gamelake.streaming.batch_records", "gamelake.streaming.task")
 
 
 def without_archives(paths: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from gamelake.kafka import KafkaAccess
 from gamelake.layers.bronze import HEADERS, RECORD_SCHEMA
-from gamelake.streaming.kafka_reader import FailureKind, PartitionRange, ReadError, RangeReader
+from gamelake.streaming.kafka_reader import FailureKind, PartitionRange, RangeReader, ReadError
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka
 from tools.embedded.kafka import create_topic
