@@ -28,6 +28,8 @@ compile_engines := $(subst pyproject.toml,--group pyproject.toml:engines,$(compi
 install := UV_SYSTEM_CERTS=true UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(python) -m pip config get global.index-url 2>/dev/null)}" \
   .venv/bin/uv pip install --quiet --python $(python)
 environment := $(stamps)/environment
+# Reads Kafka in Rust, where Rust is installed.
+native := $(stamps)/native
 # The conformance test asks engines that users bring; it is skipped without them, except in CI.
 engines := $(stamps)/engines
 engines_in_ci := $(if $(filter true,$(CI)),$(engines))
@@ -55,7 +57,7 @@ help: ## Print this list
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(environment) $(jars) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
+setup: $(environment) $(native) $(jars) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
 	@:
 
 demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=1000000 GAMES=30 RATE=<events per second; empty: no limit>
@@ -174,10 +176,12 @@ lint: $(environment) ## Check style, types and import contracts
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
+	@! command -v cargo-clippy >/dev/null || (cd native && cargo fmt --check && CARGO_TARGET_DIR=../build/native cargo clippy --quiet --locked -- --deny warnings)
 
 format: $(environment) ## Format the code
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
+	@! command -v cargo-fmt >/dev/null || (cd native && cargo fmt)
 
 test: setup $(class_archive) $(engines_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
 	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
@@ -239,6 +243,11 @@ $(environment): requirements.lock pyproject.toml
 	@$(install) --require-hashes --requirement requirements.lock
 	@$(install) --no-deps --editable .
 	@mv $@.uv $@
+
+$(native): $(environment) native/build.sh native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs)
+	@echo "Building gamelake_native"
+	@native/build.sh $(python)
+	@mkdir -p $(@D) && touch $@
 
 $(engines): requirements-engines.lock $(environment)
 	@echo "Making build/engines from requirements-engines.lock"

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gamelake.kafka import KafkaAccess
 from gamelake.layers.bronze import RECORD_SCHEMA
-from gamelake.streaming.kafka_reader import PartitionRange, RangeReader, ReadError, ReadFailure
+from gamelake.streaming.kafka_consumers import PartitionRange
+from gamelake.streaming.kafka_reader import RangeReader, ReadError, ReadFailure
 
 # One consumer for all tasks of a worker process: it stays connected from batch to batch.
 _readers: dict[tuple[KafkaAccess, str], RangeReader] = {}

@@ -14,7 +14,7 @@ from gamelake.model.errors import CheckpointError, GamelakeError, KafkaUnavailab
 from gamelake.session import java_causes
 from gamelake.storage.manifests import BatchManifest, OffsetRange
 from gamelake.streaming.batch_records import BatchRecords, KafkaRecords
-from gamelake.streaming.kafka_reader import PartitionRange
+from gamelake.streaming.kafka_consumers import PartitionRange
 
 _REQUEST_SECONDS = 15.0
 # Longer than the request: librdkafka then reports the timeout itself, with its reason.

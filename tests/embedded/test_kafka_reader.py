@@ -4,7 +4,7 @@ import ctypes
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeAlias
 
 import confluent_kafka
 import pyarrow as pa
@@ -15,7 +15,15 @@ from pyspark.sql import SparkSession
 
 from gamelake.kafka import KafkaAccess
 from gamelake.layers.bronze import HEADERS, RECORD_SCHEMA
-from gamelake.streaming.kafka_reader import FailureKind, PartitionRange, RangeReader, ReadError
+from gamelake.streaming.kafka_consumers import (
+    NativeConsumer,
+    PartitionRange,
+    PythonConsumer,
+    RangeConsumer,
+    Settings,
+    has_native_consumer,
+)
+from gamelake.streaming.kafka_reader import FailureKind, RangeReader, ReadError
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka
 from tools.embedded.kafka import create_topic
@@ -69,9 +77,20 @@ def send_with_headers(kafka: EmbeddedKafka, topic: str, headers: Sequence[Sequen
     librdkafka.rd_kafka_destroy(handle)
 
 
-def reader_of(kafka: EmbeddedKafka, topic: str, patience: float = 60.0) -> RangeReader:
-    """A reader of a topic."""
-    return RangeReader(KafkaAccess(kafka.bootstrap_servers), topic, patience)
+ReaderOf: TypeAlias = Callable[..., RangeReader]
+
+
+@pytest.fixture(params=[NativeConsumer, PythonConsumer])
+def reader_of(request: pytest.FixtureRequest, missing_service: Callable[[str], NoReturn]) -> ReaderOf:
+    """Makes readers of a topic, with either consumer."""
+    consumer: Callable[[Settings, str], RangeConsumer] = request.param
+    if consumer is NativeConsumer and not has_native_consumer():
+        missing_service("gamelake_native is not built: make setup builds it where cargo is installed")
+
+    def make(kafka: EmbeddedKafka, topic: str, patience: float = 60.0) -> RangeReader:
+        return RangeReader(KafkaAccess(kafka.bootstrap_servers), topic, patience, consumer)
+
+    return make
 
 
 def read(reader: RangeReader, *ranges: PartitionRange) -> pa.Table:
@@ -114,7 +133,7 @@ def in_order(records: pa.Table) -> pa.Table:
 
 
 def test_keys_values_headers_and_times_are_as_spark_reads_them(
-    spark: SparkSession, kafka: EmbeddedKafka, topic: MakeTopic
+    spark: SparkSession, kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
 ) -> None:
     name, sender = topic(3), producer(kafka)
     headers: list[list[tuple[str, str | bytes | None]] | None] = [
@@ -135,22 +154,26 @@ def test_keys_values_headers_and_times_are_as_spark_reads_them(
     assert in_order(found).equals(as_spark_reads(spark, kafka, name))
 
 
-def test_header_names_that_are_not_utf_8_cost_no_record(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+def test_header_names_that_are_not_utf_8_cost_no_record(
+    kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
+) -> None:
     name = topic(1)
     headers = [[(b"trace", b"1")], [(b"\xff\xfe", b"2")], [(b"trace", b"3"), (b"trace", b"4")], []]
     send_with_headers(kafka, name, headers)
 
-    found = read(reader_of(kafka, name), PartitionRange(0, 0, 4))["headers"].to_pylist()
+    reader = reader_of(kafka, name)
+    found = read(reader, PartitionRange(0, 0, 4))["headers"].to_pylist()
 
+    names = {"key": "\ufffd\ufffd", "value": b"2"}, {"key": "\ufffd", "value": None}
     assert found == [
         [{"key": "trace", "value": b"1"}],
-        [{"key": "\ufffd", "value": None}],
+        [names[isinstance(reader.consumer, PythonConsumer)]],
         [{"key": "trace", "value": b"3"}, {"key": "trace", "value": b"4"}],
         None,
     ]
 
 
-def test_a_range_ends_before_what_was_sent_later(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+def test_a_range_ends_before_what_was_sent_later(kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf) -> None:
     name = topic(1)
     send(kafka, name, [b"%d" % number for number in range(1000)])
     reader = reader_of(kafka, name)
@@ -163,7 +186,7 @@ def test_a_range_ends_before_what_was_sent_later(kafka: EmbeddedKafka, topic: Ma
 
 
 def test_aborted_transactions_and_their_markers_are_left_out(
-    spark: SparkSession, kafka: EmbeddedKafka, topic: MakeTopic
+    spark: SparkSession, kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
 ) -> None:
     name, sender = topic(1), producer(kafka, **{"transactional.id": "test-reader"})
     sender.init_transactions(60)
@@ -182,7 +205,9 @@ def test_aborted_transactions_and_their_markers_are_left_out(
     assert offsets(reader, 12, 16) == []
 
 
-def test_offsets_that_compaction_has_removed_are_left_out(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+def test_offsets_that_compaction_has_removed_are_left_out(
+    kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
+) -> None:
     name = topic(1, {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"})
     sender = producer(kafka)
     for number in range(100):
@@ -201,7 +226,9 @@ def test_offsets_that_compaction_has_removed_are_left_out(kafka: EmbeddedKafka, 
     assert offsets(reader, 0, 99) == []
 
 
-def test_a_value_of_five_mebibytes_is_read_and_batches_stay_bounded(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+def test_a_value_of_five_mebibytes_is_read_and_batches_stay_bounded(
+    kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
+) -> None:
     name = topic(1, {"max.message.bytes": str(16 * MIB)})
     send(kafka, name, [bytes([number]) * (5 * MIB) for number in range(40)])
 
@@ -219,7 +246,9 @@ def delete_records(kafka: EmbeddedKafka, topic: str, before: int) -> None:
         response.result(30)
 
 
-def test_offsets_that_are_deleted_are_an_error_that_names_them(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+def test_offsets_that_are_deleted_are_an_error_that_names_them(
+    kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
+) -> None:
     name = topic(1)
     send(kafka, name, [b"value"] * 20)
     delete_records(kafka, name, before=15)
@@ -231,7 +260,9 @@ def test_offsets_that_are_deleted_are_an_error_that_names_them(kafka: EmbeddedKa
     assert offsets(reader_of(kafka, name), 15, 20) == list(range(15, 20))
 
 
-def test_a_partition_that_ends_before_the_range_is_an_error(kafka: EmbeddedKafka, topic: MakeTopic) -> None:
+def test_a_partition_that_ends_before_the_range_is_an_error(
+    kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
+) -> None:
     name = topic(1)
     send(kafka, name, [b"value"] * 20)
 
@@ -242,7 +273,7 @@ def test_a_partition_that_ends_before_the_range_is_an_error(kafka: EmbeddedKafka
 
 
 def test_records_that_are_deleted_while_they_are_read_are_never_passed_over(
-    kafka: EmbeddedKafka, topic: MakeTopic
+    kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
 ) -> None:
     name = topic(1)
     # More than a consumer queues.
@@ -270,7 +301,9 @@ def own_kafka(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Ite
     broker.stop()
 
 
-def test_reading_goes_on_after_the_broker_was_killed_and_started_again(own_kafka: EmbeddedKafka) -> None:
+def test_reading_goes_on_after_the_broker_was_killed_and_started_again(
+    own_kafka: EmbeddedKafka, reader_of: ReaderOf
+) -> None:
     create_topic(own_kafka.bootstrap_servers, "events", 1)
     send(own_kafka, "events", [bytes(900_000)] * 200)
     batches = reader_of(own_kafka, "events").read([PartitionRange(0, 0, 200)])
@@ -284,7 +317,7 @@ def test_reading_goes_on_after_the_broker_was_killed_and_started_again(own_kafka
     assert taken == list(range(200))
 
 
-def test_a_broker_that_stays_away_is_reported_as_unavailable(own_kafka: EmbeddedKafka) -> None:
+def test_a_broker_that_stays_away_is_reported_as_unavailable(own_kafka: EmbeddedKafka, reader_of: ReaderOf) -> None:
     create_topic(own_kafka.bootstrap_servers, "events", 1)
     send(own_kafka, "events", [bytes(900_000)] * 200)
     batches = reader_of(own_kafka, "events", patience=3).read([PartitionRange(0, 0, 200)])

@@ -6,7 +6,7 @@ from gamelake.model.errors import CheckpointError, DeadLetterFloodError, OffsetG
 from gamelake.storage.manifests import BatchManifest, OffsetRange
 from gamelake.streaming.batch_records import shared_out
 from gamelake.streaming.flood import FloodBreaker, FloodLimit
-from gamelake.streaming.kafka_reader import PartitionRange
+from gamelake.streaming.kafka_consumers import PartitionRange
 from gamelake.streaming.kafka_source import PlannedOffsets, check_same_offsets, taken_offsets
 from gamelake.streaming.plan import merge_offsets
 

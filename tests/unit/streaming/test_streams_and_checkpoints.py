@@ -15,7 +15,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.checkpoint import CheckpointState
-from gamelake.streaming.kafka_reader import PartitionRange
+from gamelake.streaming.kafka_consumers import PartitionRange
 from gamelake.streaming.stream import Stream
 from tests.interrupted_store import InterruptedStore
 from tests.unit.streaming.streams import (
