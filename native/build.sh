@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds gamelake_native and puts it where a Python finds it: `build.sh PYTHON`. Without a Rust that is new enough it says so
-# and ends well: the library then reads Kafka by the package confluent-kafka, at some third of the speed.
+# Builds gamelake_native and puts it where a Python finds it: `build.sh PYTHON`. Without a Rust that is new enough it prints
+# so and exits with 0: the library then reads Kafka by the package confluent-kafka, with more CPU time.
 set -euo pipefail
 python="$1"
 here="$(cd "$(dirname "$0")" && pwd)"
 wanted="$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$here/Cargo.toml")"
 found="$(cargo --version 2>/dev/null | awk '{ print $2 }')" || true
 if [ -z "$found" ] || [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1)" != "$wanted" ]; then
-  echo "No Rust $wanted or newer (found: ${found:-none}): Kafka is read by confluent-kafka, more slowly"
+  echo "No Rust $wanted or newer (found: ${found:-none}): tasks read Kafka by confluent-kafka, with more CPU time"
   exit
 fi
 site="$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"
