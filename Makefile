@@ -104,7 +104,7 @@ bench-maintenance: setup ## Benchmark maintenance: compaction against OPTIMIZE, 
 	@$(python) -m benchmarks.questions.compaction
 	@$(python) -m benchmarks.soak --pause 0.05
 
-bench-year: $(environment) ## Let a lakehouse live a year, and measure what grows with it: BATCHES=<18200> OUT=<folder: store the results, draw the chart> (about an hour)
+bench-year: $(environment) ## Let a lakehouse live a year, and measure what grows with it: BATCHES=<18200> OUT=<folder: store the results, draw the chart> (two hours)
 	@$(python) -m benchmarks.year $(if $(BATCHES),--batches $(BATCHES)) $(if $(OUT),--out '$(OUT)')
 
 ##@ The stack (needs a Docker engine with compose)
