@@ -39,6 +39,11 @@ _SETTINGS: Settings = {
     "fetch.queue.backoff.ms": 5,
     "log_level": 0,
 }
+RECORDS_ARE_GONE = (
+    "Kafka has deleted records, by retention, that the checkpoint had not read yet, or the partition ends before them. "
+    "Nothing of this batch was committed. The deleted records are lost; to skip them and continue with the rest, run "
+    "jobs/rebuild_checkpoint.py --skip-lost"
+)
 _DENIED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -67,11 +72,7 @@ class ReadFailure(msgspec.Struct, frozen=True, kw_only=True):
     def as_error(self) -> GamelakeError:
         """The error to raise in the driver."""
         if self.kind is FailureKind.DELETED:
-            return OffsetGapError(
-                f"{self.detail}: Kafka has deleted records, by retention, that the checkpoint had not read yet, or the "
-                "partition ends before them. Nothing of this batch was committed. The deleted records are lost; to "
-                "skip them and continue with the rest, run jobs/rebuild_checkpoint.py --skip-lost"
-            )
+            return OffsetGapError(f"{self.detail}: {RECORDS_ARE_GONE}")
         if self.kind is FailureKind.DENIED:
             return StartupError(self.detail)
         return KafkaUnavailableError(self.detail)

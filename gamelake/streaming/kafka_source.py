@@ -15,6 +15,7 @@ from gamelake.session import java_causes
 from gamelake.storage.manifests import BatchManifest, OffsetRange
 from gamelake.streaming.batch_records import BatchRecords, KafkaRecords
 from gamelake.streaming.kafka_consumers import PartitionRange
+from gamelake.streaming.kafka_reader import RECORDS_ARE_GONE
 
 _REQUEST_SECONDS = 15.0
 # Longer than the request: librdkafka then reports the timeout itself, with its reason.
@@ -165,11 +166,7 @@ class SourceTopic:
 def offset_gap(error: Exception) -> OffsetGapError | None:
     """The error for records that Kafka has deleted before they were read, None if Spark failed for another reason."""
     if any(cause.class_name == _KAFKA_ERROR and cause.condition.startswith(_DATA_LOSS) for cause in java_causes(error)):
-        return OffsetGapError(
-            "Kafka has deleted records, by retention, that the checkpoint had not read yet. Nothing of this batch was "
-            "committed. The deleted records are lost; to skip them and continue with the rest, run "
-            "jobs/rebuild_checkpoint.py --skip-lost"
-        )
+        return OffsetGapError(RECORDS_ARE_GONE)
     return None
 
 
