@@ -82,15 +82,18 @@ def test_the_metrics_are_those_of_manifests_and_tables(lakehouse: Lakehouse, sen
         eventually(lambda: is_caught_up(url, 403), timeout=180)
         sender.send_events(20, "Archery")
         eventually(lambda: is_caught_up(url, 423), timeout=60)
-        # Spark reports a batch shortly after its commit.
-        batches = len(manifests(lakehouse))
-        eventually(lambda: phase_count(scrape(url), "trigger_execution") == batches, timeout=30)
+        eventually(lambda: every_batch_is_reported(lakehouse, url))
         figures = scrape(url)
 
     assert figures.our_names() == declared_names("ingest-events") - NOT_EXPECTED
     check_counts(figures, lakehouse)
     check_tables(figures, lakehouse)
     check_caught_up(figures, lakehouse)
+
+
+def every_batch_is_reported(lakehouse: Lakehouse, url: str) -> bool:
+    """Spark reports a batch shortly after its commit."""
+    return phase_count(scrape(url), "trigger_execution") == len(manifests(lakehouse))
 
 
 def phase_count(figures: Scraped, phase: str) -> float:
@@ -150,6 +153,7 @@ def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_continues(
     with lakehouse.ingesting() as job:
         sender.send_events(30, "Archery")
         eventually(lambda: is_caught_up(url, 30), timeout=180)
+        eventually(lambda: every_batch_is_reported(lakehouse, url))
         with spark_hanging(job):
             before = scrape(url)
             first = time.time()
@@ -162,6 +166,7 @@ def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_continues(
             # It is the age of the first record that waits, to a second.
             assert hanging.value("gamelake_stream_seconds_behind") == pytest.approx(time.time() - first, abs=1)
         eventually(lambda: is_caught_up(url, 120), timeout=60)
+        eventually(lambda: every_batch_is_reported(lakehouse, url))
         after = scrape(url)
 
     assert hanging.value("gamelake_game_offsets_behind", game="archery") == 90
