@@ -14,7 +14,6 @@ from itertools import islice
 import msgspec
 
 from gamelake.model.errors import StartupError
-from gamelake.model.naming import UNFINISHED_VACUUMS
 from gamelake.storage.clones import Clones
 from gamelake.storage.delta_log import LOG_FOLDER, live_paths
 from gamelake.storage.held_tables import waiting_files
@@ -26,6 +25,7 @@ from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store, StoredObject
 from gamelake.storage.table_log import removal_times
 from gamelake.storage.tables import open_table
+from gamelake.storage.vacuum_marks import begin_vacuum, end_vacuum
 
 _BLOCK = 20_000
 _DELETES_PER_CHECK = 100
@@ -135,16 +135,15 @@ class TableVacuum:
 
         A restore may have brought files back since a plan was made: so this decides again, and checks the lease, which
         a restore takes too, for each hundred files. A delete may still reach the store after another process has taken
-        the lease over. So an object says that deletes may be under way, from before the decision until all are done: a
+        the lease over. So a mark says that deletes may be under way, from before the decision until all are done: a
         restore then brings back copies of the files.
 
         Raises:
             LeaseLostError: another process has taken the lease over; the files of earlier blocks are deleted.
         """
-        mark = f"{UNFINISHED_VACUUMS}/{self.table}"
-        self.store.put(mark, b"")
+        begin_vacuum(self.store, self.table, lease)
         deleted = self._sum(self._deleted(files, lease) for files in self.unreferenced())
-        self.store.delete(mark)
+        end_vacuum(self.store, self.table, lease)
         return deleted
 
     def unreferenced(self) -> Iterator[list[UnreferencedFile]]:

@@ -19,8 +19,8 @@ LINEAGE_EVENTS = "lineage/events"
 # The lease of a stream that decides a batch while a concurrent stream writes the same tables.
 SETTLING_LEASE = "_gamelake/leases/settling"
 SETTLE_RECORDS = "_gamelake/settled"
-# One object for each table whose vacuum has begun to delete and has not finished.
-UNFINISHED_VACUUMS = "_gamelake/upkeep/vacuums"
+# An object for each vacuum of a table that has begun, and is not known to have ended.
+VACUUM_MARKS = "_gamelake/upkeep/vacuum_marks"
 # One object for each game whose gold tables are held.
 HOLDS_FOLDER = "_gamelake/holds"
 

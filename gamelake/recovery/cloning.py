@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
 from gamelake.model.errors import TransientError
-from gamelake.model.naming import UNFINISHED_VACUUMS, Layer, clone_table, game_table
+from gamelake.model.naming import Layer, clone_table, game_table
 from gamelake.recovery.table_history import TableHistory
 from gamelake.storage.clones import Clone, ClonedTable, CloneError, CloneKind, Clones
 from gamelake.storage.delta_log import (
@@ -34,6 +34,7 @@ from gamelake.storage.store import Store
 from gamelake.storage.table_features import TableDemands, TableUse
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import open_table
+from gamelake.storage.vacuum_marks import may_be_vacuumed
 
 # Chooses the version of a table.
 Moment = Callable[[TableHistory], int]
@@ -111,12 +112,14 @@ class Cloning:
                 "that version or a later one"
             )
         adds = list(history.live_at(version).values())
+        # Before the check that the files are there: a vacuum that stalled may end after a check that came first.
+        kind = CloneKind.COPY if self._must_copy(history, adds) else self.kind
         self._require_there(source, version, adds)
         cloned = ClonedTable(
             table=clone_table(self.name, source),
             source=source,
             version=version,
-            kind=CloneKind.COPY if self._must_copy(history, adds) else self.kind,
+            kind=kind,
             files=len(adds),
             rows=sum(map(row_count, adds)),
             bytes=sum(add["size"] for add in adds),
@@ -128,8 +131,7 @@ class Cloning:
             return True
         live = history.live_at(history.newest)
         # After a vacuum that stalled or was killed, deletes of replaced files may still reach the store.
-        mark = f"{UNFINISHED_VACUUMS}/{history.table}"
-        return any(add["path"] not in live for add in adds) and self.store.get(mark) is not None
+        return any(add["path"] not in live for add in adds) and may_be_vacuumed(self.store, history.table)
 
     def _require_there(self, source: str, version: int, adds: Sequence[Action]) -> None:
         there = set(self.store.paths(source))

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelake.model.errors import StoreError, TransientError
-from gamelake.model.naming import UNFINISHED_VACUUMS
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.storage.appends import schema_of
@@ -37,6 +36,7 @@ from gamelake.storage.leases import Lease
 from gamelake.storage.rewrites import commit_rewrite, discard, write_replacement
 from gamelake.storage.store import Store
 from gamelake.storage.tables import open_table
+from gamelake.storage.vacuum_marks import may_be_vacuumed
 
 _GAME = "game_name"
 
@@ -83,12 +83,13 @@ class TableRestore:
             TransientError: another process replaced files meanwhile.
         """
         back, out = self.changes()
+        # Before the check that the files are there: deletes of a vacuum or an erasure that stalled may still reach the
+        # store, and these may have ended after a check that came first.
+        is_vacuumed = may_be_vacuumed(self.store, self.history.table)
+        self._require_kept(back)
         planned = self._planned(back, out)
         if not back and not out:
             return planned
-        self._require_kept(back)
-        # After a vacuum that stalled or was killed, deletes of these files may still reach the store.
-        is_vacuumed = self.store.get(f"{UNFINISHED_VACUUMS}/{self.history.table}") is not None
         actions = self._actions(self._copied(back) if is_vacuumed else back, out, is_copied=is_vacuumed)
         version = commit_rewrite(self.store, self.history.table, planned.from_version, actions, lease)
         if version is None:

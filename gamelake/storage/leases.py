@@ -121,11 +121,14 @@ class Lease:
             self._clean_up()
 
     def require(self) -> None:
-        """Check that this process still holds the lease.
+        """Check with the store that this process still holds the lease.
+
+        The heartbeat alone would not do: after a stall of the process its thread may be the last one to go on.
 
         Raises:
             LeaseLostError: another process has taken it over, as this one's heartbeat was late.
         """
+        self._lost = self._lost or self._is_taken_over()
         if self._lost:
             raise LeaseLostError(
                 f"another process has taken over {self._name}, as this one's heartbeat was late; it continues there"

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from deltalake import DeltaTable
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.model.errors import LeaseLostError
-from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.restore import RestoreError, TableRestore
 from gamelake.recovery.table_history import TableHistory
 from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import SourceLog
@@ -26,7 +27,9 @@ from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
 from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
+from gamelake.storage.vacuum_marks import begin_vacuum, end_vacuum, may_be_vacuumed
 from tests.eventually import eventually
+from tests.interrupted_store import InterruptedStore
 from tests.player_tables import SILVER, an_entry, append, players_in, store_in
 from tests.silver_events import BEGINNING, Event, Silver
 
@@ -34,6 +37,8 @@ ANNA, BEN = "a" * 32, "b" * 32
 REPOSITORY = Path(__file__).parents[3]
 OLD = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 AN_HOUR = timedelta(hours=1)
+# Without heartbeats; and of a process that takes over from another one without them.
+STALLED, IMPATIENT = LeaseTiming(renew=1_000), LeaseTiming(patience=0.1, poll=0.01)
 
 
 @pytest.fixture
@@ -140,6 +145,65 @@ def test_vacuum_deletes_nothing_once_another_process_has_its_lease(store: Store,
             TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).delete(lease)
 
     assert sum(path.endswith(".parquet") for path in store.paths(SILVER.name)) == 6
+
+
+def test_vacuum_decides_only_after_it_has_checked_its_lease_behind_its_mark(store: Store, tables: DeltaTables) -> None:
+    """A process that took the lease over before the mark was there relies on the files that it finds."""
+    for batch in range(5):
+        append(tables, store, SILVER, batch, [ANNA])
+    compact(store)
+
+    with maintenance_lease(store, SILVER.name, STALLED) as lease:
+        store.put_new(f"_gamelake/leases/{SILVER.name}/{lease.token + 1:012d}.claim", b"{}")
+        with pytest.raises(LeaseLostError, match="another process has taken over"):
+            TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).delete(lease)
+
+    assert may_be_vacuumed(store, SILVER.name)
+    assert sum(path.endswith(".parquet") for path in store.paths(SILVER.name)) == 6
+
+
+def test_the_mark_of_a_killed_vacuum_goes_with_the_second_one_after_it(store: Store, tables: DeltaTables) -> None:
+    append(tables, store, SILVER, 0, [ANNA])
+    holding = maintenance_lease(store, SILVER.name, STALLED)
+    begin_vacuum(store, SILVER.name, holding.__enter__())
+
+    with maintenance_lease(store, SILVER.name, IMPATIENT) as second:
+        assert second.took_over
+        TableVacuum(store, SILVER.name, datetime.now(UTC)).delete(second)
+    assert may_be_vacuumed(store, SILVER.name)
+
+    vacuum(store)
+    assert not may_be_vacuumed(store, SILVER.name)
+
+
+@pytest.mark.parametrize("at", range(1, 20))
+def test_a_restore_relies_on_no_file_that_a_stalled_vacuum_deletes_meanwhile(
+    store: Store, tables: DeltaTables, at: int
+) -> None:
+    """The vacuum's lease is taken over while it deletes; it ends before the n-th operation of the restore."""
+    for batch in range(5):
+        append(tables, store, SILVER, batch, [ANNA])
+    compact(store)
+    holding = maintenance_lease(store, SILVER.name, STALLED)
+    stalled = holding.__enter__()
+    begin_vacuum(store, SILVER.name, stalled)
+    going = [file for files in TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).unreferenced() for file in files]
+
+    def end() -> None:
+        for each in going:
+            store.delete(each.file.path)
+        end_vacuum(store, SILVER.name, stalled)
+
+    interrupted = InterruptedStore(store.location, end)
+    with (
+        maintenance_lease(store, SILVER.name, IMPATIENT) as lease,
+        suppress(RestoreError),
+    ):
+        history = TableHistory.read(interrupted, SILVER.name)
+        interrupted.interrupt(at)
+        TableRestore(interrupted, history, 4).commit(lease)
+
+    assert players_in(store, SILVER) == {ANNA: 5}
 
 
 def is_lost(lease: Lease) -> bool:

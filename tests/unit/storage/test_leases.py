@@ -151,6 +151,15 @@ def test_a_process_finds_that_its_lease_was_taken_over(store: Store) -> None:
         eventually(lambda: is_lost(stalled), timeout=5)
 
 
+def test_a_process_that_has_stalled_finds_so_before_its_next_heartbeat(store: Store) -> None:
+    with lease(store, LeaseTiming(renew=1_000)) as stalled:
+        stalled.require()
+        store.put_new(f"{FOLDER}/{stalled.token + 1:012d}.claim", b'{"holder": "other", "where": "there"}')
+
+        with pytest.raises(LeaseLostError, match="another process has taken over maintenance of chess"):
+            stalled.require()
+
+
 def test_objects_of_former_holders_are_deleted_except_of_the_last_one(store: Store) -> None:
     for _ in range(5):
         with lease(store):
@@ -182,7 +191,8 @@ def test_a_process_that_stalls_at_any_step_never_holds_the_lease_of_another(stor
     except LeaseHeldError:
         pass
     else:
-        # It stalled after it had the lease, so the others had to take it over.
+        # It stalls after it has the lease, in its heartbeat if it has not before, so the others have to take it over.
+        eventually(lambda: interrupted.stalled != "", timeout=5)
         assert interrupted.stalled != "put_new"
         eventually(lambda: is_lost(mine), timeout=5)
         mine.__exit__(None, None, None)
