@@ -11,6 +11,8 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from gamelake.program import leave_pandas_out
+
 _LOADED = ("pyspark.worker", "gamelake.streaming.batch_records", "gamelake.streaming.task")
 
 
@@ -33,6 +35,7 @@ def main() -> None:
     # On macOS a fork may not survive what system libraries have done. On Linux the only threads that loading modules
     # starts belong to OpenBLAS and jemalloc, which take care of forks themselves.
     if sys.platform == "linux":
+        leave_pandas_out()
         for name in _LOADED:
             import_module(name)
     # Workers share these objects' memory as long as no garbage collection writes to it.

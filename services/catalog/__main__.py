@@ -9,7 +9,7 @@ from threading import Event, Thread
 from prometheus_client import CollectorRegistry, start_http_server
 
 from gamelake.model.errors import SettingsError
-from gamelake.program import FAILED, OK, run, stop_event
+from gamelake.program import FAILED, OK, leave_pandas_out, run, stop_event
 from gamelake.storage.store import Store
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations
@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m services.catalog", description=__doc__)
     parser.add_argument("--once", action="store_true", help="do one run and exit")
     is_once = parser.parse_args(arguments).once
+    leave_pandas_out()
     settings = CatalogSettings.from_env()
     registry = CollectorRegistry()
     runs = _runs(settings, registry)

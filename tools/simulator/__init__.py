@@ -2,3 +2,7 @@
 
 It does not know the tables that the events end in, nor Spark.
 """
+
+from gamelake.program import leave_pandas_out
+
+leave_pandas_out()
