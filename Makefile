@@ -13,10 +13,7 @@ python := .venv/bin/python
 stamps := build/stamps
 prerequisites := compose/prerequisites.sh
 # A test's JVM lives for seconds: the C2 compiler would not pay off, and takes a third of the time.
-# Spark's maps classes that are parsed and verified already, if this Java has archived them; tests run in this folder.
-class_archive := build/spark-classes.jsa
-for_seconds := export JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 && \
-  export SPARK_SUBMIT_OPTS="-XX:+UseSerialGC -XX:SharedArchiveFile=$(class_archive) -Xlog:disable" &&
+for_seconds := export JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 SPARK_SUBMIT_OPTS=-XX:+UseSerialGC &&
 with_java := export JAVA_HOME && JAVA_HOME="$$($(prerequisites) java)" &&
 # Maven 3.8 on a new JDK warns about its own libraries at every start. An old JDK does not know the second option, hence the first.
 maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
@@ -33,6 +30,8 @@ native := $(stamps)/native
 # The conformance test asks engines that users bring; it is skipped without them, except in CI.
 engines := $(stamps)/engines
 engines_in_ci := $(if $(filter true,$(CI)),$(engines))
+# Spark's JVMs map classes that are parsed and verified already, if this Java has archived them.
+class_archive := build/jars/spark.jsa
 jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry $(stamps)/model-jar
 
 stack := compose/stack.sh
@@ -57,7 +56,7 @@ help: ## Print this list
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(environment) $(native) $(jars) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
+setup: $(environment) $(native) $(jars) $(class_archive) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
 	@:
 
 demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=1000000 GAMES=30 RATE=<events per second; empty: no limit>
@@ -183,7 +182,7 @@ format: $(environment) ## Format the code
 	@.venv/bin/ruff format .
 	@! command -v cargo-fmt >/dev/null || (cd native && cargo fmt)
 
-test: setup $(class_archive) $(engines_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
+test: setup $(engines_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
 	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
@@ -192,7 +191,7 @@ test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 test-spark: $(class_archive) $(stamps)/model-jar $(engines_in_ci) ## Run the tests that need Spark
 	@$(with_java) $(for_seconds) $(call pytest,spark) $(spread) tests/spark
 
-test-embedded: setup $(class_archive) ## Run the tests that need Kafka and the schema registry
+test-embedded: setup ## Run the tests that need Kafka and the schema registry
 	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
 
 engines: $(engines) ## Install the engines that users bring (Daft, ClickHouse, Sail, ...) for the conformance test (1.5 GB)
@@ -204,10 +203,10 @@ model: $(environment) $(stamps)/model-jar ## Check the model of the protocol by 
 # docs/faults.md has what each variable makes longer.
 more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),5000) SOAK_BATCHES=$(or $(SOAK_BATCHES),100) \
   OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),60) PROPERTY_FACTOR=$(or $(PROPERTY_FACTOR),20) SCHEDULES_FACTOR=$(or $(SCHEDULES_FACTOR),100)
-test-long: setup $(class_archive) ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
+test-long: setup ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
 	@$(with_java) $(for_seconds) $(more) $(call pytest,long) $(spread) tests/unit tests/spark tests/embedded
 
-test-stack: setup $(class_archive) ## Bring the stack up, run the tests that need it, and take it down
+test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) $(for_seconds) tests/stack/run.sh
 
 ##@ Maintain
@@ -263,7 +262,7 @@ $(stamps)/spark-jars: $(shell find compose/spark -name pom.xml -o -name '*.java'
 
 $(class_archive): $(environment) $(stamps)/spark-jars
 	@echo "Archiving the classes that Spark loads"
-	@$(with_java) $(for_seconds) $(python) -m tests.class_archive $@ 2>$@.log || { cat $@.log; exit 1; }
+	@$(with_java) GAMELAKE_SPARK_JARS=$(@:.jsa=) PYSPARK_PYTHON=$(python) $(python) -m jobs.archive_classes >$@.log 2>&1 || { cat $@.log; exit 1; }
 
 $(stamps)/kafka-jars: compose/kafka/pom.xml
 	@echo "Fetching Kafka"

@@ -18,6 +18,10 @@ from gamelake.storage.store import Location
 # A job gets its session by calling this, after its checks have passed.
 Sessions = Callable[[], AbstractContextManager[SparkSession]]
 
+# A query that is stopped inside foreachBatch once ran out of the default stack.
+_STACK = "-Xss4m"
+# A JVM that only plans compiles little of what it runs: its C2 compiler would take a third of the time of a start.
+_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _CONFIGURATION = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -25,8 +29,6 @@ _CONFIGURATION = {
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.session.timeZone": "UTC",
-    # A query that is stopped inside foreachBatch once ran out of the default stack.
-    "spark.driver.extraJavaOptions": "-Xss4m",
     "spark.log.level": "WARN",
 }
 _LOCAL = {
@@ -65,13 +67,20 @@ _S3 = {
 }
 
 
-def spark_session(name: str, lakehouse: Location, jars: Path | None) -> SparkSession:
+def spark_session(name: str, lakehouse: Location, jars: Path | None, *, only_plans: bool = False) -> SparkSession:
     """A session on the lakehouse: local with the jars of a folder, else as spark-submit or spark-defaults.conf says.
+
+    Args:
+        name: of the application.
+        lakehouse: the tables.
+        jars: the folder, for a local session; next to it may be `class_archive`.
+        only_plans: whether all rows are processed in Python, so that the JVM has little to do.
 
     Raises:
         SettingsError: the folder has no jars.
     """
     configuration = SparkConf().setAppName(name).setAll([*_CONFIGURATION.items(), *store_options(lakehouse).items()])
+    configuration.set("spark.driver.extraJavaOptions", " ".join(jvm_options(jars, only_plans=only_plans)))
     if jars is not None:
         configuration.setAll([*_LOCAL.items(), ("spark.jars", ",".join(_jars(jars)))])
     # In a process session of its own the JVM does not get the SIGTERM or Ctrl-C that asks this process to finish the
@@ -82,10 +91,29 @@ def spark_session(name: str, lakehouse: Location, jars: Path | None) -> SparkSes
     return SparkSession.builder.config(conf=configuration).getOrCreate()
 
 
+def class_archive(jars: Path) -> Path:
+    """The file from which a local session's JVM maps the classes that it loads, if `jobs.archive_classes` has made it.
+
+    A JVM ignores the archive of another Java, or of other jars.
+    """
+    return jars.with_name(f"{jars.name}.jsa")
+
+
+def jvm_options(jars: Path | None, *, only_plans: bool) -> list[str]:
+    """The options of a driver's JVM; of one that spark-submit has started, none has an effect."""
+    options = [_STACK, *([_QUICK_COMPILER] if only_plans else [])]
+    if jars is not None and (archive := class_archive(jars.absolute())).is_file():
+        # Without its log the JVM is silent about an archive that it can't use.
+        options += [f'"-XX:SharedArchiveFile={archive}"', "-Xlog:disable"]
+    return options
+
+
 @contextmanager
-def own_session(name: str, lakehouse: Location, jars: Path | None) -> Iterator[SparkSession]:
+def own_session(
+    name: str, lakehouse: Location, jars: Path | None, *, only_plans: bool = False
+) -> Iterator[SparkSession]:
     """A session that ends with the block; see `spark_session`."""
-    spark = spark_session(name, lakehouse, jars)
+    spark = spark_session(name, lakehouse, jars, only_plans=only_plans)
     yield spark
     spark.stop()
 
@@ -97,8 +125,8 @@ class SharedSpark:
     if it is configured.
     """
 
-    def __init__(self, name: str, lakehouse: Location, jars: Path | None) -> None:
-        self._start = partial(spark_session, name, lakehouse, jars)
+    def __init__(self, name: str, lakehouse: Location, jars: Path | None, *, only_plans: bool = False) -> None:
+        self._start = partial(spark_session, name, lakehouse, jars, only_plans=only_plans)
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
 

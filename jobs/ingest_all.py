@@ -27,7 +27,7 @@ def main() -> int:
     """Run both queries until they are stopped or the query of events ends."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     settings = AllSourcesSettings.from_env()
-    spark = SharedSpark("ingest", settings.events.lakehouse.location, settings.events.spark_jars)
+    spark = SharedSpark("ingest", settings.events.lakehouse.location, settings.events.spark_jars, only_plans=True)
     stop = stop_event()
     running = Event()
     events = partial(ingest_events.run_stream, settings.events, partial(spark.session, "events"), stop, running=running)

@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--available-now", action="store_true", help="read to the current end of the topic, then end")
     mode = TriggerMode.AVAILABLE_NOW if parser.parse_args().available_now else TriggerMode.CONTINUOUS
     settings = IngestSettings.from_env()
-    sessions = partial(own_session, settings.stream, settings.lakehouse.location, settings.spark_jars)
+    sessions = partial(own_session, settings.stream, settings.lakehouse.location, settings.spark_jars, only_plans=True)
     run_stream(settings, sessions, stop_event(), mode)
     return OK
 

@@ -25,7 +25,7 @@ def main() -> int:
     mode = TriggerMode.AVAILABLE_NOW if parser.parse_args().available_now else TriggerMode.CONTINUOUS
     settings = FilesSettings.from_env()
     reading = settings.reading
-    sessions = partial(own_session, reading.stream, reading.lakehouse.location, reading.spark_jars)
+    sessions = partial(own_session, reading.stream, reading.lakehouse.location, reading.spark_jars, only_plans=True)
     run_stream(settings, sessions, stop_event(), mode)
     return OK
 

@@ -1,8 +1,11 @@
 """Spark's configuration for the lakehouse's store: where it is and how to commit to it, and never a key."""
 
-from gamelake.session import store_options
+from pathlib import Path
+
+from gamelake.session import class_archive, jvm_options, store_options
 from gamelake.storage.store import Location
 
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 KEYS = {"AWS_ACCESS_KEY_ID": "hidden", "AWS_SECRET_ACCESS_KEY": "hidden too", "AWS_SESSION_TOKEN": "hidden as well"}
 
 
@@ -42,3 +45,20 @@ def test_spark_commits_to_a_local_lakehouse_by_links() -> None:
         "spark.delta.logStore.file.impl": "dev.gamelake.storage.HardLinkLogStore",
         "spark.sql.streaming.checkpointFileManagerClass": "dev.gamelake.storage.SyncedCheckpointFileManager",
     }
+
+
+def test_a_jvm_that_only_plans_compiles_quickly() -> None:
+    assert QUICK_COMPILER in jvm_options(None, only_plans=True)
+    assert QUICK_COMPILER not in jvm_options(None, only_plans=False)
+
+
+def test_a_local_session_maps_archived_classes_if_there_is_an_archive(tmp_path: Path) -> None:
+    jars = tmp_path / "a folder" / "jars"
+    jars.mkdir(parents=True)
+    without = jvm_options(jars, only_plans=False)
+
+    class_archive(jars).touch()
+
+    assert "Archive" not in " ".join(without)
+    # Spark splits the options at spaces, unless they are quoted.
+    assert f'"-XX:SharedArchiveFile={jars}.jsa"' in jvm_options(jars, only_plans=False)

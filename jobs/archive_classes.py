@@ -1,11 +1,11 @@
-"""Archives the classes that Spark loads: a JVM with them takes two thirds of the time to start and to use Delta tables.
+"""Archives the classes that Spark loads, so that the JVMs of later local sessions map them instead of parsing them.
 
-Run as `python -m tests.class_archive FILE`. A JVM takes the file by -XX:SharedArchiveFile, and ignores one of another
-Java or of other jars.
+Such a JVM takes two thirds of the CPU time to start and to use Delta tables. The file is next to the folder of jars
+(GAMELAKE_SPARK_JARS), where sessions find it; `make setup` runs this.
 """
 
+import argparse
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,19 +13,27 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from gamelake.session import spark_session
+from gamelake.model.environment import Environment
+from gamelake.program import OK, run
+from gamelake.session import class_archive, spark_session
 from gamelake.storage.store import Location
-from tools.embedded.java import spark_environment
-
-JARS = Path(__file__).parents[1] / "build" / "jars" / "spark"
 
 
-def archive(file: Path) -> None:
-    """Run what most tests run, and write the classes that it has loaded."""
-    unfinished = file.with_suffix(".unfinished")
-    os.environ |= spark_environment()
-    os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:+UseSerialGC -Xlog:disable -XX:ArchiveClassesAtExit={unfinished}"
-    session = spark_session("classes", Location(uri="file:///"), JARS)
+def main() -> int:
+    """Write the archive of the jars that GAMELAKE_SPARK_JARS names."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    archive(Path(Environment(os.environ).required("GAMELAKE_SPARK_JARS")).absolute())
+    return OK
+
+
+def archive(jars: Path) -> None:
+    """Run what most jobs run, and write the classes that it has loaded."""
+    target = class_archive(jars)
+    unfinished = target.with_suffix(".unfinished")
+    # A JVM that maps an archive can write none.
+    target.unlink(missing_ok=True)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Xlog:disable -XX:ArchiveClassesAtExit={unfinished}"
+    session = spark_session("classes", Location(uri="file:///"), jars)
     gateway = session.sparkContext._gateway  # noqa: SLF001 - has no public name
     with tempfile.TemporaryDirectory() as folder:
         load_classes(session, folder)
@@ -34,7 +42,7 @@ def archive(file: Path) -> None:
     # The JVM writes them when it ends, which it does when its input does.
     gateway.proc.stdin.close()
     gateway.proc.wait()
-    unfinished.replace(file)
+    unfinished.replace(target)
 
 
 def load_classes(session: SparkSession, folder: str) -> None:
@@ -56,4 +64,4 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 if __name__ == "__main__":
-    archive(Path(sys.argv[1]).resolve())
+    run(main)
