@@ -3,10 +3,8 @@ package dev.gamelake.storage;
 import io.delta.storage.HadoopFileSystemLogStore;
 import java.io.IOException;
 import java.io.Writer;
-import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.Iterator;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
@@ -37,9 +35,10 @@ public final class HardLinkLogStore extends HadoopFileSystemLogStore {
       writeLines(actions, written);
       Disk.sync(written);
       if (overwrite) {
-        replace(file, written);
+        Disk.replace(file, written);
       } else {
-        create(file, written);
+        // Throws FileAlreadyExistsException, as Delta expects, if another writer has made the version.
+        Disk.create(file, written);
       }
       Disk.sync(file.getParent());
     } finally {
@@ -59,28 +58,5 @@ public final class HardLinkLogStore extends HadoopFileSystemLogStore {
         out.write('\n');
       }
     }
-  }
-
-  private static void create(Path file, Path written) throws IOException {
-    try {
-      // Throws FileAlreadyExistsException, as Delta expects, if another writer has made the version.
-      Files.createLink(file, written);
-    } catch (UnsupportedOperationException withoutLinks) {
-      throw (IOException)
-          new FileSystemException(
-                  file.toString(), null, "a Delta table needs a file system with hard links; move it to one")
-              .initCause(withoutLinks);
-    }
-    Files.deleteIfExists(checksumOf(file));
-  }
-
-  private static void replace(Path file, Path written) throws IOException {
-    Files.deleteIfExists(checksumOf(file));
-    Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
-  }
-
-  /** Hadoop's checksum of an earlier file of this name, by which Hadoop would call the new one corrupt. */
-  private static Path checksumOf(Path file) {
-    return file.getParent().resolve(".%s.crc".formatted(file.getFileName()));
   }
 }
