@@ -14,6 +14,7 @@ from gamelake.layers.bronze import RECORD_SCHEMA
 from gamelake.session import spark_session
 from gamelake.storage.store import Location
 from gamelake.streaming.batch_records import RecordTask
+from gamelake.streaming.plan import REPORT_SCHEMA
 
 # The fan-out's default.
 MAX_OFFSETS_PER_TRIGGER = 1_000_000
@@ -68,6 +69,10 @@ class FrameRecords:
     def process(self, task: RecordTask, row_types: str, tasks: int) -> DataFrame:
         """See `BatchRecords`."""
         return self.frame.coalesce(tasks).mapInArrow(task, row_types)
+
+    def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
+        """See `BatchRecords`."""
+        return [bytes(row.report) for row in self.process(task, REPORT_SCHEMA, tasks).collect()]
 
     def read(self) -> pa.Table:
         """See `BatchRecords`."""

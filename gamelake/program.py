@@ -1,4 +1,4 @@
-"""The frame of every program: logging, imports, exit codes by group of errors, stop signals, several jobs in one process."""
+"""The frame of every program: logs, imports, exit codes by group of errors, stop signals, several jobs in a process."""
 
 import atexit
 import logging

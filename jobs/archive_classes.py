@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -34,11 +35,10 @@ def archive(jars: Path) -> None:
     target.unlink(missing_ok=True)
     os.environ["SPARK_SUBMIT_OPTS"] = f"-Xlog:disable -XX:ArchiveClassesAtExit={unfinished}"
     session = spark_session("classes", Location(uri="file:///"), jars)
-    gateway = session.sparkContext._gateway  # noqa: SLF001 - has no public name
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - has no public name
     with tempfile.TemporaryDirectory() as folder:
         load_classes(session, folder)
     session.stop()
-    assert gateway is not None
     # The JVM writes them when it ends, which it does when its input does.
     gateway.proc.stdin.close()
     gateway.proc.wait()

@@ -16,7 +16,6 @@ from gamelake.storage.manifests import EventsFile, FilesTaken, Judged, OffsetRan
 from gamelake.streaming.batch_records import BatchRecords, require_read
 from gamelake.streaming.kafka_source import PlannedOffsets, taken_offsets
 from gamelake.streaming.plan import (
-    REPORT_SCHEMA,
     DedupPlan,
     OtherSourceEvents,
     TaskPlan,
@@ -133,8 +132,7 @@ class Decider:
 
     def _run(self, plan: TaskPlan, records: BatchRecords, planned: PlannedOffsets) -> list[TaskReport]:
         plan = plan.for_tables(self._columns.schemas)
-        rows = records.process(FanOutTask(plan), REPORT_SCHEMA, self._parallelism.tasks(planned.records)).collect()
-        reports = decode_reports(bytes(row.report) for row in rows)
+        reports = decode_reports(records.reports(FanOutTask(plan), self._parallelism.tasks(planned.records)))
         require_read(report.failure for report in reports)
         return reports
 

@@ -40,7 +40,7 @@ from gamelake.streaming.files.settings import FilesSettings
 from gamelake.streaming.files.silver_ids import KEYS, OBJECTS
 from gamelake.streaming.files.task import FilesReport, FilesTask, unpack
 from gamelake.streaming.kafka_source import PlannedOffsets, taken_offsets
-from gamelake.streaming.plan import REPORT_SCHEMA, DedupPlan, clock_now, merge_offsets
+from gamelake.streaming.plan import DedupPlan, clock_now, merge_offsets
 from gamelake.streaming.runner import stream_context
 from gamelake.streaming.table_columns import TableColumns
 from gamelake.streaming.task import offset_ranges
@@ -211,9 +211,8 @@ def uncommitted_silver_files(
 
 
 def _run(spark: SparkSession, plan: FilesPlan, inputs: Sequence[TaskInput]) -> list[FilesReport]:
-    rows = spark.sparkContext.parallelize([(bytearray(encode_task_input(each)),) for each in inputs], len(inputs))
-    found = spark.createDataFrame(rows, "task binary").mapInArrow(FilesTask(plan), REPORT_SCHEMA).collect()
-    return unpack([bytes(row.report) for row in found])
+    encoded = spark.sparkContext.parallelize([encode_task_input(each) for each in inputs], len(inputs))
+    return unpack(encoded.mapPartitions(FilesTask(plan)).collect())
 
 
 def events_of_earlier_tasks(store: Store, reports: Sequence[FilesReport]) -> dict[int, Events]:

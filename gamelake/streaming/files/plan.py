@@ -97,12 +97,12 @@ class FilesPlan:
 
 
 def encode_task_input(task_input: TaskInput) -> bytes:
-    """A task's input as the value of a row (MessagePack)."""
+    """A task's input in MessagePack."""
     return msgspec.msgpack.encode(task_input)
 
 
 def decode_task_input(row: bytes) -> TaskInput:
-    """A task's input from the value of a row."""
+    """A task's input from MessagePack."""
     return msgspec.msgpack.decode(row, type=TaskInput)
 
 

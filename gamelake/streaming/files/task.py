@@ -1,7 +1,7 @@
 """The Spark task of a stream of files: reads objects, writes data files, and reports the result of each object."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -42,16 +42,15 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class FilesTask:
-    """The function that Spark maps over the task inputs of a batch (`mapInArrow`)."""
+    """The function that Spark maps over the task inputs of a batch (`mapPartitions`)."""
 
     plan: FilesPlan
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read the objects of each task input (first column, binary); yield one row with a report per chunk."""
-        for batch in batches:
-            for row in batch.column(0).to_pylist():
-                for report in _TaskRun(self.plan, decode_task_input(row)).reports():
-                    yield _pack(report)
+    def __call__(self, inputs: Iterable[bytes]) -> Iterator[bytes]:
+        """Read the objects of each encoded task input; yield a report per chunk, in MessagePack."""
+        for encoded in inputs:
+            for report in _TaskRun(self.plan, decode_task_input(encoded)).reports():
+                yield msgspec.msgpack.encode(report)
 
 
 @dataclass
@@ -188,7 +187,3 @@ def unpack(rows: Sequence[bytes]) -> list[FilesReport]:
     """The reports of a job, in the order of task numbers."""
     reports = [msgspec.msgpack.decode(row, type=FilesReport) for row in rows]
     return sorted(reports, key=lambda report: report.task)
-
-
-def _pack(report: FilesReport) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], names=["report"])

@@ -17,8 +17,8 @@ from deltalake import DeltaTable
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.model.errors import LeaseLostError
-from gamelake.recovery.restore import RestoreError, TableRestore
-from gamelake.recovery.table_history import TableHistory
+from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.serving.kpis.generations import KpiGenerations
 from gamelake.serving.kpis.source import SourceLog
 from gamelake.storage.leases import Lease, LeaseTiming
@@ -187,7 +187,9 @@ def test_a_restore_relies_on_no_file_that_a_stalled_vacuum_deletes_meanwhile(
     holding = maintenance_lease(store, SILVER.name, STALLED)
     stalled = holding.__enter__()
     begin_vacuum(store, SILVER.name, stalled)
-    going = [file for files in TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).unreferenced() for file in files]
+    going = [
+        file for files in TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).unreferenced() for file in files
+    ]
 
     def end() -> None:
         for each in going:
