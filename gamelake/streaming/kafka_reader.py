@@ -30,7 +30,7 @@ _SETTINGS: Settings = {
     "enable.partition.eof": "true",
     "isolation.level": "read_committed",
     "check.crcs": "true",
-    # What a batch reads is there: at the end of one partition a fetch must not wait for more, while others have records.
+    # What a batch reads is there: where one partition ends, a fetch must not wait for more, as others have records.
     "fetch.wait.max.ms": 5,
     "fetch.max.bytes": 16 * MIB,
     "fetch.message.max.bytes": 4 * MIB,

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a Kafka broker that drops the responses to produce requests.
+"""A TCP proxy in front of a Kafka broker that drops the responses to produce requests, or slows all responses down.
 
 Source: https://kafka.apache.org/protocol (a message is its size, then for a request its API key, 2 bytes, the API
 version, 2 bytes, and a correlation id, 4 bytes, which begins the response).
@@ -33,10 +33,15 @@ class _Connection:
 
 @dataclass(slots=True)
 class KafkaProxy:
-    """Forwards everything to a broker, except responses that a test has dropped: then both connections are closed."""
+    """Forwards everything to a broker, except responses that a test has dropped: then both connections are closed.
+
+    Attributes:
+        bytes_per_second: of the responses of one connection; 0: as fast as they come.
+    """
 
     port: int
     broker_port: int
+    bytes_per_second: int = 0
     lost: int = 0
     _to_lose: int = 0
 
@@ -67,11 +72,14 @@ class KafkaProxy:
             try:
                 await asyncio.gather(
                     _pass_on(reader, to_broker, lambda request: self._note(request, connection)),
-                    _pass_on(from_broker, writer, lambda answer: self._may_pass(answer, connection)),
+                    _pass_on(from_broker, writer, lambda answer: self._may_pass(answer, connection), self._seconds),
                 )
             finally:
                 connection.close()
         writer.close()
+
+    def _seconds(self, size: int) -> float:
+        return size / self.bytes_per_second if self.bytes_per_second else 0.0
 
     def _note(self, request: bytes, connection: _Connection) -> bool:
         if int.from_bytes(request[:_KEY_BYTES], "big") == _PRODUCE:
@@ -88,14 +96,18 @@ class KafkaProxy:
 
 
 async def _pass_on(
-    source: asyncio.StreamReader, target: asyncio.StreamWriter, may_pass: Callable[[bytes], bool]
+    source: asyncio.StreamReader,
+    target: asyncio.StreamWriter,
+    may_pass: Callable[[bytes], bool],
+    seconds: Callable[[int], float] = lambda _: 0.0,
 ) -> None:
-    """Pass messages on until either end leaves, or one may not pass."""
+    """Pass messages on until either end leaves, or one may not pass; each takes the seconds of its size."""
     while True:
         size = await source.readexactly(_SIZE_BYTES)
         message = await source.readexactly(int.from_bytes(size, "big"))
         if not may_pass(message):
             raise ConnectionAbortedError
+        await asyncio.sleep(seconds(len(message)))
         target.write(size + message)
         await target.drain()
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol, TypeAlias
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic  # the stubs of `admin` do not export it
 from pyspark.sql import SparkSession
 
 from gamelake.kafka import KafkaAccess
@@ -24,9 +26,11 @@ from gamelake.streaming.kafka_consumers import (
     has_native_consumer,
 )
 from gamelake.streaming.kafka_reader import FailureKind, RangeReader, ReadError
+from tests.embedded.kafka_proxy import KafkaProxy
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka
 from tools.embedded.kafka import create_topic
+from tools.embedded.ports import HOST, free_port
 from tools.embedded.process import ServiceMissingError
 
 MIB = 2**20
@@ -315,6 +319,85 @@ def test_reading_goes_on_after_the_broker_was_killed_and_started_again(
         taken += batch["offset"].to_pylist()
 
     assert taken == list(range(200))
+
+
+class SecondBroker(EmbeddedKafka):
+    """Another broker of a cluster, which clients reach by a proxy."""
+
+    def __init__(self, directory: Path, first: EmbeddedKafka) -> None:
+        super().__init__(directory)
+        self._voters = properties(first.directory / "server.properties")["controller.quorum.voters"]
+        cluster = properties(first.directory / "data" / "meta.properties")["cluster.id"]
+        # As Kafka's StorageTool formats the folder of a broker that is no controller.
+        identity = {"version": 1, "cluster.id": cluster, "node.id": 2, "directory.id": "c2Vjb25kLWJyb2tlci0xMg"}
+        self._data.mkdir(parents=True)
+        (self._data / "meta.properties").write_text("".join(f"{name}={value}\n" for name, value in identity.items()))
+        self.proxy = KafkaProxy(free_port(), int(self.bootstrap_servers.rpartition(":")[2]))
+
+    def _settings(self) -> Mapping[str, str | int]:
+        return {
+            **super()._settings(),
+            "process.roles": "broker",
+            "node.id": 2,
+            "controller.quorum.voters": self._voters,
+            "listeners": f"PLAINTEXT://{self.bootstrap_servers}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.proxy.port}",
+        }
+
+
+def properties(file: Path) -> dict[str, str]:
+    """The settings in a file of Kafka's."""
+    lines = [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture
+def two_brokers(tmp_path: Path, own_kafka: EmbeddedKafka) -> Iterator[SecondBroker]:
+    """The second of two brokers; it leads partition 1 of the topic `events`, and the first one partition 0."""
+    second = SecondBroker(tmp_path / "second", own_kafka)
+    with second.proxy.running(), second:
+        admin = AdminClient({"bootstrap.servers": own_kafka.bootstrap_servers})
+        admin.create_topics([NewTopic("events", num_partitions=2, replica_assignment=[[1], [2]])])["events"].result(30)
+        eventually(lambda: leaders(own_kafka) == [1, 2], timeout=30)
+        yield second
+
+
+def leaders(kafka: EmbeddedKafka) -> list[int]:
+    """The node that leads each partition of the topic `events`; -1 where none does."""
+    found = AdminClient({"bootstrap.servers": kafka.bootstrap_servers}).list_topics("events", timeout=10)
+    return [each.leader for _, each in sorted(found.topics["events"].partitions.items())]
+
+
+def test_a_partition_without_a_leader_delays_no_other_one_and_is_read_once_it_has_one(
+    own_kafka: EmbeddedKafka, two_brokers: SecondBroker, reader_of: ReaderOf
+) -> None:
+    for partition in (0, 1):
+        send(own_kafka, "events", [bytes(10)] * 100, partition)
+    two_brokers.kill()
+    eventually(lambda: leaders(own_kafka) == [1, -1], timeout=30)
+    reader, ranges = reader_of(own_kafka, "events", patience=3), [PartitionRange(0, 0, 100), PartitionRange(1, 0, 100)]
+    taken: list[int] = []
+
+    with pytest.raises(ReadError, match="no record of partition 1 from offset 0 for 3 s") as raised:
+        taken.extend(number for batch in reader.read(ranges) for number in batch["partition"].to_pylist())
+    assert (taken, raised.value.failure.kind) == ([0] * 100, FailureKind.UNAVAILABLE)
+
+    two_brokers.start()
+    patient = reader_of(own_kafka, "events", patience=60)
+    assert len(read(patient, *ranges)) == len(read(reader, *ranges)) == 200
+
+
+def test_a_slow_broker_is_waited_for_as_long_as_it_sends_something(
+    own_kafka: EmbeddedKafka, two_brokers: SecondBroker, reader_of: ReaderOf
+) -> None:
+    send(own_kafka, "events", [bytes(900_000)] * 20, partition=1)
+    two_brokers.proxy.bytes_per_second = 4 * MIB
+    started, patience = time.monotonic(), 3
+
+    found = read(reader_of(own_kafka, "events", patience), PartitionRange(1, 0, 20))
+
+    assert found["offset"].to_pylist() == list(range(20))
+    assert time.monotonic() - started > patience
 
 
 def test_a_broker_that_stays_away_is_reported_as_unavailable(own_kafka: EmbeddedKafka, reader_of: ReaderOf) -> None:
