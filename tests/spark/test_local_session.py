@@ -1,4 +1,4 @@
-"""A local session, as jobs at a desk have it."""
+"""A local session, as jobs have it outside of the stack."""
 
 from pathlib import Path
 
