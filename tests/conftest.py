@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gamelake.session import spark_session
+from gamelake.storage import tables
+from gamelake.storage.appends import CHECKPOINT_EVERY
 from gamelake.storage.store import Location
 from tools.embedded.java import spark_environment
 from tools.embedded.process import ServiceMissingError
@@ -72,3 +74,9 @@ def spark(missing_service: Callable[[str], NoReturn]) -> Iterator[SparkSession]:
     session = spark_session("tests", Location(uri="file:///"), JARS)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def checkpoints_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tables get log checkpoints at the same versions, 49, 99 and so on; without this each table has its own."""
+    monkeypatch.setattr(tables, "is_log_checkpoint_due", lambda _, version: (version + 1) % CHECKPOINT_EVERY == 0)

@@ -15,7 +15,14 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TableRefusedError, TransientError
 from gamelake.model.logs import event_logger
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, columns_of, schema_of
+from gamelake.storage.appends import (
+    CHECKPOINT_EVERY,
+    BatchTransaction,
+    TableHead,
+    columns_of,
+    is_log_checkpoint_due,
+    schema_of,
+)
 from gamelake.storage.columns import conflicts, merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
@@ -250,7 +257,7 @@ class DeltaTables:
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
         """Write a log checkpoint every 50 commits: readers replay no more than that."""
-        if (head.version + 1) % CHECKPOINT_EVERY == 0:
+        if is_log_checkpoint_due(table, head.version):
             self._checkpoints.submit(self._write_log_checkpoint, table, head.version)
 
     def _write_log_checkpoint(self, table: str, version: int) -> None:

@@ -12,7 +12,7 @@ from gamelake.storage.table_log import TableLog
 from tests.player_tables import SILVER
 from tests.stream_history import TABLES, StreamHistory
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("checkpoints_at_once")]
 FIRST, LATER = 60, 20
 
 

@@ -18,7 +18,7 @@ from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import LeaseLostError
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.storage.delta_log import entry_path
-from gamelake.storage.leases import LeaseTiming
+from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.player_rows import PlayerFilter
 from gamelake.storage.rewrites import commit_rewrite, maintenance_lease
 from gamelake.storage.store import Store
@@ -140,19 +140,29 @@ def test_an_entry_that_would_bring_erased_rows_back_is_not_put(store: Store, tab
         assert commit_rewrite(store, SILVER.name, 0, [{"commitInfo": {}}], lease) is None
 
 
-def test_one_that_stalled_commits_nothing_once_another_has_taken_over(store: Store, tables: DeltaTables) -> None:
+def test_one_that_stalled_commits_nothing_once_another_has_taken_over(
+    store: Store, tables: DeltaTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
     append(tables, store, SILVER, 0, [ANNA])
 
     with maintenance_lease(store, SILVER.name, LeaseTiming(renew=1_000)) as stalled:
         with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.05, poll=0.05, patience=0.3)):
             pass
 
+        with pytest.raises(LeaseLostError, match="as this one's heartbeat was late"):
+            commit_rewrite(store, SILVER.name, 0, [{"commitInfo": {}}], stalled)
+        stalls_after_its_check(stalled, monkeypatch)
         with pytest.raises(LeaseLostError, match="has committed nothing"):
             commit_rewrite(store, SILVER.name, 0, [{"commitInfo": {}}], stalled)
 
 
+def stalls_after_its_check(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a lease as it is when the process checks it, and stalls before it goes on."""
+    monkeypatch.setattr(lease, "require", lambda: None)
+
+
 def test_one_that_read_the_table_after_another_has_taken_over_commits_nothing(
-    store: Store, tables: DeltaTables
+    store: Store, tables: DeltaTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The holder after the next one begins without a fence of its own."""
     append(tables, store, SILVER, 0, [ANNA])
@@ -160,6 +170,7 @@ def test_one_that_read_the_table_after_another_has_taken_over_commits_nothing(
     with maintenance_lease(store, SILVER.name, LeaseTiming(renew=1_000)) as stalled:
         with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.05, poll=0.05, patience=0.3)):
             version = open_table(store.location, SILVER.name).version()
+        stalls_after_its_check(stalled, monkeypatch)
 
         with (
             maintenance_lease(store, SILVER.name),

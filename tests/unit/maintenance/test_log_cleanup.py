@@ -33,6 +33,8 @@ from gamelake.streaming.stream import Stream
 from tests.player_tables import BRONZE, SILVER, players_in
 from tests.stream_history import ALL_GAMES, STREAM, TABLES, StreamHistory
 
+pytestmark = pytest.mark.usefixtures("checkpoints_at_once")
+
 REPOSITORY = Path(__file__).parents[3]
 ANNA, BEN = "a" * 32, "b" * 32
 NAMES = [table.name for table in TABLES]

@@ -33,6 +33,8 @@ from tests.player_tables import BRONZE, SILVER, append, store_in
 REPOSITORY = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
+pytestmark = pytest.mark.usefixtures("checkpoints_at_once")
+
 POLICY = MaintenancePolicy()
 ENTRY = f"{SILVER.name}/_delta_log/{{version:020}}.json"
 

@@ -1,7 +1,9 @@
 """Delta tables: each batch is appended once among concurrent writers, and every reader sees the same."""
 
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from threading import Barrier
 
@@ -14,7 +16,13 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from msgspec import structs
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, TableHead, schema_of
+from gamelake.storage.appends import (
+    CHECKPOINT_EVERY,
+    BatchTransaction,
+    TableHead,
+    is_log_checkpoint_due,
+    schema_of,
+)
 from gamelake.storage.delta_log import entry_path
 from gamelake.storage.store import Store
 from gamelake.storage.table_features import TableUse
@@ -81,17 +89,27 @@ def test_a_log_checkpoint_that_can_not_be_written_is_reported_and_costs_no_commi
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures: list[str] = []
+    due = next(version for version in range(1, CHECKPOINT_EVERY + 1) if is_log_checkpoint_due(TABLE, version))
     with tables_in(tmp_path) as tables:
         tables.on_log_checkpoint_failure = lambda: failures.append(TABLE)
-        for batch in range(CHECKPOINT_EVERY):
-            if batch == CHECKPOINT_EVERY - 1:
-                Store(a_location(tmp_path)).put(entry_path(TABLE, 10), b"{")
+        for batch in range(due + 1):
+            if batch == due:
+                Store(a_location(tmp_path)).put(entry_path(TABLE, due - 1), b"{")
             outcome = tables.append(an_append(tmp_path, some_rows(batch)), BatchTransaction("query-0", batch))
 
     assert outcome is CommitOutcome.COMMITTED
     (failed,) = logged(caplog, "log_checkpoint_failed")
-    assert (failed["table"], failed["version"]) == (TABLE, CHECKPOINT_EVERY - 1)
+    assert (failed["table"], failed["version"]) == (TABLE, due)
     assert failures == [TABLE]
+
+
+def test_each_table_gets_a_log_checkpoint_every_fifty_commits_and_few_of_them_at_a_time() -> None:
+    names = [f"silver/game_{number}_events" for number in range(30)]
+    turns = [[version for version in range(200) if is_log_checkpoint_due(name, version)] for name in names]
+
+    assert all(len(each) == 4 for each in turns)
+    assert all(later - earlier == CHECKPOINT_EVERY for each in turns for earlier, later in pairwise(each))
+    assert max(Counter(each[0] for each in turns).values()) <= 4
 
 
 def test_writers_that_race_to_create_a_table_all_get_their_rows_in(tmp_path: Path) -> None:
@@ -170,8 +188,9 @@ def test_a_reader_replays_few_commits_because_there_are_checkpoints(tmp_path: Pa
             tables.append(entry, BatchTransaction("query-0", batch))
 
     log = tmp_path / TABLE / "_delta_log"
-    (checkpoint,) = [int(path.name.split(".")[0]) for path in log.glob("*.checkpoint.parquet")]
-    assert 49 <= checkpoint <= 59
+    checkpoints = [int(path.name.split(".")[0]) for path in log.glob("*.checkpoint.parquet")]
+    assert len(checkpoints) in {1, 2}
+    assert 59 - max(checkpoints) < CHECKPOINT_EVERY
     assert len(_numbers(tmp_path)) == 180
     with tables_in(tmp_path) as tables:
         assert tables.transaction_version(TABLE, "query-0") == 59
