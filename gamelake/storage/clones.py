@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 import msgspec
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from gamelake.model.errors import StartupError
 from gamelake.storage.delta_log import LOG_FOLDER, live_paths, object_path
@@ -107,7 +107,7 @@ class Clones:
         for clone in self.all():
             for table in clone.tables:
                 if table.source == source and table.kind is CloneKind.SHALLOW:
-                    for path in self._paths(table.table):
+                    for path in self._named_paths(table):
                         if path.startswith(f"{source}/"):
                             found[path.removeprefix(f"{source}/")].add(clone.name)
         return {place: frozenset(names) for place, names in found.items()}
@@ -136,17 +136,25 @@ class Clones:
             return True
         if players is None:
             return False
-        return any(rows_in_file(self.store, players, place, people) for place in self._places(table))
+        return any(rows_in_file(self.store, players, place, people) for place in self._places(table) or ())
 
-    def _paths(self, table: str) -> Iterator[str]:
-        return (object_path(self.store.location, table, place) for place in self._places(table))
+    def _named_paths(self, table: ClonedTable) -> Iterator[str]:
+        """The paths in the lakehouse of the files that a shallow clone names, or will: its log may be on its way."""
+        places = self._places(table.table)
+        if places is None:
+            try:
+                named = live_paths(open_table(self.store.location, table.source, table.version))
+            except DeltaError:  # a clone that was given up so long ago that log cleanup has passed its version
+                return iter(())
+            return (object_path(self.store.location, table.source, place) for place in named)
+        return (object_path(self.store.location, table.table, place) for place in places)
 
-    def _places(self, table: str) -> set[str]:
-        """All files that a clone's versions name; an analyst may have rewritten some of them."""
+    def _places(self, table: str) -> set[str] | None:
+        """All files that a clone's versions name; an analyst may have rewritten some of them. None without a table."""
         try:
             live = set(live_paths(open_table(self.store.location, table)))
         except TableNotFoundError:
-            return set()
+            return None
         log = TableLog.read(self.store, table)
         return live | set(log.live) | set(log.removed)
 

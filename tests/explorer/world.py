@@ -9,6 +9,7 @@ Only one thread runs at any time, and nothing depends on real time or chance: a 
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
@@ -363,7 +364,9 @@ class World:
 
     def _arrive(self, number: int) -> None:
         _, effect = self._late.pop(number)
-        effect()
+        # A copy of a file that is gone by then; the process that would get the error is dead.
+        with suppress(FileNotFoundError):
+            effect()
 
     def _kill(self, task: _Task, *, late: bool) -> None:
         process = task.process

@@ -125,6 +125,20 @@ def test_a_clone_that_is_made_after_vacuum_has_planned_stays_complete(store: Sto
     assert players_of_clone(store) == [ANNA, BEN, CARL]
 
 
+def test_vacuum_keeps_the_files_of_a_clone_whose_log_is_on_its_way(store: Store, tables: DeltaTables) -> None:
+    """A clone that stalls after it has written its record may go on when its leases have been taken over."""
+    compact(store)
+    cloning = Cloning(store=store, name="slow", sources=[NAME], moment=lambda _: 2, kind=CloneKind.SHALLOW)
+    planned = cloning.plan()
+    Clones(store).begin(planned)
+
+    vacuumed = vacuum(store)
+
+    assert (vacuumed.replaced_files, vacuumed.kept_for_clones) == (0, 3)
+    Clones(store).drop(planned)
+    assert vacuum(store).replaced_files == 3
+
+
 def test_streams_maintenance_and_reconciliation_ignore_clones(store: Store, tables: DeltaTables) -> None:
     before = reconcile(store)
     clone(store, CloneKind.SHALLOW, 2)

@@ -23,6 +23,7 @@ from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
 from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
+from tests.eventually import eventually
 from tests.player_tables import BRONZE, SILVER, an_entry, append, players_in, store_in
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
@@ -173,6 +174,8 @@ def test_the_job_takes_a_version_a_batch_or_a_time(
 
 def test_a_table_that_was_created_later_has_no_rows_after_a_restore_of_all(store: Store, tables: DeltaTables) -> None:
     between = datetime.now(UTC)
+    # The times of commits are in whole milliseconds.
+    eventually(lambda: datetime.now(UTC) - between > timedelta(milliseconds=2))
     append(tables, store, BRONZE, 0, [ANNA])
 
     done = json.loads(job(store, "--all", "--time", between.isoformat(), "--yes").stdout)["restored"]
