@@ -15,6 +15,7 @@ from threading import Event
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.background_compaction import background_compaction
@@ -44,10 +45,8 @@ NO_DEDUP = DedupLimits(window=timedelta(0))
 _BATCH_LOG = "gamelake.streaming.batch"
 _BATCH_COMMITTED = "batch_committed"
 _WINDOW = "10 minutes"
-_RECORD = (
-    "key binary, value binary, partition int, offset long, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>"
-)
+_HEADERS = "array<struct<key: string, value: binary>>"
+_RECORD = f"key binary, value binary, partition int, offset long, timestamp timestamp, headers {_HEADERS}"
 _KEY = ("game_name", "event_id")
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -207,7 +206,9 @@ def start_deduplicated(
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE_STORE)
     spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     task = IdentifyTask(settings.registry_url, settings.lakehouse.location)
-    records = source.topic.stream(spark, settings.max_offsets_per_trigger).select(*RECORD_SCHEMA.names)
+    planning = source.topic.stream(spark, settings.max_offsets_per_trigger)
+    # The source of a query that only plans has no headers, and neither have the benchmark's records.
+    records = planning.withColumn("headers", lit(None).cast(_HEADERS)).select(*RECORD_SCHEMA.names)
     checkpoint = settings.lakehouse.location.child(source.generation.checkpoint)
     writer = _deduplicated(records, task).writeStream.foreachBatch(body).option("checkpointLocation", checkpoint)
     return writer.trigger(availableNow=True).start()
