@@ -14,7 +14,7 @@ import msgspec
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from gamelake.model.errors import StartupError
-from gamelake.storage.delta_log import LOG_FOLDER, live_paths, object_path
+from gamelake.storage.delta_log import LOG_FOLDER, entry_path, live_paths, object_path
 from gamelake.storage.player_rows import PlayerFilter, player_table, rows_in_file
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog
@@ -144,7 +144,10 @@ class Clones:
         if places is None:
             try:
                 named = live_paths(open_table(self.store.location, table.source, table.version))
-            except DeltaError:  # a clone that was given up so long ago that log cleanup has passed its version
+            except DeltaError:
+                if self.store.get(entry_path(table.source, table.version)) is not None:
+                    raise
+                # The clone was given up so long ago that log cleanup has passed its version.
                 return iter(())
             return (object_path(self.store.location, table.source, place) for place in named)
         return (object_path(self.store.location, table.table, place) for place in places)

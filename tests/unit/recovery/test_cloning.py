@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import QueryBuilder
+from deltalake.exceptions import DeltaError
 
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
@@ -137,6 +138,23 @@ def test_vacuum_keeps_the_files_of_a_clone_whose_log_is_on_its_way(store: Store,
     assert (vacuumed.replaced_files, vacuumed.kept_for_clones) == (0, 3)
     Clones(store).drop(planned)
     assert vacuum(store).replaced_files == 3
+
+
+def test_vacuum_deletes_nothing_if_the_version_of_such_a_clone_is_there_and_can_not_be_read(
+    store: Store, tables: DeltaTables
+) -> None:
+    compact(store)
+    planned = Cloning(store=store, name="slow", sources=[NAME], moment=lambda _: 2, kind=CloneKind.SHALLOW).plan()
+    Clones(store).begin(planned)
+    entry = store.get(entry_path(NAME, 2))
+    assert entry is not None
+    store.put(entry_path(NAME, 2), b"{")
+
+    with pytest.raises(DeltaError):
+        Clones(store).named_files(NAME)
+
+    store.delete(entry_path(NAME, 2))
+    assert Clones(store).named_files(NAME) == {}
 
 
 def test_streams_maintenance_and_reconciliation_ignore_clones(store: Store, tables: DeltaTables) -> None:
