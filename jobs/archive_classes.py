@@ -15,9 +15,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from gamelake.model.environment import Environment
+from gamelake.model.logs import event_logger
 from gamelake.program import OK, run
 from gamelake.session import class_archive, spark_session
 from gamelake.storage.store import Location
+
+log = event_logger(__name__)
 
 
 def main() -> int:
@@ -42,7 +45,12 @@ def archive(jars: Path) -> None:
     # The JVM writes them when it ends, which it does when its input does.
     gateway.proc.stdin.close()
     gateway.proc.wait()
-    unfinished.replace(target)
+    if unfinished.is_file():
+        unfinished.replace(target)
+    else:
+        # An empty one, which every JVM ignores: without a file make would try again each time.
+        target.touch()
+        log.warning("classes_not_archived", action="local sessions start without an archive")
 
 
 def load_classes(session: SparkSession, folder: str) -> None:
