@@ -15,7 +15,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.model.naming import QUALITY, rules_path
 from gamelake.quality.rules import RuleSet, Severity
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, schema_of
+from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due, schema_of
 from gamelake.storage.comments import CommentsOf, no_comments
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.data_files import DataFile, write_rows
@@ -142,7 +142,7 @@ class QualityTable:
             comments=self.comments(QUALITY),
         )
         done = replacement.commit(self.store, version)
-        if done and version and version % CHECKPOINT_EVERY == 0:
+        if done and is_log_checkpoint_due(QUALITY, version):
             open_table(self.store.location, QUALITY).create_checkpoint()
         return done
 

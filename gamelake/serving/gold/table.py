@@ -11,7 +11,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.serving.gold.definition import PARTITION, AggregateDefinition
 from gamelake.serving.gold.history import TablePosition
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction
+from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due
 from gamelake.storage.columns import delta_field
 from gamelake.storage.comments import NO_COMMENTS, Comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
@@ -88,7 +88,7 @@ class GoldWriter:
         )
         version = 0 if gold is None else gold.handle.version() + 1
         done = replacement.commit(self.store, version)
-        if done and version % CHECKPOINT_EVERY == 0 and version:
+        if done and is_log_checkpoint_due(self.table, version):
             open_table(self.store.location, self.table).create_checkpoint()
         return done
 

@@ -16,7 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.serving.kpis.definitions import MEANINGS, KpiTable
 from gamelake.serving.kpis.generations import KpiTableError
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction, schema_of
+from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due, schema_of
 from gamelake.storage.comments import Comments
 from gamelake.storage.commits import CommitConflictError
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
@@ -156,7 +156,7 @@ class DayTable:
         if not replacement.commit(self.store, version):
             raise CommitConflictError
         self._is_void = False
-        if version and version % CHECKPOINT_EVERY == 0:
+        if is_log_checkpoint_due(self.path, version):
             handle = open_table(self.store.location, self.path)
             handle.create_checkpoint()
             handle.cleanup_metadata()

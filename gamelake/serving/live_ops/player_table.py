@@ -14,7 +14,7 @@ from gamelake.layers.identity import Identities
 from gamelake.model.naming import game_table
 from gamelake.serving.live_ops.plan import BUCKETS, Base
 from gamelake.serving.live_ops.players import MOMENTS, STATE_SCHEMA
-from gamelake.storage.appends import BatchTransaction
+from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due
 from gamelake.storage.columns import MICROSECONDS_UTC, delta_field
 from gamelake.storage.comments import CommentsOf, no_comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
@@ -29,7 +29,6 @@ _BUCKET = "bucket"
 _BASE = "gamelake.live_ops.base"
 _INTERNAL = ("key", "erased")
 _MOMENTS = {name for name in STATE_SCHEMA.names if name in MOMENTS or name.endswith("_at")}
-CHECKPOINT_EVERY = 50
 
 ROW_SCHEMA = pa.schema(
     [
@@ -137,6 +136,6 @@ class PlayerStateTable:
             comments=self._comments(PLAYER_STATE),
         )
         done = replacement.commit(self._store, version)
-        if done and version and version % CHECKPOINT_EVERY == 0:
+        if done and is_log_checkpoint_due(PLAYER_STATE, version):
             open_table(self._store.location, PLAYER_STATE).create_checkpoint()
         return done

@@ -14,10 +14,11 @@ from gamelake.serving.live_ops import memory
 from gamelake.serving.live_ops.hour import PURCHASES_SCHEMA
 from gamelake.serving.live_ops.memory import Share
 from gamelake.serving.live_ops.plan import Base, StatePlan
-from gamelake.serving.live_ops.player_table import PlayerStateTable, as_rows, as_states, write_bucket
+from gamelake.serving.live_ops.player_table import PLAYER_STATE, PlayerStateTable, as_rows, as_states, write_bucket
 from gamelake.serving.live_ops.players import STATE_SCHEMA, Keys, blank, share_of
 from gamelake.serving.live_ops.state_files import file_prefix, write_change
 from gamelake.serving.live_ops.updating import keys_of_players
+from gamelake.storage.appends import CHECKPOINT_EVERY, is_log_checkpoint_due
 from gamelake.storage.store import Location, Store
 
 FOLDER, SEED = state_folder("live_ops"), "seed"
@@ -112,6 +113,15 @@ def test_a_worker_that_has_just_started_begins_with_the_table(store: Store) -> N
     assert sum(sessions_of(store, plan)) == 5 * 200 + 1
     # The table of another stream is none to begin with.
     assert PlayerStateTable(store, "other").base() == (Base(stream="other"), [])
+
+
+def test_the_log_of_the_table_gets_a_checkpoint_when_it_is_the_tables_turn(store: Store, tmp_path: Path) -> None:
+    table = PlayerStateTable(store, FOLDER)
+    for batch in range(CHECKPOINT_EVERY):
+        assert table.replace([], Base(stream=FOLDER, batch_id=batch))
+
+    (checkpoint,) = (tmp_path / PLAYER_STATE / "_delta_log").glob("*.checkpoint.parquet")
+    assert is_log_checkpoint_due(PLAYER_STATE, int(checkpoint.name[:20]))
 
 
 def test_a_file_that_is_gone_is_named(store: Store) -> None:
