@@ -6,52 +6,34 @@ Rows are decoded by the fan-out's own decoder.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 # its usual name
 from pyspark.sql.types import StructType
 
+from benchmarks.decoding import event_columns, event_rows, process_decoder
 from benchmarks.spark import kafka_records, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
-from benchmarks.traffic import CONTRACTS, VERSIONS, write_contract
-from benchmarks.workload import ApproachResult, Workload, check_records, location_of
+from benchmarks.traffic import write_contract
+from benchmarks.workload import ONE_TABLE, ApproachResult, Workload, check_records, location_of
 from gamelake.layers.bronze import BRONZE_PARTITION
 from gamelake.layers.routing import Router
-from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE, conform
+from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS
-from gamelake.schemas.decoder import DecodedGroup, Decoder, MessageDecoder
-from gamelake.schemas.event_schemas import load_schemas
-from gamelake.schemas.registry import SchemaRegistry
-from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
-from gamelake.storage.columns import merged
-from gamelake.storage.store import Location, Store
+from gamelake.storage.store import Location
 
 GAME_TABLE = "game_table"
 
-# One decoder for all tasks of a worker process, as in the fan-out.
-_decoders: dict[tuple[str, str], Decoder] = {}
 TABLES = 30
-# All games in one table, which a single append can write.
-_ONE_TABLE = "silver/all_games_events"
 _THREADS = 8
 
 
 def decoded_columns() -> pa.Schema:
     """The columns of all versions together, with those for the choice of the table and for the partitions."""
-    schemas = [_columns_of(schema.message) for schema in load_schemas(CONTRACTS, VERSIONS)]
-    whole: pa.Schema = reduce(merged, schemas)
-    return whole.append(pa.field(EVENT_DATE, pa.date32())).append(pa.field(GAME_TABLE, pa.string()))
-
-
-def _columns_of(message: object) -> pa.Schema:
-    _, events = MessageDecoder(message).decode(pa.array([], pa.binary()))  # type: ignore[arg-type] # a Descriptor
-    nothing = pa.array([], pa.int64())
-    return conform(events, nothing, nothing).schema
+    return event_columns().append(pa.field(GAME_TABLE, pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +48,13 @@ class DecodeTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode records; undecodable ones are left out."""
         router = Router(self.contract, ())
+        decoder = process_decoder(self.registry_url, self.lakehouse)
+        columns = self.columns.remove(self.columns.get_field_index(GAME_TABLE))
         for batch in batches:
-            for group in self._decoder().decode(batch.column("value")).groups:
-                yield self._rows(batch, group, router)
-
-    def _decoder(self) -> Decoder:
-        key = (self.registry_url, self.lakehouse.uri)
-        if key not in _decoders:
-            cache = SchemaCache(SchemaRegistry(self.registry_url), Store(self.lakehouse), SchemaWait())
-            _decoders[key] = Decoder(cache)
-        return _decoders[key]
-
-    def _rows(self, batch: pa.RecordBatch, group: DecodedGroup, router: Router) -> pa.RecordBatch:
-        rows = pa.array(group.rows)
-        partitions = batch.column("partition").cast(pa.int64()).take(rows)
-        events = conform(group.columns, partitions, batch.column("offset").take(rows))
-        codes = router.route(events.column("game_name"))
-        more = {
-            EVENT_DATE: pc.cast(events.column("event_time"), pa.date32()),
-            GAME_TABLE: pa.array(router.tables).take(pa.array(codes)),
-        }
-        arrays = [more.get(field.name, _column(events, field)) for field in self.columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.columns)
-
-
-def _column(events: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    if events.schema.get_field_index(field.name) < 0:
-        return pa.nulls(len(events), field.type)
-    return events.column(field.name)
+            for group in decoder.decode(batch.column("value")).groups:
+                rows = event_rows(batch, group, columns)
+                codes = pa.array(router.route(rows.column("game_name")))
+                yield rows.append_column(GAME_TABLE, pa.array(router.tables).take(codes))
 
 
 Write = Callable[[], None]
@@ -153,7 +114,7 @@ def _filtered_append(textbook: Textbook, decoded: DataFrame, table: str) -> Writ
 
 
 def _partitioned_append(textbook: Textbook, decoded: DataFrame) -> Sequence[Write]:
-    return [lambda: textbook.append(decoded, _ONE_TABLE, GAME_TABLE, EVENT_DATE)]
+    return [lambda: textbook.append(decoded, ONE_TABLE, GAME_TABLE, EVENT_DATE)]
 
 
 def _run(workload: Workload, games: Callable[[Textbook, DataFrame], Sequence[Write]]) -> ApproachResult:

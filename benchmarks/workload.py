@@ -9,10 +9,19 @@ from benchmarks.results import BatchTimes, Lap
 from gamelake.storage.store import Location
 from gamelake.streaming.settings import IngestSettings
 
+# All games in one table, which a single append can write.
+ONE_TABLE = "silver/all_games_events"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The topic to read, and the services for it; `directory` is for the run's output."""
+    """The topic to read, and the services for it.
+
+    Attributes:
+        records: in the topic.
+        value_bytes: of the values of these records.
+        directory: for the run's output.
+    """
 
     bootstrap_servers: str
     registry_url: str
@@ -21,6 +30,7 @@ class Workload:
     records: int
     spark_jars: Path
     directory: Path
+    value_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
