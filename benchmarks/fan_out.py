@@ -19,6 +19,8 @@ from pyspark.sql.functions import lit
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.background_compaction import background_compaction
+from benchmarks.decoding import process_decoder
+from benchmarks.fan_out_alone import GameTablesTopic
 from benchmarks.results import BatchTimes
 from benchmarks.spark import FrameRecords, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
@@ -27,9 +29,6 @@ from benchmarks.workload import Approach, ApproachResult, Workload, check_record
 from gamelake.layers.bronze import RECORD_SCHEMA
 from gamelake.model.logs import LogEvent
 from gamelake.model.naming import SILVER_EVENTS, game_of
-from gamelake.schemas.decoder import Decoder
-from gamelake.schemas.registry import SchemaRegistry
-from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
 from gamelake.storage.manifests import BatchManifest
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import DeltaTables
@@ -104,7 +103,8 @@ class Dedup(StrEnum):
 
 def fan_out_into(tables: int, dedup: Dedup = Dedup.BY_WINDOW) -> Approach:
     """The fan-out into `tables` game tables, in addition to bronze and silver/events."""
-    return partial(_fan_out, tables=tables, dedup=dedup)
+    topic = FrameTopic if dedup is Dedup.BY_SPARK else SourceTopic
+    return partial(_fan_out, tables=tables, dedup=dedup, topic=topic)
 
 
 def fan_out_during_compaction(workload: Workload) -> ApproachResult:
@@ -118,7 +118,19 @@ def fan_out_with_rules(workload: Workload) -> ApproachResult:
     return _fan_out(workload, tables=30, dedup=Dedup.BY_WINDOW, rules=write_rules(workload.directory, 30))
 
 
-def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | None = None) -> ApproachResult:
+def fan_out_alone(workload: Workload) -> ApproachResult:
+    """The fan-out into one game table, without bronze and silver/events."""
+    return _fan_out(workload, tables=1, dedup=Dedup.BY_WINDOW, topic=GameTablesTopic)
+
+
+def _fan_out(
+    workload: Workload,
+    *,
+    tables: int,
+    dedup: Dedup,
+    rules: Path | None = None,
+    topic: type[SourceTopic] = SourceTopic,
+) -> ApproachResult:
     settings = replace(job_settings(workload, write_contract(workload.directory, tables)), rules=rules)
     if dedup is not Dedup.BY_WINDOW:
         settings = replace(settings, dedup=NO_DEDUP)
@@ -126,8 +138,7 @@ def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | Non
     store = Store(settings.lakehouse.location)
     with DeltaTables(settings.lakehouse.location) as delta_tables, BatchLogHandler() as log:
         source = prepare(settings, store, delta_tables)
-        if dedup is Dedup.BY_SPARK:
-            source = replace(source, topic=FrameTopic(settings.kafka, settings.topic))
+        source = replace(source, topic=topic(settings.kafka, settings.topic))
         body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
         watch = Stopwatch.start(workload.kafka_pid)
         begin = start_deduplicated if dedup is Dedup.BY_SPARK else start
@@ -135,7 +146,9 @@ def _fan_out(workload: Workload, *, tables: int, dedup: Dedup, rules: Path | Non
         run_until(Event(), query, body)
         lap = watch.stop()
     manifests = manifests_of(source)
-    check_records(f"the fan-out into {tables} tables", _silver_rows(manifests), workload.records)
+    check_records(f"the fan-out into {tables} tables", _game_rows(manifests), workload.records)
+    if topic is not GameTablesTopic:
+        check_records("the fan-out into silver/events", _silver_rows(manifests), workload.records)
     return ApproachResult(
         records=workload.records,
         lap=lap,
@@ -150,6 +163,11 @@ def manifests_of(source: OpenStream) -> list[BatchManifest]:
     """The manifests of all batches of a stream."""
     manifests = source.stream.manifests
     return manifests.last(len(manifests.batches()))
+
+
+def _game_rows(manifests: list[BatchManifest]) -> int:
+    entries = (entry for manifest in manifests for entry in manifest.tables if game_of(entry.table))
+    return sum(file.rows for entry in entries for file in entry.files)
 
 
 def _silver_rows(manifests: list[BatchManifest]) -> int:
@@ -170,9 +188,6 @@ class FrameTopic(SourceTopic):
         return FrameRecords(planning)
 
 
-_decoders: dict[str, Decoder] = {}
-
-
 @dataclass(frozen=True, slots=True)
 class IdentifyTask:
     """Adds game and event id to each record; Spark cannot read them from a Protobuf value."""
@@ -183,17 +198,12 @@ class IdentifyTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records, with the columns `game_name` and `event_id`."""
         for batch in batches:
-            groups = self._decoder().decode(batch.column("value")).groups
+            decoder = process_decoder(self.registry_url, self.lakehouse)
+            groups = decoder.decode(batch.column("value")).groups
             rows = pa.concat_arrays([pa.array(group.rows) for group in groups])
             keys = [pa.concat_arrays([group.columns.column(name) for group in groups]) for name in _KEY]
             names = [*batch.schema.names, *_KEY]
             yield pa.RecordBatch.from_arrays([*batch.take(rows).columns, *keys], names=names)
-
-    def _decoder(self) -> Decoder:
-        if self.lakehouse.uri not in _decoders:
-            schemas = SchemaCache(SchemaRegistry(self.registry_url), Store(self.lakehouse), SchemaWait())
-            _decoders[self.lakehouse.uri] = Decoder(schemas)
-        return _decoders[self.lakehouse.uri]
 
 
 def start_deduplicated(
