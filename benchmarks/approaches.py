@@ -5,12 +5,15 @@ import os
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from benchmarks.fan_out import Dedup, fan_out_during_compaction, fan_out_into, fan_out_with_rules
+from benchmarks.delta_rs_consumer import consume_with_delta_rs
+from benchmarks.duckdb_consumer import consume_with_duckdb
+from benchmarks.fan_out import Dedup, fan_out_alone, fan_out_during_compaction, fan_out_into, fan_out_with_rules
 from benchmarks.python_loop import consume_and_append
 from benchmarks.spark import read_fan_out_columns_into_nowhere, read_into_nowhere
 from benchmarks.textbook import append_partitioned, append_to_each
@@ -21,14 +24,24 @@ TEXTBOOK, PARTITIONED, PYTHON_LOOP = "textbook", "textbook_partitioned", "python
 NO_DEDUP, DEDUP_BY_SPARK = "fan_out_30_no_dedup", "fan_out_30_dedup_by_spark"
 DURING_COMPACTION, WITH_RULES = "fan_out_30_beside_packing", "fan_out_30_with_rules"
 FAN_OUT_TABLES = (1, 10, 30, 100)
+ALONE, DELTA_RS, DUCKDB = "fan_out_alone", "delta_rs_consumer", "duckdb_consumer"
+LONG_ALONE, LONG_DELTA_RS, LONG_DUCKDB = "fan_out_alone_1_kb", "delta_rs_consumer_1_kb", "duckdb_consumer_1_kb"
+
+
+class BenchmarkTopic(StrEnum):
+    """A topic that approaches read."""
+
+    EVENTS = "benchmark"
+    LONG_EVENTS = "benchmark-long"
 
 
 @dataclass(frozen=True, slots=True)
 class ApproachInProcess:
-    """An approach, and the kind of process that it runs in."""
+    """An approach, the kind of process that it runs in, and the topic that it reads."""
 
     peer: str
     run: Approach
+    topic: BenchmarkTopic = BenchmarkTopic.EVENTS
 
 
 def fan_out_name(tables: int) -> str:
@@ -47,6 +60,12 @@ APPROACHES: Mapping[str, ApproachInProcess] = {
     TEXTBOOK: ApproachInProcess("textbook", append_to_each),
     PARTITIONED: ApproachInProcess("textbook", append_partitioned),
     PYTHON_LOOP: ApproachInProcess("python_loop", consume_and_append),
+    ALONE: ApproachInProcess("fan_out", fan_out_alone),
+    DELTA_RS: ApproachInProcess("delta_rs", consume_with_delta_rs),
+    DUCKDB: ApproachInProcess("duckdb", consume_with_duckdb),
+    LONG_ALONE: ApproachInProcess("fan_out", fan_out_alone, BenchmarkTopic.LONG_EVENTS),
+    LONG_DELTA_RS: ApproachInProcess("delta_rs", consume_with_delta_rs, BenchmarkTopic.LONG_EVENTS),
+    LONG_DUCKDB: ApproachInProcess("duckdb", consume_with_duckdb, BenchmarkTopic.LONG_EVENTS),
 }
 
 

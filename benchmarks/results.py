@@ -4,6 +4,8 @@ from pathlib import Path
 
 import msgspec
 
+MILLION = MEGABYTE = 1_000_000
+
 
 class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The machine that figures were measured on."""
@@ -38,7 +40,13 @@ class BatchTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of an approach; `way` is its name."""
+    """One run of an approach.
+
+    Attributes:
+        way: its name.
+        records: that it moved.
+        value_bytes: of the values of these records; 0 in results from before it was measured.
+    """
 
     way: str
     round: int
@@ -48,6 +56,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[BatchTimes, ...] = ()
     files: int = 0
     game_table_bytes: int = 0
+    value_bytes: int = 0
 
     @property
     def rate(self) -> float:
@@ -58,6 +67,21 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     def trigger_rate(self) -> float:
         """Records per second of the micro-batches alone, as Spark measures them: without start and end of the query."""
         return self.records / (self.trigger_seconds or self.lap.seconds)
+
+    @property
+    def megabytes_per_second(self) -> float | None:
+        """Record values per second, in units of 1,000,000 bytes; None in results from before it was measured."""
+        return self.value_bytes / MEGABYTE / self.lap.seconds if self.value_bytes else None
+
+    @property
+    def megabytes_per_cpu_second(self) -> float | None:
+        """Record values per CPU second of the process tree, so per core; None if either was not measured."""
+        return self.value_bytes / MEGABYTE / self.lap.cpu_seconds if self.value_bytes and self.lap.cpu_seconds else None
+
+    @property
+    def cpu_seconds_per_million(self) -> float | None:
+        """CPU seconds of the process tree for a million records; None if they were not measured."""
+        return None if self.lap.cpu_seconds is None else self.lap.cpu_seconds * MILLION / self.records
 
 
 class CommitTimes(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,9 +50,18 @@ def fill(bootstrap_servers: str, registry_url: str, topic: str, events: int) -> 
     ids = register(schemas, registry_url=registry_url, topic=topic)
     spec = TrafficSpec(game_names=GAME_NAMES, versions=VERSIONS, events=events, shares=NO_BAD_EVENTS)
     encoders = [KafkaRecordEncoder(schema, schema_id) for schema, schema_id in zip(schemas, ids, strict=True)]
+    return send_all(bootstrap_servers, topic, TrafficGenerator(spec, encoders))
+
+
+def send_all(bootstrap_servers: str, topic: str, traffic: TrafficGenerator) -> Filled:
+    """Send all records of a run to a topic.
+
+    Raises:
+        DeliveryError: Kafka did not confirm every record.
+    """
     sender = KafkaSender(kafka=KafkaAccess(bootstrap_servers, None), topic=topic)
     value_bytes = 0
-    for batch in TrafficGenerator(spec, encoders).batches():
+    for batch in traffic.batches():
         sender.send(batch)
         value_bytes += batch.value_bytes
     acked = sender.finish()

@@ -35,9 +35,13 @@ class KafkaRecordEncoder:
         self._columns = self._handler.schema()
         self._header = pa.scalar(frame_header(schema_id), pa.binary())
 
+    def columns(self, context: EventContext) -> pa.RecordBatch:
+        """The columns to encode, one row per event, in the order of the context."""
+        return record_batch(context, self._columns)
+
     def encode(self, context: EventContext) -> pa.BinaryArray:
         """One framed value per event, in the order of the context."""
-        bodies = self._handler.record_batch_to_array(record_batch(context, self._columns))
+        bodies = self._handler.record_batch_to_array(self.columns(context))
         return pc.binary_join_element_wise(self._header, bodies, pa.scalar(b"", pa.binary()))
 
 
