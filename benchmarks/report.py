@@ -6,26 +6,32 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.approaches import (
+    ALONE,
+    APPROACHES,
     CEILING,
     CEILING_OF_COLUMNS,
     DEDUP_BY_SPARK,
+    DELTA_RS,
+    DUCKDB,
     DURING_COMPACTION,
     FAN_OUT_TABLES,
+    LONG_ALONE,
+    LONG_DELTA_RS,
+    LONG_DUCKDB,
     NO_DEDUP,
     PARTITIONED,
     PYTHON_LOOP,
     TEXTBOOK,
     WITH_RULES,
+    BenchmarkTopic,
     fan_out_name,
 )
 from benchmarks.chart import ChartBar, bar_chart
-from benchmarks.results import FreshnessMeasurement, Measurement, Results, load
+from benchmarks.results import MILLION, FreshnessMeasurement, Measurement, Results, load
 from benchmarks.targets import TARGETS
 from tools.embedded.service import REPOSITORY
 
-_MILLION = 1_000_000
-
-_LABELS: dict[str, str] = {
+LABELS: dict[str, str] = {
     CEILING: "Spark reads, writes nothing",
     CEILING_OF_COLUMNS: "the same, fan-out's columns",
     **{fan_out_name(tables): f"fan-out, {tables} + 2 tables" for tables in FAN_OUT_TABLES},
@@ -36,6 +42,12 @@ _LABELS: dict[str, str] = {
     TEXTBOOK: "textbook, 30 + 2 appends",
     PARTITIONED: "textbook, 1 partitioned + 2",
     PYTHON_LOOP: "Python loop, 30 tables",
+    ALONE: "fan-out, 1 table, no bronze",
+    DELTA_RS: "delta-rs consumer, 1 table",
+    DUCKDB: "DuckDB consumer, 1 table",
+    LONG_ALONE: "fan-out, 1 table, no bronze, 1-KB events",
+    LONG_DELTA_RS: "delta-rs consumer, 1 table, 1-KB events",
+    LONG_DUCKDB: "DuckDB consumer, 1 table, 1-KB events",
 }
 
 
@@ -111,9 +123,9 @@ def _commits(results: Results) -> str:
 
 
 def _ways(results: Results) -> str:
-    rows = [_way_row(_LABELS[way], found) for way in _LABELS if (found := results.of(way))]
-    head = ["approach", "records", "records/s", "batches alone", "CPU s per million", "Kafka's", "files"]
-    return table([*head, "decide s", "commit s"], rows)
+    rows = [_way_row(LABELS[way], found) for way in LABELS if (found := results.of(way))]
+    head = ["approach", "records", "records/s", "batches alone", "MB/s", "MB per CPU s", "CPU s per million", "Kafka's"]
+    return table([*head, "files", "decide s", "commit s"], rows)
 
 
 def _way_row(label: str, found: Sequence[Measurement]) -> list[str]:
@@ -123,9 +135,11 @@ def _way_row(label: str, found: Sequence[Measurement]) -> list[str]:
         f"{found[0].records:,}",
         f"{median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})",
         f"{median(each.trigger_rate for each in found):,.0f}",
-        _median([value * _MILLION / each.records for each in found if (value := each.lap.cpu_seconds) is not None]),
+        _median([value for each in found if (value := each.megabytes_per_second) is not None], 1),
+        _median([value for each in found if (value := each.megabytes_per_cpu_second) is not None], 1),
+        _median([value for each in found if (value := each.cpu_seconds_per_million) is not None]),
         _median(
-            [value * _MILLION / each.records for each in found if (value := each.lap.kafka_cpu_seconds) is not None]
+            [value * MILLION / each.records for each in found if (value := each.lap.kafka_cpu_seconds) is not None]
         ),
         f"{found[0].files:,}" if found[0].files else "",
         _median([sum(batch.decide_seconds for batch in each.batches) for each in found if each.batches]),
@@ -133,8 +147,8 @@ def _way_row(label: str, found: Sequence[Measurement]) -> list[str]:
     ]
 
 
-def _median(values: Sequence[float]) -> str:
-    return f"{median(values):.2f}" if values else ""
+def _median(values: Sequence[float], digits: int = 2) -> str:
+    return f"{median(values):.{digits}f}" if values else ""
 
 
 def _freshness(rounds: Sequence[FreshnessMeasurement]) -> str:
@@ -171,8 +185,9 @@ def _chart(results: Results) -> str:
             greatest=max(rates),
             kind="ours" if way.startswith("fan_out") else "peer",
         )
-        for way, label in _LABELS.items()
-        if (rates := [each.rate for each in results.of(way)])
+        for way, label in LABELS.items()
+        # Records per second of longer records are no bars on the same scale.
+        if APPROACHES[way].topic is BenchmarkTopic.EVENTS and (rates := [each.rate for each in results.of(way)])
     ]
     note = (
         f"Median of {_rounds(results)} rounds, the line from the least to the greatest; {results.machine.cores} cores; "

@@ -6,16 +6,22 @@ from enum import StrEnum
 from statistics import median
 
 from benchmarks.approaches import (
+    ALONE,
     CEILING,
     CEILING_OF_COLUMNS,
     DEDUP_BY_SPARK,
+    DELTA_RS,
+    DUCKDB,
     DURING_COMPACTION,
+    LONG_ALONE,
+    LONG_DELTA_RS,
+    LONG_DUCKDB,
     NO_DEDUP,
     TEXTBOOK,
     WITH_RULES,
     fan_out_name,
 )
-from benchmarks.results import Results
+from benchmarks.results import Measurement, Results
 
 
 class TargetVerdict(StrEnum):
@@ -62,10 +68,36 @@ def rate_ratios(results: Results, way: str, *others: str) -> list[float]:
 
     Only micro-batches count: the start of a query takes the same time for all, and would make ratios closer to 1.
     """
-    fastest: dict[int, float] = {}
-    for each in (found for other in others for found in results.of(other)):
-        fastest[each.round] = max(each.trigger_rate, fastest.get(each.round, 0))
-    return [each.trigger_rate / fastest[each.round] for each in results.of(way) if each.round in fastest]
+    return _ratios(results, way, others, lambda each: each.trigger_rate, max)
+
+
+def whole_rate_ratios(results: Results, way: str, *others: str) -> list[float]:
+    """The same over whole runs, for others that are no Spark queries: the start of a query counts."""
+    return _ratios(results, way, others, lambda each: each.rate, max)
+
+
+def cpu_ratios(results: Results, way: str, *others: str) -> list[float]:
+    """Ratio of CPU seconds per record of an approach to those of the cheapest of others, for each round."""
+    return _ratios(results, way, others, lambda each: each.cpu_seconds_per_million, min)
+
+
+def _ratios(
+    results: Results,
+    way: str,
+    others: Sequence[str],
+    figure: Callable[[Measurement], float | None],
+    best: Callable[[Sequence[float]], float],
+) -> list[float]:
+    """Ratio of a figure of an approach to the best one of others, for each round in which both were measured."""
+    found: dict[int, list[float]] = {}
+    for each in (measurement for other in others for measurement in results.of(other)):
+        if (value := figure(each)) is not None:
+            found.setdefault(each.round, []).append(value)
+    return [
+        value / best(found[each.round])
+        for each in results.of(way)
+        if each.round in found and (value := figure(each)) is not None
+    ]
 
 
 def _fan_out_to(*others: str, tables: int = 30) -> Callable[[Results], Sequence[float]]:
@@ -88,17 +120,98 @@ def _silver_bytes(results: Results) -> list[float]:
     return [each.game_table_bytes / each.records for each in results.of(fan_out_name(30))]
 
 
+def _cpu_seconds_per_million(results: Results) -> list[float]:
+    return [seconds for each in results.of(fan_out_name(30)) if (seconds := each.cpu_seconds_per_million) is not None]
+
+
+def _megabytes_per_cpu_second(results: Results) -> list[float]:
+    return [rate for each in results.of(LONG_ALONE) if (rate := each.megabytes_per_cpu_second) is not None]
+
+
+def _freshness(results: Results) -> list[float]:
+    return [each.p95 for each in results.freshness]
+
+
+def _alone_to_consumers(results: Results) -> list[float]:
+    return whole_rate_ratios(results, ALONE, DELTA_RS, DUCKDB)
+
+
+def _alone_to_consumers_1_kb(results: Results) -> list[float]:
+    return whole_rate_ratios(results, LONG_ALONE, LONG_DELTA_RS, LONG_DUCKDB)
+
+
+def _cpu_of_consumers(results: Results) -> list[float]:
+    return cpu_ratios(results, ALONE, DELTA_RS, DUCKDB)
+
+
+def _cpu_of_consumers_1_kb(results: Results) -> list[float]:
+    return cpu_ratios(results, LONG_ALONE, LONG_DELTA_RS, LONG_DUCKDB)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """A figure with two bounds, the second one harder."""
+
+    text: str
+    bounds: tuple[float, float]
+    unit: str
+    values: Callable[[Results], Sequence[float]]
+    at_most: bool = False
+
+    def targets(self) -> tuple[PerformanceTarget, PerformanceTarget]:
+        """One target for each step."""
+        first, second = (
+            PerformanceTarget(f"{self.text}: {step} step", bound, self.unit, self.values, self.at_most)
+            for step, bound in zip(("first", "second"), self.bounds, strict=True)
+        )
+        return first, second
+
+
+_IN_STEPS = (
+    _Steps("fan-out into 30 game tables, of Spark's ceiling", (0.7, 1), "", _fan_out_to(CEILING, CEILING_OF_COLUMNS)),
+    _Steps(
+        "CPU seconds per million records into 30 game tables, bronze and `silver/events`",
+        (5.5, 4),
+        " s",
+        _cpu_seconds_per_million,
+        at_most=True,
+    ),
+    _Steps("fan-out into 30 game tables, times the textbook", (12, 16), "", _fan_out_to(TEXTBOOK)),
+    _Steps("1-KB events, one table, no bronze: MB/s per CPU core", (40, 60), "", _megabytes_per_cpu_second),
+    _Steps(
+        "freshness: 95 % of the events are younger than this when they can be read",
+        (1.2, 0.8),
+        " s",
+        _freshness,
+        at_most=True,
+    ),
+)
+
 TARGETS: tuple[PerformanceTarget, ...] = (
+    *(target for steps in _IN_STEPS for target in steps.targets()),
     PerformanceTarget(
-        "fan-out into 30 game tables, of Spark's ceiling: first step", 0.4, "", _fan_out_to(CEILING, CEILING_OF_COLUMNS)
+        "one table, no bronze: rate, times the fastest consumer without Spark", 1, "", _alone_to_consumers
     ),
     PerformanceTarget(
-        "fan-out into 30 game tables, of Spark's ceiling: second step",
-        0.5,
+        "1-KB events, one table, no bronze: rate, times the fastest consumer without Spark",
+        1,
         "",
-        _fan_out_to(CEILING, CEILING_OF_COLUMNS),
+        _alone_to_consumers_1_kb,
     ),
-    PerformanceTarget("fan-out into 30 game tables, times the textbook", 5, "", _fan_out_to(TEXTBOOK)),
+    PerformanceTarget(
+        "one table, no bronze: CPU time, of that of the cheapest consumer without Spark",
+        1,
+        "",
+        _cpu_of_consumers,
+        at_most=True,
+    ),
+    PerformanceTarget(
+        "1-KB events, one table, no bronze: CPU time, of that of the cheapest consumer without Spark",
+        1,
+        "",
+        _cpu_of_consumers_1_kb,
+        at_most=True,
+    ),
     PerformanceTarget("rate into 30 game tables, of the rate into one", 0.75, "", _fan_out_to(fan_out_name(1))),
     PerformanceTarget(
         "rate into 100 game tables, of the rate into one", 0.6, "", _fan_out_to(fan_out_name(1), tables=100)
@@ -111,11 +224,4 @@ TARGETS: tuple[PerformanceTarget, ...] = (
     PerformanceTarget("rate with 20 rules for each game's rows, of the rate without", 0.85, "", _with_rules),
     PerformanceTarget("32 idempotent commits together", 0.4, " s", _commit_seconds, at_most=True),
     PerformanceTarget("bytes per event in the game tables", 60, "", _silver_bytes, at_most=True),
-    PerformanceTarget(
-        "freshness: 95 % of the events are younger than this when they can be read",
-        2.5,
-        " s",
-        lambda results: [each.p95 for each in results.freshness],
-        at_most=True,
-    ),
 )
