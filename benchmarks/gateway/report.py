@@ -10,8 +10,11 @@ from benchmarks.gateway.suite import BATCH
 from benchmarks.report import put_between_markers, table
 from benchmarks.targets import TargetVerdict
 
-_WANTED = {JSON: 60_000, PROTOBUF: 120_000}
-_WANTED_REQUESTS, _WANTED_TIMES, _WANTED_P99, _WANTED_MIB = 8_000, 4.0, 50.0, 400.0
+# Bounds in two steps.
+_WANTED = {JSON: (60_000, 80_000), PROTOBUF: (100_000, 150_000)}
+_WANTED_REQUESTS, _WANTED_P99 = (6_000, 10_000), (50.0, 30.0)
+_WANTED_TIMES, _WANTED_MIB = 4.0, 400.0
+_STEPS = ("first step", "second step")
 _NAMES = {JSON: "JSON", PROTOBUF: "Protobuf"}
 # Memory may differ by so much between the middle and the end of a stretch.
 _FLAT_MIB = 20.0
@@ -31,10 +34,10 @@ def write_report(results: GatewayResults, document: Path) -> None:
 def summary(results: GatewayResults) -> str:
     """The targets and the measured values."""
     rows = [
-        *(_rate_row(results, content) for content in (JSON, PROTOBUF)),
+        *(row for content in (JSON, PROTOBUF) for row in _rate_rows(results, content)),
         _times_row(results),
-        _single_row(results),
-        *(_latency_row(results, content) for content in (JSON, PROTOBUF)),
+        *_single_rows(results),
+        *(row for content in (JSON, PROTOBUF) for row in _latency_rows(results, content)),
         _memory_row(results),
     ]
     return table(["figure", "to reach", "measured: median (least to greatest)", "verdict"], rows)
@@ -49,10 +52,17 @@ def _circumstances(results: GatewayResults) -> str:
     )
 
 
-def _rate_row(results: GatewayResults, content: str) -> list[str]:
+def _rate_rows(results: GatewayResults, content: str) -> list[list[str]]:
     rates = [each.events_per_second for each in results.of(OURS, content, BATCH)]
     what = f"events/s in batches of {BATCH} as {_NAMES[content]}, acknowledged by Kafka"
-    return [what, f"{_WANTED[content]:,}", _spread(rates), _verdict(bool(rates) and median(rates) >= _WANTED[content])]
+    return _rows_of_steps(what, _WANTED[content], rates)
+
+
+def _rows_of_steps(what: str, wanted: Sequence[int], rates: Sequence[float]) -> list[list[str]]:
+    return [
+        [f"{what}: {step}", f"{bound:,}", _spread(rates), _verdict(bool(rates) and median(rates) >= bound)]
+        for step, bound in zip(_STEPS, wanted, strict=True)
+    ]
 
 
 def _times_row(results: GatewayResults) -> list[str]:
@@ -67,25 +77,22 @@ def _times_row(results: GatewayResults) -> list[str]:
     ]
 
 
-def _single_row(results: GatewayResults) -> list[str]:
+def _single_rows(results: GatewayResults) -> list[list[str]]:
     rates = [each.requests_per_second for each in results.of(OURS, JSON, 1)]
-    return [
-        "requests/s with one event each",
-        f"{_WANTED_REQUESTS:,}",
-        _spread(rates),
-        _verdict(bool(rates) and median(rates) >= _WANTED_REQUESTS),
-    ]
+    return _rows_of_steps("requests/s with one event each", _WANTED_REQUESTS, rates)
 
 
-def _latency_row(results: GatewayResults, content: str) -> list[str]:
+def _latency_rows(results: GatewayResults, content: str) -> list[list[str]]:
     steady = results.of(OURS, content, BATCH, steady=True)
     found = ", ".join(f"{each.p99} ms (p50 {each.p50} ms) at {each.rate * BATCH:,.0f} events/s" for each in steady)
-    reached = bool(steady) and all(each.p99 <= _WANTED_P99 and not each.refused for each in steady)
     return [
-        f"p99 at 70 % of the limit, {_NAMES[content]}",
-        f"at most {_WANTED_P99:g} ms",
-        found or "-",
-        _verdict(reached),
+        [
+            f"p99 at 70 % of the limit, {_NAMES[content]}: {step}",
+            f"at most {bound:g} ms",
+            found or "-",
+            _verdict(bool(steady) and all(each.p99 <= bound and not each.refused for each in steady)),
+        ]
+        for step, bound in zip(_STEPS, _WANTED_P99, strict=True)
     ]
 
 

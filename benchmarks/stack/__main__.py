@@ -35,7 +35,7 @@ def main() -> int:
 def _measured(arguments: argparse.Namespace, emit: throughput.Emit) -> StackResults:
     emit(f"{arguments.rate:,} events/s for {arguments.seconds} s")
     load = throughput.measure(arguments.rate, arguments.seconds, emit)
-    emit(f"drained in {load.drained_seconds} s; now {report.VISIBILITY_RATE:,} events/s, and questions to Trino")
+    emit(f"drained in {load.drained_seconds} s; now {report.VISIBILITY_RATE:,} events/s, and queries to Trino")
     seen = visibility.measure(report.VISIBILITY_RATE, arguments.visibility_seconds)
     emit(f"visible in Trino: p50 {seen.p50} s, p95 {seen.p95} s, oldest {seen.max} s")
     return StackResults(
@@ -52,7 +52,12 @@ def _measured(arguments: argparse.Namespace, emit: throughput.Emit) -> StackResu
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stack", description=__doc__)
     add = parser.add_argument
-    add("--rate", type=int, default=report.WANTED_RATE, help="events per second of the load; default: %(default)s")
+    add(
+        "--rate",
+        type=int,
+        default=max(report.WANTED_RATES.values()),
+        help="events per second of the load; default: %(default)s",
+    )
     add("--seconds", type=int, default=report.WANTED_SECONDS, help="how long it lasts; default: %(default)s")
     add("--visibility-seconds", type=int, default=60, help="how long Trino is asked; default: %(default)s")
     add("--out", type=Path, default=_RESULTS, help="folder for the results; default: benchmarks/results")

@@ -13,10 +13,17 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class BatchingPace:
-    """How long the next batch waits after the last one, and the total size of waiting requests that ends the wait."""
+    """How long the next batch waits after the last one.
+
+    Attributes:
+        pause: the wait after a batch of `full_pause_size` or more; after a smaller one it is shorter, in proportion, so
+            that few small requests at once don't wait for others that do not come.
+        flush_size: the total size of waiting requests that ends the wait.
+    """
 
     pause: timedelta
     flush_size: int
+    full_pause_size: int = 1
 
 
 class LoopBatcher(Generic[RequestT, ResultT]):
@@ -30,6 +37,7 @@ class LoopBatcher(Generic[RequestT, ResultT]):
     def __init__(self, work: Callable[[Sequence[RequestT]], Sequence[ResultT]], pace: BatchingPace) -> None:
         self._work = work
         self._pause_seconds = pace.pause.total_seconds()
+        self._full_pause_size = pace.full_pause_size
         self._flush_size = pace.flush_size
         self._waiting: list[tuple[RequestT, asyncio.Future[ResultT]]] = []
         self._size = 0
@@ -51,6 +59,7 @@ class LoopBatcher(Generic[RequestT, ResultT]):
 
     def _run(self) -> None:
         batch, self._waiting = self._waiting, []
+        pause = self._pause_seconds * min(1.0, self._size / self._full_pause_size)
         self._size, self._next_run = 0, None
         try:
             results = self._work([request for request, _ in batch])
@@ -63,7 +72,7 @@ class LoopBatcher(Generic[RequestT, ResultT]):
                 result.set_result(results[index])
             else:
                 self._run_alone(request, result)
-        self._not_before = asyncio.get_running_loop().time() + self._pause_seconds
+        self._not_before = asyncio.get_running_loop().time() + pause
 
     def _run_alone(self, request: RequestT, result: asyncio.Future[ResultT]) -> None:
         try:

@@ -82,7 +82,7 @@ class EventsEndpoint:
         with vault_failures_as_unavailable():
             prepared = await self.batcher.submit(batch, len(batch.raw_events))
             while isinstance(prepared, UnknownPlayers):
-                resolved = await self.players.resolve(batch.game.name, prepared.names)
+                resolved = await self.players.resolve(batch.game.name, prepared.names, prepared.personal_data)
                 batch = replace(batch, resolved={**batch.resolved, **resolved})
                 prepared = await self.batcher.submit(batch, len(batch.raw_events))
             if prepared.personal_data:

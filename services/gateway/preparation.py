@@ -1,7 +1,7 @@
 """From the events of requests to Kafka records and data for the vault: many events as columns, few one by one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from services.gateway.columns import ColumnarEncoder, ColumnarEvents, invalid_ev
 from services.gateway.errors import EventRejection, Reason
 from services.gateway.kafka_producer import MAX_VALUE_BYTES, Record
 from services.gateway.personal.fields import PersonalValues
-from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer
+from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer, UnownedData
 from services.gateway.validation import BodyFormat, EventValidator
 
 # Columns cost a millisecond and more for any number of events; so many events cost the same one by one (decision 0033).
@@ -58,9 +58,15 @@ class PreparedBatch:
 
 @dataclass(frozen=True, slots=True)
 class UnknownPlayers:
-    """Players that the vault has to resolve before a batch can be prepared, by their names in the game."""
+    """Players that the vault has to resolve before a batch can be prepared.
+
+    Attributes:
+        names: theirs in the game.
+        personal_data: that of their events, which the vault can store in the same transaction.
+    """
 
     names: Sequence[str]
+    personal_data: Sequence[UnownedData] = ()
 
 
 PreparationResult = PreparedBatch | UnknownPlayers
@@ -95,20 +101,23 @@ class RowPreparer:
         """Read, validate, pseudonymize and encode the events of a batch."""
         validated = self._validator.validate(batch.body_format, batch.raw_events, batch.game)
         names = [self._pseudonymizer.player_of(event) for event in validated.events]
-        players = resolve_players(batch, names, self._players)
-        if isinstance(players, UnknownPlayers):
-            return players
-        personal_data = self._pseudonymizer.pseudonymize(validated.events, players)
+        owners = resolve_players(batch, names, self._players)
+        if isinstance(owners, UnknownPlayers):
+            values = map(self._pseudonymizer.extractor.remove_from, validated.events)
+            return replace(owners, personal_data=self._pseudonymizer.unowned(names, values, owners.names))
+        personal_data = self._pseudonymizer.pseudonymize(validated.events, owners)
         return PreparedBatch(self._encoder.encode(validated.events), validated.rejections, personal_data)
 
 
-def resolve_players(batch: EventBatch, names: Sequence[str], cache: PlayerCache) -> dict[str, Player] | UnknownPlayers:
-    """The players of a batch by name, or those of them that the vault has to resolve."""
-    game, resolved = batch.game.name, batch.resolved
-    found = {name: resolved.get(name) or cache.get(game, name) for name in dict.fromkeys(names)}
-    unknown = [name for name, player in found.items() if player is None]
-    if unknown:
-        return UnknownPlayers(unknown)
+def resolve_players(batch: EventBatch, names: Sequence[str], cache: PlayerCache) -> list[Player] | UnknownPlayers:
+    """The player of each name of a batch, or those of them that the vault has to resolve."""
+    found = cache.find(batch.game.name, names)
+    if None in found:
+        resolved = batch.resolved.get
+        found = [player or resolved(name) for name, player in zip(names, found, strict=True)]
+        unknown = [name for name, player in zip(names, found, strict=True) if player is None]
+        if unknown:
+            return UnknownPlayers(list(dict.fromkeys(unknown)))
     return found  # type: ignore[return-value] # none of them is None
 
 
@@ -117,11 +126,13 @@ class _BatchRows:
     """A batch's rows in the columns of several batches.
 
     Attributes:
+        names: the name of each row's player.
         owners: the player of each row; None if the batch needs preparation row by row.
     """
 
     batch: EventBatch
     rows: slice
+    names: Sequence[str]
     owners: list[Player] | UnknownPlayers | None
 
     @property
@@ -169,15 +180,11 @@ class ColumnarPreparer:
     ) -> list[_BatchRows]:
         players = columnar.events.column(self._pseudonymizer.fields.player).to_pylist()
         return [
-            _BatchRows(batch, rows, self._owners(batch, players[rows]))
+            _BatchRows(batch, rows, players[rows], resolve_players(batch, players[rows], self._players))
             if valid[rows].all() and _has_own_game_names(batch, game_names[rows])
-            else _BatchRows(batch, rows, None)
+            else _BatchRows(batch, rows, players[rows], None)
             for batch, rows in _with_rows(batches)
         ]
-
-    def _owners(self, batch: EventBatch, names: Sequence[str]) -> list[Player] | UnknownPlayers:
-        found = resolve_players(batch, names, self._players)
-        return found if isinstance(found, UnknownPlayers) else [found[name] for name in names]
 
     def _kafka_values(
         self, events: pa.RecordBatch, parts: Sequence[_BatchRows], game_names: Sequence[str], now: datetime
@@ -197,8 +204,10 @@ class ColumnarPreparer:
         self, part: _BatchRows, values: Sequence[bytes], personal: Sequence[PersonalValues]
     ) -> PreparationResult | None:
         owners = part.owners
-        if not isinstance(owners, list):
-            return owners
+        if isinstance(owners, UnknownPlayers):
+            return replace(owners, personal_data=self._pseudonymizer.unowned(part.names, personal, owners.names))
+        if owners is None:
+            return None
         records: list[Record] = [
             {"key": player.pseudonym, "value": value} for player, value in zip(owners, values, strict=True)
         ]

@@ -30,8 +30,9 @@ from services.gateway.settings import GatewaySettings
 from services.gateway.support_endpoint import SupportEndpoint
 from services.gateway.validation import EventValidator
 
-# Under load some hundred events arrive during a pause; a request that comes alone is served at once.
-_PACE = BatchingPace(pause=timedelta(milliseconds=10), flush_size=2000)
+# Under load some hundred events arrive during a pause, enough for columns. Clients that send single events would only
+# wait: after a batch of 64 of them the pause is 3 ms.
+_PACE = BatchingPace(pause=timedelta(milliseconds=10), flush_size=2000, full_pause_size=200)
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 
 # Options of mallopt(3).

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, repeat
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
@@ -52,14 +53,16 @@ class PlayerCache:
         """The number of the last erasure that was applied."""
         return self._last_erasure
 
-    def get(self, game: str, name: str) -> Player | None:
-        """A cached player; None if the vault has to be asked."""
-        player = self._players.get((game, name))
+    def find(self, game: str, names: Sequence[str]) -> list[Player | None]:
+        """The cached player of each name; None where the vault has to be asked."""
+        found = list(map(self._players.get, zip(repeat(game), names)))
         # Once in an age: it costs more than finding the player.
-        if player is not None and player.age != self._age:
-            player.age = self._age
+        age = self._age
+        aged = [player is not None and player.age != age for player in found]
+        for name, player in compress(zip(names, found, strict=True), aged):
+            player.age = age  # type: ignore[union-attr] # see above
             self._players.move_to_end((game, name))
-        return player
+        return found
 
     def add(self, game: str, keys: Mapping[str, PlayerKey]) -> Mapping[str, Player]:
         """Add players by their names in the game, evict those that were not used for longest, and give those added."""
@@ -111,6 +114,23 @@ class PersonalData:
         return SealedData(pseudonym=key.pseudonym, fingerprint=key.fingerprint(self.data), sealed=key.seal(self.data))
 
 
+@dataclass(frozen=True, slots=True)
+class UnownedData:
+    """Personal data of one event whose player has to be resolved by the vault first; otherwise as `PersonalData`.
+
+    Attributes:
+        name: the player's name in the game.
+    """
+
+    name: str
+    data: bytes
+    values: PersonalValues = ()
+
+    def __repr__(self) -> str:
+        """Without the name and the data, which could appear in a traceback."""
+        return "UnownedData()"
+
+
 class Pseudonymizer:
     """Takes the personal fields out of events of one contract."""
 
@@ -123,16 +143,15 @@ class Pseudonymizer:
         name: str = getattr(event, self.fields.player)
         return name
 
-    def pseudonymize(self, events: Sequence[Message], players: Mapping[str, Player]) -> list[PersonalData]:
+    def pseudonymize(self, events: Sequence[Message], owners: Sequence[Player]) -> list[PersonalData]:
         """Remove all personal data from events; gives what the vault does not have yet, without duplicates.
 
         No event may be sent on before the vault has stored the result.
 
         Args:
             events: changed in place.
-            players: by name, all players of the events.
+            owners: the player of each event.
         """
-        owners = [players[self.player_of(event)] for event in events]
         for event, player in zip(events, owners, strict=True):
             setattr(event, self.fields.player, player.pseudonym)
         return self.unstored(owners, map(self.extractor.remove_from, events))
@@ -151,3 +170,17 @@ class Pseudonymizer:
             if each not in player.stored and each != empty
         }
         return [PersonalData(player, self.extractor.as_event(each), each) for player, each in new.values()]
+
+    def unowned(
+        self, names: Iterable[str], values: Iterable[PersonalValues], unknown: Iterable[str]
+    ) -> list[UnownedData]:
+        """The personal values of the events of unknown players, without duplicates.
+
+        Args:
+            names: the name in the game of each event's player.
+            values: the personal values of each event, in the same order.
+            unknown: the names of the players that the vault has to resolve.
+        """
+        empty, wanted = self.extractor.empty, frozenset(unknown)
+        new = {pair: None for pair in zip(names, values, strict=True) if pair[0] in wanted and pair[1] != empty}
+        return [UnownedData(name, self.extractor.as_event(each), each) for name, each in new]

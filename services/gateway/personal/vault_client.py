@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 from gamelake.model.logs import event_logger
 from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.secrecy import PlayerKey, TamperedError, UnknownKeyError
-from gamelake.privacy.vault.vault import Erasure, StoredPlayer, Vault, VaultRefusedError, VaultUnavailableError
+from gamelake.privacy.vault.vault import (
+    Erasure,
+    SealedData,
+    StoredPlayer,
+    Vault,
+    VaultRefusedError,
+    VaultUnavailableError,
+)
 from services.gateway import metrics
 from services.gateway.batching import BatchQueueFullError, ThreadBatcher
 from services.gateway.errors import UnavailableError
-from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache
+from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, UnownedData
 
 log = event_logger(__name__)
 
@@ -22,14 +29,17 @@ _MAX_BATCH_ROWS, _MAX_WAITING_ROWS = 2_000, 50_000
 
 @dataclass(frozen=True, slots=True)
 class _VaultRequest:
-    """The players of one request that the vault resolves, by the tokens of their names, or the data that it stores."""
+    """The players of one request that the vault resolves, by the tokens of their names, and the data that it stores."""
 
     game: str
     tokens: Mapping[str, bytes] = field(default_factory=dict)
+    unowned_data: Sequence[UnownedData] = ()
     personal_data: Sequence[PersonalData] = ()
 
 
 _Keys = Mapping[str, PlayerKey]
+# A player's key, or why it can't be read.
+_KeysByToken = dict[bytes, PlayerKey | TamperedError]
 
 
 class BatchedVault:
@@ -42,15 +52,16 @@ class BatchedVault:
             self._run, max_batch=_MAX_BATCH_ROWS, max_waiting=_MAX_WAITING_ROWS
         )
 
-    async def keys_of(self, game: str, names: Sequence[str]) -> _Keys:
-        """The players' keys by name; a new player gets a key, which the vault has then stored.
+    async def keys_of(self, game: str, names: Sequence[str], data: Sequence[UnownedData] = ()) -> _Keys:
+        """The players' keys by name; a new player gets a key, which the vault has then stored, and the players' data.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
             TamperedError: a player's row was changed, or its key-encryption key is missing.
         """
         keys = self._keyring.now
-        return await self._submit(_VaultRequest(game, {name: keys.token(game, name) for name in names}), len(names))
+        tokens = {name: keys.token(game, name) for name in names}
+        return await self._submit(_VaultRequest(game, tokens, unowned_data=data), len(names) + len(data))
 
     async def store(self, game: str, personal_data: Sequence[PersonalData]) -> None:
         """Store data; returns when the vault has it.
@@ -101,13 +112,21 @@ class BatchedVault:
 
     def _run_together(self, requests: Sequence[_VaultRequest]) -> list[_Keys | Exception]:
         games = {token: request.game for request in requests for token in request.tokens.values()}
-        stored = dict(self._vault.find(list(games))) if games else {}
+        stored = self._vault.find(list(games)) if games else {}
         made = {token: PlayerKey.new(game) for token, game in games.items() if token not in stored}
+        keys: _KeysByToken = {token: self._unwrapped(row) for token, row in stored.items()} | made
         data = [each.sealed() for request in requests for each in request.personal_data]
+        data += _sealed(requests, keys)
         if made or data:
-            rows = [self._row(token, key) for token, key in made.items()]
-            stored |= self._vault.take(rows, data)
-        return [self._result(request, stored, made) for request in requests]
+            taken = self._vault.take([self._row(token, key) for token, key in made.items()], data)
+            # The vault did not take the data of players that another process was faster to add, under another key.
+            added = {
+                token: self._unwrapped(row) for token, row in taken.items() if row.pseudonym != made[token].pseudonym
+            }
+            if again := list(_sealed(requests, added)):
+                self._vault.take((), again)
+            keys |= added
+        return [_result(request, keys) for request in requests]
 
     def _row(self, token: bytes, key: PlayerKey) -> StoredPlayer:
         keys = self._keyring.now
@@ -119,24 +138,37 @@ class BatchedVault:
             wrapped_key=keys.wrap(key, token),
         )
 
-    def _result(
-        self, request: _VaultRequest, stored: Mapping[bytes, StoredPlayer], made: Mapping[bytes, PlayerKey]
-    ) -> _Keys | Exception:
-        try:
-            return {name: self._key(stored[token], made.get(token)) for name, token in request.tokens.items()}
-        except TamperedError as error:
-            return error
-
-    def _key(self, row: StoredPlayer, made: PlayerKey | None) -> PlayerKey:
-        """The key of a row: the one that was just made for it, unless another process was faster."""
-        if made is not None and made.pseudonym == row.pseudonym:
-            return made
+    def _unwrapped(self, row: StoredPlayer) -> PlayerKey | TamperedError:
         try:
             return self._keyring.now.unwrap(row)
         except UnknownKeyError:
             # Since the batch began the keys were rotated, and this row was wrapped with a new one.
             self._keyring.refresh()
+        except TamperedError as error:
+            return error
+        try:
             return self._keyring.now.unwrap(row)
+        except TamperedError as error:
+            return error
+
+
+def _sealed(requests: Sequence[_VaultRequest], keys: _KeysByToken) -> Iterator[SealedData]:
+    """The data of those players whose keys are given, encrypted."""
+    for request in requests:
+        for each in request.unowned_data:
+            key = keys.get(request.tokens[each.name])
+            if isinstance(key, PlayerKey):
+                yield PersonalData(Player(key), each.data).sealed()
+
+
+def _result(request: _VaultRequest, keys: _KeysByToken) -> _Keys | TamperedError:
+    found: dict[str, PlayerKey] = {}
+    for name, token in request.tokens.items():
+        key = keys[token]
+        if isinstance(key, TamperedError):
+            return key
+        found[name] = key
+    return found
 
 
 class PlayerStore:
@@ -147,14 +179,17 @@ class PlayerStore:
         self._vault = vault
         self._destroying: asyncio.Task[None] | None = None
 
-    async def resolve(self, game: str, names: Sequence[str]) -> Mapping[str, Player]:
-        """Players that are not in the cache, by name; new ones are added to the vault.
+    async def resolve(self, game: str, names: Sequence[str], data: Sequence[UnownedData] = ()) -> Mapping[str, Player]:
+        """Players that are not in the cache, by name; new ones are added to the vault, which stores their data too.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
             TamperedError: a player's row in the vault was changed.
         """
-        return self._cache.add(game, await self._vault.keys_of(game, names))
+        players = self._cache.add(game, await self._vault.keys_of(game, names, data))
+        for each in data:
+            players[each.name].mark_stored(each.values)
+        return players
 
     async def store(self, game: str, personal_data: Sequence[PersonalData]) -> None:
         """Store personal data; returns when the vault has it, and the events that it is from may be sent.

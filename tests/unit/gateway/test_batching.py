@@ -56,6 +56,23 @@ def test_a_batch_runs_early_when_the_flush_size_is_reached() -> None:
     assert work.batches == [[1], [2, 3, 4]]
 
 
+def test_the_pause_after_a_small_batch_is_short() -> None:
+    work = Doubling()
+    pace = BatchingPace(pause=timedelta(hours=1), flush_size=10_000_000, full_pause_size=1_000_000)
+
+    async def ask() -> None:
+        batcher = LoopBatcher(work, pace)
+        for number in (1, 2, 3):
+            await batcher.submit(number, 1)
+        large = await batcher.submit(4, 1_000_000)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(batcher.submit(large, 1), timeout=0.1)
+
+    asyncio.run(asyncio.wait_for(ask(), timeout=10))
+
+    assert work.batches == [[1], [2], [3], [4]]
+
+
 def test_a_failing_request_does_not_fail_the_others_of_its_batch() -> None:
     async def ask() -> list[int | BaseException]:
         batcher = LoopBatcher(Doubling(), PACE)

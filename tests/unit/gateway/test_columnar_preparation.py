@@ -124,6 +124,7 @@ def assert_the_same(batch: EventBatch) -> bool:
     if isinstance(columnar, UnknownPlayers):
         assert isinstance(by_row, UnknownPlayers)
         assert set(columnar.names) == set(by_row.names)
+        assert set(columnar.personal_data) == set(by_row.personal_data)
         return True
     assert isinstance(by_row, PreparedBatch)
     assert by_row.rejections == []
@@ -149,6 +150,21 @@ def test_no_personal_data_is_left_in_the_records_of_columns(content_type: str, w
     values = b"".join(record["key"].encode() + record["value"] for record in prepared.records)
     assert [secret for secret in SECRETS if secret.encode() in values] == []
     assert len(prepared.personal_data) == len(PLAYERS)
+
+
+@pytest.mark.parametrize(("content_type", "write"), [(JSON, body_of), (PROTOBUF, protobuf_body)])
+def test_the_personal_data_of_unknown_players_is_the_same_from_columns_and_one_by_one(
+    content_type: str, write: Write
+) -> None:
+    events = [a_full_event("new player"), a_full_event(), a_full_event("new player"), an_event(gamer_id="another")]
+
+    assert assert_the_same(batch_of(write(*events), content_type))
+    by_row = row_preparer().prepare(batch_of(write(*events), content_type))
+
+    assert isinstance(by_row, UnknownPlayers)
+    assert by_row.names == ["new player", "another"]
+    assert [each.name for each in by_row.personal_data] == ["new player"]
+    assert [secret for secret in SECRETS if secret in repr(by_row.personal_data)] == []
 
 
 @pytest.mark.parametrize("amount", ["NaN", "Infinity", "-Infinity", 1e308, -1e308, 1e13, 1_000_000.01])
@@ -190,7 +206,9 @@ def test_a_body_with_invalid_events_does_not_affect_the_others() -> None:
     assert [(each.index, each.reason) for each in second.rejections] == wrong
     assert [(each.index, each.reason) for each in third.rejections] == [*wrong, (50, Reason.UNKNOWN_FIELD)]
     assert [(each.index, each.reason) for each in fifth.rejections] == [(1, Reason.MALFORMED)]
-    assert sixth == UnknownPlayers(["new player"])
+    assert isinstance(sixth, UnknownPlayers)
+    assert sixth.names == ["new player"]
+    assert [each.name for each in sixth.personal_data] == ["new player"]
 
 
 def test_events_of_several_games_are_prepared_together() -> None:

@@ -55,6 +55,10 @@ class Process:
         self.cache.evict_erased(self.vault_client.erasures_after(self.cache.last_erasure))
 
 
+def is_cached(process: Process, name: str) -> bool:
+    return process.cache.find(GAME, [name]) != [None]
+
+
 @pytest.fixture
 def keyring(tmp_path: Path) -> VaultKeyring:
     return VaultKeyring(key_file(tmp_path))
@@ -72,7 +76,8 @@ def pseudonymizer() -> Pseudonymizer:
 
 def pseudonymize(pseudonymizer: Pseudonymizer, process: Process, *events: Message) -> list[PersonalData]:
     names = [pseudonymizer.player_of(event) for event in events]
-    return pseudonymizer.pseudonymize(events, process.resolve(*dict.fromkeys(names)))
+    players = process.resolve(*dict.fromkeys(names))
+    return pseudonymizer.pseudonymize(events, [players[name] for name in names])
 
 
 def test_an_event_loses_its_personal_data_and_nothing_else(pseudonymizer: Pseudonymizer, players: Process) -> None:
@@ -107,7 +112,7 @@ def test_the_same_data_is_stored_once(pseudonymizer: Pseudonymizer, players: Pro
     (data,) = pseudonymize(pseudonymizer, players, a_personal_event(), a_personal_event())
     data.player.mark_stored(data.values)
 
-    again = pseudonymizer.pseudonymize([a_personal_event()], {"player-1": data.player})
+    again = pseudonymizer.pseudonymize([a_personal_event()], [data.player])
 
     assert again == []
 
@@ -126,11 +131,11 @@ def test_the_same_player_has_the_same_pseudonym_in_every_process(
 def test_the_least_recently_used_player_is_evicted(players: Process) -> None:
     for name in ("a", "b", "c"):
         players.resolve(name)
-    players.cache.get(GAME, "a")
+    players.cache.find(GAME, ["a"])
     players.resolve("d")
 
-    assert [name for name in ("a", "b", "c", "d") if players.cache.get(GAME, name) is None] == ["b"]
-    assert players.cache.get("bingo_harbor", "a") is None
+    assert [name for name in ("a", "b", "c", "d") if not is_cached(players, name)] == ["b"]
+    assert players.cache.find("bingo_harbor", ["a"]) == [None]
 
 
 def test_a_player_erased_by_another_process_is_evicted(vault: SqliteVault, keys: VaultKeys, players: Process) -> None:
@@ -139,8 +144,8 @@ def test_a_player_erased_by_another_process_is_evicted(vault: SqliteVault, keys:
 
     players.apply_erasures()
 
-    assert players.cache.get(GAME, "a") is None
-    assert players.cache.get(GAME, "b") is not None
+    assert not is_cached(players, "a")
+    assert is_cached(players, "b")
     assert players.vault_client.erasures_after(players.cache.last_erasure) == []
     assert players.resolve("a")["a"].key.pseudonym != before.key.pseudonym
 
@@ -154,7 +159,7 @@ def test_a_player_read_before_and_added_after_the_erasure_is_not_cached(
 
     players.cache.add(GAME, read)
 
-    assert players.cache.get(GAME, "a") is None
+    assert not is_cached(players, "a")
 
 
 def test_two_processes_that_add_a_new_player_at_once_get_the_same_pseudonym(
@@ -216,11 +221,12 @@ def process_events(cache: PlayerCache, player_store: PlayerStore, pseudonymizer:
     """Pseudonymize the events of a request; returns once the vault has their personal data."""
 
     async def pseudonymized(events: Sequence[Message]) -> None:
-        names = list(dict.fromkeys(pseudonymizer.player_of(event) for event in events))
-        known = {name: player for name in names if (player := cache.get(GAME, name)) is not None}
-        unknown = [name for name in names if name not in known]
+        names = [pseudonymizer.player_of(event) for event in events]
+        known = dict(zip(names, cache.find(GAME, names), strict=True))
+        unknown = [name for name, player in known.items() if player is None]
         resolved = await player_store.resolve(GAME, unknown) if unknown else {}
-        personal_data = pseudonymizer.pseudonymize(events, {**known, **resolved})
+        owners = [known[name] or resolved[name] for name in names]
+        personal_data = pseudonymizer.pseudonymize(events, owners)
         if personal_data:
             await player_store.store(GAME, personal_data)
 

@@ -10,7 +10,7 @@ from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.secrecy import PlayerKey, TamperedError, VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from gamelake.privacy.vault.vault import Rewrapping, SealedData, StoredPlayer, VaultRefusedError
-from services.gateway.personal.pseudonymization import PersonalData, Player
+from services.gateway.personal.pseudonymization import PersonalData, Player, UnownedData
 from services.gateway.personal.vault_client import BatchedVault
 from tests.vault_keys import key_file
 
@@ -52,6 +52,29 @@ def test_sixty_requests_with_new_players_need_few_transactions(
 
     assert len(asyncio.run(run())) == 61
     assert counting.transactions <= 2
+
+
+def test_new_players_and_their_data_are_stored_in_one_transaction(
+    counting: CountingVault, vault_client: BatchedVault
+) -> None:
+    found = asyncio.run(vault_client.keys_of(GAME, ["a", "b"], [UnownedData("a", b"mail"), UnownedData("a", b"phone")]))
+
+    assert counting.transactions == 1
+    assert {found["a"].open(sealed) for sealed in counting.data_of(found["a"].pseudonym)} == {b"mail", b"phone"}
+    assert counting.data_of(found["b"].pseudonym) == []
+
+
+def test_the_data_of_a_player_that_another_process_adds_at_the_same_time_is_stored_under_the_players_key(
+    counting: CountingVault, vault_client: BatchedVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = asyncio.run(vault_client.keys_of(GAME, ["a"]))["a"]
+    # The other process reads before the first one writes, and writes after it.
+    monkeypatch.setattr(counting, "find", lambda _tokens: {})
+
+    found = asyncio.run(vault_client.keys_of(GAME, ["a"], [UnownedData("a", b"mail")]))["a"]
+
+    assert found.pseudonym == added.pseudonym
+    assert [added.open(sealed) for sealed in counting.data_of(added.pseudonym)] == [b"mail"]
 
 
 def test_a_refused_row_fails_only_its_own_request(counting: CountingVault, vault_client: BatchedVault) -> None:
