@@ -114,7 +114,7 @@ class BatchedVault:
         games = {token: request.game for request in requests for token in request.tokens.values()}
         stored = self._vault.find(list(games)) if games else {}
         made = {token: PlayerKey.new(game) for token, game in games.items() if token not in stored}
-        keys: _KeysByToken = {token: self._unwrapped(row) for token, row in stored.items()} | made
+        keys: _KeysByToken = {**{token: self._unwrapped(row) for token, row in stored.items()}, **made}
         data = [each.sealed() for request in requests for each in request.personal_data]
         data += _sealed(requests, keys)
         if made or data:
