@@ -67,7 +67,8 @@ def test_rates_of_longer_events_are_in_the_table_and_not_on_the_chart(tmp_path: 
         Measurement(way=way, round=1, records=100_000, lap=lap, value_bytes=100_000_000)
         for way in (LONG_ALONE, LONG_DUCKDB)
     ]
-    results = msgspec.structs.replace(LATEST, measurements=(*LATEST.measurements, *longer))
+    others = [each for each in LATEST.measurements if each.way not in (LONG_ALONE, LONG_DUCKDB)]
+    results = msgspec.structs.replace(LATEST, measurements=(*others, *longer))
 
     report = report_of(results, tmp_path)
 
