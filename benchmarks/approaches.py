@@ -95,14 +95,17 @@ class WorkerProcesses:
         """Run an approach in its process.
 
         Raises:
-            ApproachFailedError: it failed; the message has the traceback.
+            ApproachFailedError: it failed; the message has the traceback, or names the log of a process that ended.
         """
         peer = APPROACHES[way].peer
         if peer not in self._running:
             self._running[peer] = self._start(peer)
         connection = self._running[peer][1]
-        connection.send((way, workload))
-        answer = connection.recv()
+        try:
+            connection.send((way, workload))
+            answer = connection.recv()
+        except (EOFError, ConnectionError) as error:
+            raise ApproachFailedError(f"{way}: its process ended; see {self._log_of(peer)}") from error
         if not isinstance(answer, ApproachResult):
             raise ApproachFailedError(f"{way}: {answer}")
         return answer
@@ -110,10 +113,13 @@ class WorkerProcesses:
     def _start(self, peer: str) -> tuple[SpawnProcess, Connection]:
         ours, theirs = self._context.Pipe()
         self._log_folder.mkdir(parents=True, exist_ok=True)
-        process = self._context.Process(target=partial(_serve, theirs, self._log_folder / f"{peer}.log"), name=peer)
+        process = self._context.Process(target=partial(_serve, theirs, self._log_of(peer)), name=peer)
         process.start()
         theirs.close()
         return process, ours
+
+    def _log_of(self, peer: str) -> Path:
+        return self._log_folder / f"{peer}.log"
 
 
 def _serve(connection: Connection, log_file: Path) -> None:

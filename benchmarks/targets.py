@@ -23,6 +23,9 @@ from benchmarks.approaches import (
 )
 from benchmarks.results import Measurement, Results
 
+# Of figures that have two bounds, the second one harder.
+STEPS = ("first step", "second step")
+
 
 class TargetVerdict(StrEnum):
     """Whether a figure reaches its bound."""
@@ -161,8 +164,8 @@ class _Steps:
     def targets(self) -> tuple[PerformanceTarget, PerformanceTarget]:
         """One target for each step."""
         first, second = (
-            PerformanceTarget(f"{self.text}: {step} step", bound, self.unit, self.values, self.at_most)
-            for step, bound in zip(("first", "second"), self.bounds, strict=True)
+            PerformanceTarget(f"{self.text}: {step}", bound, self.unit, self.values, self.at_most)
+            for step, bound in zip(STEPS, self.bounds, strict=True)
         )
         return first, second
 

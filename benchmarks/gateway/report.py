@@ -8,13 +8,12 @@ from benchmarks.gateway.bodies import JSON, PROTOBUF
 from benchmarks.gateway.results import OURS, PEER, GatewayResults, Load
 from benchmarks.gateway.suite import BATCH
 from benchmarks.report import put_between_markers, table
-from benchmarks.targets import TargetVerdict
+from benchmarks.targets import STEPS, TargetVerdict
 
 # Bounds in two steps.
 _WANTED = {JSON: (60_000, 80_000), PROTOBUF: (100_000, 150_000)}
 _WANTED_REQUESTS, _WANTED_P99 = (6_000, 10_000), (50.0, 30.0)
 _WANTED_TIMES, _WANTED_MIB = 4.0, 400.0
-_STEPS = ("first step", "second step")
 _NAMES = {JSON: "JSON", PROTOBUF: "Protobuf"}
 # Memory may differ by so much between the middle and the end of a stretch.
 _FLAT_MIB = 20.0
@@ -61,7 +60,7 @@ def _rate_rows(results: GatewayResults, content: str) -> list[list[str]]:
 def _rows_of_steps(what: str, wanted: Sequence[int], rates: Sequence[float]) -> list[list[str]]:
     return [
         [f"{what}: {step}", f"{bound:,}", _spread(rates), _verdict(bool(rates) and median(rates) >= bound)]
-        for step, bound in zip(_STEPS, wanted, strict=True)
+        for step, bound in zip(STEPS, wanted, strict=True)
     ]
 
 
@@ -92,7 +91,7 @@ def _latency_rows(results: GatewayResults, content: str) -> list[list[str]]:
             found or "-",
             _verdict(bool(steady) and all(each.p99 <= bound and not each.refused for each in steady)),
         ]
-        for step, bound in zip(_STEPS, _WANTED_P99, strict=True)
+        for step, bound in zip(STEPS, _WANTED_P99, strict=True)
     ]
 
 

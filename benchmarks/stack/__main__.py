@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--rate",
         type=int,
-        default=max(report.WANTED_RATES.values()),
+        default=max(report.WANTED_RATES),
         help="events per second of the load; default: %(default)s",
     )
     add("--seconds", type=int, default=report.WANTED_SECONDS, help="how long it lasts; default: %(default)s")

@@ -1,5 +1,6 @@
 """The benchmark's pipelines that write one table: what is in it afterwards, also after a failed append."""
 
+import multiprocessing
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from benchmarks.approaches import LONG_ALONE, WorkerProcesses
+from benchmarks.approaches import DELTA_RS, LONG_ALONE, ApproachFailedError, WorkerProcesses
 from benchmarks.delta_rs_consumer import append_rows
 from benchmarks.duckdb_consumer import append_unique_rows
 from benchmarks.long_events import fill_with_long_events
@@ -89,3 +90,16 @@ def test_a_fan_out_alone_writes_the_tables_of_games_and_no_other(
     assert tables == {"silver/game_001_events"}
     assert outcome.records == EVENTS
     assert outcome.game_table_bytes > EVENTS * 300
+
+
+def test_an_approach_whose_process_is_killed_is_an_error_that_names_its_log(
+    filled: Callable[[Fill], Workload], tmp_path: Path
+) -> None:
+    workload = filled(fill)
+
+    with WorkerProcesses(tmp_path / "logs") as processes:
+        assert processes.run(DELTA_RS, workload).records == EVENTS
+        (process,) = (each for each in multiprocessing.active_children() if each.name == "delta_rs")
+        process.kill()
+        with pytest.raises(ApproachFailedError, match=r"delta_rs_consumer: its process ended; see .*delta_rs\.log"):
+            processes.run(DELTA_RS, workload)
