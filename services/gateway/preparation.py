@@ -179,12 +179,13 @@ class ColumnarPreparer:
         self, batches: Sequence[EventBatch], columnar: ColumnarEvents, valid: Flags, game_names: Sequence[str]
     ) -> list[_BatchRows]:
         players = columnar.events.column(self._pseudonymizer.fields.player).to_pylist()
-        return [
-            _BatchRows(batch, rows, players[rows], resolve_players(batch, players[rows], self._players))
-            if valid[rows].all() and _has_own_game_names(batch, game_names[rows])
-            else _BatchRows(batch, rows, players[rows], None)
-            for batch, rows in _with_rows(batches)
-        ]
+        parts = []
+        for batch, rows in _with_rows(batches):
+            is_valid = valid[rows].all() and _has_own_game_names(batch, game_names[rows])
+            names = players[rows]
+            owners = resolve_players(batch, names, self._players) if is_valid else None
+            parts.append(_BatchRows(batch, rows, names, owners))
+        return parts
 
     def _kafka_values(
         self, events: pa.RecordBatch, parts: Sequence[_BatchRows], game_names: Sequence[str], now: datetime

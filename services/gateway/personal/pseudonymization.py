@@ -110,8 +110,7 @@ class PersonalData:
 
     def sealed(self) -> SealedData:
         """The data as the vault gets it: encrypted with the player's key."""
-        key = self.player.key
-        return SealedData(pseudonym=key.pseudonym, fingerprint=key.fingerprint(self.data), sealed=key.seal(self.data))
+        return _sealed(self.player.key, self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +128,14 @@ class UnownedData:
     def __repr__(self) -> str:
         """Without the name and the data, which could appear in a traceback."""
         return "UnownedData()"
+
+    def sealed(self, key: PlayerKey) -> SealedData:
+        """The data as the vault gets it: encrypted with the key of the player, once it is known."""
+        return _sealed(key, self.data)
+
+
+def _sealed(key: PlayerKey, data: bytes) -> SealedData:
+    return SealedData(pseudonym=key.pseudonym, fingerprint=key.fingerprint(data), sealed=key.seal(data))
 
 
 class Pseudonymizer:

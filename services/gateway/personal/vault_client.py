@@ -114,17 +114,15 @@ class BatchedVault:
         games = {token: request.game for request in requests for token in request.tokens.values()}
         stored = self._vault.find(list(games)) if games else {}
         made = {token: PlayerKey.new(game) for token, game in games.items() if token not in stored}
-        keys: _KeysByToken = {**{token: self._unwrapped(row) for token, row in stored.items()}, **made}
+        keys: _KeysByToken = {**{token: self._key_of(row) for token, row in stored.items()}, **made}
         data = [each.sealed() for request in requests for each in request.personal_data]
         data += _sealed(requests, keys)
         if made or data:
             taken = self._vault.take([self._row(token, key) for token, key in made.items()], data)
             # The vault did not take the data of players that another process was faster to add, under another key.
-            added = {
-                token: self._unwrapped(row) for token, row in taken.items() if row.pseudonym != made[token].pseudonym
-            }
+            added = {token: self._key_of(row) for token, row in taken.items() if row.pseudonym != made[token].pseudonym}
             if again := list(_sealed(requests, added)):
-                self._vault.take((), again)
+                self._vault.keep(again)
             keys |= added
         return [_result(request, keys) for request in requests]
 
@@ -138,18 +136,19 @@ class BatchedVault:
             wrapped_key=keys.wrap(key, token),
         )
 
-    def _unwrapped(self, row: StoredPlayer) -> PlayerKey | TamperedError:
+    def _key_of(self, row: StoredPlayer) -> PlayerKey | TamperedError:
+        try:
+            return self._unwrapped(row)
+        except TamperedError as error:
+            return error
+
+    def _unwrapped(self, row: StoredPlayer) -> PlayerKey:
         try:
             return self._keyring.now.unwrap(row)
         except UnknownKeyError:
             # Since the batch began the keys were rotated, and this row was wrapped with a new one.
             self._keyring.refresh()
-        except TamperedError as error:
-            return error
-        try:
             return self._keyring.now.unwrap(row)
-        except TamperedError as error:
-            return error
 
 
 def _sealed(requests: Sequence[_VaultRequest], keys: _KeysByToken) -> Iterator[SealedData]:
@@ -158,7 +157,7 @@ def _sealed(requests: Sequence[_VaultRequest], keys: _KeysByToken) -> Iterator[S
         for each in request.unowned_data:
             key = keys.get(request.tokens[each.name])
             if isinstance(key, PlayerKey):
-                yield PersonalData(Player(key), each.data).sealed()
+                yield each.sealed(key)
 
 
 def _result(request: _VaultRequest, keys: _KeysByToken) -> _Keys | TamperedError:
