@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from gamelake.model.logs import event_logger
-from gamelake.privacy.settings import VaultSettings
 from gamelake.privacy.vault.backup import back_up, export_erasures
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.settings import VaultSettings
 from gamelake.program import OK, run
 
 log = event_logger(__name__)

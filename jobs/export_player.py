@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.model.errors import SettingsError
 from gamelake.model.naming import game_table
-from gamelake.privacy.export import personal_data, rows_of
+from gamelake.privacy.export import personal_data
 from gamelake.privacy.player_directory import IdentifiedPlayer, PlayerDirectory, UnknownPlayerError
 from gamelake.privacy.settings import PlayerDataSettings
 from gamelake.privacy.vault.opening import open_vault
@@ -26,7 +26,7 @@ from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import OK, run
 from gamelake.schemas.event_schemas import newest_submitted
 from gamelake.storage.far_times import python_values
-from gamelake.storage.player_rows import PlayerTable
+from gamelake.storage.player_rows import PlayerTable, rows_of
 from gamelake.storage.store import Store
 
 

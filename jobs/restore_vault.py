@@ -13,10 +13,10 @@ import msgspec
 
 from gamelake.model.logs import event_logger
 from gamelake.privacy.erasure_records import ErasureRecords
-from gamelake.privacy.settings import VaultSettings
 from gamelake.privacy.vault.backup import BackupContents, RestoredPlayers, check_backup, erasures_in, restore
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.settings import VaultSettings
 from gamelake.privacy.vault.vault import Erasure
 from gamelake.program import FAILED, OK, run
 from gamelake.storage.settings import LakehouseSettings

@@ -10,10 +10,10 @@ import argparse
 import msgspec
 
 from gamelake.model.logs import event_logger
-from gamelake.privacy.settings import VaultSettings
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.rotation import Rotation, rewrap_all
 from gamelake.privacy.vault.secrecy import VaultKeys
+from gamelake.privacy.vault.settings import VaultSettings
 from gamelake.program import FAILED, OK, run
 
 log = event_logger(__name__)

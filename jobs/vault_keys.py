@@ -7,9 +7,9 @@ they can't be read.
 
 import argparse
 
-from gamelake.privacy.settings import VaultKeysSettings, VaultSettings
 from gamelake.privacy.vault.key_file import add_key, make_key_file, remove_key
 from gamelake.privacy.vault.opening import open_vault
+from gamelake.privacy.vault.settings import VaultKeysSettings, VaultSettings
 from gamelake.program import OK, run
 
 

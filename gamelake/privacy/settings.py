@@ -1,4 +1,4 @@
-"""The settings of the vault, and of the jobs about personal data."""
+"""Settings of the jobs about the data of one player."""
 
 import os
 from collections.abc import Mapping
@@ -9,46 +9,8 @@ from typing import Self
 from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.failpoints import Kill
 from gamelake.model.options import LineageOptions, lineage_options
-from gamelake.privacy.vault.access import VaultAccess
+from gamelake.privacy.vault.settings import VaultSettings
 from gamelake.storage.settings import LakehouseSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VaultKeysSettings:
-    """The file of the vault's keys."""
-
-    keys_file: Path
-
-    @classmethod
-    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
-        """Read the settings.
-
-        Raises:
-            SettingsError: a variable is missing.
-        """
-        return cls(keys_file=Path(Environment(variables).required("GAMELAKE_VAULT_KEYS_FILE")))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VaultSettings:
-    """How to reach the vault, and the file of its keys."""
-
-    access: VaultAccess
-    keys_file: Path
-
-    @classmethod
-    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
-        """Read the settings.
-
-        Raises:
-            SettingsError: a variable is missing or malformed.
-        """
-        env = Environment(variables)
-        place = env.required("GAMELAKE_VAULT")
-        return cls(
-            access=VaultAccess.of(place, env.optional("GAMELAKE_VAULT_CREDENTIALS_FILE", "")),
-            keys_file=VaultKeysSettings.from_env(variables).keys_file,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Rows of players: the tables that have them, the column that names the player, and how many rows players have."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -97,3 +97,16 @@ def rows_in_file(store: Store, table: PlayerTable, path: str, players: PlayerFil
     if table.column not in parquet.schema_arrow.names:
         return 0
     return int(pc.sum(players.rows_in(parquet.read([table.column])[table.column])).as_py() or 0)
+
+
+def rows_of(store: Store, table: PlayerTable, pseudonym: str) -> Iterator[pa.Table]:
+    """The rows of a player, a table for each file with some, with all columns and the partition columns as strings."""
+    player_filter = PlayerFilter(frozenset([pseudonym]))
+    for file in live_files(open_table(store.location, table.name)):
+        content = store.get(object_path(store.location, table.name, file.relative_path))
+        rows = pq.ParquetFile(pa.BufferReader(content or b"")).read()
+        rows = rows.filter(player_filter.rows_in(rows[table.column]))
+        if rows.num_rows:
+            for column, value in file.partition.items():
+                rows = rows.append_column(column, pa.repeat(pa.scalar(value, pa.string()), rows.num_rows))
+            yield rows

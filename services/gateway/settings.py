@@ -9,7 +9,7 @@ from typing import Self
 
 from gamelake.kafka import KafkaAccess
 from gamelake.model.environment import Environment
-from gamelake.privacy.settings import VaultSettings
+from gamelake.privacy.vault.settings import VaultSettings
 from services.gateway.kafka_producer import QueueLimits
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"

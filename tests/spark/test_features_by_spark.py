@@ -6,12 +6,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gamelake.model.errors import StoreError
-from gamelake.privacy.export import rows_of
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
 from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.relations import Reads
-from gamelake.storage.player_rows import PlayerFilter, count_rows
+from gamelake.storage.player_rows import PlayerFilter, count_rows, rows_of
 from gamelake.storage.reconciliation import vector_problems
 from gamelake.storage.store import Store
 from gamelake.storage.table_log import TableLog

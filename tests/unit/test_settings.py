@@ -9,7 +9,7 @@ from gamelake.model.credentials import ServerCredentials
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Failpoint, Kill
 from gamelake.model.options import TelemetryOptions
-from gamelake.privacy.settings import VaultSettings
+from gamelake.privacy.vault.settings import VaultSettings
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.streaming.settings import IngestSettings
 
