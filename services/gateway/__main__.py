@@ -10,8 +10,8 @@ from services.gateway.authentication import read_keys
 from services.gateway.settings import GatewaySettings
 
 _HEADER_MILLISECONDS = 10_000
-# How far a connection may send ahead of what was read; the default is 408 KiB. With 64 KiB, 512 connections that send large
-# bodies take 70 MiB more, at the same rate.
+# How far a connection may send ahead of what was read; the default is 408 KiB. With 64 KiB, 512 connections that send
+# large bodies take 70 MiB more, at the same rate.
 _BUFFER_BYTES = 16 * 1024
 # By default the server's lines go to stdout in a form of their own.
 _TO_OUR_LOGS = {"loggers": {"_granian": {"handlers": [], "propagate": True}}}
