@@ -5,6 +5,7 @@ The producer is idempotent and uses acks=all: a confirmed record is on all in-sy
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -94,16 +95,15 @@ class EventProducer:
         self._waiting_bytes = 0
         self._next_poll: asyncio.TimerHandle | None = None
         milliseconds = int(limits.timeout.total_seconds() * 1000)
-        self._producer = Producer(
-            {
-                **PRODUCER_SETTINGS,
-                **kafka.for_clients(),
-                "message.timeout.ms": milliseconds,
-                # Above our own limits, so that the queue never takes only a part of a request.
-                "queue.buffering.max.messages": 2 * limits.records,
-                "queue.buffering.max.kbytes": 2 * limits.bytes // 1024,
-            }
-        )
+        self._settings: dict[str, Any] = {
+            **PRODUCER_SETTINGS,
+            **kafka.for_clients(),
+            "message.timeout.ms": milliseconds,
+            # Above our own limits, so that the queue never takes only a part of a request.
+            "queue.buffering.max.messages": 2 * limits.records,
+            "queue.buffering.max.kbytes": 2 * limits.bytes // 1024,
+        }
+        self._producer = Producer(self._settings)
 
     @property
     def waiting_records(self) -> int:
@@ -164,8 +164,26 @@ class EventProducer:
 
         On the event loop: a thread of its own would compete with it for Python's lock for every record.
         """
-        self._producer.poll(0)
+        try:
+            self._producer.poll(0)
+        except KafkaException as error:
+            self._replace_producer(error, loop)
         self._next_poll = loop.call_later(_POLL_SECONDS, self._poll, loop) if self._waiting_records else None
+
+    def _replace_producer(self, error: KafkaException, loop: asyncio.AbstractEventLoop) -> None:
+        """Continue with a new client after a fatal error, by which the client stops for good.
+
+        Such as: Kafka lost its disk and gives the client's producer id to another one. The records that wait are not
+        confirmed.
+        """
+        log.error("producer_replaced", error=str(error), action="requests with unconfirmed records get 503")
+        failed, self._producer = self._producer, Producer(self._settings)
+        failed.purge()
+        while len(failed):
+            with suppress(KafkaException):  # the same error again
+                failed.poll(_POLL_SECONDS)
+        # Ends the client's threads, which takes time.
+        loop.run_in_executor(None, failed.close)
 
 
 async def _nothing() -> None:

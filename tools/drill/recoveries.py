@@ -74,8 +74,11 @@ def _lose_kafkas_disk(_: DrillEnvironment) -> None:
 def _begin_on_a_new_disk(_: DrillEnvironment) -> None:
     # These streams have nothing to read: killing them loses nothing.
     compose("kill", "ingest-events", "serving")
+    # The new Kafka gives new producers ids that running ones still use: it would take their records for repeated ones.
+    compose("stop", "ingest")
     compose("up", "--detach", "--no-deps", "kafka")
     compose("up", "--no-deps", "create-topics")
+    compose("start", "ingest")
     run_job("ingest-events", "rebuild_checkpoint", "--new-topic")
     notifications = ("--env", "GAMELAKE_STREAM=ingest_files", "--env", "GAMELAKE_TOPIC=files.notifications")
     run_job("ingest-events", "rebuild_checkpoint", "--new-topic", options=notifications)

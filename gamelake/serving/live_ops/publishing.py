@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from ptars import HandlerPool, PtarsConfig
 
@@ -39,7 +39,8 @@ class Publisher:
         self._handler = HandlerPool([message.file], config=_CONFIG).get_for_message(message)
         self._header = pa.scalar(frame_header(publication.schema_id), pa.binary())
         self._topic = publication.topic
-        self._producer = Producer({**_SETTINGS, **publication.kafka.for_clients()})
+        self._settings: dict[str, Any] = {**_SETTINGS, **publication.kafka.for_clients()}
+        self._producer = Producer(self._settings)
         self._failure: KafkaError | None = None
 
     def publish(self, keys: pa.Array, rows: pa.Table) -> None:
@@ -72,7 +73,12 @@ class Publisher:
         if not records:
             return
         queued = self._producer.produce_batch(self._topic, records, on_delivery=self._on_failure)
-        left = self._producer.flush(_PATIENCE_SECONDS)
+        try:
+            left = self._producer.flush(_PATIENCE_SECONDS)
+        except KafkaException as error:
+            # A fatal error: this producer sends nothing again.
+            self._producer = Producer(self._settings)
+            raise KafkaUnavailableError(f"Kafka refused what was published to '{self._topic}': {error}") from error
         failure, self._failure = self._failure, None
         if queued < len(records) or left or failure:
             raise KafkaUnavailableError(

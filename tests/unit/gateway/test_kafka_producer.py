@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from gamelake.kafka import KafkaAccess
 from services.gateway import kafka_producer
@@ -21,6 +23,8 @@ class FakeProducer:
 
     def __init__(self, _settings: dict[str, Any]) -> None:
         self.takes = 1000
+        self.failure: KafkaException | None = None
+        self.closed = Event()
         self.waiting: list[Callable[[object, object], None]] = []
         self.reports: list[object] = []
         made.append(self)
@@ -33,10 +37,24 @@ class FakeProducer:
 
     def poll(self, _seconds: float) -> int:
         """See confluent_kafka."""
+        if self.failure is not None and not self.reports:
+            raise self.failure
         reports, self.reports = self.reports, []
         for report in reports:
             self.waiting.pop(0)(report, None)
         return len(reports)
+
+    def purge(self) -> None:
+        """See confluent_kafka."""
+        self.reports = [FAILURE] * len(self.waiting)
+
+    def __len__(self) -> int:
+        """Records that have no report yet."""
+        return len(self.waiting)
+
+    def close(self) -> None:
+        """See confluent_kafka."""
+        self.closed.set()
 
 
 made: list[FakeProducer] = []
@@ -124,5 +142,26 @@ def test_records_of_a_cancelled_request_count_until_kafka_has_answered(producer:
         made[0].reports = [None] * 8
         await asyncio.sleep(0.02)
         assert producer.waiting_records == 0
+
+    run(test())
+
+
+def test_after_a_fatal_error_waiting_requests_fail_and_a_new_producer_takes_the_next_ones(
+    producer: EventProducer,
+) -> None:
+    async def test() -> None:
+        first, second = (asyncio.ensure_future(producer.send(records(count))) for count in (3, 1))
+        await asyncio.sleep(0)
+        made[0].failure = KafkaException(KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "fatal", fatal=True))
+        for sent in (first, second):
+            with pytest.raises(UnavailableError):
+                await sent
+        assert producer.waiting_records == 0
+        third = asyncio.ensure_future(producer.send(records(2)))
+        await asyncio.sleep(0)
+        made[1].reports = [None, None]
+        await third
+        assert await asyncio.to_thread(made[0].closed.wait, 5)
+        assert not made[1].closed.is_set()
 
     run(test())
