@@ -109,8 +109,9 @@ def test_every_job_is_in_the_operations_manual() -> None:
     assert set(re.findall(r"`(jobs/\w+\.py)`", manual)) == jobs
 
 
-def test_every_test_that_a_promise_rests_on_exists() -> None:
-    named = set(_TEST_NAME.findall((DOCS / "delivery-guarantees.md").read_text()))
+@pytest.mark.parametrize("document", ["delivery-guarantees.md", "security.md"])
+def test_every_test_that_a_promise_rests_on_exists(document: str) -> None:
+    named = set(_TEST_NAME.findall((DOCS / document).read_text()))
     tests = {name for path in (REPOSITORY / "tests").rglob("test_*.py") for name in _TEST.findall(path.read_text())}
 
     assert named

@@ -102,7 +102,7 @@ class Service:
     @property
     def data(self) -> set[tuple[str, str]]:
         """The volumes in it: which, and where."""
-        return {(each["source"], each["target"]) for each in self._volumes("volume")}
+        return {(each["source"], each["target"]) for each in self._volumes("volume") if "source" in each}
 
     def _volumes(self, kind: str) -> list[dict[str, Any]]:
         return [volume for volume in self.raw.get("volumes") or () if volume["type"] == kind]

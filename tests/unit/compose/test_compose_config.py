@@ -23,6 +23,8 @@ OTHERS_USERS = {
     "prom/alertmanager": "runs as nobody",
     "prom/node-exporter": "runs as nobody",
 }
+# Images that are not ours and write to more than volumes and /tmp.
+OTHERS_THAT_WRITE = {"apache/kafka", "apicurio/apicurio-registry", "postgres", "quay.io/minio/minio", "trinodb/trino"}
 
 
 @pytest.fixture(params=MIXES, ids=" + ".join)
@@ -117,6 +119,25 @@ def test_every_container_has_no_capabilities_and_can_get_none(mix: tuple[Service
     ]
 
     assert names_of(lax) == []
+
+
+def test_every_container_has_a_read_only_root_filesystem_and_a_limit_of_processes(mix: tuple[Service, ...]) -> None:
+    writable = [service for service in mix if not service.raw.get("read_only")]
+
+    assert {service.image.partition(":")[0].partition("@")[0] for service in writable} <= OTHERS_THAT_WRITE
+    assert names_of([service for service in mix if not 0 < int(service.raw.get("pids_limit") or 0) <= 1024]) == []
+
+
+def test_temporary_files_are_in_memory_with_a_limit_or_removed_with_the_container(mix: tuple[Service, ...]) -> None:
+    unbounded = [
+        service
+        for service in mix
+        if not any(tmpfs.startswith("/tmp:") and "size=" in tmpfs for tmpfs in service.raw.get("tmpfs") or [])  # noqa: S108
+    ]
+
+    assert set(names_of(unbounded)) <= {"maintenance", "own-volume"}
+    # `up` would leave an anonymous volume behind with each start.
+    assert names_of([service for service in unbounded if service.runs_on]) == []
 
 
 def test_nothing_runs_as_root(mix: tuple[Service, ...]) -> None:
