@@ -70,7 +70,7 @@ def gold_players(stack: Stack) -> set[str]:
 
 
 def counted_version(store: Store) -> int:
-    """The version of `silver/events` up to which the KPI query has counted all rows, -1 if it counts its first batch."""
+    """The version of `silver/events` up to which the KPI query has counted all rows, -1 before its first batch."""
     checkpoint = KpiGenerations(store).all()[-1].checkpoint
     batches = [path.rsplit("/", 1)[-1] for path in store.paths(f"{checkpoint}/commits")]
     newest = max((int(batch) for batch in batches if batch.isdigit()), default=None)
