@@ -1,13 +1,13 @@
 """Each container of the running stack is isolated from the machine: checks of the CIS Docker Benchmark."""
 
 import json
-import subprocess
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pytest
 
 from tests.stack.platform import Stack
+from tools.stack import run
 
 Container: TypeAlias = dict[str, Any]
 # It reads the machine's own figures, and can write none.
@@ -17,9 +17,7 @@ SENSITIVE = {"/", "/boot", "/dev", "/etc", "/lib", "/proc", "/sys", "/usr", "/va
 
 def inspected(*arguments: str) -> list[Container]:
     """What Docker says about containers or images."""
-    command = ("docker", "inspect", *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    found: list[Container] = json.loads(done.stdout)
+    found: list[Container] = json.loads(run(("docker", "inspect", *arguments)))
     return found
 
 

@@ -11,6 +11,7 @@ from gamelake.model.naming import SILVER_EVENTS
 from gamelake.privacy.scan import Scanner
 from gamelake.privacy.search_terms import SearchTerms
 from gamelake.serving.kpis.generations import KpiGenerations
+from gamelake.serving.kpis.query import taken_version
 from gamelake.storage.store import Store
 from tests.eventually import eventually
 from tests.stack.game import Game, an_event
@@ -76,9 +77,8 @@ def counted_version(store: Store) -> int:
     newest = max((int(batch) for batch in batches if batch.isdigit()), default=None)
     if newest is None:
         return -1
-    # Spark's offset of a Delta source, which is where the next batch begins.
-    offset = json.loads((store.get(f"{checkpoint}/offsets/{newest}") or b"").splitlines()[-1])
-    return -1 if offset["isStartingVersion"] else int(offset["reservoirVersion"]) - 1
+    offset = (store.get(f"{checkpoint}/offsets/{newest}") or b"").splitlines()[-1].decode()
+    return taken_version({"sources": [{"endOffset": offset}]})
 
 
 def test_a_player_gets_their_data_and_is_then_forgotten(stack: Stack, game: Game) -> None:
