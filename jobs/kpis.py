@@ -1,6 +1,6 @@
 """Keeps the key figures of all games up: one streaming query over silver/events into the tables gold/kpi_*.
 
-Where silver was restored, or rows were replayed, it computes anew by itself. Settings come from GAMELAKE_* variables
+Where rows of silver were restored or replayed, it computes anew by itself. Settings come from GAMELAKE_* variables
 (docs/settings.md). SIGTERM ends it after the batch that runs.
 """
 

@@ -24,7 +24,7 @@ from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
 from gamelake.serving.kpis.definitions import OCCURRED, ExactUpTo
-from gamelake.serving.kpis.generations import SourceChangedError
+from gamelake.serving.kpis.generations import KpiGenerations, SourceChangedError
 from gamelake.serving.kpis.query import KpiStart, batches, driver_lease, prepare, run_until, start
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.storage.comments import Comments
@@ -33,7 +33,7 @@ from gamelake.storage.rewrites import maintenance_lease
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.tables import describe, open_table
 from gamelake.streaming.runner import TriggerMode
-from jobs.kpis import run_stream
+from jobs.kpis import Asked, run_stream
 from tests.conftest import JARS
 from tests.eventually import eventually
 from tests.kpi_answers import Rows, expected_kpis, in_order
@@ -227,6 +227,40 @@ def test_after_files_were_vacuumed_unread_the_query_stops_until_a_rebuild_is_req
         kpis.run()
 
 
+@pytest.mark.parametrize("is_planned", [False, True], ids=["before a batch", "during a batch"])
+def test_a_query_rebuilds_by_itself_when_an_erasure_purged_files_that_were_yet_to_be_counted(
+    kpis: Kpis, is_planned: bool
+) -> None:
+    events = some_events(150, seed=5)
+    kpis.take(events[:100])
+    kpis.silver.append(events[100:])
+    unread = set(DeltaTable(kpis.silver.folder / SILVER_EVENTS).file_uris())
+    erase(kpis, "g1")
+    if is_planned:
+        kpis.run()
+        forget_last_commit(kpis)
+    for purged in unread - set(DeltaTable(kpis.silver.folder / SILVER_EVENTS).file_uris()):
+        Path(purged.removeprefix("file://")).unlink()
+
+    run_stream(kpis.settings, lambda: nullcontext(kpis.spark.newSession()), Stop(), Asked(TriggerMode.AVAILABLE_NOW))
+
+    check_equal(kpis, [event for event in events if event.gamer != "g1"])
+    assert len(KpiGenerations(kpis.silver.store).all()) == 2
+
+
+def erase(kpis: Kpis, gamer: str) -> None:
+    (silver,) = (table for table in player_tables(kpis.silver.store) if table.name == SILVER_EVENTS)
+    RowEraser(kpis.silver.store, silver, PlayerFilter(frozenset({gamer})), "run", Failpoints()).erase()
+
+
+def forget_last_commit(kpis: Kpis) -> None:
+    """As if the process had ended during the last batch."""
+    folder = kpis.silver.folder / "_gamelake/kpis/checkpoints/000000/commits"
+    last = max((each for each in folder.iterdir() if each.name.isdigit()), key=lambda each: int(each.name))
+    last.unlink()
+    (folder / f".{last.name}.crc").unlink(missing_ok=True)
+
+
 def test_a_query_rebuilds_by_itself_when_silver_is_restored_whether_it_runs_or_not(kpis: Kpis) -> None:
     events = some_events(150, seed=6)
     kpis.take(events[:100])
@@ -273,8 +307,7 @@ def test_compactions_and_erasures_of_silver_neither_stop_the_query_nor_count_any
     events = some_events(200, seed=6, days=1)
     kpis.take(events[:50], events[50:100])
     DeltaTable(kpis.silver.folder / SILVER_EVENTS).optimize.compact()
-    (silver,) = (table for table in player_tables(kpis.silver.store) if table.name == SILVER_EVENTS)
-    RowEraser(kpis.silver.store, silver, PlayerFilter(frozenset({"g1"})), "run", Failpoints()).erase()
+    erase(kpis, "g1")
     rest = [event for event in events[100:] if event.gamer != "g1"]
 
     kpis.take(rest)

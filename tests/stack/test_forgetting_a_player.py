@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.model.naming import SILVER_EVENTS
 from gamelake.privacy.scan import Scanner
 from gamelake.privacy.search_terms import SearchTerms
-from gamelake.serving.kpis.generations import KpiGenerations
-from gamelake.serving.kpis.query import taken_version
 from gamelake.storage.store import Store
 from tests.eventually import eventually
 from tests.stack.game import Game, an_event
@@ -70,24 +67,12 @@ def gold_players(stack: Stack) -> set[str]:
     return set(handle.to_pyarrow_table(columns=["gamer_id"])["gamer_id"].to_pylist())
 
 
-def counted_version(store: Store) -> int:
-    """The version of `silver/events` up to which the KPI query has counted all rows, -1 before its first batch."""
-    checkpoint = KpiGenerations(store).all()[-1].checkpoint
-    batches = [path.rsplit("/", 1)[-1] for path in store.paths(f"{checkpoint}/commits")]
-    newest = max((int(batch) for batch in batches if batch.isdigit()), default=None)
-    if newest is None:
-        return -1
-    offset = (store.get(f"{checkpoint}/offsets/{newest}") or b"").splitlines()[-1].decode()
-    return taken_version({"sources": [{"endOffset": offset}]})
-
-
 def test_a_player_gets_their_data_and_is_then_forgotten(stack: Stack, game: Game) -> None:
     anna, ben = Person(), Person()
     events = [anna.event(), anna.event(), ben.event()]
     assert game.post(events).status == 200
     ids = [str(event["event_id"]) for event in events]
     eventually(lambda: all(set(ids) <= stack.event_ids(table).keys() for table in TABLES), timeout=180)
-    arrived = DeltaTable(stack.lakehouse.child(SILVER_EVENTS), storage_options=dict(stack.lakehouse.options)).version()
     names = pseudonyms(stack, TABLE, set(ids))
     annas, bens = names[ids[0]], names[ids[2]]
     eventually(lambda: {annas, bens} <= gold_players(stack), timeout=180)
@@ -97,8 +82,6 @@ def test_a_player_gets_their_data_and_is_then_forgotten(stack: Stack, game: Game
     assert all(event_id in handed_out for event_id in ids[:2])
     assert ben.mark not in handed_out
 
-    # With so short a grace, queries must have read the files that are deleted: the KPI query would stop for good.
-    eventually(lambda: counted_version(Store(stack.lakehouse)) >= arrived, timeout=180)
     quick = ("--grace-seconds", "1", "--force", "--yes")
     forgot = json.loads(privacy(stack, "forget_player", "--pseudonym", annas, "--purge", *quick))
     rows = {each["table"]: each["rows"] for each in forgot["done"]["tables"]}

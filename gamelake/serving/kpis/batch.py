@@ -16,7 +16,7 @@ from gamelake.serving.kpis import definitions
 from gamelake.serving.kpis.aggregation import KpiUpdate, aggregate
 from gamelake.serving.kpis.day_tables import DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo
-from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations, SourceChangedError
+from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations, SourceFilesGoneError
 from gamelake.serving.kpis.source import SourceLog
 from gamelake.session import java_causes
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
@@ -45,11 +45,11 @@ class NoOpKpiObserver:
 
 
 def spark_error(error: Exception) -> Exception:
-    """The error itself, or a SourceChangedError if Spark did not find files that it was to count."""
+    """The error itself, or a SourceFilesGoneError if Spark did not find files that it was to count."""
     for cause in java_causes(error):
         if cause.class_name.endswith("FileNotFoundException") or cause.condition.startswith(_FILE_GONE):
-            return SourceChangedError(
-                f"files of {SILVER_EVENTS} that were yet to be counted are gone: vacuumed, or purged by an erasure. To "
+            return SourceFilesGoneError(
+                f"files of {SILVER_EVENTS} that were yet to be counted are gone: vacuumed, or deleted by hand. To "
                 "count what silver holds now, start once with --rebuild"
             )
     return error

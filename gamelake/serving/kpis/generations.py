@@ -23,8 +23,12 @@ class SourceChangedError(DataLossError):
     """Rows that were counted are gone, or are back: what has been counted no longer follows from silver."""
 
 
+class SourceFilesGoneError(SourceChangedError):
+    """Files that were yet to be counted do not exist any more."""
+
+
 class SourceRevisedError(SourceChangedError):
-    """Rows were restored or replayed, and the KPIs are to be computed from them as they are now."""
+    """The KPIs are to be computed from the rows as they are now: some were restored, replayed, or erased unread."""
 
 
 log = event_logger(__name__)

@@ -16,7 +16,14 @@ from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.kpis.batch import KpiBatches, kpi_tables, spark_error
 from gamelake.serving.kpis.definitions import ARRIVAL, ARRIVED, HOUR, OCCURRED, SESSION
-from gamelake.serving.kpis.generations import FOLDER, KpiGeneration, KpiGenerations, SourceChangedError
+from gamelake.serving.kpis.generations import (
+    FOLDER,
+    KpiGeneration,
+    KpiGenerations,
+    SourceChangedError,
+    SourceFilesGoneError,
+    SourceRevisedError,
+)
 from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.serving.kpis.source import SourceLog
 from gamelake.storage.leases import Lease
@@ -168,7 +175,8 @@ def run_until(stop: Event, query: StreamingQuery, body: KpiBatches, source: Sour
 
     Raises:
         GamelakeError: the error that ended the query.
-        SourceChangedError: rows of the source were deleted or restored.
+        SourceRevisedError: rows of the source were restored, replayed, or erased and purged before they were counted.
+        SourceChangedError: rows of the source were deleted otherwise.
     """
 
     def follow() -> None:
@@ -180,7 +188,16 @@ def run_until(stop: Event, query: StreamingQuery, body: KpiBatches, source: Sour
             stop_between_batches(query, body)
             raise
 
-    runner.run_until(stop, query, body, follow, spark_error)
+    try:
+        runner.run_until(stop, query, body, follow, spark_error)
+    except SourceFilesGoneError as error:
+        erasure = source.erased_unread()
+        if erasure is None:
+            raise
+        # The rows of other players in such a file are in the file that replaced it, which the query passes over.
+        raise SourceRevisedError(
+            f"the erasure in version {erasure} of {SILVER_EVENTS} purged files that were yet to be counted"
+        ) from error
 
 
 def taken_version(progress: Mapping[str, Any] | None) -> int:

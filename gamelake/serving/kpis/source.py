@@ -6,7 +6,6 @@ counted. After a deletion or a restore the counts would be wrong for good, witho
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries" and "Add File and Remove File".
 """
 
-import json
 from datetime import UTC, datetime
 from threading import Lock
 
@@ -34,11 +33,19 @@ class _Seen(msgspec.Struct, frozen=True):
     version: int
 
 
+class _Offset(msgspec.Struct, frozen=True):
+    """Spark's offset of a Delta source (DeltaSourceOffset.scala), as far as it is needed here."""
+
+    version: int = msgspec.field(name="reservoirVersion")
+    is_first: bool = msgspec.field(name="isStartingVersion")
+
+
 class SourceLog:
     """Follows silver's log for one generation; records in the lakehouse how far it has read."""
 
     def __init__(self, store: Store, generation: KpiGeneration) -> None:
         self._store = store
+        self._generation = generation
         self._path = source_path(generation)
         kept = store.get(self._path)
         self._version = self._newest() if kept is None else msgspec.json.decode(kept, type=_Seen).version
@@ -96,6 +103,19 @@ class SourceLog:
         """When the oldest commit was made that is not in the tables, None if there is none."""
         return min(list(self._waiting.values()), default=None)
 
+    def erased_unread(self) -> int | None:
+        """The first version with an erasure that no finished batch has taken in, None if there is none."""
+        offset = _offset(self._store, self._generation)
+        if offset is None:
+            return None
+        # A first read of the whole table has what its version says; otherwise a version may have been read in part.
+        after = offset.version if offset.is_first else offset.version - 1
+        for version, entry in following_entries(self._store, SILVER_EVENTS, after):
+            actions = decode_entry(entry)
+            if ERASURE_NOTE in commit_info_of(actions) and changes_rows(actions, ("remove",)):
+                return version
+        return None
+
     def _newest(self) -> int:
         return open_table(self._store.location, SILVER_EVENTS).version()
 
@@ -129,14 +149,26 @@ def needed_from(store: Store, generation: KpiGeneration) -> int | None:
     kept = store.get(source_path(generation))
     if kept is None:
         return None
-    offsets = [path for path in store.paths(f"{generation.checkpoint}/offsets") if path.rsplit("/", 1)[-1].isdigit()]
-    newest = max(offsets, key=lambda path: int(path.rsplit("/", 1)[-1]), default="")
-    # Spark's offset of a Delta source, the last line of a batch's: it may be behind what was read.
-    lines = (store.get(newest) or b"").splitlines() if newest else []
     seen = msgspec.json.decode(kept, type=_Seen).version
-    return min(
-        [seen, *(int(json.loads(line)["reservoirVersion"]) for line in lines[-1:] if b"reservoirVersion" in line)]
+    # It may be behind what was read.
+    offset = _offset(store, generation)
+    return seen if offset is None else min(seen, offset.version)
+
+
+def _offset(store: Store, generation: KpiGeneration) -> _Offset | None:
+    """Where the next batch begins to read: the offset of the last finished batch, or of the first one that is not."""
+    offsets, commits = (
+        {
+            int(name)
+            for path in store.paths(f"{generation.checkpoint}/{each}")
+            if (name := path.rsplit("/", 1)[-1]).isdigit()
+        }
+        for each in ("offsets", "commits")
     )
+    batch = max(offsets & commits, default=min(offsets, default=None))
+    content = None if batch is None else store.get(f"{generation.checkpoint}/offsets/{batch}")
+    # A header, the batch's settings, then the offset of each source.
+    return msgspec.json.decode(content.splitlines()[-1], type=_Offset) if content else None
 
 
 def _committed_at(actions: list[Action]) -> float:
