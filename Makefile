@@ -35,9 +35,8 @@ class_archive := build/jars/spark.jsa
 jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry $(stamps)/model-jar
 
 stack := compose/stack.sh
-players_to_http := --target http --url http://ingest:8000 --keys-file /run/secrets/ingest-keys
-players_to_kafka := --target kafka --bootstrap-servers kafka:9092 --kafka-credentials-file /run/secrets/kafka-simulator \
-  --registry-url http://registry:8080/apis/ccompat/v7 --topic events
+players_to_http := --target http
+players_to_kafka := --target kafka --topic events
 WORKERS ?= 1
 export WORKERS
 

@@ -21,6 +21,14 @@ has_grafana() {
   return 1
 }
 
+case "$TLS" in
+  1) export SCHEME=https KAFKA_CA_FILE=/run/secrets/tls-ca PGSSLMODE=verify-full GATEWAY_CERTIFICATE_FILE=/run/secrets/tls-ingest ;;
+  0) export SCHEME=http KAFKA_CA_FILE="" PGSSLMODE=disable GATEWAY_CERTIFICATE_FILE="" ;;
+  *)
+    echo "stack: TLS is '$TLS'; it must be 1, or 0 for comparisons." >&2
+    exit 1
+    ;;
+esac
 files=(--file compose.yaml)
 official=(--file compose.official.yaml)
 if [ "${1:-}" = "--minimal" ]; then

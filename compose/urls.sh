@@ -36,6 +36,7 @@ password_in() { # SECRET
 }
 
 read_env "$compose_directory"
+case "${TLS:-1}" in 0) scheme=http ;; *) scheme=https ;; esac
 running="$(running_services)"
 if [ -z "$running" ]; then
   echo "gamelake: the stack does not run: make up starts it." >&2
@@ -43,7 +44,7 @@ if [ -z "$running" ]; then
 fi
 
 echo
-row ingest "Ingest gateway" "http://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
+row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
 row trino "Trino (SQL)" "http://$host:$TRINO_PORT" "analyst (silver, gold) or engineer (all), no password"
 row grafana "Grafana" "http://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
@@ -54,9 +55,9 @@ row ingest-events "The query's Spark UI" "http://$host:$INGEST_EVENTS_PORT" "no 
 row spark-master "Spark master" "http://$host:$SPARK_MASTER_PORT" "no password"
 row spark-history "Spark history" "http://$host:$SPARK_HISTORY_PORT" "no password"
 row data-docs "Data Docs" "http://$host:$DATA_DOCS_PORT" "no password; the last validation's results"
-row object-store "Object store, console" "http://$host:$OBJECT_STORE_CONSOLE_PORT" "user and password in compose/secrets/object-store-root"
-row object-store "Object store, S3" "http://$host:$OBJECT_STORE_PORT" "keys in compose/secrets/object-store-*"
-row registry "Schema registry" "http://$host:$REGISTRY_PORT" "no password; Confluent's API under /apis/ccompat/v7"
+row object-store "Object store, console" "$scheme://$host:$OBJECT_STORE_CONSOLE_PORT" "user and password in compose/secrets/object-store-root"
+row object-store "Object store, S3" "$scheme://$host:$OBJECT_STORE_PORT" "keys in compose/secrets/object-store-*"
+row registry "Schema registry" "$scheme://$host:$REGISTRY_PORT" "no password; Confluent's API under /apis/ccompat/v7"
 row kafka "Kafka" "$host:$KAFKA_PORT" "simulator (writes), $(password_in kafka-simulator)"
 cat <<EOT
 
@@ -66,3 +67,8 @@ Next:
   make sql          query Trino; make sql Q="SELECT count(*) FROM silver.events"
   make help         all targets
 EOT
+if [ "$scheme" = http ]; then
+  echo "Warning: TLS=0: the services talk in the clear. For comparisons of speed only." >&2
+else
+  echo "Clients trust the authority in compose/certificates/ca.pem."
+fi

@@ -6,13 +6,15 @@ term was found, 2 if not everything could be scanned.
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from gamelake.kafka import KafkaSettings
+from gamelake.kafka import kafka_access
+from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.privacy.scan import Scanner
 from gamelake.privacy.scanned_topics import scan_topics
@@ -45,7 +47,7 @@ def main() -> int:
     for path in arguments.paths:
         scanner.folder(path)
     if arguments.kafka:
-        scan_topics(scanner, KafkaSettings.from_env().access, arguments.topic)
+        scan_topics(scanner, kafka_access(Environment(os.environ)), arguments.topic)
     print(msgspec.json.format(msgspec.json.encode(scanner.scan)).decode())
     if scanner.scan.findings:
         return FAILED

@@ -19,6 +19,7 @@ from tools.embedded.service import REPOSITORY
 
 COMPOSE = REPOSITORY / "compose"
 SECRETS = COMPOSE / "secrets"
+AUTHORITY = COMPOSE / "certificates/ca.pem"
 _COMMAND_SECONDS = 600
 _SHOWN = 2_000
 
@@ -44,18 +45,34 @@ class Container:
 
 
 @cache
-def ports() -> Mapping[str, int]:
-    """The published ports by their names in compose/.env; compose/.env.override and the environment take precedence."""
+def settings() -> Mapping[str, str]:
+    """The settings of compose/.env; compose/.env.override and the environment take precedence."""
     files = [path for path in (COMPOSE / ".env", COMPOSE / ".env.override") if path.exists()]
     lines = [line.partition("=") for path in files for line in path.read_text().splitlines()]
-    return {name: int(os.environ.get(name, value)) for name, _, value in lines if name.endswith("_PORT")}
+    return {name: os.environ.get(name, value) for name, separator, value in lines if separator and name.isupper()}
+
+
+@cache
+def ports() -> Mapping[str, int]:
+    """The published ports by their names in the settings."""
+    return {name: int(value) for name, value in settings().items() if name.endswith("_PORT")}
+
+
+def is_encrypted() -> bool:
+    """Whether the services talk by TLS."""
+    return settings()["TLS"] != "0"
+
+
+def scheme() -> str:
+    """The scheme of the services' URLs."""
+    return "https" if is_encrypted() else "http"
 
 
 def lakehouse(user: str) -> Location:
     """The lakehouse, with the key of one of the object store's users."""
     variables = {
         "GAMELAKE_LAKEHOUSE": "s3://lakehouse",
-        "GAMELAKE_S3_ENDPOINT": f"http://{HOST}:{ports()['OBJECT_STORE_PORT']}",
+        "GAMELAKE_S3_ENDPOINT": url("OBJECT_STORE_PORT"),
         "GAMELAKE_S3_REGION": "us-east-1",
         "AWS_SHARED_CREDENTIALS_FILE": str(SECRETS / f"object-store-{user}"),
     }
@@ -64,12 +81,26 @@ def lakehouse(user: str) -> Location:
 
 def kafka(user: str) -> KafkaAccess:
     """Access to Kafka as one of its users."""
-    return KafkaAccess(f"{HOST}:{ports()['KAFKA_PORT']}", read_credentials(SECRETS / f"kafka-{user}"))
+    authorities = str(AUTHORITY) if is_encrypted() else ""
+    return KafkaAccess(f"{HOST}:{ports()['KAFKA_PORT']}", read_credentials(SECRETS / f"kafka-{user}"), authorities)
 
 
 def gateway_url() -> str:
     """The published URL of the gateway."""
-    return f"http://{HOST}:{ports()['INGEST_PORT']}"
+    return url("INGEST_PORT")
+
+
+def registry_url() -> str:
+    """The published URL of the registry's Confluent API."""
+    return f"{url('REGISTRY_PORT')}/apis/ccompat/v7"
+
+
+def url(port: str) -> str:
+    """The URL of a published port; this process and its children trust the stack's certificates from now on."""
+    if is_encrypted():
+        # For OpenSSL, Rustls and Python's requests.
+        os.environ["SSL_CERT_FILE"] = os.environ["REQUESTS_CA_BUNDLE"] = str(AUTHORITY)
+    return f"{scheme()}://{HOST}:{ports()[port]}"
 
 
 def compose(*arguments: str, seconds: int = _COMMAND_SECONDS) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
 from tools.embedded.service import REPOSITORY
-from tools.stack import COMPOSE, kafka
+from tools.stack import COMPOSE, kafka, scheme
 
 TOPIC = "events"
 STREAM = "ingest_events"
@@ -53,8 +53,7 @@ def start_simulator(rate: int, events: int) -> subprocess.Popen[bytes]:
             "--bootstrap-servers",
             "kafka:9092",
         ),
-        *("--kafka-credentials-file", "/run/secrets/kafka-simulator"),
-        *("--registry-url", "http://registry:8080/apis/ccompat/v7"),
+        *("--registry-url", f"{scheme()}://registry:8080/apis/ccompat/v7"),
         *("--games", "30", "--rate", str(rate), "--events", str(events), "--duplicate=0", *nothing_bad),
     ]
     log = REPOSITORY / "build/benchmarks/simulator.log"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Starts Kafka: formats its storage at the first start, creates the users' file from the secrets, and execs the broker.
+# Starts Kafka: formats its storage at the first start, gives it the admin's password from the secret, and execs the broker.
+# Other users are services/provision's.
 set -eu
 
 # Paths in the image; tests override them.
@@ -11,6 +12,7 @@ readonly run_directory="${KAFKA_RUN_DIRECTORY:-/run/kafka}"
 readonly agent="${KAFKA_JMX_AGENT:-/opt/kafka/jmx/jmx_prometheus_javaagent.jar}"
 readonly agent_settings="${KAFKA_JMX_SETTINGS:-/etc/kafka/jmx.yaml}"
 readonly users="$run_directory/users.jaas"
+readonly admin_file="$secrets/kafka-admin" known_admin=admin-password.sha256
 readonly java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
 
 fail() {
@@ -38,27 +40,44 @@ check_plain() { # FILE KEY VALUE
   esac
 }
 
+read_admin() {
+  [ -f "$admin_file" ] || fail "$admin_file is missing, which the broker itself needs: run 'make up'."
+  admin="$(value_of "$admin_file" username)"
+  password="$(value_of "$admin_file" password)"
+  check_plain "$admin_file" username "$admin"
+  check_plain "$admin_file" password "$password"
+}
+
 write_users() {
-  local file username password own_name="" own_password="" entries=""
-  for file in "$secrets"/kafka-*; do
-    [ -f "$file" ] || fail "$secrets has no kafka-* secrets: run 'make up', which creates them."
-    username="$(value_of "$file" username)"
-    password="$(value_of "$file" password)"
-    check_plain "$file" username "$username"
-    check_plain "$file" password "$password"
+  local listener entries=""
+  for listener in broker controller; do
     entries="$entries
-  user_$username=\"$password\""
-    if [ "${file##*/}" = kafka-admin ]; then
-      own_name="$username" own_password="$password"
-    fi
+$listener.KafkaServer {
+  org.apache.kafka.common.security.plain.PlainLoginModule required
+  username=\"$admin\"
+  password=\"$password\"
+  user_$admin=\"$password\";
+};"
   done
-  [ -n "$own_name" ] || fail "$secrets/kafka-admin is missing, which the broker itself needs: run 'make up'."
   mkdir -p "$run_directory"
   (umask 077 && rm -f "$users" && printf '%s\n' "KafkaServer {
-  org.apache.kafka.common.security.plain.PlainLoginModule required
-  username=\"$own_name\"
-  password=\"$own_password\"$entries;
-};" >"$users")
+  org.apache.kafka.common.security.scram.ScramLoginModule required;
+};$entries" >"$users")
+}
+
+# Runs one of Kafka's tools. Its arguments are in a file that only this user can read, because others can see a process's
+# command line, and some have a password.
+tool() { # CLASS ARGUMENT...
+  local arguments="$run_directory/$1.arguments" code=0
+  (umask 077 && printf '%s\n' -XX:TieredStopAtLevel=1 -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*" "$@" >"$arguments")
+  "$java" "@$arguments" || code=$?
+  rm -f "$arguments"
+  return "$code"
+}
+
+# Which password of the admin Kafka has a hash of.
+digest() {
+  sha256sum <"$admin_file"
 }
 
 format_storage() {
@@ -66,10 +85,25 @@ format_storage() {
   local cluster
   cluster="$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')"
   # Option and value in one argument: a random id may start with a dash.
-  "$java" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*" kafka.tools.StorageTool format \
-    "--cluster-id=$cluster" --config "$settings" --ignore-formatted
+  tool kafka.tools.StorageTool format "--cluster-id=$cluster" --config "$settings" --ignore-formatted \
+    --add-scram "SCRAM-SHA-512=[name=$admin,password=$password]"
+  digest >"$data/$known_admin"
   # The tool doesn't, and Kafka can't start with what a power cut leaves of bootstrap.checkpoint.
-  sync "$data"/*.* "$data"
+  sync "$data"/*.* "$data/$known_admin" "$data"
+}
+
+# Has Kafka know the admin's password once it runs: after the secret was changed, or with data from a time before SCRAM.
+set_admin_password() {
+  local address listeners
+  listeners="$(value_of "$settings" advertised.listeners)"
+  address="${listeners##*BROKER://}" address="${address%%,*}"
+  until (exec 3<>"/dev/tcp/${address%:*}/${address#*:}") 2>/dev/null; do sleep 0.5; done
+  (umask 077 && printf '%s\n' security.protocol=SASL_PLAINTEXT sasl.mechanism=PLAIN \
+    "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=\"$admin\" password=\"$password\";" \
+    >"$run_directory/admin.properties")
+  tool kafka.admin.ConfigCommand --bootstrap-server "$address" --command-config "$run_directory/admin.properties" \
+    --alter --entity-type users --entity-name "$admin" --add-config "SCRAM-SHA-512=[password=$password]" >&2 || return
+  digest >"$data/$known_admin"
 }
 
 start_broker() {
@@ -88,7 +122,10 @@ start_broker() {
   fi
   local override=()
   if [ -n "${KAFKA_HOST_PORT:-}" ]; then
-    override=(--override "advertised.listeners=INTERNAL://kafka:9092,HOST://127.0.0.1:$KAFKA_HOST_PORT")
+    override=(--override "advertised.listeners=INTERNAL://kafka:9092,HOST://127.0.0.1:$KAFKA_HOST_PORT,BROKER://localhost:9094")
+  fi
+  if [ "${TLS:-1}" = 0 ]; then
+    override+=(--override "listener.security.protocol.map=INTERNAL:SASL_PLAINTEXT,HOST:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT,BROKER:SASL_PLAINTEXT")
   fi
   if [ "${KAFKA_SYNC:-1}" != 1 ]; then
     override+=(--override log.flush.interval.messages=9223372036854775807) # Kafka's default: the kernel decides
@@ -98,6 +135,10 @@ start_broker() {
     kafka.Kafka "$settings" ${override[@]+"${override[@]}"}
 }
 
+read_admin
 write_users
 format_storage
+if [ "$(digest)" != "$(cat "$data/$known_admin" 2>/dev/null)" ]; then
+  set_admin_password &
+fi
 start_broker

@@ -17,7 +17,7 @@ export MINIO_NOTIFY_KAFKA_ENABLE_FILES=on
 export MINIO_NOTIFY_KAFKA_BROKERS_FILES="${OBJECT_STORE_KAFKA:-kafka:9092}"
 export MINIO_NOTIFY_KAFKA_TOPIC_FILES=files.notifications
 export MINIO_NOTIFY_KAFKA_SASL_FILES=on
-export MINIO_NOTIFY_KAFKA_SASL_MECHANISM_FILES=plain
+export MINIO_NOTIFY_KAFKA_SASL_MECHANISM_FILES=sha512
 # The protocol version of MinIO's Kafka client; Kafka 4 no longer supports the default.
 export MINIO_NOTIFY_KAFKA_VERSION_FILES=3.6.0
 export MINIO_NOTIFY_KAFKA_QUEUE_DIR_FILES=/notifications
@@ -29,4 +29,15 @@ export MINIO_SYNC_BOOT=on
 MINIO_NOTIFY_KAFKA_SASL_USERNAME_FILES="$(value_of kafka-object-store username)"
 MINIO_NOTIFY_KAFKA_SASL_PASSWORD_FILES="$(value_of kafka-object-store password)"
 export MINIO_NOTIFY_KAFKA_SASL_USERNAME_FILES MINIO_NOTIFY_KAFKA_SASL_PASSWORD_FILES
-exec minio server /data --address :9000 --console-address :9001
+tls=()
+if [ "${TLS:-1}" != 0 ]; then
+  # By the names that MinIO expects; the service's file has both its certificate and its key.
+  readonly certificates=/tmp/certificates
+  mkdir -p "$certificates/CAs"
+  ln -sf /run/secrets/tls-object-store "$certificates/public.crt"
+  ln -sf /run/secrets/tls-object-store "$certificates/private.key"
+  ln -sf /run/secrets/tls-ca "$certificates/CAs/ca.crt"
+  export MINIO_NOTIFY_KAFKA_TLS_FILES=on
+  tls=(--certs-dir "$certificates")
+fi
+exec minio server /data --address :9000 --console-address :9001 ${tls[@]+"${tls[@]}"}

@@ -8,10 +8,19 @@ if [ ! -f "$data/PG_VERSION" ]; then
   rm -rf "$data"/new
   initdb --pgdata "$data/new" --username postgres --pwfile /run/secrets/postgres-password \
     --auth-local trust --auth-host scram-sha-256 --encoding UTF8 --locale C.UTF-8 >/dev/null
-  echo 'host all all all scram-sha-256' >>"$data/new/pg_hba.conf"
   mv "$data"/new/* "$data"/
   rmdir "$data/new"
 fi
+# Who may connect, and how, is decided anew at each start: by TLS only, unless TLS is 0.
+readonly access=/tmp/pg_hba.conf
+if [ "${TLS:-1}" = 0 ]; then
+  network=host tls=()
+else
+  # PostgreSQL rejects a private key that other users can read, and secrets are readable for all users of the container.
+  (umask 077 && cat /run/secrets/tls-postgres >/tmp/tls.pem)
+  network=hostssl tls=(-c ssl=on -c ssl_cert_file=/tmp/tls.pem -c ssl_key_file=/tmp/tls.pem)
+fi
+printf '%s\n' 'local all all trust' "$network all all all scram-sha-256" >"$access"
 # wal_recycle=off: old WAL files are deleted, not reused with their content, because an erased key must be gone.
 exec postgres -D "$data" -c listen_addresses='*' -c unix_socket_directories=/tmp -c shared_buffers=32MB \
-  -c max_connections=40 -c wal_recycle=off
+  -c max_connections=40 -c wal_recycle=off -c hba_file="$access" ${tls[@]+"${tls[@]}"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
-from gamelake.kafka import KafkaAccess, KafkaSettings
+from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
 from gamelake.model.options import TelemetryOptions, telemetry_options
 from gamelake.storage.settings import landing
@@ -38,7 +38,7 @@ class DeliverySettings:
         """
         env = Environment(variables)
         return cls(
-            kafka=KafkaSettings.from_env(variables).access,
+            kafka=kafka_access(env),
             topic=env.required("GAMELAKE_TOPIC"),
             landing=landing(variables),
             prefix=env.optional("GAMELAKE_DELIVERY_PREFIX", "delivered/"),

@@ -34,7 +34,7 @@ def main() -> int:
 
 def _serve(settings: GatewaySettings) -> int:
     from granian import Granian  # noqa: PLC0415 # after the variable above
-    from granian.constants import HTTPModes, Interfaces, Loops  # noqa: PLC0415
+    from granian.constants import HTTPModes, Interfaces, Loops, SSLProtocols  # noqa: PLC0415
     from granian.http import HTTP1Settings  # noqa: PLC0415
 
     server = Granian(
@@ -52,6 +52,10 @@ def _serve(settings: GatewaySettings) -> int:
         factory=True,
         log_access=False,
         log_dictconfig=_TO_OUR_LOGS,
+        ssl_cert=settings.certificate_file,
+        ssl_key=settings.certificate_file,
+        # Devices with Android before version 10 have no newer one.
+        ssl_protocol_min=SSLProtocols.tls12,
     )
     server.serve()
     return OK

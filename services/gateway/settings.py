@@ -1,14 +1,16 @@
 """The settings of the ingest gateway, from the environment."""
 
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from gamelake.kafka import KafkaAccess
+from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
+from gamelake.model.errors import SettingsError
 from gamelake.privacy.vault.settings import VaultSettings
 from services.gateway.kafka_producer import QueueLimits
 
@@ -42,6 +44,7 @@ class GatewaySettings:
     host: str
     port: int
     processes: int
+    certificate_file: Path | None
     kafka: KafkaAccess
     topic: str
     registry_url: str
@@ -67,9 +70,8 @@ class GatewaySettings:
             host=read.optional("INGEST_HOST", "127.0.0.1"),
             port=read.whole("INGEST_PORT", 8000, 1, 65_535),
             processes=read.whole("INGEST_PROCESSES", 1, 1, 256),
-            kafka=KafkaAccess.of(
-                read.required("GAMELAKE_BOOTSTRAP_SERVERS"), read.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
-            ),
+            certificate_file=_certificate(read),
+            kafka=kafka_access(read),
             topic=read.required("GAMELAKE_TOPIC"),
             registry_url=read.required("GAMELAKE_REGISTRY_URL"),
             contracts=_CONTRACTS,
@@ -92,3 +94,15 @@ class GatewaySettings:
                 timeout=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
             ),
         )
+
+
+def _certificate(read: Environment) -> Path | None:
+    file = read.path("INGEST_CERTIFICATE_FILE")
+    if file is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file)
+        except OSError as error:
+            raise SettingsError(
+                f"INGEST_CERTIFICATE_FILE is '{file}', which is not a private key and its certificate in PEM: {error}"
+            ) from error
+    return file

@@ -15,10 +15,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs do
     ConfigSource,
     NewPartitions,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from confluent_kafka.cimpl import NewTopic  # the stubs of `admin` do not export it
 
 from gamelake.kafka import KafkaAccess
+from gamelake.model.credentials import ServerCredentials
 from services.provision.access_rules import ANY_RULE, AccessRule
 from services.provision.declarations import TopicSpec
 from services.provision.provisioning import ServiceRefusedError, ServiceUnavailableError
@@ -26,6 +31,8 @@ from services.provision.provisioning import ServiceRefusedError, ServiceUnavaila
 ANSWER = timedelta(seconds=30)
 FIRST_ANSWER = timedelta(seconds=5)
 _INTERNAL = "__"
+# Kafka's default. More would make guessing slower, which passwords of 192 random bits do not need.
+_ITERATIONS = 4_096
 T = TypeVar("T")
 
 
@@ -97,6 +104,24 @@ class KafkaAdmin:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         (answer,) = self._admin.incremental_alter_configs([resource]).values()
         _result(answer, f"change the settings of {topic}")
+
+    def users(self) -> frozenset[str]:
+        """The names of all users that have a password."""
+        found: Mapping[str, Any] = _result(self._admin.describe_user_scram_credentials(), "show its users")  # type: ignore[arg-type] # one future for all users
+        return frozenset(found)
+
+    def set_password(self, user: ServerCredentials) -> None:
+        """Set a user's password, and create the user where there is none; open connections stay as they are."""
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, _ITERATIONS)
+        change = UserScramCredentialUpsertion(user.username, info, user.password.encode())
+        (answer,) = self._admin.alter_user_scram_credentials([change]).values()
+        _result(answer, f"set the password of {user.username}")
+
+    def remove_password(self, name: str) -> None:
+        """Remove a user's password: nobody can connect as this user any more."""
+        change = UserScramCredentialDeletion(name, ScramMechanism.SCRAM_SHA_512)
+        (answer,) = self._admin.alter_user_scram_credentials([change]).values()
+        _result(answer, f"remove the password of {name}")
 
     def rules(self) -> frozenset[AccessRule]:
         """All access rules that Kafka has."""

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.kafka import KafkaAccess, kafka_access, read_credentials
+from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 
@@ -19,9 +20,11 @@ PATIENCE_SECONDS = 180
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsSettings:
-    """Access to Kafka, and the file that declares its topics."""
+    """Access to Kafka as its admin, the other users, and the file that declares topics and rights."""
 
     kafka: KafkaAccess
+    admin: str
+    users: tuple[ServerCredentials, ...]
     file: Path
     patience: timedelta
 
@@ -30,13 +33,15 @@ class TopicsSettings:
         """Read the settings.
 
         Raises:
-            SettingsError: a variable is missing or malformed, or the admin's secret is.
+            SettingsError: a variable is missing or malformed, or a user's secret is.
         """
         env = Environment(variables)
+        admin = _secret(env, "kafka-admin")
+        credentials = read_credentials(admin)
         return cls(
-            kafka=KafkaAccess(
-                env.required("GAMELAKE_BOOTSTRAP_SERVERS"), read_credentials(_secret(env, "kafka-admin"))
-            ),
+            kafka=replace(kafka_access(env), credentials=credentials),
+            admin=credentials.username,
+            users=tuple(read_credentials(file) for file in sorted(admin.parent.glob("kafka-*")) if file != admin),
             file=_declaration(env, "PROVISION_TOPICS_FILE", "kafka/topics.yaml"),
             patience=_patience(env),
         )

@@ -1,9 +1,12 @@
-"""Synchronizes Kafka's topics and access rules with `compose/kafka/topics.yaml`.
+"""Synchronizes Kafka's users with the secrets, and its topics and access rules with `compose/kafka/topics.yaml`.
 
 `python -m services.provision.topics`. It adds partitions but never removes any, and never deletes a topic. Rules that
-are not declared are removed, so that users that are not listed have no access.
+are not declared are removed, so that users that are not listed have no access; so are users without a secret.
 """
 
+from collections.abc import Sequence
+
+from gamelake.model.credentials import ServerCredentials
 from gamelake.program import OK, run
 from services.provision.access_rules import declared_rules
 from services.provision.declarations import DeclaredTopics, TopicSpec, load_topics
@@ -20,6 +23,7 @@ def main() -> int:
     found = wait_for("kafka", kafka.partitions, settings.patience)
     changes = ChangeLog("topics")
     try:
+        synchronize_users(kafka, settings.admin, settings.users, changes)
         synchronize_topics(kafka, declared, found, changes)
         synchronize_rules(kafka, declared, changes)
     except ServiceRefusedError as error:
@@ -38,6 +42,21 @@ def synchronize_topics(kafka: KafkaAdmin, declared: DeclaredTopics, found: dict[
             changes.note(f"created {topic.name} with {topic.partitions} partitions, {_as_text(topic.settings)}")
     for name in sorted(found.keys() - {topic.name for topic in declared.topics}):
         changes.skipped(f"the topic {name}, which the file does not name")
+
+
+def synchronize_users(kafka: KafkaAdmin, admin: str, users: Sequence[ServerCredentials], changes: ChangeLog) -> None:
+    """Set the passwords of all users but the admin's, which Kafka itself sets, and remove users without a secret.
+
+    Kafka does not tell whether a password is right, so each is set again.
+    """
+    found = kafka.users()
+    for user in users:
+        kafka.set_password(user)
+        if user.username not in found:
+            changes.note(f"created the user {user.username}")
+    for name in sorted(found - {admin, *(user.username for user in users)}):
+        kafka.remove_password(name)
+        changes.note(f"removed the user {name}, which has no secret")
 
 
 def synchronize_rules(kafka: KafkaAdmin, declared: DeclaredTopics, changes: ChangeLog) -> None:

@@ -14,7 +14,7 @@ from gamelake.observability.retention_health import topic_retention
 from services.provision.declarations import load_topics
 from services.provision.kafka import KafkaAdmin
 from services.provision.provisioning import ChangeLog, wait_for
-from services.provision.topics import synchronize_rules, synchronize_topics
+from services.provision.topics import synchronize_rules, synchronize_topics, synchronize_users
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.secured_kafka import COMPOSE, SecuredKafka
 from tests.embedded.sending import Sender
@@ -53,15 +53,16 @@ def secured(
         kafka.start()
     except ServiceMissingError as error:
         missing_service(str(error))
-    as_declared(KafkaAdmin(kafka.access("admin")))
+    as_declared(kafka)
     yield kafka
     kafka.stop()
 
 
-def as_declared(kafka: KafkaAdmin) -> None:
-    declared = load_topics(COMPOSE / "topics.yaml")
+def as_declared(secured: SecuredKafka) -> None:
+    kafka, declared = KafkaAdmin(secured.access("admin")), load_topics(COMPOSE / "topics.yaml")
     found = wait_for("kafka", kafka.partitions, timedelta(seconds=60))
     changes = ChangeLog("topics")
+    synchronize_users(kafka, "admin", secured.users(), changes)
     synchronize_topics(kafka, declared, found, changes)
     synchronize_rules(kafka, declared, changes)
 
@@ -71,6 +72,7 @@ def lakehouse(tmp_path: Path, secured: SecuredKafka, registry: EmbeddedRegistry)
     """A lakehouse fed by the stack's Kafka, its job with the secret of the user `ingest-events`."""
     lakehouse = Lakehouse(tmp_path, secured.bootstrap_servers, registry.url, TOPIC)
     lakehouse.settings["GAMELAKE_KAFKA_CREDENTIALS_FILE"] = str(secured.secrets / "kafka-ingest-events")
+    lakehouse.settings["GAMELAKE_KAFKA_CA_FILE"] = str(secured.authority)
     return lakehouse
 
 

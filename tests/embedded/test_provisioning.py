@@ -5,7 +5,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,8 +14,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from gamelake.model.credentials import ServerCredentials
 from services.provision.kafka import KafkaAdmin
-from tests.embedded.secured_kafka import SecuredKafka
+from tests.embedded.secured_kafka import USERS, SecuredKafka
 from tests.embedded.sending import contract_text
 from tools.embedded import EmbeddedRegistry
 from tools.embedded.process import ServiceMissingError
@@ -75,6 +76,7 @@ class Topic:
         """Bring Kafka in line with what the file says."""
         given = {
             "GAMELAKE_BOOTSTRAP_SERVERS": self.kafka.bootstrap_servers,
+            "GAMELAKE_KAFKA_CA_FILE": str(self.kafka.authority),
             "PROVISION_SECRETS": str(self.kafka.secrets),
             "PROVISION_TOPICS_FILE": str(self.file),
         }
@@ -235,11 +237,59 @@ def test_kafka_that_never_answers_ends_the_patience_with_the_next_look(declared:
     assert "make logs S=kafka" in outcome.errors
 
 
-def test_no_client_connects_without_a_password(secured: SecuredKafka) -> None:
-    anonymous = Producer({"bootstrap.servers": secured.bootstrap_servers, "log_level": 0})
+@pytest.mark.parametrize("has_password", [False, True], ids=["anonymous", "with the admin's password"])
+@pytest.mark.parametrize("is_encrypted", [False, True], ids=["in the clear", "by TLS"])
+def test_clients_connect_only_by_tls_and_with_a_password(
+    secured: SecuredKafka, has_password: bool, is_encrypted: bool
+) -> None:
+    access = secured.access("admin")
+    access = replace(
+        access,
+        credentials=access.credentials if has_password else None,
+        authorities=access.authorities if is_encrypted else "",
+    )
+    client = Producer({**access.for_clients(), "log_level": 0})
+
+    if has_password and is_encrypted:
+        assert client.list_topics(timeout=20).brokers
+    else:
+        with pytest.raises(KafkaException):
+            client.list_topics(timeout=5)
+
+
+def test_a_client_that_does_not_trust_the_authority_does_not_connect(secured: SecuredKafka) -> None:
+    client = Producer({**replace(secured.access("admin"), authorities="system").for_clients(), "log_level": 0})
 
     with pytest.raises(KafkaException):
-        anonymous.list_topics(timeout=5)
+        client.list_topics(timeout=5)
+
+
+def test_a_new_password_counts_from_the_next_run_on_and_open_connections_stay(declared: Topic) -> None:
+    declared.declare(A_TOPIC + WRITERS_AND_READERS)
+    former = declared.kafka.access("simulator")
+    producer = Producer({**former.for_clients(), **AS_THE_SIMULATOR, "log_level": 0})
+    producer.produce(declared.name, b"value")
+    assert producer.flush(20) == 0
+
+    declared.kafka.change_password("simulator")
+    assert code_of(declared.write("simulator")) == KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - librdkafka's own code
+    assert declared.provision().exit_code == 0
+
+    assert declared.write("simulator") is None
+    producer.produce(declared.name, b"value")
+    assert producer.flush(20) == 0
+    with pytest.raises(KafkaException):
+        Producer({**former.for_clients(), "log_level": 0}).list_topics(timeout=5)
+
+
+def test_a_user_without_a_secret_is_removed(declared: Topic) -> None:
+    declared.declare(A_TOPIC)
+    declared.admin.set_password(ServerCredentials("former", "0123456789abcdef"))
+
+    outcome = declared.provision()
+
+    assert "topics: removed the user former, which has no secret" in outcome.lines
+    assert declared.admin.users() == set(USERS)
 
 
 def test_a_restarted_kafka_is_the_same_cluster_with_the_same_rules(declared: Topic) -> None:
@@ -253,6 +303,20 @@ def test_a_restarted_kafka_is_the_same_cluster_with_the_same_rules(declared: Top
     assert declared.kafka.cluster_id == before
     assert declared.read("ingest-events") == 0
     assert declared.provision().lines[-1] == "topics: nothing to change"
+
+
+@pytest.mark.parametrize("reason", ["the secret is new", "the data is older than SCRAM"])
+def test_a_restarted_kafka_takes_the_admins_password_from_the_secret(declared: Topic, reason: str) -> None:
+    if reason == "the data is older than SCRAM":
+        declared.kafka.forget_admin()
+    else:
+        declared.kafka.change_password("admin")
+    declared.kafka.stop()
+    declared.kafka.start()
+
+    outcome = declared.declare(A_TOPIC)
+
+    assert outcome.exit_code == 0, outcome.errors
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from minio import Minio
 from pyspark.sql import SparkSession
 from urllib3.exceptions import HTTPError
 
-from gamelake.kafka import KafkaAccess, read_credentials
 from gamelake.model.errors import SettingsError
 from gamelake.session import spark_session
 from gamelake.storage.store import shared_credentials
@@ -18,15 +17,13 @@ from tests.embedded import conftest as embedded
 from tests.embedded.sending import Sender
 from tests.stack.fault_proxy import FaultProxy
 from tests.stack.object_store import ROOT, ObjectStore
-from tests.stack.platform import SECRETS, Stack
+from tests.stack.platform import SECRETS, Stack, stack_sender
 from tests.stack.s3_lakehouse import S3Lakehouse, Services
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.java import spark_environment
 from tools.embedded.process import ServiceMissingError
 from tools.stack import StackError
 
-REGISTRY_URL = "http://127.0.0.1:8081/apis/ccompat/v7"
-BOOTSTRAP_SERVERS = "127.0.0.1:19092"
 JARS = ROOT / "build/jars/spark"
 
 
@@ -126,5 +123,4 @@ def own_sender(own_services: Services) -> Sender:
 @pytest.fixture
 def sender(stack: Stack) -> Sender:
     """Sends to the stack's topic as a game would."""
-    access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
-    return Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients())
+    return stack_sender()

@@ -1,6 +1,7 @@
 """An HTTP proxy in front of an object store that loses what networks lose: requests, replies, and time."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -159,7 +160,8 @@ class FaultProxy:
     async def _ask_store(self, request: _Message, method: str) -> _Message | None:
         """A connection for each request: the store ends those that are idle, and a held request is idle for long."""
         address = urlsplit(self.target)
-        reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=_LIMIT)
+        tls = ssl.create_default_context() if address.scheme == "https" else None
+        reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=_LIMIT, ssl=tls)
         try:
             writer.write(request.encoded())
             await writer.drain()

@@ -1,7 +1,6 @@
 """A game that sends to the stack's gateway, and remembers what was acknowledged."""
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,8 @@ from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
 from tests.eventually import SHORTEST_PAUSE_SECONDS
 from tests.stack.platform import ROOT, SECRETS
+from tools.stack import gateway_url
 
-GATEWAY = f"http://127.0.0.1:{os.environ.get('INGEST_PORT', '8000')}"
 _PATIENCE = timedelta(seconds=30)
 _AGAIN_FOR_SECONDS = 120
 Event = dict[str, object]
@@ -40,7 +39,7 @@ class Game:
 
     credentials: Credentials
     acknowledged: set[str] = field(default_factory=set)
-    _transport: HttpTransport = field(default_factory=lambda: HttpTransport(GATEWAY, _PATIENCE))
+    _transport: HttpTransport = field(default_factory=lambda: HttpTransport(gateway_url(), _PATIENCE))
 
     @classmethod
     def of(cls, name: str) -> "Game":

@@ -9,9 +9,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from minio import Minio
+from minio.credentials import StaticProvider  # type: ignore[attr-defined] # it names no exports
+from minio.minioadmin import MinioAdmin
 
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location, shared_credentials
+from tools.stack import url
 
 ROOT = Path(__file__).parents[2]
 REGION = "us-east-1"
@@ -32,10 +35,9 @@ class ObjectStore:
         Raises:
             SettingsError: there is no credentials file.
         """
-        stacks = f"http://127.0.0.1:{os.environ.get('OBJECT_STORE_PORT', '9000')}"
         secret = os.environ.get("GAMELAKE_TEST_S3_CREDENTIALS_FILE", str(ROOT / "compose/secrets/object-store-root"))
         keys = shared_credentials(Path(secret), "default")
-        endpoint = os.environ.get("GAMELAKE_TEST_S3_ENDPOINT", stacks)
+        endpoint = os.environ.get("GAMELAKE_TEST_S3_ENDPOINT") or url("OBJECT_STORE_PORT")
         return cls(endpoint, keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"])
 
     def at(self, endpoint: str) -> "ObjectStore":
@@ -49,7 +51,16 @@ class ObjectStore:
     @property
     def client(self) -> Minio:
         """A client of no library that is under test."""
-        return Minio(urlsplit(self.endpoint).netloc, self.access_key, self.secret_key, secure=False, region=REGION)
+        parts = urlsplit(self.endpoint)
+        secure = parts.scheme == "https"
+        return Minio(parts.netloc, self.access_key, self.secret_key, secure=secure, region=REGION)
+
+    @property
+    def admin(self) -> MinioAdmin:
+        """The store's admin API."""
+        parts = urlsplit(self.endpoint)
+        provider = StaticProvider(self.access_key, self.secret_key)
+        return MinioAdmin(endpoint=parts.netloc, credentials=provider, secure=parts.scheme == "https")
 
     def variables(self, uri: str) -> dict[str, str]:
         """The settings by which a job has its lakehouse here."""

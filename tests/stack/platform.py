@@ -7,6 +7,7 @@ from deltalake import DeltaTable
 
 from gamelake.storage.reconciliation import Reconciliation, reconcile
 from gamelake.storage.store import Location, Store
+from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tools import stack as running
 
@@ -68,3 +69,9 @@ class Stack:
     def reconciliation(self) -> Reconciliation:
         """The reconciliation of the lakehouse."""
         return reconcile(Store(self.lakehouse))
+
+
+def stack_sender() -> Sender:
+    """Sends to the stack's topic, for fixtures that outlive a test."""
+    access = running.kafka("simulator")
+    return Sender(access.bootstrap_servers, running.registry_url(), "events", access.for_clients())

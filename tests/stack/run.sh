@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings up a stack of the tests' own, runs the tests that need one, and removes it: `run.sh [PYTEST ARGUMENT...]`.
-# Tests that need an object store and nothing else of the stack run meanwhile, on a store of their own; with arguments
-# all tests run one after the other, on the stack's. KEEP=1 leaves the stack running, to inspect or to run again; the logs
+# Tests that need an object store and nothing else of the stack have a store of their own, and run meanwhile; with arguments
+# all tests run one after the other. KEEP=1 leaves the stack running, to inspect or to run again; the logs
 # of all services are kept when a test fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -58,6 +58,7 @@ fi
 trap finish EXIT
 compose/up.sh
 if [ $# -gt 0 ]; then
+  start_second_store
   "${tests[@]}" --junitxml=build/junit/stack.xml "$@"
   exit
 fi

@@ -8,8 +8,8 @@ from notebooks.running import run
 from notebooks.settings import REPOSITORY
 from tests.embedded.played import send_played
 from tests.embedded.sending import contract_text
-from tests.stack.platform import Stack
-from tests.stack.trino_users import ANALYST, COMMITTED_SECONDS, PORT, await_answer, stack_sender
+from tests.stack.platform import Stack, stack_sender
+from tests.stack.trino_users import ANALYST, COMMITTED_SECONDS, PORT, await_answer
 
 NOTEBOOK = REPOSITORY / "notebooks/analyst.ipynb"
 

@@ -7,8 +7,8 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from gamelake.kafka import KafkaAccess
 from gamelake.model.credentials import read_credentials
-from tests.stack.conftest import BOOTSTRAP_SERVERS
 from tests.stack.platform import ROOT, SECRETS, Stack
+from tools.stack import kafka
 
 ROLES = ("registry", "vault")
 TOPIC = "events"
@@ -49,7 +49,7 @@ def test_a_role_owns_its_tables_and_has_no_other_rights(role: str) -> None:
 def as_gateway(stack: Stack) -> KafkaAccess:
     """Access to Kafka as the gateway's user."""
     assert stack.is_healthy("kafka")
-    return KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-ingest", "it"))
+    return kafka("ingest")
 
 
 def test_the_gateways_user_reads_nothing(as_gateway: KafkaAccess) -> None:

@@ -13,16 +13,14 @@ import pytest
 import yaml
 from minio import Minio
 
-from gamelake.kafka import KafkaAccess, read_credentials
 from monitoring.consoles.files import CONSOLES
 from monitoring.grafana.files import GENERATED
 from tests.embedded.landing import events
 from tests.embedded.sending import Sender, an_event, contract_text, framed
 from tests.eventually import eventually
-from tests.stack.conftest import BOOTSTRAP_SERVERS, REGISTRY_URL
 from tests.stack.game import Game
 from tests.stack.game import an_event as an_http_event
-from tests.stack.platform import ROOT, SECRETS, Stack
+from tests.stack.platform import ROOT, Stack, stack_sender
 from tests.stack.prometheus import Prometheus
 
 RULES = ROOT / "monitoring/prometheus/rules"
@@ -144,8 +142,7 @@ def traffic(stack: Stack, uploads: Minio) -> Iterator[None]:
     """Players, once the queries take what they send; the key figures are those of the service `serving`."""
     for service in ("ingest-events", "ingest", "serving"):
         stack.await_health(service, timeout=FIRST_FIGURES_SECONDS)
-    access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
-    with players(Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients()), uploads):
+    with players(stack_sender(), uploads):
         yield
 
 

@@ -6,6 +6,7 @@ import subprocess
 from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack
 from tests.stack.secret_values import shown_in
+from tools.stack import scheme
 
 STEPS = ["signed", "acknowledged", "decided", "committed", "registered", "visible"]
 SMOKE = ("python", "-m", "tools.smoke")
@@ -66,7 +67,7 @@ def test_players_are_simulated_at_a_rate_and_all_their_events_arrive(stack: Stac
     before = stack.event_ids().total()
 
     events = 2_000
-    simulator = ("python", "-m", "tools.simulator", "--target", "http", "--url", "http://ingest:8000")
+    simulator = ("python", "-m", "tools.simulator", "--target", "http", "--url", f"{scheme()}://ingest:8000")
     who = ("--keys-file", "/run/secrets/ingest-keys")
     how_many = ("--events", str(events), "--rate", "500", "--games", "3", "--seed", "11")
     clean = ("--undecodable", "0", "--unknown-game", "0", "--null-time", "0", "--duplicate", "0")
@@ -83,9 +84,9 @@ def test_the_table_of_addresses_names_each_published_service_and_no_secret(stack
     for address in (
         "http://127.0.0.1:8080",
         "127.0.0.1:19092",
-        "http://127.0.0.1:9001",
+        f"{scheme()}://127.0.0.1:9001",
         "http://127.0.0.1:4040",
-        "http://127.0.0.1:8000",
+        f"{scheme()}://127.0.0.1:8000",
     ):
         assert address in shown
     assert shown_in(shown) == []

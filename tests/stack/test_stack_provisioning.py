@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from minio.commonconfig import ENABLED
-from minio.credentials import StaticProvider  # type: ignore[attr-defined] # it names no exports
 from minio.error import S3Error
 from minio.minioadmin import MinioAdmin
 from minio.versioningconfig import SUSPENDED, VersioningConfig
@@ -93,11 +92,7 @@ class Declared:
 @pytest.fixture
 def admin(object_store: ObjectStore) -> MinioAdmin:
     """The store's admin API."""
-    return MinioAdmin(
-        endpoint=object_store.endpoint.removeprefix("http://"),
-        credentials=StaticProvider(object_store.access_key, object_store.secret_key),
-        secure=False,
-    )
+    return object_store.admin
 
 
 @pytest.fixture

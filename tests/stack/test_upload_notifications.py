@@ -11,10 +11,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from minio import Minio
 
-from gamelake.kafka import KafkaAccess, read_credentials
 from tests.eventually import eventually
-from tests.stack.conftest import BOOTSTRAP_SERVERS
-from tests.stack.platform import SECRETS, Stack
+from tests.stack.platform import Stack
+from tools.stack import kafka
 
 BUCKET, TOPIC = "landing", "files.notifications"
 UPLOADERS, REST_SECONDS = 4, 0.03
@@ -58,7 +57,7 @@ class Uploaders:
 @pytest.fixture
 def reported() -> Iterator[Callable[[], set[str]]]:
     """Reads which objects the topic has notifications of since the test began; each call reads on."""
-    access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-ingest-events"))
+    access = kafka("ingest-events")
     consumer = Consumer({**access.for_clients(), "group.id": "spark-kafka-notified", "enable.auto.commit": False})
     consumer.assign(_ends(consumer))
     names: set[str] = set()

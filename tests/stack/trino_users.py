@@ -14,13 +14,10 @@ from deltalake import write_deltalake
 from trino.dbapi import connect
 from trino.exceptions import TrinoQueryError
 
-from gamelake.kafka import KafkaAccess, read_credentials
 from gamelake.storage.store import Location, Store
-from tests.embedded.sending import Sender
 from tests.eventually import eventually
-from tests.stack.conftest import BOOTSTRAP_SERVERS, REGISTRY_URL
 from tests.stack.object_store import ObjectStore
-from tests.stack.platform import SECRETS, Stack
+from tests.stack.platform import Stack, stack_sender
 
 PORT = int(os.environ.get("TRINO_PORT", "8080"))
 # A first query on a busy machine compiles what the later ones use.
@@ -103,12 +100,6 @@ ANALYST, ENGINEER, CATALOG = User("analyst"), User("engineer"), User("catalog")
 def await_answer(user: User, sql: str, timeout: float = APPEARS_SECONDS) -> None:
     """Wait until a question has an answer."""
     eventually(user.sees(sql), timeout=timeout)
-
-
-def stack_sender() -> Sender:
-    """Sends to the stack's topic, for fixtures that outlive a test."""
-    access = KafkaAccess(BOOTSTRAP_SERVERS, read_credentials(SECRETS / "kafka-simulator"))
-    return Sender(BOOTSTRAP_SERVERS, REGISTRY_URL, "events", access.for_clients())
 
 
 def fill(tables: Sequence[str], game: str = "Archery Duel") -> None:

@@ -24,7 +24,9 @@ _LIBRARYS = {
     "GAMELAKE_S3_ENDPOINT",
     "GAMELAKE_S3_REGION",
     "GAMELAKE_BOOTSTRAP_SERVERS",
+    "GAMELAKE_KAFKA_CA_FILE",
     "GAMELAKE_KAFKA_CREDENTIALS_FILE",
+    "GAMELAKE_KAFKA_SASL_MECHANISM",
     "GAMELAKE_HEARTBEAT_FILE",
     "GAMELAKE_LANDING",
     "GAMELAKE_METRICS_HOST",
@@ -127,7 +129,7 @@ def test_a_numbers_bounds_are_the_pages(number: Own, required: dict[str, str]) -
 @pytest.mark.parametrize("own", [own for own in _OWN if own.default != "required"], ids=lambda own: own.name)
 def test_a_default_is_the_pages(own: Own, required: dict[str, str]) -> None:
     given = {name: value for name, value in required.items() if name != own.name}
-    default = str(COMPOSE.parent / own.default) if own.name.endswith("_FILE") else own.default
+    default = str(COMPOSE.parent / own.default) if own.default.startswith("compose/") else own.default
     if own.name == "PROVISION_SECRETS":
         # Without the secrets of a running container only this one of the three can be read.
         assert BucketsSettings.from_env(given) == BucketsSettings.from_env(given | {own.name: default})

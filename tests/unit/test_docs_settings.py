@@ -144,6 +144,7 @@ def test_other_defaults_are_the_pages() -> None:
     given = {name: default for name, default in defaults.items() if default}
     assert given == {
         "GAMELAKE_LOG_FORMAT": LogFormat.TEXT,
+        "GAMELAKE_KAFKA_SASL_MECHANISM": _settings().kafka.mechanism,
         "GAMELAKE_STREAM": _settings().stream,
         "GAMELAKE_METRICS_HOST": _settings().telemetry.metrics_host,
     }

@@ -16,7 +16,6 @@ from tools import stack
 from tools.backup.parts import RegistryPart, StackVaultPart, TopicsPart, VaultPart
 from tools.demo.options import DemoPaths
 from tools.embedded import EmbeddedRegistry
-from tools.embedded.ports import HOST
 from tools.embedded.service import REPOSITORY
 
 _DEMO = REPOSITORY / "build" / "demo"
@@ -49,8 +48,7 @@ class BackupPlatform:
 
 def of_the_stack() -> BackupPlatform:
     """The running stack, with its root keys."""
-    url = f"http://{HOST}:{stack.ports()['REGISTRY_PORT']}/apis/ccompat/v7"
-    parts = (TopicsPart(stack.kafka("admin")), RegistryPart(url), StackVaultPart())
+    parts = (TopicsPart(stack.kafka("admin")), RegistryPart(stack.registry_url()), StackVaultPart())
     return BackupPlatform(stack.lakehouse("root"), parts)
 
 

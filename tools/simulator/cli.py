@@ -1,6 +1,7 @@
 """The command line of the simulator."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,7 +29,6 @@ class KafkaTarget:
     """Records go to Kafka directly, as from producers that do not use the gateway."""
 
     bootstrap_servers: str
-    credentials_file: Path | None
     registry_url: str
     topic: str
 
@@ -81,7 +81,7 @@ def parse(arguments: Sequence[str] | None = None) -> SimulatorOptions:
 
 def _target(parser: argparse.ArgumentParser, given: dict[str, Any]) -> KafkaTarget | HttpTarget:
     """Move the arguments of the target out of `given`."""
-    to_kafka = {name: given.pop(name) for name in ("bootstrap_servers", "credentials_file", "registry_url", "topic")}
+    to_kafka = {name: given.pop(name) for name in ("bootstrap_servers", "registry_url", "topic")}
     to_http = {name: given.pop(name) for name in ("url", "keys_file", "acknowledged")}
     if given.pop("target") == "http":
         _require(parser, to_http, "url", "keys_file")
@@ -139,18 +139,30 @@ def _incident(text: str) -> Incident:
 
 def _add_targets(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("--target http").add_argument
-    add("--url", help="the gateway's address, http://host:port")
-    add("--keys-file", type=Path, help="the games' keys, as the gateway's INGEST_KEYS_FILE has them")
+    add(
+        "--url",
+        default=os.environ.get("GAMELAKE_GATEWAY_URL"),
+        help="the gateway's address, http://host:port; default: GAMELAKE_GATEWAY_URL",
+    )
+    add(
+        "--keys-file",
+        type=Path,
+        default=os.environ.get("INGEST_KEYS_FILE"),
+        help="the games' keys, as the gateway has them; default: INGEST_KEYS_FILE",
+    )
     add("--acknowledged", type=Path, metavar="FILE", help="file for the ids of acknowledged events, one per line")
     add = parser.add_argument_group("--target kafka").add_argument
-    add("--bootstrap-servers", help="Kafka's addresses, host:port, with commas between")
     add(
-        "--kafka-credentials-file",
-        dest="credentials_file",
-        type=Path,
-        help="a file with username=... and password=...; default: no authentication",
+        "--bootstrap-servers",
+        default=os.environ.get("GAMELAKE_BOOTSTRAP_SERVERS"),
+        help="Kafka's addresses, host:port, with commas between; default: GAMELAKE_BOOTSTRAP_SERVERS. "
+        "GAMELAKE_KAFKA_* variables have credentials and TLS",
     )
-    add("--registry-url", help="the schema registry's Confluent API")
+    add(
+        "--registry-url",
+        default=os.environ.get("GAMELAKE_REGISTRY_URL"),
+        help="the schema registry's Confluent API; default: GAMELAKE_REGISTRY_URL",
+    )
     add("--topic", default="game-events", help="default: %(default)s")
 
 

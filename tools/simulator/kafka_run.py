@@ -1,12 +1,14 @@
 """A run to Kafka without the gateway: an idempotent producer, and events in all versions of the contract."""
 
+import os
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from gamelake.kafka import KafkaAccess
+from gamelake.kafka import KafkaAccess, kafka_access
+from gamelake.model.environment import Environment
 from gamelake.model.errors import TransientError
 from gamelake.schemas.event_schemas import load_schemas, register
 from tools.simulator.cli import KafkaTarget, SimulatorOptions
@@ -107,6 +109,7 @@ class KafkaRun:
     Raises:
         RegistryUnavailableError: the schemas cannot be registered.
         DeliveryError: Kafka does not answer.
+        SettingsError: a GAMELAKE_KAFKA_* variable is malformed.
     """
 
     def __init__(self, options: SimulatorOptions, target: KafkaTarget, spec: TrafficSpec) -> None:
@@ -116,9 +119,8 @@ class KafkaRun:
         self._traffic = TrafficGenerator(
             spec, [KafkaRecordEncoder(schema, number) for schema, number in zip(schemas, ids, strict=True)]
         )
-        self._sender = KafkaSender(
-            kafka=KafkaAccess.of(target.bootstrap_servers, target.credentials_file), topic=target.topic
-        )
+        variables = {**os.environ, "GAMELAKE_BOOTSTRAP_SERVERS": target.bootstrap_servers}
+        self._sender = KafkaSender(kafka=kafka_access(Environment(variables)), topic=target.topic)
         self._ledger = KafkaLedgerBuilder(spec)
 
     def send(self, stop: threading.Event) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from gamelake.kafka import KafkaAccess
+from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.storage.settings import LakehouseSettings
@@ -95,9 +95,7 @@ class SmokeSettings:
         """
         env = Environment(variables)
         return cls(
-            kafka=KafkaAccess.of(
-                env.required("GAMELAKE_BOOTSTRAP_SERVERS"), env.optional("GAMELAKE_KAFKA_CREDENTIALS_FILE", "")
-            ),
+            kafka=kafka_access(env),
             topic=env.required("GAMELAKE_TOPIC"),
             gateway=env.required("GAMELAKE_GATEWAY_URL").rstrip("/"),
             keys_file=Path(env.required("INGEST_KEYS_FILE")),

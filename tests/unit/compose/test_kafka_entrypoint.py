@@ -12,8 +12,12 @@ from tests.unit.compose.configured import COMPOSE
 # Instead of a JVM: notes how it was called, and formats as Kafka's tool does.
 FAKE_JAVA = """#!/bin/bash
 printf '%s\\n' "$*" >>"$LOG"
-case "$*" in
-  *StorageTool*) touch "$KAFKA_DATA/meta.properties" ;;
+case "$1" in
+  @*)
+    file="${1#@}"
+    tr '\\n' ' ' <"$file" >>"$ARGUMENTS" && stat --format %a "$file" >>"$ARGUMENTS"
+    ! grep --quiet StorageTool "$file" || touch "$KAFKA_DATA/meta.properties"
+    ;;
 esac
 """
 
@@ -34,6 +38,7 @@ class Image:
             "PATH": "/usr/bin:/bin",
             "JAVA_HOME": str(self.folder / "jdk"),
             "LOG": str(self.folder / "calls"),
+            "ARGUMENTS": str(self.folder / "arguments"),
             "KAFKA_DATA": str(self.folder / "data"),
             "KAFKA_SECRETS": str(self.folder / "secrets"),
             "KAFKA_RUN_DIRECTORY": str(self.folder / "run"),
@@ -46,6 +51,12 @@ class Image:
     def calls(self) -> list[str]:
         """How Java was called, in order."""
         log = self.folder / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    @property
+    def tools(self) -> list[str]:
+        """The arguments of Kafka's tools, in order, each with the mode of the file that they were in."""
+        log = self.folder / "arguments"
         return log.read_text().splitlines() if log.exists() else []
 
     @property
@@ -68,13 +79,22 @@ def image(tmp_path: Path) -> Image:
     return image
 
 
-def test_each_secret_is_a_user_and_the_broker_itself_is_admin(image: Image) -> None:
+def test_kafkas_own_listeners_know_the_admin_alone(image: Image) -> None:
     assert image.start().returncode == 0
 
-    lines = [line.strip() for line in image.users.read_text().splitlines()]
-    assert lines[2:4] == ['username="admin"', 'password="first-secret"']
-    assert lines[4:6] == ['user_admin="first-secret"', 'user_ingest-events="second-secret";']
+    text = image.users.read_text()
+    assert text.count('user_admin="first-secret"') == 2
+    assert "second-secret" not in text
     assert stat.S_IMODE(image.users.stat().st_mode) == 0o600
+
+
+def test_the_admin_is_created_with_the_storage(image: Image) -> None:
+    image.start()
+
+    (tool,) = image.tools
+    assert "--add-scram SCRAM-SHA-512=[name=admin,password=first-secret]" in tool
+    assert tool.endswith(" 600")
+    assert list((image.folder / "run").glob("*.arguments")) == []
 
 
 def test_no_password_is_on_a_command_line(image: Image) -> None:
@@ -87,8 +107,8 @@ def test_the_storage_is_formatted_at_the_first_start_only(image: Image) -> None:
     image.start()
     image.start()
 
-    assert ["StorageTool format" in call for call in image.calls] == [True, False, False]
-    assert "--cluster-id=" in image.calls[0]
+    assert [call.startswith("@") for call in image.calls] == [True, False, False]
+    assert "StorageTool format --cluster-id=" in image.tools[0]
 
 
 def test_the_exporter_and_the_published_port_are_the_callers_choice(image: Image) -> None:
@@ -100,6 +120,14 @@ def test_the_exporter_and_the_published_port_are_the_callers_choice(image: Image
     assert "jmx_prometheus_javaagent.jar=9404:/etc/kafka/jmx.yaml" in image.calls[2]
     assert "INTERNAL://kafka:9092,HOST://127.0.0.1:29092" in image.calls[2]
     assert "-Xms1m -Xmx2m" in image.calls[2]
+
+
+def test_connections_are_encrypted_unless_the_caller_turns_it_off(image: Image) -> None:
+    image.start()
+    image.start(TLS="0")
+
+    assert "INTERNAL:SASL_SSL,HOST:SASL_SSL," in (COMPOSE / "kafka" / "server.properties").read_text()
+    assert ["INTERNAL:SASL_PLAINTEXT,HOST:SASL_PLAINTEXT" in call for call in image.calls[1:]] == [False, True]
 
 
 def test_records_are_synced_unless_the_caller_turns_it_off(image: Image) -> None:

@@ -74,7 +74,13 @@ def test_the_engine_adds_an_init_where_our_image_has_one(pairs: Pairs) -> None:
         theirs for _, theirs in pairs.values() if (theirs.raw.get("entrypoint") or [""])[0] == "bash"
     ]
 
-    assert {service.name for service in with_our_entrypoint} == {"kafka", "registry", "object-store", "trino"}
+    assert {service.name for service in with_our_entrypoint} == {
+        "postgres",
+        "kafka",
+        "registry",
+        "object-store",
+        "trino",
+    }
     assert all(service.raw.get("init") is True for service in with_our_entrypoint)
 
 

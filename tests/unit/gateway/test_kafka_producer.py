@@ -64,7 +64,7 @@ made: list[FakeProducer] = []
 def producer(monkeypatch: pytest.MonkeyPatch) -> EventProducer:
     monkeypatch.setattr(kafka_producer, "Producer", FakeProducer)
     made.clear()
-    return EventProducer(KafkaAccess.of("nowhere:9092", ""), "events", LIMITS)
+    return EventProducer(KafkaAccess("nowhere:9092"), "events", LIMITS)
 
 
 def records(count: int) -> list[Record]:

@@ -1,0 +1,185 @@
+"""The internal certificate authority: what its certificates are valid for, and when they are issued again."""
+
+import ssl
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from gamelake.model.errors import StartupError
+from services.provision.certificates import CertificateDirectory
+from services.provision.provisioning import ChangeLog
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+SERVICES = ("kafka", "object-store")
+
+
+class Directory:
+    """A directory of certificates, and what is said about it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[str] = []
+
+    def update(self, now: datetime = NOW, *, renew: bool = False) -> None:
+        self.lines.clear()
+        CertificateDirectory(self.path, ChangeLog("certificates", self.lines.append)).update(SERVICES, now, renew=renew)
+
+    def certificate(self, name: str) -> x509.Certificate:
+        return x509.load_pem_x509_certificate((self.path / f"{name}.pem").read_bytes())
+
+    def contents(self) -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in self.path.iterdir()}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Directory:
+    made = Directory(tmp_path / "certificates")
+    made.update()
+    return made
+
+
+def handshake(server: Path, authority: Path, name: str) -> None:
+    """A TLS handshake in memory; raises SSLError where the client refuses the server."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context(cafile=str(authority)).wrap_bio(incoming, outgoing, server_hostname=name)
+    host = context.wrap_bio(outgoing, incoming, server_side=True)
+    for side in (client, host, client, host):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+
+
+@pytest.mark.parametrize("name", ["kafka", "localhost", "127.0.0.1"])
+def test_a_client_that_trusts_the_authority_accepts_a_service_by_its_name_and_on_this_machine(
+    directory: Directory, name: str
+) -> None:
+    # The clock of the handshake is the machine's.
+    directory.update(datetime.now(UTC), renew=True)
+
+    handshake(directory.path / "kafka.pem", directory.path / "ca.pem", name)
+
+
+def test_a_client_rejects_a_service_under_the_name_of_another_one(directory: Directory) -> None:
+    directory.update(datetime.now(UTC), renew=True)
+
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        handshake(directory.path / "kafka.pem", directory.path / "ca.pem", "object-store")
+
+
+def test_a_client_rejects_a_certificate_of_another_authority(directory: Directory, tmp_path: Path) -> None:
+    other = Directory(tmp_path / "others")
+    other.update(datetime.now(UTC))
+
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(other.path / "kafka.pem", directory.path / "ca.pem", "kafka")
+
+
+def test_only_this_user_can_reach_the_keys_and_no_container_the_authoritys(directory: Directory) -> None:
+    modes = {file.name: file.stat().st_mode & 0o777 for file in directory.path.iterdir()}
+
+    assert directory.path.stat().st_mode & 0o777 == 0o700
+    assert modes == {"ca.pem": 0o444, "ca.p12": 0o444, "ca.key": 0o400, "kafka.pem": 0o444, "object-store.pem": 0o444}
+
+
+def test_a_second_run_changes_nothing(directory: Directory) -> None:
+    before = directory.contents()
+
+    directory.update(NOW + timedelta(days=300))
+
+    assert (directory.contents(), directory.lines) == (before, [])
+
+
+def test_a_certificate_is_issued_again_a_month_before_it_expires(directory: Directory) -> None:
+    before = directory.contents()
+
+    directory.update(NOW + timedelta(days=368))
+
+    assert directory.lines == [f"certificates: renewed the certificate of {each}" for each in SERVICES]
+    assert {name for name, content in directory.contents().items() if before[name] != content} == {
+        "kafka.pem",
+        "object-store.pem",
+    }
+
+
+def test_renewing_issues_the_certificates_of_all_services_and_keeps_the_authority(directory: Directory) -> None:
+    before = directory.contents()
+
+    directory.update(renew=True)
+
+    after = directory.contents()
+    assert {name for name in after if before[name] == after[name]} == {"ca.pem", "ca.p12", "ca.key"}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", b"\xff\xfe"]
+)
+def test_a_damaged_certificate_is_issued_again(directory: Directory, content: bytes) -> None:
+    file = directory.path / "kafka.pem"
+    file.chmod(0o600)
+    file.write_bytes(content)
+
+    directory.update()
+
+    assert directory.certificate("kafka").not_valid_after_utc == NOW + timedelta(days=397)
+    assert directory.lines == ["certificates: created the certificate of kafka"]
+
+
+def test_the_certificate_of_another_service_is_not_used(directory: Directory) -> None:
+    (directory.path / "object-store.pem").replace(directory.path / "kafka.pem")
+
+    directory.update()
+
+    names = directory.certificate("kafka").extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["kafka", "localhost"]
+    assert names.get_values_for_type(x509.IPAddress) == [IPv4Address("127.0.0.1")]
+
+
+def test_a_certificate_of_a_former_authority_is_issued_again(directory: Directory) -> None:
+    for name in ("ca.pem", "ca.key"):
+        (directory.path / name).unlink()
+
+    directory.update()
+
+    for service in SERVICES:
+        directory.certificate(service).verify_directly_issued_by(directory.certificate("ca"))
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "ca.key"])
+def test_half_an_authority_is_an_error_that_says_what_to_remove(directory: Directory, name: str) -> None:
+    (directory.path / name).unlink()
+
+    with pytest.raises(StartupError, match=r"remove ca.pem and ca.key, then run 'make up'"):
+        directory.update()
+
+
+def test_the_key_of_another_authority_is_an_error(directory: Directory, tmp_path: Path) -> None:
+    other = Directory(tmp_path / "others")
+    other.update()
+    (other.path / "ca.key").replace(directory.path / "ca.key")
+
+    with pytest.raises(StartupError, match="not the key of"):
+        directory.update()
+
+
+def test_an_authority_that_expires_before_its_certificates_is_an_error(directory: Directory) -> None:
+    with pytest.raises(StartupError, match="expires on 2036-05-29"):
+        directory.update(NOW + timedelta(days=3_300))
+
+
+def test_the_program_says_what_it_has_made(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "services.provision.certificates", str(tmp_path / "made"), "kafka"]
+
+    first = subprocess.run(command, check=True, capture_output=True, text=True)
+    second = subprocess.run(command, check=True, capture_output=True, text=True)
+
+    assert first.stdout == (
+        "certificates: created the certificate authority\ncertificates: created the certificate of kafka\n"
+    )
+    assert second.stdout == "certificates: nothing to change\n"
