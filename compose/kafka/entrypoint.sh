@@ -85,8 +85,9 @@ format_storage() {
   local cluster
   cluster="$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')"
   # Option and value in one argument: a random id may start with a dash.
+  # It prints what it writes, the hash of the password as well.
   tool kafka.tools.StorageTool format "--cluster-id=$cluster" --config "$settings" --ignore-formatted \
-    --add-scram "SCRAM-SHA-512=[name=$admin,password=$password]"
+    --add-scram "SCRAM-SHA-512=[name=$admin,password=$password]" >/dev/null
   digest >"$data/$known_admin"
   # The tool doesn't, and Kafka can't start with what a power cut leaves of bootstrap.checkpoint.
   sync "$data"/*.* "$data/$known_admin" "$data"

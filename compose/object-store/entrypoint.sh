@@ -31,11 +31,12 @@ MINIO_NOTIFY_KAFKA_SASL_PASSWORD_FILES="$(value_of kafka-object-store password)"
 export MINIO_NOTIFY_KAFKA_SASL_USERNAME_FILES MINIO_NOTIFY_KAFKA_SASL_PASSWORD_FILES
 tls=()
 if [ "${TLS:-1}" != 0 ]; then
-  # By the names that MinIO expects; the service's file has both its certificate and its key.
-  readonly certificates=/tmp/certificates
+  # By the names that MinIO expects, and in a file each: the secret has the key, then the certificate.
+  readonly certificates=/tmp/certificates begins="-----BEGIN CERTIFICATE-----"
+  secret="$(</run/secrets/tls-object-store)"
   mkdir -p "$certificates/CAs"
-  ln -sf /run/secrets/tls-object-store "$certificates/public.crt"
-  ln -sf /run/secrets/tls-object-store "$certificates/private.key"
+  (umask 077 && printf %s "${secret%%"$begins"*}" >"$certificates/private.key")
+  echo "$begins${secret#*"$begins"}" >"$certificates/public.crt"
   ln -sf /run/secrets/tls-ca "$certificates/CAs/ca.crt"
   export MINIO_NOTIFY_KAFKA_TLS_FILES=on
   tls=(--certs-dir "$certificates")
