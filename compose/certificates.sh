@@ -8,7 +8,8 @@ cd "$(dirname "$0")"
 . ./read_env.sh
 read_env .
 
-readonly services=(ingest kafka object-store postgres registry)
+readonly services=(alert-receiver alertmanager catalog delivery ingest ingest-events kafka maintenance-scheduler node-exporter
+  object-store postgres prometheus quality registry serving)
 
 mkdir -p certificates
 chmod 0700 certificates

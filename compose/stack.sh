@@ -22,8 +22,8 @@ has_grafana() {
 }
 
 case "$TLS" in
-  1) export SCHEME=https KAFKA_CA_FILE=/run/secrets/tls-ca PGSSLMODE=verify-full GATEWAY_CERTIFICATE_FILE=/run/secrets/tls-ingest ;;
-  0) export SCHEME=http KAFKA_CA_FILE="" PGSSLMODE=disable GATEWAY_CERTIFICATE_FILE="" ;;
+  1) export TLS_ON=1 SCHEME=https CA_FILE=/run/secrets/tls-ca PGSSLMODE=verify-full ;;
+  0) export TLS_ON="" SCHEME=http CA_FILE="" PGSSLMODE=disable ;;
   *)
     echo "stack: TLS is '$TLS'; it must be 1, or 0 for comparisons." >&2
     exit 1

@@ -1,10 +1,55 @@
-"""Options of metrics and lineage, which all jobs have."""
+"""Options of metrics and lineage, which all jobs have, and of TLS on a process's own endpoints."""
 
+import ssl
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from gamelake.model.environment import Environment
+from gamelake.model.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointTls:
+    """TLS with certificates on both sides.
+
+    Attributes:
+        certificate: the file of the endpoint's private key and certificate (PEM).
+        clients: the file of the certificate authorities (PEM) whose clients may connect; no other client may.
+    """
+
+    certificate: Path
+    clients: Path
+
+    def context(self) -> ssl.SSLContext:
+        """The context of the server's side."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.clients))
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(self.certificate)
+        return context
+
+
+def endpoint_tls(env: Environment, certificate: str, clients: str) -> EndpointTls | None:
+    """Read the variables that name the two files; None if neither is set.
+
+    Raises:
+        SettingsError: one of them is not set, or a file is not what it must be.
+    """
+    files = {name: env.path(name) for name in (certificate, clients)}
+    missing = [name for name, file in files.items() if file is None]
+    if len(missing) == len(files):
+        return None
+    if missing:
+        raise SettingsError(f"{missing[0]} is not set: TLS needs {certificate} and {clients}")
+    tls = EndpointTls(certificate=Path(str(files[certificate])), clients=Path(str(files[clients])))
+    try:
+        tls.context()
+    except OSError as error:
+        raise SettingsError(
+            f"{certificate} is '{tls.certificate}' and {clients} is '{tls.clients}'; they must be a private key with "
+            f"its certificate, and certificates of authorities, in PEM: {error}"
+        ) from error
+    return tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,11 +59,13 @@ class TelemetryOptions:
     Attributes:
         metrics_port: None: no endpoint.
         metrics_host: the address that the endpoint listens on.
+        metrics_tls: None: the endpoint serves HTTP.
         heartbeat_file: touched while the job is alive; None: no file.
     """
 
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
+    metrics_tls: EndpointTls | None = None
     heartbeat_file: Path | None = None
 
     @property
@@ -50,6 +97,7 @@ def telemetry_options(env: Environment) -> TelemetryOptions:
     return TelemetryOptions(
         metrics_port=port,
         metrics_host=env.optional("GAMELAKE_METRICS_HOST", "127.0.0.1"),
+        metrics_tls=endpoint_tls(env, "GAMELAKE_METRICS_CERTIFICATE_FILE", "GAMELAKE_METRICS_CA_FILE"),
         heartbeat_file=env.path("GAMELAKE_HEARTBEAT_FILE"),
     )
 

@@ -1,6 +1,7 @@
 """The HTTP server of the receiver: POST /alerts writes a notification to the file, GET /healthz checks health."""
 
 import os
+import socket
 import sys
 import threading
 from collections.abc import Iterable
@@ -9,6 +10,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from gamelake.model.logs import event_logger
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
@@ -63,6 +65,14 @@ class Receiver(ThreadingHTTPServer):
 
     def __init__(self, settings: ReceiverSettings) -> None:
         super().__init__((settings.host, settings.port), partial(_Handler, AlertLog(settings.file)))
+        self._tls = settings.tls.context() if settings.tls else None
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """A connection; its thread does the handshake, with the first read."""
+        connection, client = super().get_request()
+        if self._tls is not None:
+            connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, client
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log a line, not a traceback, for a client that closes the connection."""

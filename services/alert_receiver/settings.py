@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
+from gamelake.model.options import EndpointTls, endpoint_tls
 
 DEFAULT_PORT = 9094
 _HIGHEST_PORT = 65535
@@ -19,11 +21,13 @@ class ReceiverSettings:
     Attributes:
         host: empty for all interfaces, as in a container.
         port: 0 for any free port.
+        tls: None: the receiver serves HTTP.
     """
 
     file: Path
     host: str
     port: int
+    tls: EndpointTls | None = None
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -35,7 +39,12 @@ class ReceiverSettings:
         file = variables.get("ALERT_RECEIVER_FILE", "")
         if not file:
             raise SettingsError("ALERT_RECEIVER_FILE is not set: name the file that alerts are written to")
-        return cls(file=Path(file), host=variables.get("ALERT_RECEIVER_HOST", ""), port=_port(variables))
+        return cls(
+            file=Path(file),
+            host=variables.get("ALERT_RECEIVER_HOST", ""),
+            port=_port(variables),
+            tls=endpoint_tls(Environment(variables), "ALERT_RECEIVER_CERTIFICATE_FILE", "ALERT_RECEIVER_CA_FILE"),
+        )
 
 
 def _port(variables: Mapping[str, str]) -> int:

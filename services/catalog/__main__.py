@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event, Thread
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 
 from gamelake.model.errors import SettingsError
+from gamelake.observability.metrics.endpoint import serve_metrics
 from gamelake.program import FAILED, OK, leave_pandas_out, run, stop_event
 from gamelake.storage.store import Store
 from services.catalog.metrics import CatalogMetrics
@@ -60,7 +61,7 @@ def _views(settings: CatalogSettings, store: Store) -> ViewSync | None:
 
 def _serve(settings: CatalogSettings, registry: CollectorRegistry) -> None:
     try:
-        start_http_server(settings.metrics_port, settings.metrics_host, registry)
+        serve_metrics(registry, settings.metrics_host, settings.metrics_port, settings.metrics_tls)
     except OSError as error:
         address = f"{settings.metrics_host}:{settings.metrics_port}"
         raise SettingsError(f"the metrics can't be served at {address}: {error}") from error

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
+from gamelake.model.options import EndpointTls, endpoint_tls
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
 
@@ -46,6 +47,7 @@ class CatalogSettings:
     measure_interval: timedelta
     metrics_host: str
     metrics_port: int
+    metrics_tls: EndpointTls | None
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -66,6 +68,7 @@ class CatalogSettings:
             measure_interval=timedelta(seconds=env.number("GAMELAKE_CATALOG_MEASURE_SECONDS", 10, 0, 3_600)),
             metrics_host=env.optional("GAMELAKE_METRICS_HOST", "127.0.0.1"),
             metrics_port=env.whole("GAMELAKE_METRICS_PORT", 9109, 0, 65_535),
+            metrics_tls=endpoint_tls(env, "GAMELAKE_METRICS_CERTIFICATE_FILE", "GAMELAKE_METRICS_CA_FILE"),
         )
 
 

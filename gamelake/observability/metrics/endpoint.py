@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 
 from gamelake.model.logs import event_logger
-from gamelake.model.options import TelemetryOptions
+from gamelake.model.options import EndpointTls, TelemetryOptions
 from gamelake.observability.metrics.best_effort import harmless
 
 
@@ -34,6 +36,30 @@ def registry_of_process() -> CollectorRegistry:
     return registry
 
 
+def serve_metrics(
+    registry: CollectorRegistry, host: str, port: int, tls: EndpointTls | None
+) -> tuple[WSGIServer, Thread]:
+    """Serve the metrics of a registry under `/metrics` in a thread; gives the server and its thread.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    if tls is None:
+        return start_http_server(port, host, registry)
+    server, thread = start_http_server(
+        port,
+        host,
+        registry,
+        certfile=str(tls.certificate),
+        keyfile=str(tls.certificate),
+        client_cafile=str(tls.clients),
+        client_auth_required=True,
+    )
+    # Handshakes belong to the connections' threads: a client that sends nothing would block all others.
+    server.socket.do_handshake_on_connect = False  # type: ignore[attr-defined] # it is an SSLSocket
+    return server, thread
+
+
 @contextmanager
 def served(registry: CollectorRegistry, options: TelemetryOptions) -> Iterator[None]:
     """Serve the metrics of a registry until the end of the block, if the options ask for them."""
@@ -41,7 +67,7 @@ def served(registry: CollectorRegistry, options: TelemetryOptions) -> Iterator[N
         yield
         return
     try:
-        server, thread = start_http_server(options.metrics_port, options.metrics_host, registry)
+        server, thread = serve_metrics(registry, options.metrics_host, options.metrics_port, options.metrics_tls)
     except OSError as error:
         # The work is worth more than its metrics, and Prometheus shows that they are missing.
         log.error(  # noqa: TRY400 # the stack says nothing more
