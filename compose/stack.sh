@@ -23,7 +23,10 @@ has_grafana() {
 
 case "$TLS" in
   1) export TLS_ON=1 SCHEME=https CA_FILE=/run/secrets/tls-ca PGSSLMODE=verify-full ;;
-  0) export TLS_ON="" SCHEME=http CA_FILE="" PGSSLMODE=disable ;;
+  0)
+    export TLS_ON="" SCHEME=http CA_FILE="" PGSSLMODE=disable
+    echo "stack: warning: TLS is 0: services talk in the clear, for comparisons of speed only." >&2
+    ;;
   *)
     echo "stack: TLS is '$TLS'; it must be 1, or 0 for comparisons." >&2
     exit 1

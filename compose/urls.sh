@@ -67,8 +67,4 @@ Next:
   make sql          query Trino; make sql Q="SELECT count(*) FROM silver.events"
   make help         all targets
 EOT
-if [ "$scheme" = http ]; then
-  echo "Warning: TLS=0: the services talk in the clear. For comparisons of speed only." >&2
-else
-  echo "Clients trust the authority in compose/certificates/ca.pem."
-fi
+[ "$scheme" = http ] || echo "Clients trust the authority in compose/certificates/ca.pem."

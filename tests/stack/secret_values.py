@@ -3,14 +3,21 @@
 import re
 
 from tests.stack.platform import SECRETS
+from tools.stack import AUTHORITY
 
 # As compose/secrets.sh makes them: 192 bits in hexadecimal, or 256 in base64.
 _VALUE = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")
 
 
+# The second of three lines of a private key: the first one begins alike in all keys.
+_KEY_LINE = re.compile(r"-----BEGIN PRIVATE KEY-----\n.+\n(.+)\n")
+
+
 def secret_values() -> frozenset[str]:
     """All of them; each file has one at least."""
     found = {file.name: _VALUE.findall(file.read_text()) for file in SECRETS.iterdir()}
+    keys = [file for file in AUTHORITY.parent.iterdir() if file.name not in {"ca.pem", "ca.p12"}]
+    found |= {file.name: _KEY_LINE.findall(file.read_text()) for file in keys}
     assert all(found.values()), {name for name, values in found.items() if not values}
     return frozenset(value for values in found.values() for value in values)
 

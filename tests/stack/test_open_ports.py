@@ -1,0 +1,101 @@
+"""Every port that a container listens on: by TLS and with a credential, or in the list of docs/security.md."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.stack.platform import Stack
+from tools.stack import is_encrypted
+
+PAGE = Path("docs/security.md").read_text(encoding="utf-8")
+ANY_OTHER = "any other"
+_LOOPBACK_6 = "00000000000000000000000001000000"
+# Runs in a container: connects to the ports that standard input names, and prints what each does. A port is closed to
+# those without a credential if it ends the connection without an answer, or answers 401 or 403.
+PROBE = r"""
+import json, socket, ssl, sys
+trusted = ssl.create_default_context(cafile="/run/secrets/tls-ca")
+trusted.check_hostname = False
+REQUEST = b"GET / HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
+def answer(connection):
+    try:
+        connection.sendall(REQUEST)
+        return connection.recv(200)
+    except OSError:
+        return b""
+def probe(host, port):
+    connection = socket.create_connection((host, port), timeout=5)
+    if port == 5432:
+        connection.sendall(b"\x00\x00\x00\x08\x04\xd2\x16\x2f")
+        if connection.recv(1) != b"S":
+            return {"tls": False, "closed": False}
+    try:
+        encrypted = trusted.wrap_socket(connection, server_hostname=host)
+    except (ssl.SSLError, OSError):
+        return {"tls": False, "closed": False}
+    said = answer(encrypted)
+    refused = said.split(b" ")[1:2] in ([b"401"], [b"403"])
+    return {"tls": True, "closed": said == b"" or refused}
+print(json.dumps([{**each, **probe(each["address"], each["port"])} for each in json.load(sys.stdin)]))
+"""
+
+
+def listed() -> dict[tuple[str, str], bool]:
+    """The page's services and ports, with whether they use TLS."""
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\d+|any other) \| (yes|no) \|", PAGE.split("\n## TLS\n")[1], re.MULTILINE)
+    return {(service, port): tls == "yes" for service, port, tls in rows}
+
+
+def listening(stack: Stack) -> Iterator[tuple[str, str, int]]:
+    """The service, address and port of each socket that other containers can reach."""
+    for container in stack.containers():
+        if container.state != "running":
+            continue
+        state = docker("inspect", "--format", "{{json .}}", container.id)
+        networks = json.loads(state)["NetworkSettings"]["Networks"]
+        (address,) = {each["IPAddress"] for each in networks.values()}
+        for port in sorted(set(ports_of(int(json.loads(state)["State"]["Pid"])))):
+            yield container.service, address, port
+
+
+def ports_of(process: int) -> Iterator[int]:
+    """The ports of a process's network namespace that are not bound to loopback.
+
+    Source: Linux, proc_pid_net(5): address and port in hexadecimal, state 0A is LISTEN.
+    """
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process}/net/{name}").read_text().splitlines()[1:]:
+            _, local, _, state, *_ = line.split()
+            address, port = local.split(":")
+            is_loopback = address.endswith("7F") or address == _LOOPBACK_6
+            if state == "0A" and not is_loopback:
+                yield int(port, 16)
+
+
+def docker(*arguments: str, given: str | None = None) -> str:
+    command = ("docker", *arguments)
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def test_a_port_answers_in_the_clear_or_without_a_credential_only_if_the_page_lists_it(stack: Stack) -> None:
+    if not is_encrypted():
+        pytest.skip("TLS=0")
+    stack.await_health("ingest")
+    targets = [{"service": service, "address": address, "port": port} for service, address, port in listening(stack)]
+    (prober,) = (each.id for each in stack.containers() if each.service == "ingest")
+    found = json.loads(docker("exec", "--interactive", prober, "python", "-c", PROBE, given=json.dumps(targets)))
+
+    named = {key for key in listed() if key[1] != ANY_OTHER}
+    open_ports = {
+        (each["service"], port if (each["service"], port := str(each["port"])) in named else ANY_OTHER): each["tls"]
+        for each in found
+        if not (each["tls"] and each["closed"])
+    }
+    assert open_ports == listed()
+    assert {("kafka", 9092), ("postgres", 5432), ("object-store", 9000), ("delivery", 9115)} <= {
+        (each["service"], each["port"]) for each in found if each["tls"] and each["closed"]
+    }
