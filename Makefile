@@ -46,7 +46,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup down engines
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines
 
 ##@ Start here
 
@@ -215,6 +215,9 @@ backup: setup ## Back up what is not in the tables, of the running stack or the 
 
 restore-backup: setup ## Restore a backup into an empty platform, after asking: B=<its folder> (YES=1: don't ask, DRY_RUN=1: only check it)
 	@$(with_java) compose/backup.sh restore '$(B)' $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run) $(foreach part,$(INTO),--into $(part))
+
+rotate: ## Replace a secret of the running stack, or all certificates: S=<its name, or certificates> (DRY_RUN=1: only list the steps)
+	@compose/rotate.sh $(if $(DRY_RUN),--dry-run) '$(S)'
 
 lock: $(environment) ## Update the lock files (development, images, engines) from pyproject.toml
 	@echo "Locking the dependencies"

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Replaces a secret of the running stack, or the certificates, and restarts the containers that have it, one after the other:
+# `rotate.sh SECRET [SERVICE...]`. macOS still ships bash 3.2: no newer syntax here.
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+readonly here secrets="${SECRETS_DIRECTORY:-$here/secrets}" project="${COMPOSE_PROJECT_NAME:-gamelake}"
+readonly patience_seconds=300
+
+usage() {
+  cat <<EOT
+usage: rotate.sh [--dry-run] SECRET [SERVICE...]
+  SECRET     certificates (of all services), or a name in compose/secrets: kafka-*, object-store-*, postgres-*
+  SERVICE    restart these services only, of those that have the secret; the others need it at their next start
+  --dry-run  only say what would be done
+Other secrets: 'compose/game_key.sh' for games' keys, 'python -m jobs.vault_keys' for the vault's (docs/operations.md).
+EOT
+}
+
+fail() {
+  echo "rotate: $1" >&2
+  exit "${2:-1}"
+}
+
+# Says what it runs, and runs it unless this is a dry run.
+run() { # COMMAND...
+  echo "rotate: $*"
+  [ "$dry_run" = 1 ] || "$@"
+}
+
+# The running containers that have a file mounted, as lines of id and service.
+containers_with() { # FILE, its end; {} is the service's name
+  local id service
+  docker ps --quiet --filter "label=com.docker.compose.project=$project" | while read -r id; do
+    service="$(docker inspect --format '{{index .Config.Labels "com.docker.compose.service"}}' "$id")"
+    ! docker inspect --format '{{range .Mounts}}{{println .Source}}{{end}}' "$id" | grep -q "/${1//\{\}/$service}\$" ||
+      echo "$id $service"
+  done
+}
+
+restart() { # ID SERVICE
+  local deadline=$((SECONDS + patience_seconds)) health
+  echo "rotate: restarting $2"
+  [ "$dry_run" != 1 ] || return 0
+  docker restart "$1" >/dev/null
+  until health="$(docker inspect --format '{{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$1")" &&
+    { [ "$health" = healthy ] || [ "$health" = running ]; }; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "$2 is $health after $patience_seconds s; 'make logs S=$2' may say why"
+    sleep 1
+  done
+  echo "rotate: $2 is $health"
+}
+
+is_wanted() { # SERVICE
+  local each
+  [ ${#only[@]} -gt 0 ] || return 0
+  for each in "${only[@]}"; do [ "$each" != "$1" ] || return 0; done
+  return 1
+}
+
+restart_those_with() { # FILE
+  local id service
+  containers_with "$1" >"$list"
+  while read -r id service <&3; do
+    ! is_wanted "$service" || restart "$id" "$service"
+  done 3<"$list"
+}
+
+new_secret() { # NAME
+  [ -f "$secrets/$1" ] || fail "there is no secret $1 in $secrets" 2
+  run mv "$secrets/$1" "$secrets/.$1.previous"
+  run "$here/secrets.sh"
+  run rm -f "$secrets/.$1.previous"
+}
+
+# The superuser connects over the container's own socket, and the password comes by standard input.
+set_superuser_password() {
+  echo "rotate: ALTER ROLE postgres PASSWORD ..."
+  [ "$dry_run" != 1 ] || return 0
+  printf "ALTER ROLE postgres PASSWORD '%s';\n" "$(cat "$secrets/postgres-password")" |
+    "$here/stack.sh" exec --no-TTY postgres psql --quiet --host /tmp --username postgres --set ON_ERROR_STOP=1
+}
+
+dry_run=0
+case "${1:-}" in
+  --help)
+    usage
+    exit
+    ;;
+  --dry-run) dry_run=1 && shift ;;
+esac
+[ $# -gt 0 ] || { usage >&2 && exit 2; }
+readonly secret="$1" dry_run
+shift
+only=(${@+"$@"})
+list="$(mktemp)"
+trap 'rm -f "$list"' EXIT
+
+case "$secret" in
+  certificates)
+    run "$here/certificates.sh" --renew
+    restart_those_with "certificates/{}.pem"
+    ;;
+  kafka-admin | object-store-root)
+    new_secret "$secret"
+    restart_those_with "secrets/$secret"
+    ;;
+  kafka-*)
+    new_secret "$secret"
+    run "$here/stack.sh" run --rm --no-deps create-topics
+    restart_those_with "secrets/$secret"
+    ;;
+  object-store-*)
+    new_secret "$secret"
+    run "$here/stack.sh" run --rm --no-deps create-buckets
+    restart_those_with "secrets/$secret"
+    ;;
+  postgres-password)
+    new_secret "$secret"
+    set_superuser_password
+    ;;
+  postgres-*)
+    new_secret "$secret"
+    run "$here/stack.sh" run --rm --no-deps create-databases
+    restart_those_with "secrets/$secret"
+    ;;
+  *)
+    usage >&2
+    fail "'$secret' is no secret that this command replaces" 2
+    ;;
+esac

@@ -1,0 +1,131 @@
+"""`make rotate` replaces a secret where it is kept, then restarts the containers that have it, and no others."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.compose.configured import COMPOSE
+
+# Three containers, by what they mount; each note of a restart goes to $LOG.
+DOCKER = """#!/bin/bash
+case "$1 $3" in
+  "ps --filter") printf '%s\\n' one two three ;;
+  "inspect "*Labels*)
+    case "$4" in one) echo kafka ;; two) echo ingest ;; three) echo catalog ;; esac ;;
+  "inspect "*Mounts*)
+    case "$4" in
+      one) printf '%s\\n' /x/secrets/kafka-admin /x/certificates/kafka.pem ;;
+      two) printf '%s\\n' /x/secrets/kafka-ingest /x/certificates/ca.pem /x/certificates/ingest.pem ;;
+      three) printf '%s\\n' /x/secrets/object-store-catalog /x/certificates/ca.pem /x/certificates/catalog.pem ;;
+    esac ;;
+  "inspect "*) echo healthy ;;
+  *) echo "docker $*" >>"$LOG" ;;
+esac
+"""
+STEP = """#!/bin/bash
+echo "${0##*/}${*:+ $*}" >>"$LOG"
+"""
+SECRETS = (
+    STEP
+    + """[ -f "$SECRETS_DIRECTORY/kafka-ingest" ] || echo new >"$SECRETS_DIRECTORY/kafka-ingest"
+"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A checkout whose steps, and whose docker, only note that they were called."""
+
+    folder: Path
+
+    def rotate(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run the script."""
+        environment = {
+            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
+            "LOG": str(self.folder / "log"),
+            "SECRETS_DIRECTORY": str(self.folder / "secrets"),
+        }
+        command = (str(self.folder / "compose" / "rotate.sh"), *arguments)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    @property
+    def steps(self) -> list[str]:
+        """What was called, in order."""
+        log = self.folder / "log"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def secrets(self) -> dict[str, str]:
+        """The secrets by their names."""
+        return {file.name: file.read_text().strip() for file in (self.folder / "secrets").iterdir()}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """The script, with two secrets."""
+    for name in ("compose", "bin", "secrets"):
+        (tmp_path / name).mkdir()
+    shutil.copy(COMPOSE / "rotate.sh", tmp_path / "compose")
+    fakes = {
+        "bin/docker": DOCKER,
+        "compose/secrets.sh": SECRETS,
+        "compose/stack.sh": STEP,
+        "compose/certificates.sh": STEP,
+    }
+    for name, text in fakes.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    for name in ("kafka-ingest", "kafka-admin"):
+        (tmp_path / "secrets" / name).write_text("old")
+    return Checkout(tmp_path)
+
+
+def test_a_users_secret_is_replaced_at_its_server_before_its_client_is_restarted(checkout: Checkout) -> None:
+    done = checkout.rotate("kafka-ingest")
+
+    assert done.returncode == 0, done.stderr
+    assert checkout.secrets() == {"kafka-ingest": "new", "kafka-admin": "old"}
+    assert checkout.steps == ["secrets.sh", "stack.sh run --rm --no-deps create-topics", "docker restart two"]
+
+
+def test_certificates_are_renewed_and_each_service_that_has_one_is_restarted(checkout: Checkout) -> None:
+    assert checkout.rotate("certificates").returncode == 0
+
+    assert checkout.steps == [
+        "certificates.sh --renew",
+        "docker restart one",
+        "docker restart two",
+        "docker restart three",
+    ]
+
+
+def test_only_the_services_that_are_named_are_restarted(checkout: Checkout) -> None:
+    assert checkout.rotate("certificates", "catalog", "kafka").returncode == 0
+
+    assert checkout.steps == ["certificates.sh --renew", "docker restart one", "docker restart three"]
+
+
+def test_a_dry_run_names_the_steps_and_does_nothing(checkout: Checkout) -> None:
+    done = checkout.rotate("--dry-run", "kafka-ingest")
+
+    assert done.returncode == 0
+    assert "rotate: restarting ingest" in done.stdout.splitlines()
+    assert checkout.steps == []
+    assert checkout.secrets() == {"kafka-ingest": "old", "kafka-admin": "old"}
+
+
+@pytest.mark.parametrize("arguments", [(), ("vault-keys",), ("kafka-nothing",), ("../kafka-ingest",)])
+def test_what_it_does_not_replace_is_refused(checkout: Checkout, arguments: tuple[str, ...]) -> None:
+    done = checkout.rotate(*arguments)
+
+    assert done.returncode == 2
+    assert done.stderr
+    assert checkout.steps == []
+
+
+def test_a_password_is_never_printed(checkout: Checkout) -> None:
+    done = checkout.rotate("kafka-ingest")
+
+    assert "new" not in (done.stdout + done.stderr).split()
