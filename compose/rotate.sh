@@ -29,11 +29,12 @@ run() { # COMMAND...
 
 # The running containers that have a file mounted, as lines of id and service.
 containers_with() { # FILE, its end; {} is the service's name
-  local id service
+  local id service mounts
   docker ps --quiet --filter "label=com.docker.compose.project=$project" | while read -r id; do
     service="$(docker inspect --format '{{index .Config.Labels "com.docker.compose.service"}}' "$id")"
-    ! docker inspect --format '{{range .Mounts}}{{println .Source}}{{end}}' "$id" | grep -q "/${1//\{\}/$service}\$" ||
-      echo "$id $service"
+    mounts="$(docker inspect --format '{{range .Mounts}}{{println .Source}}{{end}}' "$id")"
+    # Not in a pipe: grep ends with the first match, which is an error of the program before it.
+    ! grep -q "/${1//\{\}/$service}\$" <<<"$mounts" || echo "$id $service"
   done
 }
 
