@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import itertools
+import ssl
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -21,12 +22,13 @@ _new_players = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The address of a service, and the key that signs requests."""
+    """The address of a service, the key that signs requests, and for HTTPS what the client trusts."""
 
     host: str
     port: int
     key: str
     secret: bytes
+    tls: ssl.SSLContext | None = None
 
     def requests(self, bodies: list[Body]) -> Iterator[bytes]:
         """An endless sequence of requests; each is signed when it is taken."""
@@ -108,7 +110,7 @@ class LoadClient:
         loop = asyncio.get_running_loop()
         for _ in range(self._size):
             _, connection = await loop.create_connection(
-                lambda: _Connection(self._note), self._sender.host, self._sender.port
+                lambda: _Connection(self._note), self._sender.host, self._sender.port, ssl=self._sender.tls
             )
             self._all.append(connection)
         self._free.extend(self._all)

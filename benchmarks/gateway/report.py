@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.gateway.bodies import JSON, PROTOBUF
-from benchmarks.gateway.results import OURS, PEER, GatewayResults, Load
+from benchmarks.gateway.results import OURS, OURS_BY_HTTPS, PEER, GatewayResults, Load
 from benchmarks.gateway.suite import BATCH
 from benchmarks.report import put_between_markers, table
 from benchmarks.targets import STEPS, TargetVerdict
@@ -13,7 +13,7 @@ from benchmarks.targets import STEPS, TargetVerdict
 # Bounds in two steps.
 _WANTED = {JSON: (60_000, 80_000), PROTOBUF: (100_000, 150_000)}
 _WANTED_REQUESTS, _WANTED_P99 = (6_000, 10_000), (50.0, 30.0)
-_WANTED_TIMES, _WANTED_MIB = 4.0, 400.0
+_WANTED_TIMES, _WANTED_MIB, _WANTED_HTTPS_SHARE = 4.0, 400.0, 0.9
 _NAMES = {JSON: "JSON", PROTOBUF: "Protobuf"}
 # Memory may differ by so much between the middle and the end of a stretch.
 _FLAT_MIB = 20.0
@@ -34,6 +34,7 @@ def summary(results: GatewayResults) -> str:
     """The targets and the measured values."""
     rows = [
         *(row for content in (JSON, PROTOBUF) for row in _rate_rows(results, content)),
+        *(_https_row(results, content) for content in (JSON, PROTOBUF)),
         _times_row(results),
         *_single_rows(results),
         *(row for content in (JSON, PROTOBUF) for row in _latency_rows(results, content)),
@@ -61,6 +62,19 @@ def _rows_of_steps(what: str, wanted: Sequence[int], rates: Sequence[float]) -> 
     return [
         [f"{what}: {step}", f"{bound:,}", _spread(rates), _verdict(bool(rates) and median(rates) >= bound)]
         for step, bound in zip(STEPS, wanted, strict=True)
+    ]
+
+
+def _https_row(results: GatewayResults, content: str) -> list[str]:
+    pairs = zip(results.of(OURS_BY_HTTPS, content, BATCH), results.of(OURS, content, BATCH), strict=True)
+    shares = [https.events_per_second / http.events_per_second for https, http in pairs]
+    found = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})" if shares else "-"
+    reached = bool(shares) and median(shares) >= _WANTED_HTTPS_SHARE
+    return [
+        f"by HTTPS, share of the rate by HTTP, {_NAMES[content]}",
+        f"{_WANTED_HTTPS_SHARE:.0%}",
+        found,
+        _verdict(reached),
     ]
 
 

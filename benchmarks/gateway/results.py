@@ -6,7 +6,7 @@ import msgspec
 
 from benchmarks.results import Lap, write_json
 
-OURS, PEER = "gateway", "FastAPI + aiokafka"
+OURS, OURS_BY_HTTPS, PEER = "gateway", "gateway by HTTPS", "FastAPI + aiokafka"
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,12 +4,15 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
 
 from benchmarks.gateway.client import Sender
+from services.provision.certificates import CertificateDirectory
+from services.provision.provisioning import ChangeLog
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.ports import HOST
 from tools.embedded.process import Program
@@ -34,8 +37,8 @@ class MeasuredGateway(EmbeddedGateway):
 
     module = "services.gateway"
 
-    def __init__(self, directory: Path, backing: GatewayBackend) -> None:
-        super().__init__(directory, backing)
+    def __init__(self, directory: Path, backing: GatewayBackend, certificates: Path | None = None) -> None:
+        super().__init__(directory, backing, certificates=certificates)
         self.make_keys([GAME], _RATE)
 
     def program(self) -> Program:
@@ -46,11 +49,22 @@ class MeasuredGateway(EmbeddedGateway):
     def sender(self) -> Sender:
         """A game that sends to it."""
         key = msgspec.json.decode(self.keys_file.read_bytes())["keys"][0]
-        return Sender(HOST, self.port, key["id"], key["secrets"][0].encode())
+        return Sender(HOST, self.port, key["id"], key["secrets"][0].encode(), self.tls)
 
     def resident_mib(self) -> float:
         """What the process that serves holds of the memory, in MiB: the largest of the program's processes."""
         return max((_resident_bytes(pid) for pid in _tree(self.process.pid)), default=0) / _MIB
+
+
+class HttpsGateway(MeasuredGateway):
+    """The gateway by HTTPS, on the same core."""
+
+    name = "gateway by HTTPS"
+
+    def __init__(self, directory: Path, backing: GatewayBackend) -> None:
+        certificates = directory / "certificates"
+        CertificateDirectory(certificates, ChangeLog("certificates")).update(["ingest"], datetime.now(UTC))
+        super().__init__(directory, backing, certificates)
 
 
 class PeerGateway(MeasuredGateway):

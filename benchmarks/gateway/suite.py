@@ -14,8 +14,8 @@ import uvloop
 
 from benchmarks.gateway.bodies import JSON, PROTOBUF, Bodies, Body
 from benchmarks.gateway.client import LoadClient, Responses
-from benchmarks.gateway.results import OURS, PEER, Load, Memory
-from benchmarks.gateway.services import MeasuredGateway, PeerGateway
+from benchmarks.gateway.results import OURS, OURS_BY_HTTPS, PEER, Load, Memory
+from benchmarks.gateway.services import HttpsGateway, MeasuredGateway, PeerGateway
 from benchmarks.stopwatch import Stopwatch
 from gamelake.schemas.event_schemas import load_schema
 from tools.embedded import EmbeddedServices
@@ -48,9 +48,10 @@ class Lengths:
 
 @dataclass(slots=True)
 class Suite:
-    """The gateway and its peer, both running, and the results."""
+    """The gateway, the same by HTTPS, and its peer, all running, and the results."""
 
     ours: MeasuredGateway
+    https: HttpsGateway
     peer: PeerGateway
     kafka_pid: int
     lengths: Lengths
@@ -67,7 +68,7 @@ class Suite:
             self.bodies[content, events] = bodies.make(content, count, events)
         self.bodies[JSON, _FULL_EVENTS] = bodies.make(JSON, _FULL_BODIES, _FULL_EVENTS)
         self.all_players = bodies.all_players(JSON, BATCH)
-        for gateway in (self.ours, self.peer):
+        for gateway in (self.ours, self.https, self.peer):
             await self._warm_up(gateway)
         for number in range(1, self.lengths.runs + 1):
             await self._run_loads(number)
@@ -81,13 +82,14 @@ class Suite:
         async with LoadClient(sender, _CONNECTIONS) as client:
             responses = await client.send_at_full_speed(sender.each_once(self.all_players), float("inf"))
             for (content, _), some in self.bodies.items():
-                if gateway is self.ours or content == JSON:
+                if gateway is not self.peer or content == JSON:
                     await client.send_at_full_speed(sender.requests(some), self.lengths.load / 4)
         self.log(f"{gateway.name}: has all players in its cache, {dict(responses.statuses)}")
 
     async def _run_loads(self, number: int) -> None:
         for gateway, content, events in (
-            (self.ours, JSON, BATCH), (self.peer, JSON, BATCH), (self.ours, PROTOBUF, BATCH), (self.ours, JSON, 1),
+            (self.ours, JSON, BATCH), (self.https, JSON, BATCH), (self.peer, JSON, BATCH), (self.ours, PROTOBUF, BATCH),
+            (self.https, PROTOBUF, BATCH), (self.ours, JSON, 1),
         ):  # fmt: skip
             await self._load(gateway, content, events, number)
 
@@ -108,7 +110,7 @@ class Suite:
                 responses = await client.send_at_full_speed(requests, self.lengths.load)
             lap, cpu = watch.stop(), time.process_time() - cpu
         load = Load(
-            service=OURS if gateway is self.ours else PEER, content=content, events_per_request=events, run=number,
+            service=self._name(gateway), content=content, events_per_request=events, run=number,
             connections=_CONNECTIONS, rate=round(rate, 1), accepted=responses.statuses[_OK],
             refused=len(responses.seconds) - responses.statuses[_OK], p50=_milliseconds(responses, 0.5),
             p99=_milliseconds(responses, 0.99), lap=lap, sender_cpu_seconds=round(cpu, 2),
@@ -123,6 +125,12 @@ class Suite:
             f"{load.events_per_second:,.0f} events/s, {load.events_per_cpu_second:,.0f} per CPU second, "
             f"p99 {load.p99} ms, {load.refused} refused"
         )
+
+    def _name(self, gateway: MeasuredGateway) -> str:
+        """What the results call it."""
+        if gateway is self.peer:
+            return PEER
+        return OURS_BY_HTTPS if gateway is self.https else OURS
 
     async def _outage(self) -> None:
         """Kafka is suspended while more events come than may wait for it, and then resumed."""
@@ -154,15 +162,16 @@ def run(directory: Path, lengths: Lengths, log: Log) -> Suite:
             bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=_TOPIC
         )
         suite = Suite(
-            MeasuredGateway(directory / "gateway", backend), PeerGateway(directory / "peer", backend),
+            MeasuredGateway(directory / "gateway", backend), HttpsGateway(directory / "https", backend),
+            PeerGateway(directory / "peer", backend),
             services.kafka.process.pid, lengths, log,
         )  # fmt: skip
-        for gateway in (suite.ours, suite.peer):
+        for gateway in (suite.ours, suite.https, suite.peer):
             gateway.start()
         try:
             uvloop.run(suite.run())
         finally:
-            for gateway in (suite.ours, suite.peer):
+            for gateway in (suite.ours, suite.https, suite.peer):
                 gateway.stop()
     shutil.rmtree(directory)
     return suite

@@ -135,6 +135,9 @@ class TopicCopier:
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
+                # How long the partitions of a killed process wait for another one, or for itself after its restart; by
+                # default 45 s.
+                "session.timeout.ms": 15_000,
                 **_CLIENT_BOUNDS,
             }
         )

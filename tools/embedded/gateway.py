@@ -4,10 +4,11 @@ import base64
 import json
 import os
 import secrets
+import ssl
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from types import MappingProxyType
 
@@ -35,20 +36,36 @@ class EmbeddedGateway(EmbeddedService):
 
     Args:
         settings: variables of the service beyond those that this class sets, or instead of them.
+        certificates: the directory of certificates with which it serves HTTPS, as `services.provision.certificates`
+            makes it; without it the gateway serves HTTP.
     """
 
     name = "gateway"
 
-    def __init__(self, directory: Path, backing: GatewayBackend, settings: Mapping[str, str] = _NONE) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        backing: GatewayBackend,
+        settings: Mapping[str, str] = _NONE,
+        certificates: Path | None = None,
+    ) -> None:
         super().__init__(directory)
         self._backing = backing
         self._settings = settings
+        self._certificates = certificates
         self.port = free_port()
 
     @property
     def url(self) -> str:
         """The URL that games send to."""
-        return f"http://{HOST}:{self.port}"
+        return f"{'https' if self._certificates else 'http'}://{HOST}:{self.port}"
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """What its clients trust; None for HTTP."""
+        if self._certificates is None:
+            return None
+        return ssl.create_default_context(cafile=str(self._certificates / "ca.pem"))
 
     @property
     def keys_file(self) -> Path:
@@ -93,7 +110,12 @@ class EmbeddedGateway(EmbeddedService):
 
     def page(self, path: str) -> bytes | None:
         """The body of a GET request; None if it fails."""
-        connection = HTTPConnection(HOST, self.port, timeout=5)
+        tls = self.tls
+        connection = (
+            HTTPSConnection(HOST, self.port, timeout=5, context=tls)
+            if tls
+            else HTTPConnection(HOST, self.port, timeout=5)
+        )
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -116,6 +138,7 @@ class EmbeddedGateway(EmbeddedService):
             "INGEST_HOST": HOST,
             "INGEST_PORT": str(self.port),
             "INGEST_KEYS_FILE": str(self.keys_file),
+            "INGEST_CERTIFICATE_FILE": str(self._certificates / "ingest.pem") if self._certificates else "",
         }
 
 
