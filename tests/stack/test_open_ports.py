@@ -3,13 +3,16 @@
 import json
 import re
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.stack.platform import Stack
-from tools.stack import is_encrypted
+from tools.embedded.ports import HOST
+from tools.stack import is_encrypted, ports
 
 PAGE = Path("docs/security.md").read_text(encoding="utf-8")
 ANY_OTHER = "any other"
@@ -99,3 +102,18 @@ def test_a_port_answers_in_the_clear_or_without_a_credential_only_if_the_page_li
     assert {("kafka", 9092), ("postgres", 5432), ("object-store", 9000), ("delivery", 9115)} <= {
         (each["service"], each["port"]) for each in found if each["tls"] and each["closed"]
     }
+
+
+def test_sparks_own_connections_need_the_shared_secret_and_are_encrypted(stack: Stack) -> None:
+    stack.await_health("ingest-events")
+    api = f"http://{HOST}:{ports()['INGEST_EVENTS_PORT']}/api/v1/applications"
+    (application,) = page(api)
+    settings = dict(page(f"{api}/{application['id']}/environment")["sparkProperties"])
+
+    assert settings["spark.authenticate"] == settings["spark.network.crypto.enabled"] == "true"
+    assert settings["spark.authenticate.secret"] == "*********(redacted)"
+
+
+def page(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 # on this machine
+        return json.load(answer)

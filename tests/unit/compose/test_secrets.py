@@ -41,7 +41,7 @@ OBJECT_STORE = (
 POSTGRES = ("postgres-registry", "postgres-vault")
 KEYS = ("ingest-keys", "vault-keys")
 SECRET = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")
-BARE = ("postgres-password", "grafana-password")
+BARE = ("postgres-password", "grafana-password", "spark-rpc")
 
 
 class Secrets:
