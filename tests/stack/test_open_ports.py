@@ -114,6 +114,6 @@ def test_sparks_own_connections_need_the_shared_secret_and_are_encrypted(stack: 
     assert settings["spark.authenticate.secret"] == "*********(redacted)"
 
 
-def page(url: str) -> Any:
+def page(url: str) -> Any:  # noqa: ANN401 # JSON
     with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 # on this machine
         return json.load(answer)
