@@ -59,4 +59,5 @@ def test_a_password_and_certificates_are_replaced_under_load_and_no_event_is_los
     assert all((began - issued_at(service)).total_seconds() < 3_600 for service in ("kafka", "ingest"))
     assert len(game.acknowledged) > 0
     eventually(lambda: game.acknowledged <= stack.event_ids().keys(), timeout=180)
-    assert all(stack.event_ids()[each] == 1 for each in game.acknowledged)
+    found = stack.event_ids()
+    assert all(found[each] == 1 for each in game.acknowledged)
