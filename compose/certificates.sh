@@ -8,7 +8,7 @@ cd "$(dirname "$0")"
 . ./read_env.sh
 read_env .
 
-readonly services=(ingest kafka object-store postgres registry)
+readonly services=(ingest kafka object-store postgres registry trino)
 
 mkdir -p certificates
 chmod 0700 certificates
