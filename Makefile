@@ -134,15 +134,13 @@ logs: ## Follow the logs: S=<service, empty for all>
 # The value is passed on unexpanded: SQL has its own dollars and quotes.
 sql: export QUERY := $(value Q)
 ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
-sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer>; ENGINE=<duckdb, spark>: the demo's tables
+sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables
 ifneq ($(filter duckdb spark,$(ENGINE)),)
 	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of $(AS_OF)) \
 	  $(if $(F),--file '$(F)',$(if $(Q),"$$QUERY"))
 else
-	@$(stack) exec $(if $(Q)$(F),--no-TTY) trino trino --user $(or $(USER_NAME),analyst) --catalog delta \
-	  $(if $(F)$(Q),--output-format ALIGNED --execute="$(if $(F),$$(cat '$(F)'),$$QUERY)") \
-	  || { [ -n "$$($(stack) ps --quiet --status running trino)" ] || \
-	  echo "Trino does not run. Start it with make up, or query the tables of make demo without it: ENGINE=duckdb." >&2; exit 1; }
+	@compose/sql.sh $(or $(USER_NAME),analyst) \
+	  $(if $(F)$(Q),--output-format ALIGNED --execute="$(if $(F),$$(cat '$(F)'),$$QUERY)" </dev/null)
 endif
 
 smoke: ## Send one event through the gateway and wait until Trino returns it

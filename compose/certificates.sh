@@ -9,7 +9,7 @@ cd "$(dirname "$0")"
 read_env .
 
 readonly services=(alert-receiver alertmanager catalog delivery ingest ingest-events kafka maintenance-scheduler node-exporter
-  object-store postgres prometheus quality registry serving)
+  object-store postgres prometheus quality registry serving trino)
 
 mkdir -p certificates
 chmod 0700 certificates

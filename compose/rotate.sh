@@ -9,7 +9,8 @@ readonly patience_seconds=300
 usage() {
   cat <<EOT
 usage: rotate.sh [--dry-run] SECRET [SERVICE...]
-  SECRET     certificates (of all services), or a name in compose/secrets: kafka-*, object-store-*, postgres-*
+  SECRET     certificates (of all services), or a name in compose/secrets: kafka-*, object-store-*,
+             postgres-*, trino-*
   SERVICE    restart these services only, of those that have the secret; the others need it at their next start
   --dry-run  only say what would be done
 Other secrets: 'compose/game_key.sh' for games' keys, 'python -m jobs.vault_keys' for the vault's (docs/operations.md).
@@ -122,6 +123,15 @@ case "$secret" in
   postgres-*)
     new_secret "$secret"
     run "$here/stack.sh" run --rm --no-deps create-databases
+    restart_those_with "secrets/$secret"
+    ;;
+  trino-internal | trino-password-hashes)
+    fail "$secret is made by 'make up'" 2
+    ;;
+  trino-*)
+    new_secret "$secret"
+    run "$here/passwords.sh"
+    restart_those_with secrets/trino-password-hashes
     restart_those_with "secrets/$secret"
     ;;
   *)

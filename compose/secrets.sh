@@ -6,10 +6,12 @@ set -eu
 
 readonly directory="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}"
 readonly games_file="${GAMES_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/games.yaml}"
+readonly access_file="${ACCESS_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/access.yaml}"
 readonly object_store_users="root ingest-events answers privacy trino catalog upkeep delivery uploads"
 readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep object-store delivery"
 readonly database_users="registry vault"
-readonly bare_passwords="postgres-password grafana-password spark-rpc"
+# Prometheus reads its password in Trino from a file without a name. With trino-internal Trino signs its requests to itself.
+readonly bare_passwords="postgres-password grafana-password spark-rpc trino-prometheus trino-internal"
 readonly key_files="ingest-keys vault-keys"
 readonly shortest=16
 readonly well_known="admin changeit changeme default gamelake grafana guest kafka letmein minio minio123 minioadmin
@@ -65,6 +67,10 @@ make_missing() {
     name="postgres-$user"
     ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
   done
+  for user in $(trino_users); do
+    name="trino-$user"
+    ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
+  done
   for name in $bare_passwords; do
     ! is_missing "$name" || random_text | keep "$name"
   done
@@ -83,6 +89,10 @@ vault_keys() {
 games() { # the names of the contract's games, one per line
   # Other lists of the file have names too.
   sed -n '/^games:/,/^[a-z]/s/^ *- name: *\([a-z0-9_]*\).*/\1/p' "$games_file"
+}
+
+trino_users() { # the names of the users in the access contract, one per line, without prometheus
+  sed -n '/^users:/,/^[a-z]/s/^ *- *{name: *\([a-z0-9-]*\).*/\1/p' "$access_file" | grep -v '^prometheus$'
 }
 
 # A key for each game of the contract that has none; existing keys are not changed.
@@ -153,6 +163,13 @@ check_all() {
     name="postgres-$user"
     check_file "$name"
     [ "$(value_of "$name" username)" = "$user" ] || refuse "$name" "it must contain username=$user, the role's name"
+    check_value "$name" password "$(value_of "$name" password)" "$shortest"
+  done
+  for user in $(trino_users); do
+    name="trino-$user"
+    check_file "$name"
+    [ "$(value_of "$name" username)" = "$user" ] ||
+      refuse "$name" "it must contain username=$user, the name in contracts/access.yaml"
     check_value "$name" password "$(value_of "$name" password)" "$shortest"
   done
   # Their services check the contents of these two.

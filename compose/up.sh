@@ -9,5 +9,6 @@ compose/doctor.sh ${1:+"$1"}
 compose/secrets.sh
 if [ "${OFFICIAL:-}" = 1 ]; then compose/official.sh; else compose/images.sh; fi
 compose/certificates.sh
+compose/passwords.sh
 compose/stack.sh ${1:+"$1"} up --detach --remove-orphans --wait --wait-timeout 600 --scale "spark-worker=${WORKERS:-1}"
 compose/urls.sh

@@ -45,7 +45,7 @@ fi
 
 echo
 row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
-row trino "Trino (SQL)" "http://$host:$TRINO_PORT" "analyst (silver, gold) or engineer (all), no password"
+row trino "Trino (SQL)" "$scheme://$host:$TRINO_PORT" "analyst, $(password_in trino-analyst); others in contracts/access.yaml"
 row grafana "Grafana" "http://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
   row prometheus "Dashboards" "http://$host:$PROMETHEUS_PORT/consoles/index.html" "no password; Prometheus' consoles, instead of Grafana"

@@ -4,19 +4,21 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection
 from pathlib import Path
-from urllib.parse import urlsplit
+
+import requests
 
 from gamelake.model.errors import GamelakeError
 from notebooks.running import run
 from notebooks.settings import REPOSITORY, NotebookSettings
+from tools import stack
 from tools.embedded.java import spark_environment
+from tools.embedded.ports import HOST
 
 NAMES = ("analyst", "engineer")
 OK, FAILED = 0, 1
-_STACKS_TRINO = "http://127.0.0.1:8080"
 _ANSWER_SECONDS = 2
+_URL, _CREDENTIALS_FILE = "GAMELAKE_TRINO_URL", "GAMELAKE_TRINO_CREDENTIALS_FILE"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,20 +48,23 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
         **spark_environment(),
         "GAMELAKE_SPARK_JARS": str(REPOSITORY / "build/jars/spark"),
     }
-    if "GAMELAKE_TRINO_URL" not in variables and _is_trino(_STACKS_TRINO):
-        found["GAMELAKE_TRINO_URL"] = _STACKS_TRINO
+    if _URL not in variables:
+        found |= _stacks_trino()
     return found | dict(variables)
 
 
-def _is_trino(url: str) -> bool:
-    connection = HTTPConnection(urlsplit(url).netloc, timeout=_ANSWER_SECONDS)
+def _stacks_trino() -> dict[str, str]:
+    """Settings by which a notebook reaches the local stack's Trino; empty while it does not run."""
+    address = f"{stack.scheme()}://{HOST}:{stack.ports()['TRINO_PORT']}"
+    authority = str(stack.AUTHORITY) if stack.is_encrypted() else ""
     try:
-        connection.request("GET", "/v1/info")
-        return b"nodeVersion" in connection.getresponse().read()
+        answer = requests.get(f"{address}/v1/info", timeout=_ANSWER_SECONDS, verify=authority or True)
     except OSError:
-        return False
-    finally:
-        connection.close()
+        return {}
+    if "nodeVersion" not in answer.text:
+        return {}
+    trusted = {"REQUESTS_CA_BUNDLE": authority} if authority else {}
+    return {_URL: address, _CREDENTIALS_FILE: str(stack.trino_credentials("analyst")), **trusted}
 
 
 if __name__ == "__main__":

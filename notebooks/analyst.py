@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Protocol
 
 import pandas as pd
-from trino.dbapi import connect
 
 from gamelake.model.games import load_games
 from gamelake.serving.sql import duckdb as duckdb_answers
@@ -14,7 +13,8 @@ from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import load_views
 from gamelake.storage.listing import table_names
 from gamelake.storage.store import Location, Store
-from notebooks.settings import REPOSITORY, NotebookSettings, TrinoConnection
+from gamelake.trino import TrinoAccess
+from notebooks.settings import REPOSITORY, NotebookSettings
 
 _QUESTIONS = REPOSITORY / "sql" / "questions"
 
@@ -30,7 +30,7 @@ class SqlEngine(Protocol):
 class TrinoEngine:
     """Queries by Trino: the stack's, or any other one on the same lakehouse."""
 
-    place: TrinoConnection
+    place: TrinoAccess
 
     def __str__(self) -> str:
         """Address and user."""
@@ -38,17 +38,8 @@ class TrinoEngine:
 
     def ask(self, sql: str) -> pd.DataFrame:
         """See `SqlEngine`."""
-        place = self.place
-        connection = connect(  # type: ignore[no-untyped-call] # it takes anything
-            host=place.host, port=place.port, http_scheme=place.scheme, user=place.user, catalog="delta"
-        )
-        try:
-            cursor = connection.cursor()
-            cursor.execute(sql.strip().removesuffix(";"))
-            rows = cursor.fetchall()
-            return pd.DataFrame(rows, columns=[column[0] for column in cursor.description or ()])
-        finally:
-            connection.close()
+        result = self.place.query(sql.strip().removesuffix(";"), "gamelake-notebooks")
+        return pd.DataFrame(result.rows, columns=result.columns)
 
 
 @dataclass(frozen=True, slots=True)

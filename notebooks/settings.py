@@ -5,24 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
 
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
+from gamelake.trino import TrinoAccess, trino_access
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-
-
-@dataclass(frozen=True, slots=True)
-class TrinoConnection:
-    """Address of Trino, and the user."""
-
-    host: str
-    port: int
-    scheme: str
-    user: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +20,7 @@ class NotebookSettings:
     """The lakehouse, and the Trino that runs queries; without it, DuckDB runs them in this process."""
 
     lakehouse: Location | None
-    trino: TrinoConnection | None
+    trino: TrinoAccess | None
     spark_jars: Path | None
 
     @classmethod
@@ -47,13 +37,16 @@ class NotebookSettings:
         jars = env.optional("GAMELAKE_SPARK_JARS", "")
         return cls(
             lakehouse=LakehouseSettings.from_env(variables).location if lakehouse else None,
-            trino=_trino(url, env.optional("GAMELAKE_TRINO_USER", "analyst")) if url else None,
+            trino=_trino(env) if url else None,
             spark_jars=Path(jars) if jars else None,
         )
 
 
-def _trino(url: str, user: str) -> TrinoConnection:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingsError(f"GAMELAKE_TRINO_URL is '{url}'; it must be like http://127.0.0.1:8080")
-    return TrinoConnection(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), parts.scheme, user)
+def _trino(env: Environment) -> TrinoAccess:
+    return trino_access(
+        env,
+        url="GAMELAKE_TRINO_URL",
+        credentials_file="GAMELAKE_TRINO_CREDENTIALS_FILE",
+        user="GAMELAKE_TRINO_USER",
+        default_user="analyst",
+    )

@@ -9,11 +9,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from gamelake.kafka import KafkaAccess, read_credentials
+from gamelake.model import credentials
 from gamelake.model.errors import GamelakeError
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
+from gamelake.trino import TrinoAccess
 from tools.embedded.ports import HOST
 from tools.embedded.service import REPOSITORY
 
@@ -93,6 +96,24 @@ def gateway_url() -> str:
 def registry_url() -> str:
     """The published URL of the registry's Confluent API."""
     return f"{url('REGISTRY_PORT')}/apis/ccompat/v7"
+
+
+def trino(user: str) -> TrinoAccess:
+    """Access to Trino as one of its users."""
+    return TrinoAccess.parse(url("TRINO_PORT"), user, _trino_password(user))
+
+
+def trino_credentials(user: str) -> Path:
+    """The file with the name and the password of a user of Trino; it may be missing."""
+    return SECRETS / f"trino-{user}"
+
+
+def _trino_password(user: str) -> str:
+    file = trino_credentials(user)
+    if user == "prometheus":
+        # Prometheus reads a password from a file of its own.
+        return file.read_text(encoding="utf-8")
+    return credentials.read_credentials(file, f"compose/secrets/{file.name}").password
 
 
 def url(port: str) -> str:

@@ -27,7 +27,7 @@ from gamelake.storage.listing import table_names
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location, Store
 from tools.embedded.service import REPOSITORY
-from tools.stack import ports
+from tools.stack import url
 
 _RESULTS = REPOSITORY / "benchmarks" / "results"
 _SQL = REPOSITORY / "sql"
@@ -56,7 +56,7 @@ def main() -> int:
 
 def _measured(arguments: argparse.Namespace, emit: Emit) -> QuestionResults:
     contract = load_games(REPOSITORY / "contracts" / "games.yaml")
-    trino = QuestionClient(arguments.trino_url or f"http://127.0.0.1:{ports()['TRINO_PORT']}")
+    trino = QuestionClient(arguments.trino_url or "")
     trino.ask("SELECT 1", "analyst")
     base = _location(arguments.lakehouse)
     location = Location(uri=arguments.reuse or base.child(f"bench-{uuid.uuid4().hex[:8]}"), options=base.options)
@@ -123,7 +123,7 @@ def _measure_questions(
 def _location(lakehouse: str) -> Location:
     variables = {
         "GAMELAKE_LAKEHOUSE": lakehouse,
-        "GAMELAKE_S3_ENDPOINT": f"http://127.0.0.1:{ports()['OBJECT_STORE_PORT']}",
+        "GAMELAKE_S3_ENDPOINT": url("OBJECT_STORE_PORT"),
         "GAMELAKE_S3_REGION": "us-east-1",
         # The only key that may write another folder into the lakehouse's bucket.
         "AWS_SHARED_CREDENTIALS_FILE": str(REPOSITORY / "compose/secrets/object-store-root"),

@@ -6,17 +6,21 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-from trino.dbapi import connect
 from trino.exceptions import TrinoQueryError
+
+from gamelake.trino import TrinoAccess
+from tools import stack
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionClient:
-    """A client of the Trino at `url`."""
+    """A client of the stack's Trino, or of the one at `url`, which has no passwords."""
 
-    url: str
+    url: str = ""
+
+    def _access(self, user: str) -> TrinoAccess:
+        return TrinoAccess.parse(self.url, user) if self.url else stack.trino(user)
 
     def ask(self, sql: str, user: str) -> list[list[Any]]:
         """Run a query; returns the rows.
@@ -24,17 +28,7 @@ class QuestionClient:
         Raises:
             TrinoQueryError: the query failed.
         """
-        parts = urlsplit(self.url)
-        connection = connect(  # type: ignore[no-untyped-call] # it takes anything
-            host=parts.hostname, port=parts.port, http_scheme=parts.scheme, user=user, catalog="delta",
-            source="gamelake-benchmarks",
-        )  # fmt: skip
-        try:
-            cursor = connection.cursor()
-            cursor.execute(sql)
-            return [list(row) for row in cursor.fetchall()]
-        finally:
-            connection.close()
+        return self._access(user).query(sql, "gamelake-benchmarks").rows
 
     def seconds(self, sql: str, user: str) -> float:
         """Seconds of a query until its last row.

@@ -12,7 +12,7 @@ import trino
 from benchmarks.stack.probes import cpu_seconds, start_simulator
 from benchmarks.stack.results import Visibility
 from benchmarks.stack.throughput import LoadFailedError
-from tools.stack import ports
+from tools import stack
 
 # A game's own table, which is committed after silver/events.
 _GAME = "archery_duel_events"
@@ -82,8 +82,7 @@ def measure(rate: int, seconds: int) -> Visibility:
 
 
 def _analyst() -> trino.dbapi.Cursor:
-    connect = trino.dbapi.connect
-    return connect(host="127.0.0.1", port=ports()["TRINO_PORT"], user="analyst", catalog="delta").cursor()  # type: ignore[no-untyped-call, no-any-return]
+    return stack.trino("analyst").connect("gamelake-benchmarks").cursor()  # type: ignore[no-any-return] # untyped
 
 
 def _query(cursor: trino.dbapi.Cursor, visible: VisibleOffsets) -> None:

@@ -1,11 +1,23 @@
 #!/usr/bin/env bash
-# Starts Trino in the foreground with the mounted configuration.
+# Starts Trino in the foreground with the mounted configuration: by HTTPS with users' passwords, with TLS=0 in the clear.
 set -euo pipefail
+
+# Paths in the image; tests override them.
+readonly settings="${TRINO_SETTINGS:-/etc/trino}" secrets="${TRINO_SECRETS:-/run/secrets}"
+readonly home="${TRINO_HOME:-/usr/lib/trino}" run="${TRINO_RUN_DIRECTORY:-/tmp}"
 # A killed container leaves its pid file, and after the restart another process may have that id.
-readonly pid_file=/tmp/trino.pid
-# The official image has all connectors, and each takes memory: only the one for Delta is linked.
-readonly plugins=/tmp/plugins
+readonly pid_file="$run/trino.pid"
+# The official image has all connectors, and each takes memory: only the one for Delta is linked, and users' passwords.
+readonly plugins="$run/plugins" config="$run/config.properties"
 rm -rf "$pid_file" "$plugins"
 mkdir "$plugins"
-ln -s /usr/lib/trino/plugin/delta-lake "$plugins/"
-exec /usr/lib/trino/bin/launcher run --etc-dir /etc/trino --pid-file "$pid_file" -D "plugin.dir=$plugins"
+ln -s "$home/plugin/delta-lake" "$home/plugin/password-authenticators" "$plugins/"
+if [ "${TLS:-1}" = 0 ]; then
+  cat "$settings/config.properties" "$settings/http.properties" >"$config"
+else
+  # Trino reads it from a variable; a process's command line can be seen by others.
+  TRINO_SHARED_SECRET="$(cat "$secrets/trino-internal")"
+  export TRINO_SHARED_SECRET
+  cat "$settings/config.properties" "$settings/https.properties" >"$config"
+fi
+exec "$home/bin/launcher" run --etc-dir "$settings" --config "$config" --pid-file "$pid_file" -D "plugin.dir=$plugins"

@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from threading import Event, Thread
 
 from prometheus_client import CollectorRegistry
@@ -56,7 +55,7 @@ def _views(settings: CatalogSettings, store: Store) -> ViewSync | None:
     if settings.views is None:
         return None
     files = ViewFiles(settings.views.folder, settings.views.games_file)
-    return ViewSync(files, TrinoViews(replace(settings.trino, user=settings.views.user)), store)
+    return ViewSync(files, TrinoViews(settings.views.trino), store)
 
 
 def _serve(settings: CatalogSettings, registry: CollectorRegistry) -> None:

@@ -6,33 +6,29 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
 
 from gamelake.model.environment import Environment
-from gamelake.model.errors import SettingsError
 from gamelake.model.options import EndpointTls, endpoint_tls
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
+from gamelake.trino import CATALOG, TrinoAccess, trino_access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrinoSettings:
-    """Address of Trino, and the user that registers tables."""
+    """Access to Trino as one of the service's users, and Trino's name for the lakehouse."""
 
-    host: str
-    port: int
-    scheme: str
-    user: str
+    access: TrinoAccess
     catalog: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSettings:
-    """The files of the views, and the user that owns the views."""
+    """The files of the views, and Trino as the user that owns the views."""
 
     folder: Path
     games_file: Path
-    user: str
+    trino: TrinoSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,23 +68,31 @@ class CatalogSettings:
         )
 
 
+def _trino(env: Environment) -> TrinoSettings:
+    catalog = env.optional("GAMELAKE_TRINO_CATALOG", CATALOG)
+    access = trino_access(
+        env,
+        url="GAMELAKE_TRINO_URL",
+        credentials_file="GAMELAKE_TRINO_CREDENTIALS_FILE",
+        user="GAMELAKE_TRINO_USER",
+        default_user="catalog",
+    )
+    return TrinoSettings(access=access, catalog=catalog)
+
+
 def _views(env: Environment) -> ViewSettings | None:
     folder = env.path("GAMELAKE_CATALOG_VIEWS")
-    user = env.optional("GAMELAKE_CATALOG_VIEWS_USER", "views")
+    access = trino_access(
+        env,
+        url="GAMELAKE_TRINO_URL",
+        credentials_file="GAMELAKE_CATALOG_VIEWS_CREDENTIALS_FILE",
+        user="GAMELAKE_CATALOG_VIEWS_USER",
+        default_user="views",
+    )
     if folder is None:
         return None
-    return ViewSettings(folder=folder, games_file=Path(env.required("GAMELAKE_GAMES_FILE")), user=user)
-
-
-def _trino(env: Environment) -> TrinoSettings:
-    url = env.required("GAMELAKE_TRINO_URL")
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
-        raise SettingsError(f"GAMELAKE_TRINO_URL is '{url}'; it must be like http://trino:8080")
-    return TrinoSettings(
-        host=parts.hostname,
-        port=parts.port or (443 if parts.scheme == "https" else 80),
-        scheme=parts.scheme,
-        user=env.optional("GAMELAKE_TRINO_USER", "catalog"),
-        catalog=env.optional("GAMELAKE_TRINO_CATALOG", "delta"),
+    return ViewSettings(
+        folder=folder,
+        games_file=Path(env.required("GAMELAKE_GAMES_FILE")),
+        trino=TrinoSettings(access=access, catalog=_trino(env).catalog),
     )

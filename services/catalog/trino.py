@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from requests.exceptions import RequestException
-from trino.dbapi import connect
 from trino.exceptions import Error, HttpError, TrinoQueryError, TrinoUserError
 
 from gamelake.model.naming import Layer
@@ -24,29 +23,18 @@ def execute(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
         TrinoQueryError: Trino rejects the statement.
         TrinoUnavailableError: Trino is not available, or has an internal error.
     """
-    connection = connect(  # type: ignore[no-untyped-call] # it takes whatever Connection takes
-        host=settings.host,
-        port=settings.port,
-        http_scheme=settings.scheme,
-        user=settings.user,
-        catalog=settings.catalog,
-        source="gamelake-catalog",
-        request_timeout=_ANSWER_SECONDS,
-        # The next run retries.
-        max_attempts=1,
-    )
     try:
-        cursor = connection.cursor()
-        cursor.execute(sql)
-        return cursor.fetchall(), str(cursor.query_id)
+        # The next run retries.
+        result = settings.access.query(
+            sql, "gamelake-catalog", catalog=settings.catalog, seconds=_ANSWER_SECONDS, attempts=1
+        )
     except TrinoQueryError as error:
         if error.error_type in {"INTERNAL_ERROR", "INSUFFICIENT_RESOURCES"}:
             raise TrinoUnavailableError(f"Trino has an internal error: {error.message}") from error
         raise
     except (Error, HttpError, RequestException) as error:
         raise TrinoUnavailableError(f"Trino is not available: {error}") from error
-    finally:
-        connection.close()
+    return result.rows, result.query_id
 
 
 def sql_literal(text: str) -> str:

@@ -41,7 +41,7 @@ _AUTHORITY_LIFETIME = timedelta(days=3_650)
 _LIFETIME = timedelta(days=397)
 # A certificate that has less than this left is issued again.
 _RENEWAL = timedelta(days=30)
-# Clocks of containers are the machine's; those of clients elsewhere may be behind.
+# Clocks of containers are those of the machine; clocks of other clients may be behind.
 _CLOCK_DIFFERENCE = timedelta(hours=1)
 
 

@@ -118,7 +118,7 @@ class KafkaAdmin:
         _result(answer, f"set the password of {user.username}")
 
     def remove_password(self, name: str) -> None:
-        """Remove a user's password: nobody can connect as this user any more."""
+        """Remove a user's password, so that no client can connect as this user any more."""
         change = UserScramCredentialDeletion(name, ScramMechanism.SCRAM_SHA_512)
         (answer,) = self._admin.alter_user_scram_credentials([change]).values()
         _result(answer, f"remove the password of {name}")

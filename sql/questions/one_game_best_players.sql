@@ -1,6 +1,6 @@
 -- Who are the best customers of one game?
 -- Grain: one row per gamer_id, the 20 who have paid most.
--- Asked by: analyst.
+-- Asked by: support.
 SELECT
     gamer_id,
     round(CAST(bookings AS double), 2) AS bookings,

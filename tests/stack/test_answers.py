@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from tests.eventually import eventually
 from tests.stack.game import Game, an_event
 from tests.stack.platform import Stack
-from tests.stack.trino_users import ANALYST
+from tests.stack.trino_users import ANALYST, SUPPORT
 
 GAME = "merge_garden"
 TITLE = "Merge Garden"
@@ -54,13 +54,13 @@ def test_gold_has_each_players_events_once_though_its_job_is_killed_in_between(s
     name = pseudonym(stack, first)
     counted = f"SELECT session_count, event_count FROM {PLAYERS.replace('/', '.')} WHERE gamer_id = '{name}'"  # noqa: S608 # a pseudonym
     eventually(lambda: is_known(PLAYERS), timeout=180)
-    eventually(lambda: ANALYST.records(counted) == [{"session_count": 1, "event_count": 2}], timeout=180)
+    eventually(lambda: SUPPORT.records(counted) == [{"session_count": 1, "event_count": 2}], timeout=180)
 
     stack.crash("serving")
     game.post([an_event(gamer_id=player, event_name="session_start") for _ in range(3)])
 
     stack.await_health("serving")
-    eventually(lambda: ANALYST.records(counted) == [{"session_count": 4, "event_count": 5}], timeout=180)
+    eventually(lambda: SUPPORT.records(counted) == [{"session_count": 4, "event_count": 5}], timeout=180)
 
 
 def test_the_key_figures_count_each_event_once_though_their_query_is_killed_in_between(

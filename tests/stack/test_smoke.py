@@ -82,7 +82,7 @@ def test_the_table_of_addresses_names_each_published_service_and_no_secret(stack
 
     assert stack.is_healthy("ingest-events")
     for address in (
-        "http://127.0.0.1:8080",
+        f"{scheme()}://127.0.0.1:8080",
         "127.0.0.1:19092",
         f"{scheme()}://127.0.0.1:9001",
         "http://127.0.0.1:4040",

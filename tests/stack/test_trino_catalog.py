@@ -18,19 +18,19 @@ from tests.stack.object_store import ObjectStore
 from tests.stack.platform import ROOT, Stack
 from tests.stack.trino_users import (
     ANALYST,
+    CATALOG,
     COMMITTED_SECONDS,
-    PORT,
     NewTable,
     await_answer,
     new_lakehouse,
     new_table,
     rows_of,
 )
+from tools.stack import trino_credentials, url
 
 # The service polls every two seconds; the rest is for a busy machine.
 SECONDS_UNTIL_NAMED = 30
 RUNS_UNTIL_GONE = 4
-TRINO = TrinoSettings(host="127.0.0.1", port=PORT, scheme="http", user="catalog", catalog="delta")
 
 
 @pytest.fixture
@@ -38,6 +38,11 @@ def place(stack: Stack) -> Iterator[Location]:
     """A lakehouse that the running service does not follow."""
     with new_lakehouse(stack) as place:
         yield place
+
+
+def trino() -> TrinoCatalog:
+    """The stack's Trino as the service uses it."""
+    return TrinoCatalog(TrinoSettings(access=CATALOG.access, catalog="delta"))
 
 
 class Service:
@@ -48,7 +53,7 @@ class Service:
         registrations = Registrations(store, metastore(place))
         self._now = 0.0
         self._finder = TableFinder(store)
-        self._registrar = Registrar(place, TrinoCatalog(TRINO), registrations, clock=lambda: self._now)
+        self._registrar = Registrar(place, trino(), registrations, clock=lambda: self._now)
         self.refused: list[TableError] = []
 
     def runs(self, count: int = 1) -> int:
@@ -81,7 +86,11 @@ def is_known(table: NewTable) -> bool:
 
 def run_once(place: Location, object_store: ObjectStore) -> "subprocess.CompletedProcess[str]":
     """One run of the real program on another lakehouse."""
-    variables = {**object_store.variables(place.uri), "GAMELAKE_TRINO_URL": f"http://127.0.0.1:{PORT}"}
+    variables = {
+        **object_store.variables(place.uri),
+        "GAMELAKE_TRINO_URL": url("TRINO_PORT"),
+        "GAMELAKE_TRINO_CREDENTIALS_FILE": str(trino_credentials("catalog")),
+    }
     command = (sys.executable, "-m", "services.catalog", "--once")
     return subprocess.run(
         command, env={**os.environ, **variables}, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
@@ -180,11 +189,11 @@ def test_a_service_with_no_tables_takes_no_table_from_another(place: Location, s
     with new_table(stack.lakehouse) as table:
         table.append(number=[1])
         await_answer(ANALYST, rows_of(table.sql), timeout=SECONDS_UNTIL_NAMED)
-        known = TrinoCatalog(TRINO).tables()
+        known = trino().tables()
 
         Service(place).runs(RUNS_UNTIL_GONE)
 
-        assert TrinoCatalog(TRINO).tables() >= {each for each in known if not each.name.startswith("test_")}
+        assert trino().tables() >= {each for each in known if not each.name.startswith("test_")}
         assert is_known(table)
 
 

@@ -19,7 +19,6 @@ from tests.answers.play import TODAY
 from tests.stack.game import Game, an_event
 from tests.stack.platform import ROOT, Stack
 from tests.stack.trino_users import (
-    ANALYST,
     ENGINEER,
     NewTable,
     User,
@@ -60,7 +59,7 @@ EARLIER, LATER = [(A, 0), (A, 80), (A, 10), (A, 1)], [(A, 30), (A, 0), (A, 5), (
 
 def asker(question: Question) -> User:
     """The role that may ask a question."""
-    return ENGINEER if question.asked_by == "engineer" else ANALYST
+    return User(question.asked_by)
 
 
 def asked_of(name: str, table: NewTable) -> list[list[Any]]:

@@ -1,5 +1,6 @@
-"""The rights of roles in Trino: each role is tried as the wrong one, and the store is asked without Trino."""
+"""The rights of roles in Trino: each role is tried against the data of the others, and the store without Trino."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,11 +11,27 @@ import requests
 from minio import Minio
 from minio.deleteobjects import DeleteObject
 from minio.error import S3Error
+from trino.auth import BasicAuthentication
+from trino.dbapi import connect
+from trino.exceptions import TrinoQueryError
 
 from gamelake.storage.store import Store, shared_credentials
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import SECRETS, Stack
-from tests.stack.trino_users import ANALYST, CATALOG, ENGINEER, PORT, User, await_answer, fill, new_table, rows_of
+from tests.stack.trino_users import (
+    ADMIN,
+    ANALYST,
+    CATALOG,
+    COMMITTED_SECONDS,
+    ENGINEER,
+    SUPPORT,
+    User,
+    await_answer,
+    fill,
+    new_table,
+    rows_of,
+)
+from tools.stack import ports, url
 
 DENIED = "PERMISSION_DENIED"
 INNER_TABLES = ("bronze.events", "dead_letters.events")
@@ -70,11 +87,32 @@ LISTINGS = {
 }
 
 
+KART_ANALYST, ARCHERY_ANALYST = User("analyst-kart-rumble"), User("analyst-archery-duel")
+PEOPLE = (ANALYST, KART_ANALYST, ARCHERY_ANALYST, SUPPORT, ENGINEER, ADMIN)
+# A game analyst, the title, and the beginning of the names of the game's tables; the other game's after it.
+KART = (KART_ANALYST, "Kart Rumble", "kart_rumble", "archery_duel")
+ARCHERY = (ARCHERY_ANALYST, "Archery Duel", "archery_duel", "kart_rumble")
+TABLES_OF_ALL_GAMES = ("silver.events", "gold.all_players", "gold.all_player_days", "gold.all_sessions")
+VIEWS_OF_ALL_GAMES = ("silver.purchases", "gold.players", "gold.player_days", "gold.players_per_day", "gold.sessions")
+TABLES_OF_PLAYERS = ("silver.events", "silver.kart_rumble_events", "gold.kart_rumble_player_agg", "gold.all_players")
+MASKED = re.compile("[0-9a-f]{16}")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def filled(stack: Stack) -> None:
-    """Each layer has a row, and Trino shows it."""
+    """Each layer has a row, silver and gold have rows of two games, and Trino shows them."""
     assert stack.is_healthy("trino")
-    fill(["silver.events", *INNER_TABLES])
+    fill(["silver.archery_duel_events", "gold.archery_duel_player_agg", "gold.archery_duel_daily_agg", *INNER_TABLES])
+    fill(["silver.kart_rumble_events", "gold.kart_rumble_player_agg", "gold.kart_rumble_daily_agg"], "Kart Rumble")
+    fill(["silver.events", *TABLES_OF_ALL_GAMES, *VIEWS_OF_ALL_GAMES[1:]])
+    for table in TABLES_OF_ALL_GAMES:
+        for title in ("Kart Rumble", "Archery Duel"):
+            await_answer(ENGINEER, of_game(table, title), timeout=COMMITTED_SECONDS)
+
+
+def of_game(table: str, title: str) -> str:
+    """The question for a row of one game."""
+    return f"SELECT 1 FROM {table} WHERE game_name = '{title}' LIMIT 1"  # noqa: S608 # names of our own
 
 
 def on(table: str, statements: Sequence[str]) -> list[str]:
@@ -114,6 +152,104 @@ def test_an_analyst_learns_nothing_of_the_inner_layers(table: str) -> None:
         assert ANALYST.ask(f"{rows_of(listing)} WHERE {column} = '{schema}'") == []
 
 
+@pytest.mark.parametrize(("user", "title", "game", "other"), [KART, ARCHERY], ids=["kart", "archery"])
+def test_a_game_analyst_reads_the_rows_of_one_game(user: User, title: str, game: str, other: str) -> None:
+    assert other != game
+    for table in (*TABLES_OF_ALL_GAMES, *VIEWS_OF_ALL_GAMES):
+        titles = {row[0] for row in user.ask(f"SELECT DISTINCT game_name FROM {table}")}  # noqa: S608 # our own names
+        assert titles <= {title}
+        if table in TABLES_OF_ALL_GAMES:
+            assert titles == {title}
+    for table in (f"silver.{game}_events", f"gold.{game}_player_agg", f"gold.{game}_daily_agg"):
+        assert user.ask(f"SELECT 1 FROM {table} LIMIT 1") == [[1]]  # noqa: S608 # our own names
+
+
+@pytest.mark.parametrize(("user", "title", "game", "other"), [KART, ARCHERY], ids=["kart", "archery"])
+def test_a_game_analyst_counts_as_many_rows_as_an_engineer_of_that_game(
+    user: User, title: str, game: str, other: str
+) -> None:
+    assert other != game
+    mine = f"SELECT count(*) FROM silver.events FOR VERSION AS OF {version_of_events()}"  # noqa: S608 # a number
+
+    assert user.one(mine) == ENGINEER.one(f"{mine} WHERE game_name = '{title}'")
+    assert user.one(f"{mine} WHERE game_name <> '{title}'") == 0
+
+
+def version_of_events() -> int:
+    """A version of silver.events, which gets new rows all the time."""
+    return int(ENGINEER.one('SELECT max(version) FROM silver."events$history"'))
+
+
+@pytest.mark.parametrize(("user", "title", "game", "other"), [KART, ARCHERY], ids=["kart", "archery"])
+def test_a_game_analyst_learns_nothing_of_other_games(user: User, title: str, game: str, other: str) -> None:
+    assert title
+    tables = [f"silver.{other}_events", f"gold.{other}_player_agg", f"gold.{other}_daily_agg", *INNER_TABLES]
+    statements = [on(table, ["SELECT * FROM {table} LIMIT 1", "DESCRIBE {table}"]) for table in tables]
+
+    assert not_denied(user, [each for group in statements for each in group]) == {}
+    hidden = ["events$history", "events$partitions", "events$transactions", f"{other}_events$history"]
+    assert not_denied(user, [f'SELECT * FROM silver."{name}"' for name in hidden]) == {}  # noqa: S608 # our own names
+    for schema in ("silver", "gold"):
+        names = {row[0] for row in user.ask(f"SHOW TABLES FROM {schema}")}
+        assert {name for name in names if other in name} == set()
+        assert {name for name in names if game in name} != set()
+    assert [row[0] for row in user.ask("SHOW SCHEMAS") if row[0] not in ("information_schema", "silver", "gold")] == []
+
+
+@pytest.mark.parametrize("user", [ANALYST, KART_ANALYST], ids=lambda user: user.name)
+def test_an_analyst_reads_no_pseudonym(user: User) -> None:
+    for table in TABLES_OF_PLAYERS:
+        asked = f"SELECT DISTINCT gamer_id FROM {table} WHERE gamer_id IS NOT NULL"  # noqa: S608 # our own names
+        read = {row[0] for row in user.ask(f"{asked} LIMIT 100")}
+        pseudonyms = {row[0] for row in SUPPORT.ask(asked)}
+
+        assert pseudonyms
+        assert [name for name in read if not MASKED.fullmatch(name)] == []
+        assert not read & pseudonyms
+        found = f"SELECT count(*) FROM {table} WHERE gamer_id = '{min(pseudonyms)}'"  # noqa: S608 # a pseudonym
+        assert (user.one(found), SUPPORT.one(found) > 0) == (0, True)
+
+
+def test_a_masked_pseudonym_is_the_same_in_tables_and_views() -> None:
+    both = (
+        "SELECT count(*) FROM (SELECT gamer_id, game_name FROM gold.players EXCEPT "
+        "SELECT gamer_id, game_name FROM gold.all_players)"
+    )
+
+    assert ANALYST.one(both) == 0
+    assert ANALYST.one("SELECT count(*) FROM gold.players") > 0
+
+
+def test_players_are_counted_right_by_masked_pseudonyms() -> None:
+    counted = f"SELECT count(DISTINCT gamer_id) FROM silver.events FOR VERSION AS OF {version_of_events()}"  # noqa: S608
+
+    assert ANALYST.one(counted) == ENGINEER.one(counted) > 0
+
+
+def test_an_analyst_reads_no_bounds_of_pseudonyms() -> None:
+    """The entries of a table's log have the least and the greatest value of each column."""
+    hidden = ["events$partitions", "events$transactions", "kart_rumble_events$transactions"]
+
+    for user in (ANALYST, KART_ANALYST):
+        assert not_denied(user, [f'SELECT * FROM silver."{name}"' for name in hidden]) == {}  # noqa: S608 # our own names
+
+
+def test_support_finds_the_rows_of_a_player_and_reads_no_raw_record() -> None:
+    player = SUPPORT.one("SELECT min(gamer_id) FROM silver.events WHERE gamer_id IS NOT NULL")
+    rows = f"SELECT count(*) FROM silver.events WHERE gamer_id = '{player}'"  # noqa: S608 # a pseudonym
+
+    assert SUPPORT.one(rows) > 0
+    for table in INNER_TABLES:
+        assert not_denied(SUPPORT, on(table, [*READS, "DESCRIBE {table}"])) == {}
+    assert not_denied(SUPPORT, ["SELECT * FROM system.runtime.queries"]) == {}
+
+
+def test_the_admin_reads_every_layer_and_writes_no_row() -> None:
+    for table in ("silver.events", *INNER_TABLES):
+        assert [each for each in on(table, READS[:3]) if ADMIN.refusal(each)] == []
+    assert not_denied(ADMIN, on("silver.events", WRITES)) == {}
+
+
 def test_an_engineer_reads_every_layer() -> None:
     for table in ("silver.events", *INNER_TABLES):
         failed = {statement: ENGINEER.refusal(statement) for statement in on(table, READS[:3])}
@@ -121,7 +257,7 @@ def test_an_engineer_reads_every_layer() -> None:
         assert {statement: name for statement, name in failed.items() if name} == {}
 
 
-@pytest.mark.parametrize("user", [ANALYST, ENGINEER], ids=lambda user: user.name)
+@pytest.mark.parametrize("user", [ANALYST, KART_ANALYST, SUPPORT, ENGINEER], ids=lambda user: user.name)
 def test_a_reader_writes_and_changes_nothing(user: User) -> None:
     assert not_denied(user, on("silver.events", [*WRITES, *CHANGES])) == {}
     assert not_denied(user, PROCEDURES) == {}
@@ -148,16 +284,57 @@ def test_the_catalog_service_registers_and_reads_no_row() -> None:
     assert not_denied(CATALOG, ["SELECT * FROM system.runtime.queries", "CREATE SCHEMA test_mine"]) == {}
 
 
-@pytest.mark.parametrize("user", [User("unknown"), User("Analyst"), User("prometheus")], ids=lambda user: user.name)
-def test_a_user_without_a_role_gets_nothing(user: User) -> None:
+def test_a_user_who_may_read_metrics_only_gets_nothing_else() -> None:
     asked = ["SELECT 1", "SHOW CATALOGS", "SHOW SCHEMAS", *on("silver.events", [*READS, *WRITES]), *PROCEDURES]
 
-    assert not_denied(user, asked) == {}
+    assert not_denied(User("prometheus"), asked) == {}
 
 
-@pytest.mark.parametrize("user", [ANALYST, ENGINEER, CATALOG], ids=lambda user: user.name)
+def login(user: str, password: str) -> int:
+    """The status with which Trino responds to a statement of a user with this password; none if it is empty."""
+    headers, auth = {"X-Trino-User": user}, (user, password) if password else None
+    address = f"{url('TRINO_PORT')}/v1/statement"
+    return requests.post(address, "SELECT 1", headers=headers, auth=auth, timeout=60).status_code
+
+
+@pytest.mark.parametrize("user", ["analyst", "admin", "Analyst", "unknown"])
+def test_a_wrong_password_is_refused(user: str) -> None:
+    assert login(user, "a-wrong-password") == 401
+    assert login(user, ENGINEER.access.password) == 401
+
+
+@pytest.mark.parametrize("user", ["analyst", "admin", "catalog", "unknown"])
+def test_a_user_without_a_password_is_refused(user: str) -> None:
+    assert login(user, "") == 401
+
+
+def test_a_user_who_logs_in_runs_no_query_as_another_one() -> None:
+    access = ANALYST.access
+    connection = connect(  # type: ignore[no-untyped-call] # untyped
+        host=access.host, port=access.port, http_scheme=access.scheme, user="engineer",
+        auth=BasicAuthentication(access.user, access.password),
+    )  # fmt: skip
+
+    with pytest.raises(TrinoQueryError, match="User analyst cannot impersonate user engineer"):
+        connection.cursor().execute("SELECT 1")
+
+
+def test_trino_does_not_respond_by_plain_http() -> None:
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"http://127.0.0.1:{ports()['TRINO_PORT']}/v1/info", timeout=60)
+
+
+def test_a_client_that_does_not_trust_the_authority_sends_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"{url('TRINO_PORT')}/v1/info"
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+
+    with pytest.raises(requests.exceptions.SSLError):
+        requests.get(address, timeout=60)
+
+
+@pytest.mark.parametrize("user", [*PEOPLE, CATALOG], ids=lambda user: user.name)
 def test_no_user_becomes_another(user: User) -> None:
-    others = [other.name for other in (ANALYST, ENGINEER, CATALOG) if other != user]
+    others = [other.name for other in (*PEOPLE, CATALOG) if other != user]
 
     assert not_denied(user, [f"SET SESSION AUTHORIZATION '{other}'" for other in others]) == {}
 
@@ -177,12 +354,13 @@ def test_an_analyst_sees_and_stops_own_queries_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "code"), [("prometheus", 200), ("engineer", 200), ("analyst", 403), ("catalog", 403), ("unknown", 403)]
+    ("user", "code"),
+    [("prometheus", 200), ("engineer", 200), ("admin", 200), ("analyst", 403), ("support", 403), ("catalog", 403)],
 )
-def test_metrics_are_for_prometheus_and_the_engineer(user: str, code: int) -> None:
-    answer = requests.get(f"http://127.0.0.1:{PORT}/metrics", headers={"X-Trino-User": user}, timeout=60)
+def test_metrics_are_for_prometheus_the_engineer_and_the_admin(user: str, code: int) -> None:
+    auth = (user, User(user).access.password)
 
-    assert answer.status_code == code
+    assert requests.get(f"{url('TRINO_PORT')}/metrics", auth=auth, timeout=60).status_code == code
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Trino of the running stack as its users see it, and tables that a test makes for it."""
 
 import json
-import os
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
-from trino.dbapi import connect
 from trino.exceptions import TrinoQueryError
 
 from gamelake.storage.store import Location, Store
+from gamelake.trino import TrinoAccess
 from tests.eventually import eventually
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import Stack, stack_sender
+from tools.stack import trino
 
-PORT = int(os.environ.get("TRINO_PORT", "8080"))
 # A first query on a busy machine compiles what the later ones use.
 APPEARS_SECONDS = 60
 # A query that has just started again comes first.
@@ -28,9 +27,14 @@ COMMITTED_SECONDS = 180
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user of Trino."""
+    """A user of Trino, with the password that the stack has made."""
 
     name: str
+
+    @property
+    def access(self) -> TrinoAccess:
+        """The published Trino as this user."""
+        return trino(self.name)
 
     def ask(self, sql: str) -> list[list[Any]]:
         """The rows of a result.
@@ -38,7 +42,7 @@ class User:
         Raises:
             TrinoQueryError: Trino refuses, or can't.
         """
-        return self._result(sql)[1]
+        return self.access.query(sql, "gamelake-tests").rows
 
     def records(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a result, each by the names of its columns.
@@ -46,21 +50,8 @@ class User:
         Raises:
             TrinoQueryError: Trino refuses, or can't.
         """
-        names, rows = self._result(sql)
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
-    def _result(self, sql: str) -> tuple[list[str], list[list[Any]]]:
-        """The names of a result's columns, and its rows."""
-        connection = connect(  # type: ignore[no-untyped-call] # it takes anything
-            host="127.0.0.1", port=PORT, http_scheme="http", user=self.name, catalog="delta", source="gamelake-tests"
-        )
-        try:
-            cursor = connection.cursor()
-            cursor.execute(sql)
-            rows = [list(row) for row in cursor.fetchall()]
-            return [column[0] for column in cursor.description or ()], rows
-        finally:
-            connection.close()
+        result = self.access.query(sql, "gamelake-tests")
+        return [dict(zip(result.columns, row, strict=True)) for row in result.rows]
 
     def one(self, sql: str) -> Any:  # noqa: ANN401 # whatever the column holds
         """The only value of an answer."""
@@ -95,6 +86,7 @@ def rows_of(table: str) -> str:
 
 
 ANALYST, ENGINEER, CATALOG = User("analyst"), User("engineer"), User("catalog")
+SUPPORT, ADMIN = User("support"), User("admin")
 
 
 def await_answer(user: User, sql: str, timeout: float = APPEARS_SECONDS) -> None:

@@ -8,8 +8,9 @@ import nbformat
 import pytest
 
 from gamelake.model.errors import SettingsError
+from gamelake.trino import TrinoAccess
 from notebooks.__main__ import NAMES
-from notebooks.settings import REPOSITORY, NotebookSettings, TrinoConnection
+from notebooks.settings import REPOSITORY, NotebookSettings
 
 FOLDER = REPOSITORY / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -71,7 +72,7 @@ def test_a_notebook_is_given_the_tables_or_the_address_of_trino() -> None:
         NotebookSettings.from_env({})
 
     settings = NotebookSettings.from_env({"GAMELAKE_TRINO_URL": "http://trino:8080", "GAMELAKE_LAKEHOUSE": ""})
-    assert settings.trino == TrinoConnection("trino", 8080, "http", "analyst")
+    assert settings.trino == TrinoAccess("trino", 8080, "http", "analyst")
     assert settings.lakehouse is None
 
 

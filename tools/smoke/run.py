@@ -69,7 +69,7 @@ def _await_trino(trino: TrinoClient, event: SmokeEvent, ranges: tuple[TopicRange
     pseudonym = trace.await_step(
         Step.VISIBLE, lambda: trino.find_event(table, event, ranges), hint=dead_letter_query(ranges)
     )
-    trace.reached(Step.VISIBLE, f"Trino returns it, with the pseudonym {pseudonym} and no personal data")
+    trace.reached(Step.VISIBLE, f"Trino returns it, with the masked pseudonym {pseudonym} and no personal data")
 
 
 def as_line(taken: CompletedStep) -> str:

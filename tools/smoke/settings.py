@@ -8,13 +8,12 @@ from datetime import timedelta
 from enum import Enum, auto
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
 
 from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
-from gamelake.model.errors import SettingsError
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
+from gamelake.trino import TrinoAccess, trino_access
 
 DEFAULT_PATIENCE_SECONDS = 60.0
 STREAM = "ingest_events"
@@ -64,15 +63,6 @@ def _seconds(text: str) -> float:
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 
 
-@dataclass(frozen=True, slots=True)
-class TrinoAddress:
-    """Address of Trino."""
-
-    host: str
-    port: int
-    scheme: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeSettings:
     """Addresses that the smoke test sends to and reads from."""
@@ -83,7 +73,7 @@ class SmokeSettings:
     topic: str
     lakehouse: Location
     stream: str
-    trino: TrinoAddress
+    trino: TrinoAccess
     contracts: Path
 
     @classmethod
@@ -101,13 +91,12 @@ class SmokeSettings:
             keys_file=Path(env.required("INGEST_KEYS_FILE")),
             lakehouse=LakehouseSettings.from_env(variables).location,
             stream=env.optional("GAMELAKE_STREAM", STREAM),
-            trino=_trino(env.required("GAMELAKE_TRINO_URL")),
+            trino=trino_access(
+                env,
+                url="GAMELAKE_TRINO_URL",
+                credentials_file="GAMELAKE_TRINO_CREDENTIALS_FILE",
+                user="GAMELAKE_TRINO_USER",
+                default_user="analyst",
+            ),
             contracts=CONTRACTS,
         )
-
-
-def _trino(url: str) -> TrinoAddress:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingsError(f"GAMELAKE_TRINO_URL is '{url}'; it must be like http://trino:8080")
-    return TrinoAddress(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), parts.scheme)

@@ -3,35 +3,23 @@
 from typing import Any
 
 from requests.exceptions import RequestException
-from trino.dbapi import Connection, connect
 from trino.exceptions import Error as TrinoError
 from trino.exceptions import TrinoQueryError, TrinoUserError
 
+from gamelake.trino import TrinoAccess
 from tools.smoke.commits import TopicRange
 from tools.smoke.event import SmokeEvent, leaked_values
 from tools.smoke.event_trace import NEXT_COMMANDS, NotYetError, Step, StepFailedError
-from tools.smoke.settings import TrinoAddress
 
-CATALOG = "delta"
-USER = "analyst"
 ANSWER_SECONDS = 30.0
 _NOT_THERE = frozenset({"TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"})
 
 
 class TrinoClient:
-    """A connection to Trino as the user `analyst`."""
+    """A connection to Trino as an analyst."""
 
-    def __init__(self, address: TrinoAddress) -> None:
-        self._connection: Connection = connect(  # type: ignore[no-untyped-call] # it takes anything
-            host=address.host,
-            port=address.port,
-            http_scheme=address.scheme,
-            user=USER,
-            source="gamelake-smoke",
-            catalog=CATALOG,
-            max_attempts=1,
-            request_timeout=ANSWER_SECONDS,
-        )
+    def __init__(self, access: TrinoAccess) -> None:
+        self._connection = access.connect("gamelake-smoke", seconds=ANSWER_SECONDS, attempts=1)
 
     def find_table(self, table: str) -> None:
         """Check that the table is registered in Trino.
@@ -43,7 +31,7 @@ class TrinoClient:
         self._query(f"DESCRIBE {sql_name(table)}", Step.REGISTERED)
 
     def find_event(self, table: str, event: SmokeEvent, ranges: tuple[TopicRange, ...]) -> str:
-        """The player's pseudonym, once Trino returns the event.
+        """The player's pseudonym as an analyst reads it, masked, once Trino returns the event.
 
         Raises:
             NotYetError: Trino does not return it, or is not available.

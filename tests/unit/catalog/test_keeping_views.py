@@ -10,6 +10,7 @@ import pytest
 from gamelake.model.naming import Layer
 from gamelake.serving.sql.views import View, load_views
 from gamelake.storage.store import Location, Store
+from gamelake.trino import TrinoAccess
 from services.catalog.errors import TrinoUnavailableError, ViewRefusedError
 from services.catalog.settings import TrinoSettings
 from services.catalog.tables import CatalogTable
@@ -17,7 +18,7 @@ from services.catalog.trino import TrinoViews
 from services.catalog.views import ViewFiles, ViewSync
 
 ROOT = Path(__file__).parents[3]
-SETTINGS = TrinoSettings(host="nowhere", port=1, scheme="http", user="views", catalog="delta")
+SETTINGS = TrinoSettings(access=TrinoAccess("nowhere", 1, "http", "views"), catalog="delta")
 EVENTS, CHESS, POOL = (
     CatalogTable(Layer.SILVER, "events"),
     CatalogTable(Layer.GOLD, "chess_player_agg"),

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from gamelake.model.naming import Layer
 from gamelake.storage.store import Location, Store
+from gamelake.trino import TrinoAccess
 from services.catalog.errors import RegistrationRefusedError, StoreUnavailableError, TrinoUnavailableError
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations
@@ -20,7 +21,7 @@ from services.catalog.tables import CatalogTable, TableFinder
 from services.catalog.trino import TrinoCatalog
 from tests.logged import logged
 
-SETTINGS = TrinoSettings(host="nowhere", port=1, scheme="http", user="catalog", catalog="delta")
+SETTINGS = TrinoSettings(access=TrinoAccess("nowhere", 1, "http", "catalog"), catalog="delta")
 GONE = 4
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.model.access import load_access
 from gamelake.model.credentials import read_credentials
 from gamelake.model.games import load_games
 from gamelake.privacy.vault.secrecy import VaultKeys
@@ -41,7 +42,11 @@ OBJECT_STORE = (
 POSTGRES = ("postgres-registry", "postgres-vault")
 KEYS = ("ingest-keys", "vault-keys")
 SECRET = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")
-BARE = ("postgres-password", "grafana-password", "spark-rpc")
+BARE = ("postgres-password", "grafana-password", "spark-rpc", "trino-prometheus", "trino-internal")
+ACCESS = COMPOSE.parent / "contracts" / "access.yaml"
+TRINO = tuple(
+    f"trino-{user.name}" for user in load_access(ACCESS, load_games(GAMES)).users if user.name != "prometheus"
+)
 
 
 class Secrets:
@@ -77,11 +82,13 @@ def secrets(tmp_path: Path) -> Secrets:
 
 
 def test_each_secret_is_made_in_the_form_that_its_readers_take(secrets: Secrets) -> None:
-    assert secrets.contents().keys() == {*KAFKA, *OBJECT_STORE, *POSTGRES, *BARE, *KEYS}
+    assert secrets.contents().keys() == {*KAFKA, *OBJECT_STORE, *POSTGRES, *TRINO, *BARE, *KEYS}
     for name in POSTGRES:
         assert read_credentials(secrets.directory / name, "it").username == name.removeprefix("postgres-")
     for name in KAFKA:
         assert read_credentials(secrets.directory / name, "it").username == name.removeprefix("kafka-")
+    for name in TRINO:
+        assert read_credentials(secrets.directory / name, "it").username == name.removeprefix("trino-")
     for name in OBJECT_STORE:
         key = shared_credentials(secrets.directory / name, "default")
         assert key["AWS_ACCESS_KEY_ID"] == f"gamelake-{name.removeprefix('object-store-')}"
@@ -112,6 +119,13 @@ def test_a_game_that_comes_later_gets_its_key_and_the_others_keep_theirs(tmp_pat
     after = (secrets.directory / "ingest-keys").read_text()
     assert after.startswith(before)
     assert "game: a_new_one," in after.removeprefix(before)
+
+
+def test_a_user_of_trino_that_comes_later_gets_a_password(tmp_path: Path, secrets: Secrets) -> None:
+    access = tmp_path / "access.yaml"
+    access.write_text(ACCESS.read_text() + "  - {name: analyst-new, role: game_analyst, games: [yeti_ski]}\n")
+
+    assert secrets.run(ACCESS_FILE=str(access)).stdout == "made trino-analyst-new\n"
 
 
 def test_no_two_secrets_are_alike(secrets: Secrets) -> None:
@@ -173,6 +187,9 @@ def test_no_secret_is_ever_printed(tmp_path: Path) -> None:
         ("kafka-simulator", 'username=simulator\npassword=0123456789"abcdef\n', "the password has characters"),
         ("postgres-vault", "username=postgres\npassword=0123456789abcdef\n", "it must contain username=vault"),
         ("postgres-password", "postgres", "the password is well known"),
+        ("trino-admin", "username=admin\npassword=trino\n", "the password is well known"),
+        ("trino-admin", "username=boss\npassword=0123456789abcdef\n", "it must contain username=admin"),
+        ("trino-prometheus", "prometheus", "the password is well known"),
         ("grafana-password", "admin", "the password is well known"),
     ],
 )  # fmt: skip

@@ -9,7 +9,16 @@ import pytest
 
 from tests.unit.compose.configured import COMPOSE
 
-STEPS = ("doctor.sh", "secrets.sh", "images.sh", "official.sh", "certificates.sh", "stack.sh", "urls.sh")
+STEPS = (
+    "doctor.sh",
+    "secrets.sh",
+    "images.sh",
+    "official.sh",
+    "certificates.sh",
+    "passwords.sh",
+    "stack.sh",
+    "urls.sh",
+)
 # Each step notes how it was called; $FAILING is the one that fails.
 FAKE_STEP = """#!/bin/bash
 echo "${0##*/}${*:+ $*}" >>"$LOG"
@@ -50,7 +59,15 @@ def test_the_machine_is_checked_first_and_the_addresses_are_printed_last(checkou
     code, steps = checkout.up()
 
     assert code == 0
-    assert steps == ["doctor.sh", "secrets.sh", "images.sh", "certificates.sh", UP.format("", 1), "urls.sh"]
+    assert steps == [
+        "doctor.sh",
+        "secrets.sh",
+        "images.sh",
+        "certificates.sh",
+        "passwords.sh",
+        UP.format("", 1),
+        "urls.sh",
+    ]
 
 
 def test_the_minimal_option_and_the_number_of_workers_are_passed_on(checkout: Checkout) -> None:
@@ -61,6 +78,7 @@ def test_the_minimal_option_and_the_number_of_workers_are_passed_on(checkout: Ch
         "secrets.sh",
         "images.sh",
         "certificates.sh",
+        "passwords.sh",
         UP.format(" --minimal", 3),
         "urls.sh",
     ]
@@ -70,7 +88,9 @@ def test_official_images_are_not_built(checkout: Checkout) -> None:
     assert checkout.up(OFFICIAL="1")[1][2] == "official.sh"
 
 
-@pytest.mark.parametrize("failing", ["doctor.sh", "secrets.sh", "images.sh", "certificates.sh", "stack.sh"])
+@pytest.mark.parametrize(
+    "failing", ["doctor.sh", "secrets.sh", "images.sh", "certificates.sh", "passwords.sh", "stack.sh"]
+)
 def test_nothing_follows_a_step_that_fails(checkout: Checkout, failing: str) -> None:
     code, steps = checkout.up(FAILING=failing)
 

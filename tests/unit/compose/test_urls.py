@@ -34,8 +34,8 @@ def table(directory: Path, running: str, **variables: str) -> "subprocess.Comple
 def test_each_running_service_has_its_address_and_users(directory: Path) -> None:
     shown = table(directory, "trino kafka grafana").stdout
 
-    assert "http://127.0.0.1:8080" in shown
-    assert "analyst" in shown
+    assert "https://127.0.0.1:8080" in shown
+    assert "analyst, password in compose/secrets/trino-analyst" in shown
     assert "admin, password in compose/secrets/grafana-password" in shown
     assert "127.0.0.1:19092" in shown
     assert "make smoke" in shown
@@ -59,7 +59,7 @@ def test_without_grafana_the_dashboards_are_prometheus_consoles(directory: Path)
 def test_a_port_from_the_override_file_is_the_one_printed(directory: Path) -> None:
     (directory / ".env.override").write_text("TRINO_PORT=18080\n")
 
-    assert "http://127.0.0.1:18080" in table(directory, "trino").stdout
+    assert "https://127.0.0.1:18080" in table(directory, "trino").stdout
 
 
 def test_without_a_running_stack_it_says_how_to_start_one(directory: Path) -> None:

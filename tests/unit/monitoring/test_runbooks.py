@@ -26,6 +26,7 @@ ON_SERVICES = {"ps", "logs", "start", "stop", "restart", "up"}
 IN_ONE_SERVICE = {"exec", "run"}
 WITH_A_VALUE = {"--tail"}
 PROGRAMS = {"curl", "docker"}
+TRINO_USERS = {user["name"] for user in yaml.safe_load((REPOSITORY / "contracts/access.yaml").read_text())["users"]}
 # What a clean checkout has not: the script of the secrets says which files it makes.
 _KEY_FILES = re.search(r'^readonly key_files="(.+)"$', (REPOSITORY / "compose/secrets.sh").read_text(), re.MULTILINE)
 MADE = {f"compose/secrets/{name}" for name in _KEY_FILES[1].split()} if _KEY_FILES else set()
@@ -84,6 +85,8 @@ def test_every_command_of_a_runbook_exists(runbook: Path) -> None:
         elif program == "compose/stack.sh":
             assert rest[0] in ON_SERVICES | IN_ONE_SERVICE, rest
             assert set(services_named(rest)) <= SERVICES, rest
+        elif program == "compose/sql.sh":
+            assert rest[0] in TRINO_USERS, rest
         else:
             assert program in PROGRAMS, program
 

@@ -15,11 +15,12 @@ from gamelake.storage.data_files import DataFile
 from gamelake.storage.delta_log import entry_path
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.store import Location, Store
+from gamelake.trino import TrinoAccess
 from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
 from tools.smoke.event_trace import NEXT_COMMANDS, CompletedStep, EventTrace, NotYetError, Step, StepFailedError
 from tools.smoke.run import as_json, as_line
-from tools.smoke.settings import SmokeSettings, TraceFormat, TrinoAddress, parse
+from tools.smoke.settings import SmokeSettings, TraceFormat, parse
 from tools.smoke.trino import event_statement
 
 STREAM = "ingest_events"
@@ -275,7 +276,7 @@ VARIABLES = {
 def test_the_settings_come_from_the_variables_that_the_jobs_have_too() -> None:
     settings = SmokeSettings.from_env(VARIABLES)
 
-    assert settings.trino == TrinoAddress("trino", 8080, "http")
+    assert settings.trino == TrinoAccess("trino", 8080, "http", "analyst")
     assert settings.stream == "ingest_events"
     assert settings.kafka.credentials is None
 
@@ -287,5 +288,5 @@ def test_a_missing_variable_is_named(name: str) -> None:
 
 
 def test_a_malformed_address_of_trino_is_refused() -> None:
-    with pytest.raises(SettingsError, match="it must be like http://trino:8080"):
+    with pytest.raises(SettingsError, match="it must be like https://trino:8080"):
         SmokeSettings.from_env(VARIABLES | {"GAMELAKE_TRINO_URL": "trino:8080"})

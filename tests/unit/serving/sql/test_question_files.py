@@ -34,7 +34,7 @@ def test_a_question_says_who_may_ask_and_what_a_row_is(name: str) -> None:
     question = load_questions(SQL / "questions")[name]
 
     assert question.grain.startswith("one row per ")
-    assert question.asked_by in {"analyst", "engineer"}
+    assert question.asked_by in {"analyst", "engineer", "support"}
     assert "SELECT *" not in question.sql
     assert ";" not in re.sub("--.*", "", question.sql)
 
