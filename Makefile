@@ -46,14 +46,14 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images
 
 ##@ Start here
 
 help: ## Print this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(environment) $(native) $(jars) $(class_archive) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
 	@:
@@ -205,6 +205,30 @@ test-long: setup ## Run all tests that need no Docker, for hours: more kills, lo
 
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) $(for_seconds) tests/stack/run.sh
+
+##@ Supply chain
+
+sbom: $(environment) $(jars) ## List what locks, jars, crates and images are made of, as CycloneDX in build/sbom: B="<SBOMs, all>" COMPLETE=1: fail without the images
+	@$(python) -m tools.supply_chain sbom $(B) $(if $(COMPLETE),--complete)
+
+licences: $(environment) ## Check the licences in build/sbom against tools/supply_chain/licences.yaml
+	@$(python) -m tools.supply_chain licences
+
+DB ?= build/osv
+vulnerabilities: $(environment) ## Look build/sbom up in a downloaded database of known vulnerabilities: DB=<folder, build/osv>
+	@$(python) -m tools.supply_chain vulnerabilities --database '$(DB)'
+
+osv := https://osv-vulnerabilities.storage.googleapis.com
+vulnerability-database: ## Download OSV's database for the ecosystems of the SBOMs: DB=<folder, build/osv>
+	@for ecosystem in PyPI Maven Debian crates.io Go; do echo "Downloading $$ecosystem" && mkdir -p "$(DB)/$$ecosystem" \
+	  && curl --fail --silent --show-error --location --output "$(DB)/$$ecosystem/all.zip.part" "$(osv)/$$ecosystem/all.zip" \
+	  && mv "$(DB)/$$ecosystem/all.zip.part" "$(DB)/$$ecosystem/all.zip" || exit 1; done
+
+wheel: $(environment) ## Build the library's wheel in build/dist
+	@.venv/bin/uv build --quiet --wheel --no-build-isolation --python $(python) --out-dir build/dist
+
+push-images: ## Push the stack's images to a container registry and list their digests in build/dist: REGISTRY=<host/owner> TAG=<tag>
+	@compose/push.sh '$(REGISTRY)' '$(TAG)'
 
 ##@ Maintain
 

@@ -1,0 +1,146 @@
+"""Software bills of materials in CycloneDX 1.6: one for each lock, each group of jars, the crates, and each image."""
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.output import make_outputter
+from cyclonedx.schema import OutputFormat, SchemaVersion
+from packageurl import PackageURL
+
+from tools.supply_chain import images, jars
+from tools.supply_chain.compiled_code import crates, go_modules
+from tools.supply_chain.maven_poms import MavenPoms
+from tools.supply_chain.names_of_licences import license_of
+from tools.supply_chain.python_packages import component, installed_in, locked
+
+_VERSION = SchemaVersion.V1_6
+_IMAGES = (
+    "base",
+    "java",
+    "postgres",
+    "object-store",
+    "kafka",
+    "registry",
+    "spark",
+    "trino",
+    "prometheus",
+    "alertmanager",
+)
+# What a container is made of that the project does not build.
+_GRAFANA = "GRAFANA_IMAGE"
+
+
+class NothingToReadError(Exception):
+    """The sources of an SBOM are not there; the message says how to make them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the project's dependencies are: its folder, its settings of compose, and Maven's repository."""
+
+    project: Path
+    settings: Mapping[str, str]
+    poms: MavenPoms
+
+    def readers(self) -> dict[str, Callable[[], Iterable[Component]]]:
+        """For each SBOM its name and what reads its components.
+
+        A reader raises NothingToReadError if its sources are not there.
+        """
+        tag = self.settings["GAMELAKE_TAG"]
+        return {
+            "python": lambda: self._lock("requirements.lock", *_own_site_packages()),
+            "python-runtime": lambda: self._lock("requirements-runtime.lock", *_own_site_packages()),
+            "python-engines": lambda: self._lock(
+                "requirements-engines.lock", *self.project.glob("build/engines/lib/python3*/site-packages")
+            ),
+            "java-kafka": lambda: self._jars("build/jars/kafka"),
+            "java-model": lambda: self._jars("build/jars/model"),
+            "java-registry": lambda: self._jars("build/registry"),
+            "java-spark": lambda: self._jars("build/jars/spark"),
+            "others": self._images_of_others,
+            "rust-native": lambda: crates(self.project / "native"),
+            **{f"image-{name}": partial(self._image, f"gamelake/{name}:{tag}") for name in _IMAGES},
+        }
+
+    def _lock(self, lock: str, *site_packages: Path) -> Iterator[Component]:
+        return locked(self.project / lock, installed_in(*site_packages))
+
+    def _jars(self, folder: str) -> Iterable[Component]:
+        path = self.project / folder
+        if not path.is_dir():
+            raise NothingToReadError(f"{folder} is missing; run make setup")
+        found = list(jars.read_folder(path))
+        dependencies = path / "quarkus-app-dependencies.txt"
+        if dependencies.is_file():
+            found = list(jars.named_by_quarkus(found, dependencies.read_text(encoding="utf-8")))
+        return self._components_of_jars(found)
+
+    def _components_of_jars(self, found: list[jars.Jar]) -> Iterable[Component]:
+        self.poms.fetch(sorted(set(jars.artifacts(found, self.poms))), self.project / "build/sbom/poms")
+        return jars.components(found, self.poms)
+
+    def _image(self, image: str) -> Iterable[Component]:
+        if not images.exists(image):
+            raise NothingToReadError(f"the Docker engine has no image {image}; run make images")
+        contents = images.read(image)
+        return [
+            *images.debian_packages(contents),
+            *map(component, contents.python),
+            *self._components_of_jars(contents.jars),
+            *(module for program in contents.programs for module in go_modules(program)),
+            *(crates(self.project / "native") if contents.has_native_code else ()),
+        ]
+
+    def _images_of_others(self) -> Iterable[Component]:
+        """Images that are run as their authors publish them: their contents are their authors' to list."""
+        image, _, version = self.settings[_GRAFANA].partition(":")
+        purl = PackageURL("docker", *image.rpartition("/")[::2], version=version)
+        yield Component(name=image, version=version, type=ComponentType.CONTAINER, purl=purl, bom_ref=purl.to_string())
+
+
+def _own_site_packages() -> Iterator[Path]:
+    return (Path(folder) for folder in sys.path if folder.endswith("site-packages"))
+
+
+def write(name: str, components: Iterable[Component], version: str, path: Path) -> Bom:
+    """Write an SBOM as JSON.
+
+    Args:
+        name: what it describes, for example `image-kafka`.
+        components: what that is made of; a component that comes twice is written once.
+        version: the project's version.
+        path: the file, which is replaced.
+    """
+    once = {one.bom_ref.value: one for one in components}
+    bom = Bom(components=once.values())
+    bom.metadata.component = Component(
+        name=f"gamelake-{name}",
+        version=version,
+        type=ComponentType.CONTAINER if name.startswith("image-") else ComponentType.APPLICATION,
+        bom_ref=f"gamelake-{name}",
+        licenses=[license_of("Apache-2.0")],
+    )
+    bom.register_dependency(bom.metadata.component, bom.components)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make_outputter(bom, OutputFormat.JSON, _VERSION).output_to_file(str(path), allow_overwrite=True, indent=1)
+    return bom
+
+
+def read(path: Path) -> Bom:
+    """An SBOM that `write` has written."""
+    bom: Bom = Bom.from_json(json.loads(path.read_text(encoding="utf-8")))  # type: ignore[attr-defined] # added by a decorator
+    return bom
+
+
+def project_version(project: Path) -> str:
+    """The version in pyproject.toml."""
+    version: str = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    return version
