@@ -93,17 +93,32 @@ format_storage() {
   sync "$data"/*.* "$data/$known_admin" "$data"
 }
 
-# Has Kafka know the admin's password once it runs: after the secret was changed, or with data from a time before SCRAM.
+# Has Kafka know the admin's password after the secret was changed, or with data from a time before SCRAM: by a Kafka that
+# only listens on its own listeners, so that no client is refused for a password that is about to be right.
 set_admin_password() {
-  local address listeners
-  listeners="$(value_of "$settings" advertised.listeners)"
-  address="${listeners##*BROKER://}" address="${address%%,*}"
-  until (exec 3<>"/dev/tcp/${address%:*}/${address#*:}") 2>/dev/null; do sleep 0.5; done
+  local own=() each address="" controller="" broker code=0
+  IFS=, read -r -a own <<<"$(value_of "$settings" listeners)"
+  for each in "${own[@]}"; do
+    case "$each" in BROKER://*) address="${each#BROKER://}" ;; CONTROLLER://*) controller="$each" ;; esac
+  done
+  # shellcheck disable=SC2086 # as below
+  "$java" ${KAFKA_HEAP_OPTS:--Xmx512m} "-Djava.security.auth.login.config=$users" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
+    -cp "$jars/*" kafka.Kafka "$settings" --override "listeners=$controller,BROKER://$address" \
+    --override "advertised.listeners=BROKER://$address" &
+  broker=$!
+  until (exec 3<>"/dev/tcp/${address%:*}/${address#*:}") 2>/dev/null; do
+    kill -0 "$broker" 2>/dev/null || fail "Kafka ended before it had the admin's new password."
+    sleep 0.2
+  done
   (umask 077 && printf '%s\n' security.protocol=SASL_PLAINTEXT sasl.mechanism=PLAIN \
     "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=\"$admin\" password=\"$password\";" \
     >"$run_directory/admin.properties")
   tool kafka.admin.ConfigCommand --bootstrap-server "$address" --command-config "$run_directory/admin.properties" \
-    --alter --entity-type users --entity-name "$admin" --add-config "SCRAM-SHA-512=[password=$password]" >&2 || return
+    --alter --entity-type users --entity-name "$admin" --add-config "SCRAM-SHA-512=[password=$password]" >&2 || code=$?
+  rm -f "$run_directory/admin.properties"
+  kill "$broker"
+  wait "$broker" || true
+  [ "$code" = 0 ] || fail "Kafka did not take the admin's new password."
   digest >"$data/$known_admin"
 }
 
@@ -140,6 +155,6 @@ read_admin
 write_users
 format_storage
 if [ "$(digest)" != "$(cat "$data/$known_admin" 2>/dev/null)" ]; then
-  set_admin_password &
+  set_admin_password
 fi
 start_broker
