@@ -98,3 +98,11 @@ def test_the_programs_and_files_that_a_runbook_names_exist(runbook: Path) -> Non
     assert [name for name in _MODULE.findall(text) if find_spec(name) is None] == []
     names = set(_FILE.findall(text)) - {"compose/.env.override"}  # a person's own, see compose/.env
     assert [name for name in names if not (REPOSITORY / name).exists() and name not in MADE] == []
+
+
+@pytest.mark.parametrize("runbook", EVERY_RUNBOOK)
+def test_a_runbook_reaches_services_that_use_tls_by_https(runbook: Path) -> None:
+    # The published ports of the gateway, Trino, the registry, the object store and its console.
+    found = re.findall(r"http://127\.0\.0\.1:(?:8000|8080|8081|9000|9001)\b", runbook.read_text(encoding="utf-8"))
+
+    assert found == []
