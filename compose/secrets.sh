@@ -50,6 +50,15 @@ is_missing() { # NAME
   [ ! -e "$directory/$1" ]
 }
 
+make_users() { # SERVICE USER...
+  local service="$1" user name
+  shift
+  for user in "$@"; do
+    name="$service-$user"
+    ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
+  done
+}
+
 make_missing() {
   local user name
   mkdir -p "$directory"
@@ -59,18 +68,9 @@ make_missing() {
     ! is_missing "$name" ||
       printf '[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n' "gamelake-$user" "$(random_text)" | keep "$name"
   done
-  for user in $kafka_users; do
-    name="kafka-$user"
-    ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
-  done
-  for user in $database_users; do
-    name="postgres-$user"
-    ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
-  done
-  for user in $(trino_users); do
-    name="trino-$user"
-    ! is_missing "$name" || printf 'username=%s\npassword=%s\n' "$user" "$(random_text)" | keep "$name"
-  done
+  make_users kafka $kafka_users
+  make_users postgres $database_users
+  make_users trino $(trino_users)
   for name in $bare_passwords; do
     ! is_missing "$name" || random_text | keep "$name"
   done
@@ -142,6 +142,17 @@ check_file() { # NAME
   [ -r "$directory/$1" ] || fail "$directory/$1 can't be read: run 'chmod 444 $directory/$1'."
 }
 
+check_users() { # SERVICE WHAT_THE_NAME_IS USER...
+  local service="$1" meaning="$2" user name
+  shift 2
+  for user in "$@"; do
+    name="$service-$user"
+    check_file "$name"
+    [ "$(value_of "$name" username)" = "$user" ] || refuse "$name" "it must contain username=$user, $meaning"
+    check_value "$name" password "$(value_of "$name" password)" "$shortest"
+  done
+}
+
 check_all() {
   local user name
   check_directory
@@ -152,26 +163,9 @@ check_all() {
     check_value "$name" aws_access_key_id "$(value_of "$name" aws_access_key_id)" 3
     check_value "$name" aws_secret_access_key "$(value_of "$name" aws_secret_access_key)" "$shortest"
   done
-  for user in $kafka_users; do
-    name="kafka-$user"
-    check_file "$name"
-    [ "$(value_of "$name" username)" = "$user" ] ||
-      refuse "$name" "it must contain username=$user, the name in compose/kafka/topics.yaml"
-    check_value "$name" password "$(value_of "$name" password)" "$shortest"
-  done
-  for user in $database_users; do
-    name="postgres-$user"
-    check_file "$name"
-    [ "$(value_of "$name" username)" = "$user" ] || refuse "$name" "it must contain username=$user, the role's name"
-    check_value "$name" password "$(value_of "$name" password)" "$shortest"
-  done
-  for user in $(trino_users); do
-    name="trino-$user"
-    check_file "$name"
-    [ "$(value_of "$name" username)" = "$user" ] ||
-      refuse "$name" "it must contain username=$user, the name in contracts/access.yaml"
-    check_value "$name" password "$(value_of "$name" password)" "$shortest"
-  done
+  check_users kafka "the name in compose/kafka/topics.yaml" $kafka_users
+  check_users postgres "the role's name" $database_users
+  check_users trino "the name in contracts/access.yaml" $(trino_users)
   # Their services check the contents of these two.
   for name in $key_files; do
     check_file "$name"

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +11,12 @@ import pytest
 
 from tests.stack.platform import Stack
 from tools.embedded.ports import HOST
-from tools.stack import is_encrypted, ports
+from tools.stack import is_encrypted, ports, run
 
 PAGE = Path("docs/security.md").read_text(encoding="utf-8")
 ANY_OTHER = "any other"
 _LOOPBACK_6 = "00000000000000000000000001000000"
-# Runs in a container: connects to the ports that standard input names, and prints what each does. A port is closed to
+# Runs in a container: connects to the ports that its argument names, and prints what each does. A port is closed to
 # those without a credential if it ends the connection without an answer, or answers 401 or 403.
 PROBE = r"""
 import json, socket, ssl, sys
@@ -43,7 +42,7 @@ def probe(host, port):
     said = answer(encrypted)
     refused = said.split(b" ")[1:2] in ([b"401"], [b"403"])
     return {"tls": True, "closed": said == b"" or refused}
-print(json.dumps([{**each, **probe(each["address"], each["port"])} for each in json.load(sys.stdin)]))
+print(json.dumps([{**each, **probe(each["address"], each["port"])} for each in json.loads(sys.argv[1])]))
 """
 
 
@@ -58,10 +57,9 @@ def listening(stack: Stack) -> Iterator[tuple[str, str, int]]:
     for container in stack.containers():
         if container.state != "running":
             continue
-        state = docker("inspect", "--format", "{{json .}}", container.id)
-        networks = json.loads(state)["NetworkSettings"]["Networks"]
-        (address,) = {each["IPAddress"] for each in networks.values()}
-        for port in sorted(set(ports_of(int(json.loads(state)["State"]["Pid"])))):
+        (state,) = json.loads(run(("docker", "inspect", container.id)))
+        (address,) = {each["IPAddress"] for each in state["NetworkSettings"]["Networks"].values()}
+        for port in sorted(set(ports_of(state["State"]["Pid"]))):
             yield container.service, address, port
 
 
@@ -79,18 +77,13 @@ def ports_of(process: int) -> Iterator[int]:
                 yield int(port, 16)
 
 
-def docker(*arguments: str, given: str | None = None) -> str:
-    command = ("docker", *arguments)
-    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=True).stdout
-
-
 def test_a_port_answers_in_the_clear_or_without_a_credential_only_if_the_page_lists_it(stack: Stack) -> None:
     if not is_encrypted():
         pytest.skip("TLS=0")
     stack.await_health("ingest")
     targets = [{"service": service, "address": address, "port": port} for service, address, port in listening(stack)]
     (prober,) = (each.id for each in stack.containers() if each.service == "ingest")
-    found = json.loads(docker("exec", "--interactive", prober, "python", "-c", PROBE, given=json.dumps(targets)))
+    found = json.loads(run(("docker", "exec", prober, "python", "-c", PROBE, json.dumps(targets))))
 
     named = {key for key in listed() if key[1] != ANY_OTHER}
     open_ports = {
