@@ -10,8 +10,8 @@ readonly access_file="${ACCESS_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts
 readonly object_store_users="root ingest-events answers privacy trino catalog upkeep delivery uploads"
 readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep object-store delivery"
 readonly database_users="registry vault"
-# Prometheus reads its password in Trino from a file without a name. With trino-internal Trino signs its requests to itself.
-readonly bare_passwords="postgres-password grafana-password spark-rpc trino-prometheus trino-internal"
+# Prometheus reads its passwords in Trino and for Kafka's metrics from files without a name. With trino-internal Trino signs its requests to itself.
+readonly bare_passwords="postgres-password grafana-password kafka-metrics spark-rpc trino-prometheus trino-internal"
 readonly key_files="ingest-keys vault-keys"
 readonly shortest=16
 readonly well_known="admin changeit changeme default gamelake grafana guest kafka letmein minio minio123 minioadmin

@@ -8,7 +8,7 @@ readonly here compose_directory="${COMPOSE_DIRECTORY:-$here}"
 # shellcheck source=compose/read_env.sh
 . "$here/read_env.sh"
 readonly host=127.0.0.1
-readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
+readonly project="${COMPOSE_PROJECT_NAME:-gamelake}" certificate="the operator's certificate"
 
 running_services() {
   docker ps --filter "label=com.docker.compose.project=$project" \
@@ -46,15 +46,15 @@ fi
 echo
 row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
 row trino "Trino (SQL)" "$scheme://$host:$TRINO_PORT" "analyst, $(password_in trino-analyst); others in contracts/access.yaml"
-row grafana "Grafana" "http://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
+row grafana "Grafana" "https://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
-  row prometheus "Dashboards" "http://$host:$PROMETHEUS_PORT/consoles/index.html" "no password; Prometheus' consoles, instead of Grafana"
-row prometheus "Prometheus" "http://$host:$PROMETHEUS_PORT" "no password"
-row alertmanager "Alertmanager" "http://$host:$ALERTMANAGER_PORT" "no password"
-row ingest-events "The query's Spark UI" "http://$host:$INGEST_EVENTS_PORT" "no password"
-row spark-master "Spark master" "http://$host:$SPARK_MASTER_PORT" "no password"
-row spark-history "Spark history" "http://$host:$SPARK_HISTORY_PORT" "no password"
-row data-docs "Data Docs" "http://$host:$DATA_DOCS_PORT" "no password; the last validation's results"
+  row prometheus "Dashboards" "https://$host:$PROMETHEUS_PORT/consoles/index.html" "$certificate; Prometheus' consoles, instead of Grafana"
+row prometheus "Prometheus" "https://$host:$PROMETHEUS_PORT" "$certificate"
+row alertmanager "Alertmanager" "https://$host:$ALERTMANAGER_PORT" "$certificate"
+row ingest-events "The query's Spark UI" "https://$host:$INGEST_EVENTS_PORT" "$certificate"
+row spark-master "Spark master" "https://$host:$SPARK_MASTER_PORT" "$certificate"
+row spark-history "Spark history" "https://$host:$SPARK_HISTORY_PORT" "$certificate"
+row data-docs "Data Docs" "https://$host:$DATA_DOCS_PORT" "$certificate; the last validation's results"
 row object-store "Object store, console" "$scheme://$host:$OBJECT_STORE_CONSOLE_PORT" "user and password in compose/secrets/object-store-root"
 row object-store "Object store, S3" "$scheme://$host:$OBJECT_STORE_PORT" "keys in compose/secrets/object-store-*"
 row registry "Schema registry" "$scheme://$host:$REGISTRY_PORT" "no password; Confluent's API under /apis/ccompat/v7"
@@ -67,4 +67,5 @@ Next:
   make sql          query Trino; make sql Q="SELECT count(*) FROM silver.events"
   make help         all targets
 EOT
-[ "$scheme" = http ] || echo "Clients trust the authority in compose/certificates/ca.pem."
+echo "Clients trust the authority in compose/certificates/ca.pem. The operator's certificate is in operator.pem there,"
+echo "for browsers in operator.p12, whose password is 'operator'."

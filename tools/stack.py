@@ -5,7 +5,10 @@ It knows compose and the files under compose/, not what a drill, a test or a ben
 
 import json
 import os
+import ssl
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +26,9 @@ from tools.embedded.service import REPOSITORY
 COMPOSE = REPOSITORY / "compose"
 SECRETS = COMPOSE / "secrets"
 AUTHORITY = COMPOSE / "certificates/ca.pem"
+_OPERATOR = COMPOSE / "certificates/operator.pem"
 _COMMAND_SECONDS = 600
+_PAGE_SECONDS = 30
 _SHOWN = 2_000
 
 
@@ -45,6 +50,14 @@ class Container:
     def is_up(self) -> bool:
         """Whether the container runs, and is healthy if it has a health check."""
         return self.state == "running" and self.health in ("healthy", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The response of a service's page."""
+
+    status: int
+    text: str
 
 
 @cache
@@ -122,6 +135,27 @@ def url(port: str) -> str:
         # For OpenSSL, Rustls and Python's requests.
         os.environ["SSL_CERT_FILE"] = os.environ["REQUESTS_CA_BUNDLE"] = str(AUTHORITY)
     return f"{scheme()}://{HOST}:{ports()[port]}"
+
+
+def page(port: str, path: str = "/") -> "Page":
+    """A page of Prometheus, Alertmanager, Spark or Data Docs, by the operator's certificate.
+
+    Args:
+        port: the name of the published port in the settings.
+        path: with its query.
+
+    Raises:
+        OSError: the service does not respond.
+    """
+    context = ssl.create_default_context(cafile=AUTHORITY)
+    context.load_cert_chain(_OPERATOR)
+    address = f"https://{HOST}:{ports()[port]}{path}"
+    try:
+        with urllib.request.urlopen(address, timeout=_PAGE_SECONDS, context=context) as response:  # noqa: S310 # https
+            return Page(response.status, response.read().decode())
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return Page(refused.code, refused.read().decode())
 
 
 def compose(*arguments: str, seconds: int = _COMMAND_SECONDS) -> str:

@@ -10,7 +10,7 @@ readonly data="${KAFKA_DATA:-/var/lib/kafka}"
 readonly secrets="${KAFKA_SECRETS:-/run/secrets}"
 readonly run_directory="${KAFKA_RUN_DIRECTORY:-/run/kafka}"
 readonly agent="${KAFKA_JMX_AGENT:-/opt/kafka/jmx/jmx_prometheus_javaagent.jar}"
-readonly agent_settings="${KAFKA_JMX_SETTINGS:-/etc/kafka/jmx.yaml}"
+readonly agent_settings="${KAFKA_JMX_SETTINGS:-/etc/kafka/jmx.yaml}" agent_keys="$run_directory/jmx.p12"
 readonly users="$run_directory/users.jaas"
 readonly admin_file="$secrets/kafka-admin" known_admin=admin-password.sha256
 readonly java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
@@ -75,6 +75,26 @@ tool() { # CLASS ARGUMENT...
   return "$code"
 }
 
+# The JMX exporter's settings, by HTTPS and for Prometheus' password only. It reads no PEM.
+write_agent_settings() {
+  local keys_password
+  keys_password="$(head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n')"
+  (
+    umask 077
+    openssl pkcs12 -export -in "$secrets/tls-kafka" -inkey "$secrets/tls-kafka" -out "$agent_keys" -name kafka -passout stdin \
+      <<<"$keys_password"
+    cat "$agent_settings" - >"$run_directory/jmx.yaml" <<EOT
+
+httpServer:
+  authentication:
+    basic: {username: prometheus, password: "$(cat "$secrets/kafka-metrics")"}
+  ssl:
+    keyStore: {filename: "$agent_keys", password: "$keys_password"}
+    certificate: {alias: kafka}
+EOT
+  )
+}
+
 # Which password of the admin Kafka has a hash of.
 digest() {
   sha256sum <"$admin_file"
@@ -134,7 +154,8 @@ start_broker() {
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
   )
   if [ -n "${KAFKA_JMX_PORT:-}" ]; then
-    options+=("-javaagent:$agent=$KAFKA_JMX_PORT:$agent_settings")
+    write_agent_settings
+    options+=("-javaagent:$agent=$KAFKA_JMX_PORT:$run_directory/jmx.yaml")
   fi
   local override=()
   if [ -n "${KAFKA_HOST_PORT:-}" ]; then

@@ -15,6 +15,8 @@ if [ "${TLS:-1}" = 0 ]; then
 else
   export QUARKUS_HTTP_INSECURE_REQUESTS=disabled QUARKUS_HTTP_SSL_PORT=8080
   export QUARKUS_HTTP_SSL_CERTIFICATE_FILES=/run/secrets/tls-registry QUARKUS_HTTP_SSL_CERTIFICATE_KEY_FILES=/run/secrets/tls-registry
+  export QUARKUS_MANAGEMENT_SSL_CERTIFICATE_FILES=/run/secrets/tls-registry
+  export QUARKUS_MANAGEMENT_SSL_CERTIFICATE_KEY_FILES=/run/secrets/tls-registry
 fi
 # shellcheck disable=SC2086 # several options in one variable
 exec "${JAVA_HOME:+$JAVA_HOME/bin/}java" ${JAVA_OPTIONS:-} -jar "${REGISTRY_JAR:-/opt/registry/quarkus-run.jar}"

@@ -1,11 +1,14 @@
 """The stack's internal certificate authority, and a certificate for each of its services.
 
 `python -m services.provision.certificates DIRECTORY SERVICE...` creates missing certificates, and again those that
-expire within a month; `--renew` issues all again. The files of the directory:
+expire within a month, with `--client NAME` also those of clients that are no service; `--renew` issues all again. The
+files of the directory:
 
 - `ca.pem`, `ca.key`: the authority's certificate, which all clients trust, and its key, which no container gets.
 - `ca.p12`: the same certificate as a trust store for Java, without a password, as it holds nothing secret.
 - `<service>.pem`: the private key and the certificate of a service, valid for its name and for this machine.
+- `<client>.pem`, `<client>.p12`: those of a client, for commands and for browsers, which want a password: the client's
+  name. Only the directory's mode protects them.
 
 Sources: RFC 5280, "Internet X.509 Public Key Infrastructure"; for lifetimes the CA/Browser Forum's "Baseline
 Requirements".
@@ -24,12 +27,17 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
     load_pem_private_key,
 )
-from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+from cryptography.hazmat.primitives.serialization.pkcs12 import (
+    PKCS12Certificate,
+    serialize_java_truststore,
+    serialize_key_and_certificates,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gamelake.model.errors import StartupError
@@ -62,14 +70,16 @@ class Authority:
         builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
         return cls(builder.sign(key, SHA256()), key)
 
-    def issue(self, service: str, now: datetime) -> bytes:
-        """A private key and a certificate for a service, as PEM; valid as a server's and as a client's."""
+    def issue(self, subject: str, now: datetime, *, serves: bool = True) -> "Issued":
+        """A private key and a certificate, valid as a client's and, if the subject serves, as a server's."""
         key = generate_private_key(SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, service)])
-        names: list[x509.GeneralName] = [x509.DNSName(service), x509.DNSName("localhost")]
-        # The published ports, and a service's own health check.
-        names.append(x509.IPAddress(IPv4Address("127.0.0.1")))
-        uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
+        names: list[x509.GeneralName] = [x509.DNSName(subject)]
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        if serves:
+            # The published ports, and a service's own health check.
+            names += [x509.DNSName("localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))]
+            uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
         builder = _builder(name, self.certificate.subject, key, now, _LIFETIME)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
@@ -77,11 +87,28 @@ class Authority:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         builder = builder.add_extension(issuer, critical=False)
-        return _private_bytes(key) + builder.sign(self.key, SHA256()).public_bytes(Encoding.PEM)
+        return Issued(builder.sign(self.key, SHA256()), key)
 
     def trust_store(self) -> bytes:
         """The certificate as a trust store for Java (PKCS #12)."""
         return serialize_java_truststore([PKCS12Certificate(self.certificate, b"gamelake")], NoEncryption())
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A certificate and its private key."""
+
+    certificate: x509.Certificate
+    key: EllipticCurvePrivateKey
+
+    def pem(self) -> bytes:
+        """Both as PEM, the key first."""
+        return _private_bytes(self.key) + self.certificate.public_bytes(Encoding.PEM)
+
+    def for_browsers(self, password: str) -> bytes:
+        """Both as PKCS #12."""
+        encryption = BestAvailableEncryption(password.encode())
+        return serialize_key_and_certificates(password.encode(), self.key, self.certificate, None, encryption)
 
 
 def _builder(
@@ -118,8 +145,10 @@ class CertificateDirectory:
         self._directory = directory
         self._changes = changes
 
-    def update(self, services: Sequence[str], now: datetime, *, renew: bool = False) -> None:
-        """Create what is missing or expires within a month; with `renew` the certificates of all services.
+    def update(
+        self, services: Sequence[str], now: datetime, *, clients: Sequence[str] = (), renew: bool = False
+    ) -> None:
+        """Create what is missing or expires within a month; with `renew` all certificates.
 
         Raises:
             StartupError: the authority's files can't be read, or it expires within the lifetime of a certificate.
@@ -127,11 +156,14 @@ class CertificateDirectory:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._directory.chmod(0o700)
         authority = self._authority(now)
-        for service in services:
-            expiry = self._expiry(service, authority)
+        for name in (*services, *clients):
+            expiry = self._expiry(name, authority)
             if expiry is None or renew or expiry - now < _RENEWAL:
-                self._keep(f"{service}.pem", authority.issue(service, now))
-                self._changes.note(f"{'created' if expiry is None else 'renewed'} the certificate of {service}")
+                issued = authority.issue(name, now, serves=name in services)
+                if name in clients:
+                    self._keep(f"{name}.p12", issued.for_browsers(name))
+                self._keep(f"{name}.pem", issued.pem())
+                self._changes.note(f"{'created' if expiry is None else 'renewed'} the certificate of {name}")
 
     def _authority(self, now: datetime) -> Authority:
         certificate, key = self._directory / f"{_AUTHORITY}.pem", self._directory / f"{_AUTHORITY}.key"
@@ -162,15 +194,15 @@ class CertificateDirectory:
             )
         return Authority(found, private)
 
-    def _expiry(self, service: str, authority: Authority) -> datetime | None:
-        """When a service's certificate expires; None if there is none, or it is another authority's or name's."""
+    def _expiry(self, name: str, authority: Authority) -> datetime | None:
+        """When a certificate expires; None if there is none, or it is another authority's or name's."""
         try:
-            found = x509.load_pem_x509_certificate((self._directory / f"{service}.pem").read_bytes())
+            found = x509.load_pem_x509_certificate((self._directory / f"{name}.pem").read_bytes())
             found.verify_directly_issued_by(authority.certificate)
             names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except (OSError, ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
             return None
-        return found.not_valid_after_utc if service in names.get_values_for_type(x509.DNSName) else None
+        return found.not_valid_after_utc if name in names.get_values_for_type(x509.DNSName) else None
 
     def _keep(self, name: str, content: bytes, mode: int = 0o444) -> None:
         """Write a file under a temporary name and rename it."""
@@ -192,11 +224,12 @@ def main() -> int:
     )
     parser.add_argument("directory", type=Path, help="where the files are")
     parser.add_argument("services", nargs="+", metavar="SERVICE", help="the services' names, as clients address them")
-    parser.add_argument("--renew", action="store_true", help="issue the certificates of all services again")
+    parser.add_argument("--client", action="append", default=[], metavar="NAME", help="a client that is no service")
+    parser.add_argument("--renew", action="store_true", help="issue all certificates again")
     arguments = parser.parse_args()
     changes = ChangeLog("certificates")
     directory = CertificateDirectory(arguments.directory, changes)
-    directory.update(arguments.services, datetime.now(UTC), renew=arguments.renew)
+    directory.update(arguments.services, datetime.now(UTC), clients=arguments.client, renew=arguments.renew)
     changes.close()
     return OK
 

@@ -2,14 +2,11 @@
 
 import json
 import math
-import os
-import urllib.error
 import urllib.parse
-import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
-_PATIENCE_SECONDS = 10
+from tools.stack import Page, page
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +27,8 @@ class Rule:
     trouble: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What an address said."""
-
-    status: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Prometheus:
-    """One server."""
-
-    url: str
-
-    @classmethod
-    def of_the_stack(cls) -> "Prometheus":
-        """The one that `make up` started."""
-        return cls(f"http://127.0.0.1:{os.environ.get('PROMETHEUS_PORT', '9090')}")
+    """The one that `make up` started."""
 
     def values(self, expression: str) -> list[float]:
         """What an expression is now, one number per series; those that are not defined (NaN) are left out."""
@@ -65,15 +46,9 @@ class Prometheus:
         rules = [rule for group in self._api("rules")["groups"] for rule in group["rules"]]
         return [Rule(each["name"], each["health"], each.get("lastError", "")) for each in rules]
 
-    def page(self, path: str) -> Answer:
+    def page(self, path: str) -> Page:
         """One of its pages."""
-        request = urllib.request.Request(f"{self.url}{path}")  # noqa: S310 # an address of this machine
-        try:
-            with urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS) as answer:  # noqa: S310 # as above
-                return Answer(answer.status, answer.read().decode())
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return Answer(refused.code, refused.read().decode())
+        return page("PROMETHEUS_PORT", path)
 
     def _api(self, name: str, **parameters: str) -> Any:  # noqa: ANN401 # JSON, of another shape for each name
         answer = self.page(f"/api/v1/{name}?{urllib.parse.urlencode(parameters)}")

@@ -64,7 +64,7 @@ def stopped(stack: Stack, service: str) -> Iterator[None]:
 
 def test_a_query_and_a_gateway_that_are_stopped_fire_alerts_that_resolve_on_their_return(stack: Stack) -> None:
     """Both at once: each takes minutes."""
-    prometheus, file = Prometheus.of_the_stack(), AlertFile(stack)
+    prometheus, file = Prometheus(), AlertFile(stack)
     # One process runs both queries, of Kafka and of files, and the alert fires for both.
     fires = 'count by (alertname) (ALERTS{alertname=~"StreamQueryDown|GatewayDown", alertstate="firing"})'
     stack.await_health("ingest-events")

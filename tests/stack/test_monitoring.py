@@ -134,7 +134,7 @@ def players(sender: Sender, uploads: Minio) -> Iterator[None]:
 def prometheus(stack: Stack) -> Prometheus:
     """The stack's, while players play."""
     assert stack.is_healthy("prometheus")
-    return Prometheus.of_the_stack()
+    return Prometheus()
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,15 @@
 
 import json
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
 
 from tests.stack.platform import ROOT, Stack
 from tests.stack.secret_values import secret_values, shown_in
+from tools.stack import page
 
-SPARKS_PAGES = ("http://127.0.0.1:4040", "http://127.0.0.1:8090", "http://127.0.0.1:18080")
+UI, *OTHERS = ("INGEST_EVENTS_PORT", "SPARK_MASTER_PORT", "SPARK_HISTORY_PORT")
 
 
 def docker(*arguments: str) -> str:
@@ -18,12 +18,6 @@ def docker(*arguments: str) -> str:
     command = ("docker", *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return done.stdout + done.stderr
-
-
-def page(address: str) -> str:
-    """A page of the stack's own."""
-    with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310 # http, on this machine
-        return str(answer.read().decode())
 
 
 def containers(stack: Stack) -> list[str]:
@@ -68,13 +62,12 @@ def test_no_secret_is_in_a_log(stack: Stack) -> None:
 
 
 def _spark_responses() -> Iterator[str]:
-    ui = SPARKS_PAGES[0]
-    (application,) = json.loads(page(f"{ui}/api/v1/applications"))
-    yield page(f"{ui}/environment/")
-    yield page(f"{ui}/api/v1/applications/{application['id']}/environment")
-    yield page(f"{ui}/StreamingQuery/")
-    for address in SPARKS_PAGES[1:]:
-        yield page(address)
+    (application,) = json.loads(page(UI, "/api/v1/applications").text)
+    yield page(UI, "/environment/").text
+    yield page(UI, f"/api/v1/applications/{application['id']}/environment").text
+    yield page(UI, "/StreamingQuery/").text
+    for port in OTHERS:
+        yield page(port).text
 
 
 @pytest.mark.usefixtures("stack")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stack.platform import Stack
-from tools.embedded.ports import HOST
-from tools.stack import is_encrypted, ports, run
+from tools.stack import is_encrypted, page, run
 
 PAGE = Path("docs/security.md").read_text(encoding="utf-8")
 ANY_OTHER = "any other"
@@ -99,14 +97,12 @@ def test_a_port_answers_in_the_clear_or_without_a_credential_only_if_the_page_li
 
 def test_sparks_own_connections_need_the_shared_secret_and_are_encrypted(stack: Stack) -> None:
     stack.await_health("ingest-events")
-    api = f"http://{HOST}:{ports()['INGEST_EVENTS_PORT']}/api/v1/applications"
-    (application,) = page(api)
-    settings = dict(page(f"{api}/{application['id']}/environment")["sparkProperties"])
+    (application,) = api("")
+    settings = dict(api(f"/{application['id']}/environment")["sparkProperties"])
 
     assert settings["spark.authenticate"] == settings["spark.network.crypto.enabled"] == "true"
     assert settings["spark.authenticate.secret"] == "*********(redacted)"
 
 
-def page(url: str) -> Any:  # noqa: ANN401 # JSON
-    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 # on this machine
-        return json.load(answer)
+def api(path: str) -> Any:  # noqa: ANN401 # JSON
+    return json.loads(page("INGEST_EVENTS_PORT", f"/api/v1/applications{path}").text)

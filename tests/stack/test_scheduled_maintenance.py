@@ -74,7 +74,7 @@ def test_a_task_that_is_run_on_demand_compacts_on_the_object_store_and_prometheu
     assert reported["compacted_files"] >= FILES
     assert len(open_table(stack.lakehouse, crumbs).file_uris()) == 1
     assert ids_in(stack, crumbs) == before
-    prometheus = Prometheus.of_the_stack()
+    prometheus = Prometheus()
     success = f'gamelake_maintenance_task_last_success_timestamp_seconds{{task="{TASK}"}}'
     compacted = f'gamelake_maintenance_compacted_files_total{{task="{TASK}"}}'
     eventually(lambda: any(value > asked_at for value in prometheus.values(success)), timeout=SHOWN_SECONDS)
@@ -83,7 +83,7 @@ def test_a_task_that_is_run_on_demand_compacts_on_the_object_store_and_prometheu
 
 def test_the_job_knows_what_kafka_keeps_and_that_it_fits(stack: Stack) -> None:
     stack.await_health("maintenance-scheduler")
-    prometheus = Prometheus.of_the_stack()
+    prometheus = Prometheus()
 
     eventually(
         lambda: prometheus.values('gamelake_maintenance_retention_seconds{span="kafka"}') == [168 * 3_600.0],

@@ -85,7 +85,7 @@ def test_the_table_of_addresses_names_each_published_service_and_no_secret(stack
         f"{scheme()}://127.0.0.1:8080",
         "127.0.0.1:19092",
         f"{scheme()}://127.0.0.1:9001",
-        "http://127.0.0.1:4040",
+        "https://127.0.0.1:4040",
         f"{scheme()}://127.0.0.1:8000",
     ):
         assert address in shown

@@ -1,8 +1,6 @@
 """`make quality-daily`: a task validates a day that is over, Data Docs show it, Prometheus sees the run."""
 
 import json
-import os
-import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -11,6 +9,7 @@ import pytest
 from tests.eventually import eventually
 from tests.stack.platform import Stack
 from tests.stack.prometheus import Prometheus
+from tools.stack import page
 
 TASK, SERVICES = "validate", ("quality", "data-docs")
 # Prometheus resolves the name every 30 s, the job polls its tasks every 15 s.
@@ -25,12 +24,6 @@ def quality(stack: Stack) -> Iterator[Stack]:
     stack.compose("rm", "--stop", "--force", *SERVICES)
 
 
-def page(path: str) -> str:
-    port = os.environ.get("DATA_DOCS_PORT", "8765")
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
-        return str(answer.read().decode())
-
-
 def yesterday() -> str:
     return (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
 
@@ -42,8 +35,8 @@ def test_a_day_is_validated_by_the_clock_and_its_data_docs_are_shown(quality: St
     )
 
     assert [(each["task"], each["outcome"]) for each in reported] == [(TASK, "ok")]
-    index = page("index.html")
+    index = page("DATA_DOCS_PORT", "/index.html").text
     # Two days, if the validation began before midnight.
     assert any(day in index for day in (day_before, yesterday()))
     succeeded = f'gamelake_maintenance_runs_total{{job="quality", task="{TASK}", outcome="ok"}}'
-    eventually(lambda: Prometheus.of_the_stack().values(succeeded) == [1], timeout=SHOWN_SECONDS)
+    eventually(lambda: Prometheus().values(succeeded) == [1], timeout=SHOWN_SECONDS)

@@ -49,7 +49,7 @@ def test_what_does_not_run_has_no_line(directory: Path) -> None:
 
 
 def test_without_grafana_the_dashboards_are_prometheus_consoles(directory: Path) -> None:
-    page = "http://127.0.0.1:9090/consoles/index.html"
+    page = "https://127.0.0.1:9090/consoles/index.html"
 
     assert page in table(directory, "prometheus trino").stdout
     assert page not in table(directory, "prometheus grafana").stdout
