@@ -9,8 +9,8 @@ readonly patience_seconds=300
 usage() {
   cat <<EOT
 usage: rotate.sh [--dry-run] SECRET [SERVICE...]
-  SECRET     certificates (of all services), or a name in compose/secrets: kafka-*, object-store-*,
-             postgres-*, trino-*
+  SECRET     certificates (of all services), or a name in compose/secrets: grafana-password, kafka-*,
+             object-store-*, postgres-*, spark-rpc, trino-*
   SERVICE    restart these services only, of those that have the secret; the others need it at their next start
   --dry-run  only say what would be done
 Other secrets: 'compose/game_key.sh' for games' keys, 'python -m jobs.vault_keys' for the vault's (docs/operations.md).
@@ -39,11 +39,8 @@ containers_with() { # FILE, its end; {} is the service's name
   done
 }
 
-restart() { # ID SERVICE
+await_health() { # ID SERVICE
   local deadline=$((SECONDS + patience_seconds)) health
-  echo "rotate: restarting $2"
-  [ "$dry_run" != 1 ] || return 0
-  docker restart "$1" >/dev/null
   until health="$(docker inspect --format '{{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$1")" &&
     { [ "$health" = healthy ] || [ "$health" = running ]; }; do
     [ "$SECONDS" -lt "$deadline" ] || fail "$2 is $health after $patience_seconds s; 'make logs S=$2' may say why"
@@ -59,11 +56,37 @@ is_wanted() { # SERVICE
   return 1
 }
 
+wanted_containers_with() { # FILE
+  local id service
+  containers_with "$1" >"$all"
+  while read -r id service; do
+    ! is_wanted "$service" || echo "$id $service"
+  done <"$all"
+}
+
 restart_those_with() { # FILE
   local id service
-  containers_with "$1" >"$list"
+  wanted_containers_with "$1" >"$list"
   while read -r id service <&3; do
-    ! is_wanted "$service" || restart "$id" "$service"
+    echo "rotate: restarting $service"
+    [ "$dry_run" != 1 ] || continue
+    docker restart "$id" >/dev/null
+    await_health "$id" "$service"
+  done 3<"$list"
+}
+
+# At once: those with the old secret do not understand those with the new one.
+restart_together_those_with() { # FILE
+  local id service ids=()
+  wanted_containers_with "$1" >"$list"
+  while read -r id service; do
+    echo "rotate: restarting $service"
+    ids+=("$id")
+  done <"$list"
+  [ "$dry_run" != 1 ] && [ ${#ids[@]} -gt 0 ] || return 0
+  docker restart "${ids[@]}" >/dev/null
+  while read -r id service <&3; do
+    await_health "$id" "$service"
   done 3<"$list"
 }
 
@@ -82,6 +105,13 @@ set_superuser_password() {
     "$here/stack.sh" exec --no-TTY postgres psql --quiet --host /tmp --username postgres --set ON_ERROR_STOP=1
 }
 
+# Grafana has a hash of it in its database. The password comes by standard input.
+set_grafana_password() {
+  echo "rotate: grafana cli admin reset-admin-password ..."
+  [ "$dry_run" != 1 ] || return 0
+  "$here/stack.sh" exec --no-TTY grafana grafana cli admin reset-admin-password --password-from-stdin <"$secrets/grafana-password"
+}
+
 dry_run=0
 case "${1:-}" in
   --help)
@@ -94,15 +124,19 @@ esac
 readonly secret="$1" dry_run
 shift
 only=(${@+"$@"})
-list="$(mktemp)"
-trap 'rm -f "$list"' EXIT
+list="$(mktemp)" all="$(mktemp)"
+trap 'rm -f "$list" "$all"' EXIT
 
 case "$secret" in
   certificates)
     run "$here/certificates.sh" --renew
     restart_those_with "certificates/{}.pem"
     ;;
-  kafka-admin | object-store-root)
+  spark-rpc)
+    new_secret "$secret"
+    restart_together_those_with "secrets/$secret"
+    ;;
+  kafka-admin | kafka-metrics | object-store-root)
     new_secret "$secret"
     restart_those_with "secrets/$secret"
     ;;
@@ -115,6 +149,10 @@ case "$secret" in
     new_secret "$secret"
     run "$here/stack.sh" run --rm --no-deps create-buckets
     restart_those_with "secrets/$secret"
+    ;;
+  grafana-password)
+    new_secret "$secret"
+    set_grafana_password
     ;;
   postgres-password)
     new_secret "$secret"

@@ -16,17 +16,16 @@ rpc_settings() {
   printf '%s\n' "spark.authenticate true" "spark.authenticate.secret $(cat "$secret")" "spark.network.crypto.enabled true"
 }
 
-# The pages of masters, workers, drivers and the history server: by HTTPS, 400 ports above their own one, which redirects to it.
-# Java reads no PEM here.
+# The pages of drivers, of masters and workers, and of the history server: by HTTPS, 400 ports above their own one, which
+# redirects to it. Java reads no PEM here.
 page_settings() { # CERTIFICATE
   local namespace
   head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$password"
   openssl pkcs12 -export -in "$1" -inkey "$1" -out "$keys" -passout "file:$password"
   for namespace in ui standalone historyServer; do
-    echo "spark.ssl.$namespace.enabled true"
+    printf "spark.ssl.$namespace.%s\\n" "enabled true" "needClientAuth true" "trustStore $secrets/tls-ca-java" \
+      "trustStoreType PKCS12" "keyStore $keys" "keyStoreType PKCS12" "keyStorePassword $(cat "$password")"
   done
-  printf 'spark.ssl.%s\n' "keyStore $keys" "keyStoreType PKCS12" "keyStorePassword $(cat "$password")" \
-    "trustStore $secrets/tls-ca-java" "trustStoreType PKCS12" "needClientAuth true"
   rm -f "$password"
 }
 

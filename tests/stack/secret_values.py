@@ -20,7 +20,8 @@ def secret_values() -> frozenset[str]:
     found = {
         file.name: _VALUE.findall(file.read_text()) for file in SECRETS.iterdir() if file.name not in _WITHOUT_VALUES
     }
-    keys = [file for file in AUTHORITY.parent.iterdir() if file.name not in {"ca.pem", "ca.p12"}]
+    # Each key of a PKCS #12 file is in a PEM file, too.
+    keys = [file for file in AUTHORITY.parent.iterdir() if file.suffix != ".p12" and file != AUTHORITY]
     found |= {file.name: _KEY_LINE.findall(file.read_text()) for file in keys}
     assert all(found.values()), {name for name, values in found.items() if not values}
     return frozenset(value for values in found.values() for value in values)

@@ -12,14 +12,15 @@ from tests.unit.compose.configured import COMPOSE
 # Three containers, by what they mount; each note of a restart goes to $LOG.
 DOCKER = """#!/bin/bash
 case "$1 $3" in
-  "ps --filter") printf '%s\\n' one two three ;;
+  "ps --filter") printf '%s\\n' one two three four five ;;
   "inspect "*Labels*)
-    case "$4" in one) echo kafka ;; two) echo ingest ;; three) echo catalog ;; esac ;;
+    case "$4" in one) echo kafka ;; two) echo ingest ;; three) echo catalog ;; four) echo spark-master ;; five) echo spark-worker ;; esac ;;
   "inspect "*Mounts*)
     case "$4" in
       one) printf '%s\\n' /x/secrets/kafka-admin /x/certificates/kafka.pem ;;
       two) printf '%s\\n' /x/secrets/kafka-ingest /x/certificates/ca.pem /x/certificates/ingest.pem ;;
       three) printf '%s\\n' /x/secrets/object-store-catalog /x/certificates/ca.pem /x/certificates/catalog.pem ;;
+      four | five) echo /x/secrets/spark-rpc ;;
     esac ;;
   "inspect "*) echo healthy ;;
   *) echo "docker $*" >>"$LOG" ;;
@@ -30,7 +31,9 @@ echo "${0##*/}${*:+ $*}" >>"$LOG"
 """
 SECRETS = (
     STEP
-    + """[ -f "$SECRETS_DIRECTORY/kafka-ingest" ] || echo new >"$SECRETS_DIRECTORY/kafka-ingest"
+    + """for name in kafka-ingest spark-rpc grafana-password; do
+  [ -f "$SECRETS_DIRECTORY/$name" ] || echo new >"$SECRETS_DIRECTORY/$name"
+done
 """
 )
 
@@ -77,7 +80,7 @@ def checkout(tmp_path: Path) -> Checkout:
     for name, text in fakes.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    for name in ("kafka-ingest", "kafka-admin"):
+    for name in ("kafka-ingest", "kafka-admin", "spark-rpc", "grafana-password"):
         (tmp_path / "secrets" / name).write_text("old")
     return Checkout(tmp_path)
 
@@ -86,8 +89,21 @@ def test_a_users_secret_is_replaced_at_its_server_before_its_client_is_restarted
     done = checkout.rotate("kafka-ingest")
 
     assert done.returncode == 0, done.stderr
-    assert checkout.secrets() == {"kafka-ingest": "new", "kafka-admin": "old"}
+    assert [name for name, value in checkout.secrets().items() if value == "new"] == ["kafka-ingest"]
     assert checkout.steps == ["secrets.sh", "stack.sh run --rm --no-deps create-topics", "docker restart two"]
+
+
+def test_processes_that_share_a_secret_are_restarted_at_once(checkout: Checkout) -> None:
+    assert checkout.rotate("spark-rpc").returncode == 0
+
+    assert checkout.steps == ["secrets.sh", "docker restart four five"]
+
+
+def test_grafana_gets_its_new_password_while_it_runs(checkout: Checkout) -> None:
+    assert checkout.rotate("grafana-password").returncode == 0
+
+    reset = "stack.sh exec --no-TTY grafana grafana cli admin reset-admin-password --password-from-stdin"
+    assert checkout.steps == ["secrets.sh", reset]
 
 
 def test_certificates_are_renewed_and_each_service_that_has_one_is_restarted(checkout: Checkout) -> None:
@@ -113,7 +129,7 @@ def test_a_dry_run_names_the_steps_and_does_nothing(checkout: Checkout) -> None:
     assert done.returncode == 0
     assert "rotate: restarting ingest" in done.stdout.splitlines()
     assert checkout.steps == []
-    assert checkout.secrets() == {"kafka-ingest": "old", "kafka-admin": "old"}
+    assert set(checkout.secrets().values()) == {"old"}
 
 
 @pytest.mark.parametrize("arguments", [(), ("vault-keys",), ("kafka-nothing",), ("../kafka-ingest",)])
