@@ -10,7 +10,7 @@ usage() {
   cat <<EOT
 usage: rotate.sh [--dry-run] SECRET [SERVICE...]
   SECRET     certificates (of all services), or a name in compose/secrets: grafana-password, kafka-*,
-             object-store-*, postgres-*, spark-rpc, trino-*
+             object-store-*, postgres-*, registry-writer, spark-rpc, trino-*
   SERVICE    restart these services only, of those that have the secret; the others need it at their next start
   --dry-run  only say what would be done
 Other secrets: 'compose/game_key.sh' for games' keys, 'python -m jobs.vault_keys' for the vault's (docs/operations.md).
@@ -75,7 +75,7 @@ restart_those_with() { # FILE
   done 3<"$list"
 }
 
-# At once: those with the old secret do not understand those with the new one.
+# At once: those with the old secret do not accept those with the new one.
 restart_together_those_with() { # FILE
   local id service ids=()
   wanted_containers_with "$1" >"$list"
@@ -132,7 +132,7 @@ case "$secret" in
     run "$here/certificates.sh" --renew
     restart_those_with "certificates/{}.pem"
     ;;
-  spark-rpc)
+  registry-writer | spark-rpc)
     new_secret "$secret"
     restart_together_those_with "secrets/$secret"
     ;;

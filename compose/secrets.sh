@@ -9,7 +9,7 @@ readonly games_file="${GAMES_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/g
 readonly access_file="${ACCESS_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/access.yaml}"
 readonly object_store_users="root ingest-events answers privacy trino catalog upkeep delivery uploads"
 readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep object-store delivery"
-readonly database_users="registry vault"
+readonly database_users="registry vault" registry_users="writer"
 # Prometheus reads its passwords in Trino and for Kafka's metrics from files without a name. With trino-internal Trino signs its requests to itself.
 readonly bare_passwords="postgres-password grafana-password kafka-metrics spark-rpc trino-prometheus trino-internal"
 readonly key_files="ingest-keys vault-keys"
@@ -70,6 +70,7 @@ make_missing() {
   done
   make_users kafka $kafka_users
   make_users postgres $database_users
+  make_users registry $registry_users
   make_users trino $(trino_users)
   for name in $bare_passwords; do
     ! is_missing "$name" || random_text | keep "$name"
@@ -165,6 +166,7 @@ check_all() {
   done
   check_users kafka "the name in compose/kafka/topics.yaml" $kafka_users
   check_users postgres "the role's name" $database_users
+  check_users registry "the name in compose/registry/entrypoint.sh" $registry_users
   check_users trino "the name in contracts/access.yaml" $(trino_users)
   # Their services check the contents of these two.
   for name in $key_files; do

@@ -57,7 +57,7 @@ row spark-history "Spark history" "https://$host:$SPARK_HISTORY_PORT" "$certific
 row data-docs "Data Docs" "https://$host:$DATA_DOCS_PORT" "$certificate; the last validation's results"
 row object-store "Object store, console" "$scheme://$host:$OBJECT_STORE_CONSOLE_PORT" "user and password in compose/secrets/object-store-root"
 row object-store "Object store, S3" "$scheme://$host:$OBJECT_STORE_PORT" "keys in compose/secrets/object-store-*"
-row registry "Schema registry" "$scheme://$host:$REGISTRY_PORT" "no password; Confluent's API under /apis/ccompat/v7"
+row registry "Schema registry" "$scheme://$host:$REGISTRY_PORT" "reading without a password; Confluent's API under /apis/ccompat/v7"
 row kafka "Kafka" "$host:$KAFKA_PORT" "simulator (writes), $(password_in kafka-simulator)"
 cat <<EOT
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from gamelake.kafka import KafkaAccess, read_credentials
 from gamelake.model import credentials
+from gamelake.model.credentials import ServerCredentials
 from gamelake.model.errors import GamelakeError
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
@@ -111,6 +112,11 @@ def registry_url() -> str:
     return f"{url('REGISTRY_PORT')}/apis/ccompat/v7"
 
 
+def registry_writer() -> ServerCredentials:
+    """The credentials for changes of the registry."""
+    return credentials.read_credentials(SECRETS / "registry-writer", "compose/secrets/registry-writer")
+
+
 def trino(user: str) -> TrinoAccess:
     """Access to Trino as one of its users."""
     return TrinoAccess.parse(url("TRINO_PORT"), user, _trino_password(user))
@@ -151,7 +157,7 @@ def page(port: str, path: str = "/") -> "Page":
     context.load_cert_chain(_OPERATOR)
     address = f"https://{HOST}:{ports()[port]}{path}"
     try:
-        with urllib.request.urlopen(address, timeout=_PAGE_SECONDS, context=context) as response:  # noqa: S310 # https
+        with urllib.request.urlopen(address, timeout=_PAGE_SECONDS, context=context) as response:  # https
             return Page(response.status, response.read().decode())
     except urllib.error.HTTPError as refused:
         with refused:

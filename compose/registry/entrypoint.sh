@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Starts the registry with its database password from the secret's file. With bash alone: the
-# official image may have no other tools.
+# Starts the registry with its database password from the secret's file, and with one user, who may change it; others read. With
+# bash alone: the official image may have no other tools.
 set -euo pipefail
-password() {
+password() { # FILE
   local name value
   while IFS='=' read -r name value || [ -n "$name" ]; do
     if [ "$name" = password ]; then echo "$value"; fi
-  done </run/secrets/postgres-registry
+  done <"$1"
 }
-APICURIO_DATASOURCE_PASSWORD="$(password)"
-export APICURIO_DATASOURCE_PASSWORD
+APICURIO_DATASOURCE_PASSWORD="$(password /run/secrets/postgres-registry)"
+QUARKUS_SECURITY_USERS_EMBEDDED_USERS_WRITER="$(password /run/secrets/registry-writer)"
+export APICURIO_DATASOURCE_PASSWORD QUARKUS_SECURITY_USERS_EMBEDDED_USERS_WRITER
+export QUARKUS_HTTP_AUTH_BASIC=true APICURIO_AUTH_ANONYMOUS_READ_ACCESS_ENABLED=true
+export QUARKUS_SECURITY_USERS_EMBEDDED_PLAIN_TEXT=true QUARKUS_SECURITY_USERS_EMBEDDED_ROLES_WRITER=sr-admin
 if [ "${TLS:-1}" = 0 ]; then
   export QUARKUS_HTTP_PORT=8080
 else

@@ -2,7 +2,8 @@
 # Runs the container's command. Where the secret of Spark's RPC or the certificate of Spark's pages is mounted, Spark gets a copy
 # of its settings with it: a setting on the command line, or in the container's own settings, could be read by others.
 set -euo pipefail
-readonly secrets=/run/secrets settings=/tmp/spark-settings
+# Paths in the image; tests override them.
+readonly secrets="${SPARK_SECRETS:-/run/secrets}" settings="${SPARK_SETTINGS:-/tmp/spark-settings}"
 readonly secret="$secrets/spark-rpc" keys="$settings/pages.p12" password="$settings/pages.password"
 
 certificate_of_pages() {

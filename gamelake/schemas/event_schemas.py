@@ -7,6 +7,8 @@ from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor
 
+from gamelake.model.credentials import ServerCredentials, read_credentials
+from gamelake.model.environment import Environment
 from gamelake.model.errors import ContractError, RegistryUnavailableError, SchemaError
 from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 
@@ -46,16 +48,28 @@ def newest_submitted(contracts: Path) -> EventSchema:
     return load_schema(folder / f"v{max(versions)}", max(versions))
 
 
-def register(schemas: Sequence[EventSchema], *, registry_url: str, topic: str) -> tuple[int, ...]:
+def registry_writer(env: Environment) -> ServerCredentials | None:
+    """The credentials for registering schemas; None for a registry that accepts them from any client.
+
+    Raises:
+        SettingsError: the file of GAMELAKE_REGISTRY_CREDENTIALS_FILE can't be read, or has another form.
+    """
+    file = env.path("GAMELAKE_REGISTRY_CREDENTIALS_FILE")
+    return None if file is None else read_credentials(file, "GAMELAKE_REGISTRY_CREDENTIALS_FILE")
+
+
+def register(
+    schemas: Sequence[EventSchema], *, registry_url: str, topic: str, writer: ServerCredentials | None = None
+) -> tuple[int, ...]:
     """Register the schemas in order under the topic's value subject, and give their ids.
 
     Raises:
         RegistryUnavailableError: the registry did not answer, or refused a schema.
     """
-    return tuple(register_text(each.text, registry_url=registry_url, topic=topic) for each in schemas)
+    return tuple(register_text(each.text, registry_url=registry_url, topic=topic, writer=writer) for each in schemas)
 
 
-def register_text(text: str, *, registry_url: str, topic: str) -> int:
+def register_text(text: str, *, registry_url: str, topic: str, writer: ServerCredentials | None = None) -> int:
     """Register a schema under the topic's value subject, and give its id.
 
     Raises:
@@ -66,8 +80,11 @@ def register_text(text: str, *, registry_url: str, topic: str) -> int:
     with warnings.catch_warnings(record=True):
         from confluent_kafka.schema_registry import Schema, SchemaRegistryClient  # noqa: PLC0415
 
+    options = {"url": registry_url}
+    if writer is not None:
+        options["basic.auth.user.info"] = f"{writer.username}:{writer.password}"
     try:
-        with SchemaRegistryClient({"url": registry_url}) as client:
+        with SchemaRegistryClient(options) as client:
             return int(client.register_schema(f"{topic}-value", Schema(text, "PROTOBUF")))
     except Exception as error:
         raise RegistryUnavailableError(f"the registry at {registry_url} took no schema: {error}") from error

@@ -1,4 +1,4 @@
-"""Serves a directory until SIGTERM or Ctrl-C: `python -m services.data_docs DIRECTORY --certificate FILE --clients FILE`."""
+"""Serves a directory until SIGTERM or Ctrl-C: `python -m services.data_docs DIRECTORY`."""
 
 import argparse
 import socket

@@ -55,7 +55,7 @@ def create() -> App:
     version = settings.contract_version
     schemas = load_schemas(settings.contracts, version)
     submitted = load_schema(settings.contracts / "submitted" / f"v{version}", version).message
-    ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic)
+    ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic, writer=settings.registry_writer)
     keyring = Keyring(settings.keys_file, contract)
     vault_keyring = VaultKeyring(settings.vault.keys_file)
     personal = personal_fields(submitted)

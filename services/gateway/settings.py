@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Self
 
 from gamelake.kafka import KafkaAccess, kafka_access
+from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.privacy.vault.settings import VaultSettings
+from gamelake.schemas.event_schemas import registry_writer
 from services.gateway.kafka_producer import QueueLimits
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"
@@ -48,6 +50,7 @@ class GatewaySettings:
     kafka: KafkaAccess
     topic: str
     registry_url: str
+    registry_writer: ServerCredentials | None
     contracts: Path
     contract_version: int
     keys_file: Path
@@ -74,6 +77,7 @@ class GatewaySettings:
             kafka=kafka_access(read),
             topic=read.required("GAMELAKE_TOPIC"),
             registry_url=read.required("GAMELAKE_REGISTRY_URL"),
+            registry_writer=registry_writer(read),
             contracts=_CONTRACTS,
             contract_version=read.whole("INGEST_CONTRACT_VERSION", 3, 1, 1000),
             keys_file=Path(read.required("INGEST_KEYS_FILE")),

@@ -12,6 +12,7 @@ from gamelake.kafka import KafkaAccess, kafka_access, read_credentials
 from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
+from gamelake.schemas.event_schemas import registry_writer
 
 COMPOSE = Path(__file__).parents[2] / "compose"
 SECRETS = Path("/run/secrets")
@@ -113,6 +114,7 @@ class SubjectsSettings:
     """Address of the registry, and the file that declares the subjects' compatibility."""
 
     url: str
+    writer: ServerCredentials | None
     file: Path
     patience: timedelta
 
@@ -126,6 +128,7 @@ class SubjectsSettings:
         env = Environment(variables)
         return cls(
             url=env.required("GAMELAKE_REGISTRY_URL").rstrip("/"),
+            writer=registry_writer(env),
             file=_declaration(env, "PROVISION_SUBJECTS_FILE", "registry/subjects.yaml"),
             patience=_patience(env),
         )

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from gamelake.model.credentials import ServerCredentials
 from gamelake.program import OK, run
 from services.provision.declarations import Compatibility, DeclaredSubjects, load_subjects
 from services.provision.provisioning import ChangeLog, ServiceRefusedError, ServiceUnavailableError, wait_for
@@ -27,8 +28,9 @@ class RegistryAdmin:
     Source: Confluent Schema Registry API, heading "Config".
     """
 
-    def __init__(self, url: str) -> None:
-        self._http = httpx2.Client(base_url=url, timeout=ANSWER.total_seconds(), headers=_JSON)
+    def __init__(self, url: str, writer: ServerCredentials | None = None) -> None:
+        auth = (writer.username, writer.password) if writer else None
+        self._http = httpx2.Client(base_url=url, timeout=ANSWER.total_seconds(), headers=_JSON, auth=auth)
 
     def level_of_others(self) -> Compatibility:
         """The level of subjects without their own.
@@ -83,7 +85,7 @@ def main() -> int:
     settings = SubjectsSettings.from_env()
     declared = load_subjects(settings.file)
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # its line for each request adds nothing to the lines below
-    registry = RegistryAdmin(settings.url)
+    registry = RegistryAdmin(settings.url, settings.writer)
     found = wait_for("registry", registry.level_of_others, settings.patience)
     changes = ChangeLog("subjects")
     synchronize_levels(registry, declared, found, changes)

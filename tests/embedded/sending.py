@@ -13,6 +13,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.model.credentials import ServerCredentials
 from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 
 ANY_PLAYER = "a" * 32
@@ -48,17 +49,20 @@ class Sender:
         registry_url: str,
         topic: str,
         client: Mapping[str, str | int] = MappingProxyType({}),
+        writer: ServerCredentials | None = None,
     ) -> None:
         settings = {"bootstrap.servers": bootstrap_servers, "acks": "all", "enable.idempotence": True}
         self._producer = Producer(settings | dict(client))
-        self._registry_url = registry_url
+        self._registry = {"url": registry_url}
+        if writer is not None:
+            self._registry["basic.auth.user.info"] = f"{writer.username}:{writer.password}"
         self._topic = topic
         self.ledger = Ledger()
         self._last: Sequence[bytes] = ()
 
     def register(self, source: str) -> int:
         """Register a schema under its own subject, where no compatibility rule can reject it."""
-        with SchemaRegistryClient({"url": self._registry_url}) as registry:
+        with SchemaRegistryClient(self._registry) as registry:
             return int(registry.register_schema(f"{self._topic}-{uuid.uuid4().hex}", Schema(source, "PROTOBUF")))
 
     def send_events(self, count: int, game_name: str, source: str | None = None, **fields: object) -> list[str]:

@@ -74,4 +74,6 @@ class Stack:
 def stack_sender() -> Sender:
     """Sends to the stack's topic, for fixtures that outlive a test."""
     access = running.kafka("simulator")
-    return Sender(access.bootstrap_servers, running.registry_url(), "events", access.for_clients())
+    return Sender(
+        access.bootstrap_servers, running.registry_url(), "events", access.for_clients(), running.registry_writer()
+    )

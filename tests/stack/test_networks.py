@@ -68,7 +68,9 @@ def reached(client: Member, targets: list[tuple[str, str, int]]) -> set[tuple[st
 def test_a_container_reaches_the_containers_of_its_own_networks_and_no_other(stack: Stack) -> None:
     stack.await_health("ingest-events")
     running = members(stack)
-    targets = [(each.service, address, each.ports[0]) for each in running if each.ports for address in each.addresses.values()]
+    targets = [
+        (each.service, address, each.ports[0]) for each in running if each.ports for address in each.addresses.values()
+    ]
     own_address = {(each.service, address) for each in running for address in each.addresses.values()}
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda client: reached(client, targets), running))

@@ -13,6 +13,7 @@ import httpx2
 import msgspec
 
 from gamelake.kafka import KafkaAccess
+from gamelake.model.credentials import ServerCredentials
 from gamelake.model.errors import BackupError
 from services.provision.declarations import TopicSpec
 from services.provision.kafka import KafkaAdmin
@@ -35,13 +36,14 @@ class RegistryPart:
     name = "registry"
     file = "registry.zip"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, writer: ServerCredentials | None = None) -> None:
         base, confluent, _ = url.partition(_CONFLUENT)
         if not confluent:
             raise BackupError(
                 f"the registry at {url} is no Apicurio: back it up by its own tools, and leave it out here"
             )
-        self._http = httpx2.Client(base_url=base, timeout=_ANSWER_SECONDS)
+        auth = (writer.username, writer.password) if writer else None
+        self._http = httpx2.Client(base_url=base, timeout=_ANSWER_SECONDS, auth=auth)
 
     def save(self, folder: Path) -> None:
         """Write the registry's export.

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from gamelake.kafka import kafka_access
 from gamelake.model.environment import Environment
+from gamelake.schemas.event_schemas import registry_writer
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
 from tools import stack
@@ -48,7 +49,11 @@ class BackupPlatform:
 
 def of_the_stack() -> BackupPlatform:
     """The running stack, with its root keys."""
-    parts = (TopicsPart(stack.kafka("admin")), RegistryPart(stack.registry_url()), StackVaultPart())
+    parts = (
+        TopicsPart(stack.kafka("admin")),
+        RegistryPart(stack.registry_url(), stack.registry_writer()),
+        StackVaultPart(),
+    )
     return BackupPlatform(stack.lakehouse("root"), parts)
 
 
@@ -86,7 +91,7 @@ def of_the_environment(variables: Mapping[str, str] = os.environ) -> BackupPlatf
     else:
         left_out["topics"] = "GAMELAKE_BOOTSTRAP_SERVERS is not set"
     if url := env.optional("GAMELAKE_REGISTRY_URL", ""):
-        parts.append(RegistryPart(url))
+        parts.append(RegistryPart(url, registry_writer(env)))
     else:
         left_out["registry"] = "GAMELAKE_REGISTRY_URL is not set"
     if env.optional("GAMELAKE_VAULT", ""):

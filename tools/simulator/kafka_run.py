@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
 from gamelake.model.errors import TransientError
-from gamelake.schemas.event_schemas import load_schemas, register
+from gamelake.schemas.event_schemas import load_schemas, register, registry_writer
 from tools.simulator.cli import KafkaTarget, SimulatorOptions
 from tools.simulator.encoding import KafkaRecordEncoder
 from tools.simulator.ledger import KafkaLedger, KafkaLedgerBuilder
@@ -109,18 +109,19 @@ class KafkaRun:
     Raises:
         RegistryUnavailableError: the schemas cannot be registered.
         DeliveryError: Kafka does not answer.
-        SettingsError: a GAMELAKE_KAFKA_* variable is malformed.
+        SettingsError: a GAMELAKE_KAFKA_* or GAMELAKE_REGISTRY_* variable is malformed.
     """
 
     def __init__(self, options: SimulatorOptions, target: KafkaTarget, spec: TrafficSpec) -> None:
         schemas = load_schemas(options.contracts, options.versions)
-        ids = register(schemas, registry_url=target.registry_url, topic=target.topic)
+        variables = Environment({**os.environ, "GAMELAKE_BOOTSTRAP_SERVERS": target.bootstrap_servers})
+        writer = registry_writer(variables)
+        ids = register(schemas, registry_url=target.registry_url, topic=target.topic, writer=writer)
         self._options = options
         self._traffic = TrafficGenerator(
             spec, [KafkaRecordEncoder(schema, number) for schema, number in zip(schemas, ids, strict=True)]
         )
-        variables = {**os.environ, "GAMELAKE_BOOTSTRAP_SERVERS": target.bootstrap_servers}
-        self._sender = KafkaSender(kafka=kafka_access(Environment(variables)), topic=target.topic)
+        self._sender = KafkaSender(kafka=kafka_access(variables), topic=target.topic)
         self._ledger = KafkaLedgerBuilder(spec)
 
     def send(self, stop: threading.Event) -> None:

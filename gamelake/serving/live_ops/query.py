@@ -123,6 +123,7 @@ def publication(settings: LiveOpsSettings, topic: str, schema: Path) -> Publicat
         RegistryUnavailableError: the registry took no schema.
     """
     text = schema.read_text(encoding="utf-8")
-    schema_id = register_text(text, registry_url=settings.reading.registry_url, topic=topic)
+    registry_url, writer = settings.reading.registry_url, settings.registry_writer
+    schema_id = register_text(text, registry_url=registry_url, topic=topic, writer=writer)
     descriptors = compile_sources({ROOT_FILE: text}).SerializeToString()
     return Publication(settings.reading.kafka, topic, schema_id, descriptors)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
+from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
+from gamelake.schemas.event_schemas import registry_writer
 from gamelake.streaming.settings import IngestSettings
 
 STREAM = "live_ops"
@@ -17,6 +19,7 @@ class LiveOpsSettings:
     """What the live-ops job needs to know; `reading` is how it reads, by the same variables as the ingest job."""
 
     reading: IngestSettings
+    registry_writer: ServerCredentials | None
     player_topic: str
     signal_topic: str
     tasks: int
@@ -34,6 +37,7 @@ class LiveOpsSettings:
         stream = env.optional("GAMELAKE_STREAM", STREAM)
         return cls(
             reading=IngestSettings.from_env({**variables, "GAMELAKE_STREAM": stream}),
+            registry_writer=registry_writer(env),
             player_topic=env.optional("GAMELAKE_LIVE_OPS_PLAYER_TOPIC", "live-ops.player-state"),
             signal_topic=env.optional("GAMELAKE_LIVE_OPS_SIGNAL_TOPIC", "live-ops.signals"),
             tasks=env.whole("GAMELAKE_LIVE_OPS_TASKS", 2, 1, 32),

@@ -3,10 +3,15 @@
 import stat
 import subprocess
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
+from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
 
+from services.provision.certificates import CertificateDirectory
+from services.provision.provisioning import ChangeLog
 from tests.unit.compose.configured import COMPOSE
 
 # Instead of a JVM: notes how it was called, and formats as Kafka's tool does.
@@ -20,6 +25,9 @@ case "$1" in
     ;;
 esac
 """
+
+
+EXPORTER = {"KAFKA_JMX_PORT": "9404", "KAFKA_JMX_SETTINGS": str(COMPOSE / "kafka" / "jmx.yaml")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,9 @@ def image(tmp_path: Path) -> Image:
     java.chmod(0o755)
     image = Image(tmp_path)
     image.secret("admin", "username=admin\npassword=first-secret\n")
+    image.secret("metrics", "third-secret")
+    CertificateDirectory(tmp_path / "certificates", ChangeLog("certificates")).update(["kafka"], datetime.now(UTC))
+    (tmp_path / "secrets" / "tls-kafka").write_bytes((tmp_path / "certificates" / "kafka.pem").read_bytes())
     image.secret("ingest-events", "username=ingest-events\npassword=second-secret")
     return image
 
@@ -113,13 +124,26 @@ def test_the_storage_is_formatted_at_the_first_start_only(image: Image) -> None:
 
 def test_the_exporter_and_the_published_port_are_the_callers_choice(image: Image) -> None:
     image.start()
-    image.start(KAFKA_JMX_PORT="9404", KAFKA_HOST_PORT="29092", KAFKA_HEAP_OPTS="-Xms1m -Xmx2m")
+    image.start(**EXPORTER, KAFKA_HOST_PORT="29092", KAFKA_HEAP_OPTS="-Xms1m -Xmx2m")
 
     assert "-javaagent" not in image.calls[1]
     assert "--override" not in image.calls[1]
-    assert "jmx_prometheus_javaagent.jar=9404:/etc/kafka/jmx.yaml" in image.calls[2]
+    assert f"jmx_prometheus_javaagent.jar=9404:{image.folder}/run/jmx.yaml" in image.calls[2]
     assert "INTERNAL://kafka:9092,HOST://127.0.0.1:29092" in image.calls[2]
     assert "-Xms1m -Xmx2m" in image.calls[2]
+
+
+def test_the_exporter_serves_https_for_one_password(image: Image) -> None:
+    image.start(**EXPORTER)
+
+    file = image.folder / "run" / "jmx.yaml"
+    server = yaml.safe_load(file.read_text())["httpServer"]
+    assert server["authentication"]["basic"] == {"username": "prometheus", "password": "third-secret"}
+    store = server["ssl"]["keyStore"]
+    key, certificate, _ = load_key_and_certificates(Path(store["filename"]).read_bytes(), store["password"].encode())
+    assert key is not None
+    assert certificate is not None
+    assert stat.S_IMODE(file.stat().st_mode) == stat.S_IMODE(Path(store["filename"]).stat().st_mode) == 0o600
 
 
 def test_connections_are_encrypted_unless_the_caller_turns_it_off(image: Image) -> None:

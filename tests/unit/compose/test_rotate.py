@@ -14,7 +14,13 @@ DOCKER = """#!/bin/bash
 case "$1 $3" in
   "ps --filter") printf '%s\\n' one two three four five ;;
   "inspect "*Labels*)
-    case "$4" in one) echo kafka ;; two) echo ingest ;; three) echo catalog ;; four) echo spark-master ;; five) echo spark-worker ;; esac ;;
+    case "$4" in
+      one) echo kafka ;;
+      two) echo ingest ;;
+      three) echo catalog ;;
+      four) echo spark-master ;;
+      five) echo spark-worker ;;
+    esac ;;
   "inspect "*Mounts*)
     case "$4" in
       one) printf '%s\\n' /x/secrets/kafka-admin /x/certificates/kafka.pem ;;

@@ -42,7 +42,8 @@ OBJECT_STORE = (
 POSTGRES = ("postgres-registry", "postgres-vault")
 KEYS = ("ingest-keys", "vault-keys")
 SECRET = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")
-BARE = ("postgres-password", "grafana-password", "spark-rpc", "trino-prometheus", "trino-internal")
+REGISTRY = ("registry-writer",)
+BARE = ("postgres-password", "grafana-password", "kafka-metrics", "spark-rpc", "trino-prometheus", "trino-internal")
 ACCESS = COMPOSE.parent / "contracts" / "access.yaml"
 TRINO = tuple(
     f"trino-{user.name}" for user in load_access(ACCESS, load_games(GAMES)).users if user.name != "prometheus"
@@ -82,13 +83,9 @@ def secrets(tmp_path: Path) -> Secrets:
 
 
 def test_each_secret_is_made_in_the_form_that_its_readers_take(secrets: Secrets) -> None:
-    assert secrets.contents().keys() == {*KAFKA, *OBJECT_STORE, *POSTGRES, *TRINO, *BARE, *KEYS}
-    for name in POSTGRES:
-        assert read_credentials(secrets.directory / name, "it").username == name.removeprefix("postgres-")
-    for name in KAFKA:
-        assert read_credentials(secrets.directory / name, "it").username == name.removeprefix("kafka-")
-    for name in TRINO:
-        assert read_credentials(secrets.directory / name, "it").username == name.removeprefix("trino-")
+    assert secrets.contents().keys() == {*KAFKA, *OBJECT_STORE, *POSTGRES, *REGISTRY, *TRINO, *BARE, *KEYS}
+    for name in (*POSTGRES, *KAFKA, *REGISTRY, *TRINO):
+        assert read_credentials(secrets.directory / name, "it").username == name.split("-", 1)[1]
     for name in OBJECT_STORE:
         key = shared_credentials(secrets.directory / name, "default")
         assert key["AWS_ACCESS_KEY_ID"] == f"gamelake-{name.removeprefix('object-store-')}"

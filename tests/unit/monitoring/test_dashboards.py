@@ -90,7 +90,7 @@ def test_grafana_finds_source_and_dashboards_where_they_are_mounted() -> None:
     (source,) = yaml.safe_load((PROVISIONING / "datasources" / "prometheus.yaml").read_text())["datasources"]
     (provider,) = yaml.safe_load((PROVISIONING / "dashboards" / "gamelake.yaml").read_text())["providers"]
 
-    assert (source["uid"], source["url"]) == ("prometheus", "http://prometheus:9090")
+    assert (source["uid"], source["url"]) == ("prometheus", "https://prometheus:9090")
     assert provider["options"]["path"] == "/var/lib/grafana/dashboards"
 
 

@@ -103,6 +103,9 @@ def test_the_programs_and_files_that_a_runbook_names_exist(runbook: Path) -> Non
 @pytest.mark.parametrize("runbook", EVERY_RUNBOOK)
 def test_a_runbook_reaches_services_that_use_tls_by_https(runbook: Path) -> None:
     # All published ports but that of Kafka, which is no HTTP.
-    found = re.findall(r"http://127\.0\.0\.1:(?:3000|4040|8000|8080|8081|8090|9000|9001|9090|9093|18080)\b", runbook.read_text(encoding="utf-8"))
+    found = re.findall(
+        r"http://127\.0\.0\.1:(?:3000|4040|8000|8080|8081|8090|9000|9001|9090|9093|18080)\b",
+        runbook.read_text(encoding="utf-8"),
+    )
 
     assert found == []

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
 
 from gamelake.model.errors import StartupError
 from services.provision.certificates import CertificateDirectory
 from services.provision.provisioning import ChangeLog
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-SERVICES = ("kafka", "object-store")
+SERVICES, CLIENTS = ("kafka", "object-store"), ("operator",)
+ISSUED = {"kafka.pem", "object-store.pem", "operator.pem", "operator.p12"}
 
 
 class Directory:
@@ -28,7 +30,8 @@ class Directory:
 
     def update(self, now: datetime = NOW, *, renew: bool = False) -> None:
         self.lines.clear()
-        CertificateDirectory(self.path, ChangeLog("certificates", self.lines.append)).update(SERVICES, now, renew=renew)
+        made = CertificateDirectory(self.path, ChangeLog("certificates", self.lines.append))
+        made.update(SERVICES, now, clients=CLIENTS, renew=renew)
 
     def certificate(self, name: str) -> x509.Certificate:
         return x509.load_pem_x509_certificate((self.path / f"{name}.pem").read_bytes())
@@ -81,11 +84,27 @@ def test_a_client_rejects_a_certificate_of_another_authority(directory: Director
         handshake(other.path / "kafka.pem", directory.path / "ca.pem", "kafka")
 
 
+def test_a_client_that_is_no_service_can_not_pass_for_one(directory: Directory) -> None:
+    directory.update(datetime.now(UTC), renew=True)
+
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(directory.path / "operator.pem", directory.path / "ca.pem", "operator")
+
+
+def test_browsers_get_the_same_certificate_and_key(directory: Directory) -> None:
+    key, certificate, _ = load_key_and_certificates((directory.path / "operator.p12").read_bytes(), b"operator")
+
+    assert certificate == directory.certificate("operator")
+    assert key is not None
+    assert key.public_key() == directory.certificate("operator").public_key()
+
+
 def test_only_this_user_can_reach_the_keys_and_no_container_the_authoritys(directory: Directory) -> None:
     modes = {file.name: file.stat().st_mode & 0o777 for file in directory.path.iterdir()}
 
     assert directory.path.stat().st_mode & 0o777 == 0o700
-    assert modes == {"ca.pem": 0o444, "ca.p12": 0o444, "ca.key": 0o400, "kafka.pem": 0o444, "object-store.pem": 0o444}
+    assert modes.pop("ca.key") == 0o400
+    assert modes == dict.fromkeys(("ca.pem", "ca.p12", *ISSUED), 0o444)
 
 
 def test_a_second_run_changes_nothing(directory: Directory) -> None:
@@ -101,11 +120,8 @@ def test_a_certificate_is_issued_again_a_month_before_it_expires(directory: Dire
 
     directory.update(NOW + timedelta(days=368))
 
-    assert directory.lines == [f"certificates: renewed the certificate of {each}" for each in SERVICES]
-    assert {name for name, content in directory.contents().items() if before[name] != content} == {
-        "kafka.pem",
-        "object-store.pem",
-    }
+    assert directory.lines == [f"certificates: renewed the certificate of {each}" for each in (*SERVICES, *CLIENTS)]
+    assert {name for name, content in directory.contents().items() if before[name] != content} == ISSUED
 
 
 def test_renewing_issues_the_certificates_of_all_services_and_keeps_the_authority(directory: Directory) -> None:
