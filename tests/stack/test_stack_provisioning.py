@@ -6,11 +6,14 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 from minio.commonconfig import ENABLED
 from minio.error import S3Error
 from minio.minioadmin import MinioAdmin
@@ -18,6 +21,7 @@ from minio.versioningconfig import SUSPENDED, VersioningConfig
 
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import Stack
+from tools.stack import AUTHORITY, registry_url, registry_writer
 
 ROOT = Path(__file__).parents[2]
 
@@ -229,3 +233,20 @@ def test_every_one_shot_of_the_stack_has_ended_well(stack: Stack) -> None:
 
     codes = {each["Service"]: each["ExitCode"] for each in ended if each["Service"] in ONE_SHOTS}
     assert codes == dict.fromkeys(ONE_SHOTS, 0)
+
+
+def test_the_registry_is_read_by_all_and_changed_with_its_writers_password_only(stack: Stack) -> None:
+    stack.await_health("registry")
+    name, schema = f"test-{uuid.uuid4().hex}", Schema('syntax = "proto3"; message A { string b = 1; }', "PROTOBUF")
+    options = {"url": registry_url(), "ssl.ca.location": str(AUTHORITY)}
+    writer = registry_writer()
+    with SchemaRegistryClient(options) as anonymous:
+        with pytest.raises(SchemaRegistryError, match="not authenticated"):
+            anonymous.register_schema(name, schema)
+        for password in ("wrong", writer.password):
+            named = SchemaRegistryClient({**options, "basic.auth.user.info": f"{writer.username}:{password}"})
+            with named, nullcontext() if password == writer.password else pytest.raises(SchemaRegistryError):
+                named.register_schema(name, schema)
+        assert anonymous.get_latest_version(name).schema.schema_str == schema.schema_str
+        with pytest.raises(SchemaRegistryError, match="not authenticated"):
+            anonymous.delete_subject(name)

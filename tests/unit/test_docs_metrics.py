@@ -8,6 +8,7 @@ import pytest
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
+from gamelake.observability.metrics.endpoint import CERTIFICATE_EXPIRY
 from gamelake.observability.metrics.files import FilesMetric
 from gamelake.observability.metrics.gold import GoldMetric
 from gamelake.observability.metrics.instruments import Metric
@@ -20,7 +21,18 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DECLARED = yaml.safe_load((REPOSITORY / "monitoring" / "metrics.yaml").read_text(encoding="utf-8"))
 PAGE = (REPOSITORY / "docs" / "monitoring.md").read_text(encoding="utf-8")
 METRICS: list[dict[str, Any]] = DECLARED["metrics"]
-SOURCES = {"ingest-events", "catalog", "delivery", "files", "gold", "kpis", "ingest", "live-ops", "maintenance"}
+SOURCES = {
+    "endpoint",
+    "ingest-events",
+    "catalog",
+    "delivery",
+    "files",
+    "gold",
+    "kpis",
+    "ingest",
+    "live-ops",
+    "maintenance",
+}
 UNITS = {
     "seconds",
     "offsets",
@@ -49,6 +61,10 @@ def test_the_ingest_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None
     declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "ingest-events"}
 
     assert in_code == declared
+
+
+def test_the_endpoints_metrics_are_the_declared_ones() -> None:
+    assert [each["name"] for each in METRICS if each["source"] == "endpoint"] == [CERTIFICATE_EXPIRY]
 
 
 def test_the_gold_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None:
@@ -108,17 +124,7 @@ def test_every_metric_is_declared_once_and_with_all_that_belongs_to_it() -> None
     assert len(names) == len(set(names))
     for each in METRICS:
         assert each.keys() - {"estimate"} == {"name", "type", "unit", "labels", "source", "meaning"}
-        assert each["source"] in (
-            "ingest-events",
-            "catalog",
-            "delivery",
-            "files",
-            "gold",
-            "kpis",
-            "ingest",
-            "live-ops",
-            "maintenance",
-        )
+        assert each["source"] in SOURCES
         assert each["unit"] in UNITS
         assert each["meaning"].strip()
 

@@ -20,6 +20,7 @@ _NAME = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+"
 _VARIABLE = re.compile(rf"`({_NAME})`")
 # What a service reads through the library's own settings.
 _LIBRARYS = {
+    "GAMELAKE_REGISTRY_CREDENTIALS_FILE",
     "GAMELAKE_LAKEHOUSE",
     "GAMELAKE_S3_ENDPOINT",
     "GAMELAKE_S3_REGION",

@@ -6,7 +6,8 @@ from pathlib import Path
 from threading import Thread
 from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from cryptography import x509
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, start_http_server
 
 from gamelake.model.logs import event_logger
 from gamelake.model.options import EndpointTls, TelemetryOptions
@@ -28,6 +29,8 @@ class Heartbeat:
 
 log = event_logger(__name__)
 
+CERTIFICATE_EXPIRY = "gamelake_certificate_expiry_timestamp_seconds"
+
 
 def registry_of_process() -> CollectorRegistry:
     """A new registry that has the memory and the processor time of this Python, which drives Spark."""
@@ -41,11 +44,16 @@ def serve_metrics(
 ) -> tuple[WSGIServer, Thread]:
     """Serve the metrics of a registry under `/metrics` in a thread; gives the server and its thread.
 
+    By TLS also when the endpoint's certificate expires.
+
     Raises:
         OSError: the port is taken.
     """
     if tls is None:
         return start_http_server(port, host, registry)
+    expiry = Gauge(CERTIFICATE_EXPIRY, "When the certificate of this endpoint expires.", registry=registry)
+    certificate = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+    expiry.set(certificate.not_valid_after_utc.timestamp())
     server, thread = start_http_server(
         port,
         host,

@@ -22,6 +22,13 @@ _UP = Row(
             unit=units.Seconds,
             queries=(Query("max by (job) (scrape_duration_seconds)", "{{job}}"),),
         ),
+        Stat(
+            title="Certificates expire in",
+            description="The first one of the services' certificates. See the runbook CertificateExpires.",
+            unit=units.Seconds,
+            queries=(Query("min(gamelake_certificate_expiry_timestamp_seconds) - time()", "the first"),),
+            thresholds=Thresholds(30 * 86_400, 21 * 86_400),
+        ),
     ),
 )
 

@@ -9,7 +9,7 @@ from monitoring.consoles.files import CONSOLES
 from monitoring.grafana.dashboards import PAGES
 from tests.unit.monitoring.rules import MONITORING, Alert, alerts, read_yaml, seen_firing
 
-GRAFANA = "http://127.0.0.1:3000"
+GRAFANA = "https://127.0.0.1:3000"
 PROMETHEUS = "https://127.0.0.1:9090"
 EVERY_ALERT = [pytest.param(alert, id=alert.name) for alert in alerts()]
 PAGE = {page.uid: page for page in PAGES}
