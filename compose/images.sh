@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the stack's images, one after the other: `images.sh [NAME...]`, all of them without a name.
+# Builds the stack's images, one after the other: `images.sh [NAME...]`, without a name all but keycloak.
 # Sequential, because builds use all cores; with the engine's cache a second run takes seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
