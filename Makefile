@@ -116,7 +116,7 @@ bench-stack: setup ## Benchmark the running stack: sustained rate, and time from
 doctor: ## Check the machine, and the lakehouse if there is one, and print a remedy for each problem
 	@compose/doctor.sh; machine=$$?; compose/checkup.sh && exit $$machine
 
-images: ## Build the stack's images
+images: ## Build the stack's images: FRESH=1: without the cache, with the latest corrections of Debian's packages
 	@compose/images.sh
 
 up: ## Start the whole stack: WORKERS=<Spark workers, 1>
