@@ -96,6 +96,19 @@ def test_the_provider_to_try_logins_with_is_named_with_its_limit_and_port() -> N
     assert f"Keycloak ({provider.memory_mib:,.0f} MiB, port {next(iter(provider.ports))[1]})" in PAGE
 
 
+def test_the_settings_of_logins_at_a_provider_are_those_of_the_page_and_reach_trino() -> None:
+    security = Path("docs/security.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `(OIDC\w*)` \|.*\| ([^|]+) \|$", security, re.MULTILINE))
+    lines = Path("compose/.env").read_text(encoding="utf-8").splitlines()
+    defaults = dict(line.split("=", 1) for line in lines if line.startswith("OIDC"))
+    (trino,) = (service for service in services((CORE, *PROVIDER)) if service.name == "trino")
+
+    assert listed.keys() == {*defaults, "OIDC_ISSUER"}
+    plain = {name: text.strip("`") for name, text in listed.items() if name not in {"OIDC_ISSUER", "OIDC_CA_FILE"}}
+    assert plain == {name: defaults[name] or "empty" for name in plain}
+    assert {name for name in trino.environment if name.startswith("OIDC")} == listed.keys() - {"OIDC", "OIDC_CA_FILE"}
+
+
 @pytest.mark.parametrize("mix", [EVERYTHING, official(EVERYTHING)], ids=["own", "official"])
 def test_a_secret_is_mounted_where_the_page_says_and_nowhere_else(mix: tuple[str, ...]) -> None:
     listed = {name: set(re.findall(r"`([a-z-]+)`", row[0])) for name, row in table("Secrets and permissions").items()}
