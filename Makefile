@@ -46,7 +46,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images
 
 ##@ Start here
 
@@ -116,7 +116,7 @@ bench-stack: setup ## Benchmark the running stack: sustained rate, and time from
 doctor: ## Check the machine, and the lakehouse if there is one, and print a remedy for each problem
 	@compose/doctor.sh; machine=$$?; compose/checkup.sh && exit $$machine
 
-images: ## Build the stack's images
+images: ## Build the stack's images: FRESH=1: without the cache, with the latest corrections of Debian's packages
 	@compose/images.sh
 
 up: ## Start the whole stack: WORKERS=<Spark workers, 1>
@@ -205,6 +205,9 @@ test-long: setup ## Run all tests that need no Docker, for hours: more kills, lo
 
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) $(for_seconds) tests/stack/run.sh
+
+test-oidc: $(environment) ## Bring up Trino with logins at Keycloak, run the tests of logins, and take both down
+	@tests/stack/oidc.sh
 
 ##@ Supply chain
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the stack's images, one after the other: `images.sh [NAME...]`, all of them without a name.
-# Sequential, because builds use all cores; with the engine's cache a second run takes seconds.
+# Builds the stack's images, one after the other: `images.sh [NAME...]`, without a name all but keycloak.
+# Sequential, because builds use all cores; with the engine's cache a second run takes seconds. FRESH=1 builds without the
+# cache, and so with the latest corrections of Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # Its variables are build arguments.
@@ -33,7 +34,7 @@ collect_certificates() {
 debian_image() {
   local candidate
   for candidate in "$DEBIAN_IMAGE" "$bootstrapped"; do
-    if docker image inspect "$candidate" >/dev/null 2>&1; then
+    if [ "${FRESH:-}" != 1 ] && docker image inspect "$candidate" >/dev/null 2>&1; then
       echo "$candidate"
       return
     fi
@@ -53,6 +54,9 @@ bootstrap_debian() {
   [ "$(id -u)" = 0 ] || fail "debootstrap needs root: run make images as root once, or pull $DEBIAN_IMAGE."
   root="$(mktemp -d)"
   debootstrap --variant=minbase trixie "$root" >>"$log" 2>&1 || fail "debootstrap failed: see $log"
+  # Debian's own image has these too.
+  printf 'deb http://deb.debian.org/debian%s main\n' " trixie" " trixie-updates" "-security trixie-security" \
+    >"$root/etc/apt/sources.list"
   tar -C "$root" -c . | docker import - "$bootstrapped" >>"$log"
   rm -rf "$root"
 }
@@ -61,7 +65,7 @@ build() { # NAME
   local started=$SECONDS
   # The classic builder needs no buildx plugin, and no Dockerfile here needs BuildKit.
   DOCKER_BUILDKIT="${DOCKER_BUILDKIT:-0}" docker build --file "compose/$1/Dockerfile" --tag "gamelake/$1:$GAMELAKE_TAG" \
-    --label "dev.gamelake.image=$1" \
+    --label "dev.gamelake.image=$1" ${fresh[@]+"${fresh[@]}"} \
     --build-arg "DEBIAN=$debian" \
     --build-arg "BASE=gamelake/base:$GAMELAKE_TAG" \
     --build-arg "JAVA=gamelake/java:$GAMELAKE_TAG" \
@@ -74,7 +78,7 @@ build() { # NAME
 
 case "${1:-}" in
   -h | --help)
-    sed -n '2,3s/^# //p' "$0"
+    sed -n '2,4s/^# //p' "$0"
     exit
     ;;
 esac
@@ -84,6 +88,8 @@ mkdir -p build
 collect_certificates
 # The Python packages are installed by uv, which they don't need at run time.
 sed -n '/^uv==/,/[^\\]$/p' requirements.lock >build/uv.lock
+fresh=()
+[ "${FRESH:-}" != 1 ] || fresh=(--no-cache)
 debian="$(debian_image)"
 for name in "${@:-${all[@]}}"; do
   build "$name"

@@ -75,6 +75,10 @@ make_missing() {
   for name in $bare_passwords; do
     ! is_missing "$name" || random_text | keep "$name"
   done
+  if [ "${OIDC:-0}" = keycloak ]; then
+    ! is_missing oidc-client || random_text | keep oidc-client
+    make_users keycloak visitor
+  fi
   ! is_missing vault-keys || vault_keys | keep vault-keys
   make_game_keys
 }
@@ -154,6 +158,17 @@ check_users() { # SERVICE WHAT_THE_NAME_IS USER...
   done
 }
 
+# The secret of Trino as a client of the provider for logins: a provider of one's own has issued it.
+check_provider() {
+  local file="$directory/oidc-client"
+  [ "${OIDC:-0}" != 0 ] || return 0
+  [ -s "$file" ] || fail "$file is missing or empty: write the secret into it that the provider of OIDC_ISSUER has for its client."
+  case "$(ls -l "$file")" in
+    -??????r??*) ;;
+    *) fail "$file can't be read by Trino's container: run 'chmod 444 $file'." ;;
+  esac
+}
+
 check_all() {
   local user name
   check_directory
@@ -168,6 +183,7 @@ check_all() {
   check_users postgres "the role's name" $database_users
   check_users registry "the name in compose/registry/entrypoint.sh" $registry_users
   check_users trino "the name in contracts/access.yaml" $(trino_users)
+  check_provider
   # Their services check the contents of these two.
   for name in $key_files; do
     check_file "$name"

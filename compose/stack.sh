@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs docker compose with the stack's files: `stack.sh [--minimal] COMMAND...`; OFFICIAL=1, here or in .env.override,
-# uses the projects' official images.
+# uses the projects' official images; OIDC=1 or OIDC=keycloak adds logins to Trino by OpenID Connect.
 # Grafana is on no package registry: if its image is not present and can't be pulled, it is omitted.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -42,6 +42,24 @@ else
   official+=(--file compose.official.observability.yaml)
 fi
 environment=(--env-file .env)
+case "${OIDC:-0}" in
+  0) ;;
+  1 | keycloak)
+    if [ "$TLS" = 0 ]; then
+      echo "stack: OIDC needs TLS: set OIDC or TLS to another value." >&2
+      exit 1
+    fi
+    files+=(--file compose.oidc.yaml)
+    ;;
+  *)
+    echo "stack: OIDC is '$OIDC'; it must be 0, 1 for a provider of your own, or keycloak for one to try." >&2
+    exit 1
+    ;;
+esac
+if [ "${OIDC:-0}" = keycloak ]; then
+  files+=(--file compose.keycloak.yaml)
+  export OIDC_ISSUER="https://identity.localhost:$KEYCLOAK_PORT/realms/gamelake"
+fi
 if [ "${OFFICIAL:-}" = 1 ]; then
   files+=("${official[@]}")
   environment+=(--env-file .env.official)

@@ -8,6 +8,7 @@ read_env compose
 compose/doctor.sh ${1:+"$1"}
 compose/secrets.sh
 if [ "${OFFICIAL:-}" = 1 ]; then compose/official.sh; else compose/images.sh; fi
+[ "${OIDC:-0}" != keycloak ] || compose/images.sh keycloak
 compose/certificates.sh
 compose/passwords.sh
 compose/stack.sh ${1:+"$1"} up --detach --remove-orphans --wait --wait-timeout 600 --scale "spark-worker=${WORKERS:-1}"

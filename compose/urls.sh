@@ -46,6 +46,7 @@ fi
 echo
 row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
 row trino "Trino (SQL)" "$scheme://$host:$TRINO_PORT" "analyst, $(password_in trino-analyst); others in contracts/access.yaml"
+row keycloak "Logins to Trino" "https://identity.localhost:$KEYCLOAK_PORT" "Keycloak: people of contracts/access.yaml, $(password_in 'trino-<user>')"
 row grafana "Grafana" "https://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
   row prometheus "Dashboards" "https://$host:$PROMETHEUS_PORT/consoles/index.html" "$certificate; Prometheus' consoles, instead of Grafana"

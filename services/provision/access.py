@@ -4,6 +4,8 @@ The rules are those of Trino's file-based access control: for each statement and
 user decides, and what no rule allows is denied. Views read with the rights of the user who queries them, so filters and
 masks are those of the tables under them, and a second mask would hash a hash.
 
+The file `people` has the names of the users that may log in at a provider instead of with a password (decision 0072).
+
 Source: Trino 476, "File-based access control".
 """
 
@@ -34,7 +36,8 @@ REPOSITORY = Path(__file__).parents[2]
 ACCESS = REPOSITORY / "contracts/access.yaml"
 GAMES = REPOSITORY / "contracts/games.yaml"
 VIEWS = REPOSITORY / "sql/views"
-RULES = REPOSITORY / "compose/trino/etc/rules.json"
+SETTINGS = REPOSITORY / "compose/trino/etc"
+RULES, PEOPLE = SETTINGS / "rules.json", SETTINGS / "people"
 
 CATALOG, SYSTEM = "delta", "system"
 Rule = dict[str, object]
@@ -70,6 +73,10 @@ class AccessRules:
             "system_information": self._system_information(),
         }
 
+    def people(self) -> str:
+        """A regular expression of the users that are no services."""
+        return _pattern(user.name for user in self._people())
+
     def tables_of_all_games(self) -> Mapping[str, GameColumn]:
         """Tables with rows of all games (`schema.table`), and the column that says whose a row is."""
         aggregates = {
@@ -83,11 +90,10 @@ class AccessRules:
     def _catalogs(self) -> list[Rule]:
         changing = self._users(Duty.REGISTER_TABLES, Duty.OWN_VIEWS)
         reading = _pattern(user.name for user in self._readers() if user.name not in changing)
-        seeing_system = _pattern(user.name for user in self._people())
         return [
             {"user": _pattern(changing), "catalog": CATALOG, "allow": "all"},
             {"user": reading, "catalog": CATALOG, "allow": "read-only"},
-            {"user": seeing_system, "catalog": SYSTEM, "allow": "read-only"},
+            {"user": self.people(), "catalog": SYSTEM, "allow": "read-only"},
             {"allow": "none"},
         ]
 
@@ -260,31 +266,32 @@ def rendered(document: Mapping[str, Sequence[Rule]]) -> str:
     return "{\n" + ",\n".join(sections) + "\n}\n"
 
 
-def generate(access: Path = ACCESS, games: Path = GAMES, views: Path = VIEWS) -> str:
-    """The text of rules.json.
+def generate(access: Path = ACCESS, games: Path = GAMES, views: Path = VIEWS) -> Mapping[str, str]:
+    """The texts of the generated files by their names.
 
     Raises:
         StartupError: a file can't be read, or says something impossible; names the file.
     """
     contract = load_games(games)
-    return rendered(AccessRules(load_access(access, contract), contract, load_views(views)).document())
+    rules = AccessRules(load_access(access, contract), contract, load_views(views))
+    return {RULES.name: rendered(rules.document()), PEOPLE.name: f"{rules.people()}\n"}
 
 
 def main() -> int:
-    """Compare the file with what is generated, or write it."""
+    """Compare the files with what is generated, or write them."""
     parser = argparse.ArgumentParser(prog="python -m services.provision.access", description="Generate Trino's rules.")
-    parser.add_argument("--rules", type=Path, default=RULES, help="the file; default: %(default)s")
+    parser.add_argument("--settings", type=Path, default=SETTINGS, help="the files' folder; default: %(default)s")
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--check", action="store_true", help="fail if the file is not what the contract means")
-    action.add_argument("--write", action="store_true", help="write the file")
+    action.add_argument("--check", action="store_true", help="fail if a file is not what the contract means")
+    action.add_argument("--write", action="store_true", help="write the files")
     arguments = parser.parse_args()
-    text = generate()
-    if arguments.write:
-        arguments.rules.write_text(text, encoding="utf-8")
-    elif not arguments.rules.exists() or arguments.rules.read_text(encoding="utf-8") != text:
-        raise ContractError(
-            f"{arguments.rules} is not what {ACCESS.name} means: run 'python -m services.provision.access --write'"
-        )
+    for file, text in ((arguments.settings / name, text) for name, text in generate().items()):
+        if arguments.write:
+            file.write_text(text, encoding="utf-8")
+        elif not file.exists() or file.read_text(encoding="utf-8") != text:
+            raise ContractError(
+                f"{file} is not what {ACCESS.name} means: run 'python -m services.provision.access --write'"
+            )
     return OK
 
 

@@ -101,6 +101,17 @@ def test_the_health_of_each_running_container_is_checked(containers: Sequence[Co
     assert [service(each) for each in running if "Health" not in each["State"]] == []
 
 
+def test_no_image_of_the_project_has_a_program_with_the_rights_of_its_owner(containers: Sequence[Container]) -> None:
+    images = {each["Image"] for each in containers if str(each["Config"]["Image"]).startswith("gamelake/")}
+    search = ("/", "-xdev", "-type", "f", "-perm", "/6000")
+
+    assert len(images) >= 8
+    for image in images:
+        # As root, who reads every folder; in a container of its own, which ends with the search.
+        command = ("docker", "run", "--rm", "--network", "none", "--read-only", "--user", "0", "--entrypoint", "find")
+        assert (image, run((*command, image, *search))) == (image, "")
+
+
 def test_a_running_process_has_the_default_seccomp_filter_and_no_capability(stack: Stack) -> None:
     status = stack.compose("exec", "--no-TTY", "ingest", "cat", "/proc/self/status")
     facts = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)

@@ -1,6 +1,7 @@
 """Software bills of materials in CycloneDX 1.6: one for each lock, each group of jars, the crates, and each image."""
 
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,6 +36,7 @@ _IMAGES = (
 )
 # What a container is made of that the project does not build.
 _GRAFANA = "GRAFANA_IMAGE"
+_KEYCLOAK_VERSION = re.compile(r"<keycloak\.version>(.+)</keycloak\.version>")
 
 
 class NothingToReadError(Exception):
@@ -65,7 +67,7 @@ class Sources:
             "java-model": lambda: self._jars("build/jars/model"),
             "java-registry": lambda: self._jars("build/registry"),
             "java-spark": lambda: self._jars("build/jars/spark"),
-            "others": self._images_of_others,
+            "others": self._programs_of_others,
             "rust-native": lambda: crates(self.project / "native"),
             **{f"image-{name}": partial(self._image, f"gamelake/{name}:{tag}") for name in _IMAGES},
         }
@@ -99,11 +101,24 @@ class Sources:
             *(crates(self.project / "native") if contents.has_native_code else ()),
         ]
 
-    def _images_of_others(self) -> Iterable[Component]:
-        """Images that are run as their authors publish them: their contents are their authors' to list."""
+    def _programs_of_others(self) -> Iterable[Component]:
+        """What is run as its authors publish it: its contents are theirs to list."""
         image, _, version = self.settings[_GRAFANA].partition(":")
         purl = PackageURL("docker", *image.rpartition("/")[::2], version=version)
         yield Component(name=image, version=version, type=ComponentType.CONTAINER, purl=purl, bom_ref=purl.to_string())
+        yield self._keycloak()
+
+    def _keycloak(self) -> Component:
+        (version,) = _KEYCLOAK_VERSION.findall((self.project / "compose/keycloak/pom.xml").read_text(encoding="utf-8"))
+        purl = PackageURL("maven", "org.keycloak", "keycloak-quarkus-dist", version=version)
+        return Component(
+            name=purl.name,
+            version=version,
+            type=ComponentType.APPLICATION,
+            purl=purl,
+            bom_ref=purl.to_string(),
+            licenses=[license_of("Apache-2.0")],
+        )
 
 
 def _own_site_packages() -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """The stack's files as docker compose parses them, for each combination of overlays."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ SERVING = "compose.serving.yaml"
 OBSERVABILITY = "compose.observability.yaml"
 QUALITY = "compose.quality.yaml"
 GRAFANA = "compose.grafana.yaml"
+OIDC = "compose.oidc.yaml"
+KEYCLOAK = "compose.keycloak.yaml"
 OFFICIAL = "compose.official.yaml"
 OFFICIAL_OBSERVABILITY = "compose.official.observability.yaml"
 # What `make up-minimal` and `make up` bring up, without and with a container registry that has Grafana.
@@ -29,6 +32,9 @@ def official(mix: tuple[str, ...]) -> tuple[str, ...]:
 
 
 MIXES = (*OWN_MIXES, *(official(mix) for mix in OWN_MIXES))
+# With logins at a provider, whose address stack.sh sets if the stack starts one.
+PROVIDER_MIXES = ((CORE, OIDC, KEYCLOAK), (*OWN_MIXES[-1], OIDC, KEYCLOAK), (*official(OWN_MIXES[-1]), OIDC))
+_PROVIDER = {"OIDC_ISSUER": "https://identity.localhost:8443/realms/gamelake"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,7 @@ class Service:
     @property
     def runs_java(self) -> bool:
         """Whether a JVM runs in it."""
-        own = {"kafka", "registry", "trino"}
+        own = {"kafka", "keycloak", "registry", "trino"}
         spark = "spark-class" in self.command or self.drives_spark
         return spark or self.name in own
 
@@ -166,6 +172,8 @@ def services(mix: tuple[str, ...]) -> tuple[Service, ...]:
     settings = [".env", *([".env.official"] if OFFICIAL in mix else [])]
     values = [word for name in settings for word in ("--env-file", str(COMPOSE / name))]
     command = ("docker", "compose", *values, *files, "--profile", "*", "config")
-    answer = subprocess.run((*command, "--format", "json"), capture_output=True, text=True, check=False)
+    environment = {**os.environ, **(_PROVIDER if OIDC in mix else {})}
+    command = (*command, "--format", "json")
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     return tuple(Service(name, raw) for name, raw in sorted(json.loads(answer.stdout)["services"].items()))

@@ -7,7 +7,17 @@ from typing import NoReturn
 import pytest
 import yaml
 
-from tests.unit.compose.configured import COMPOSE, MIXES, Service, has_compose, services
+from tests.unit.compose.configured import (
+    COMPOSE,
+    CORE,
+    KEYCLOAK,
+    MIXES,
+    OIDC,
+    PROVIDER_MIXES,
+    Service,
+    has_compose,
+    services,
+)
 
 LARGEST_HEAP = 0.75
 # A check that starts a JVM each time takes the memory that it is to watch over, and can end a small broker.
@@ -27,7 +37,7 @@ OTHERS_USERS = {
 OTHERS_THAT_WRITE = {"apache/kafka", "apicurio/apicurio-registry", "postgres", "quay.io/minio/minio", "trinodb/trino"}
 
 
-@pytest.fixture(params=MIXES, ids=" + ".join)
+@pytest.fixture(params=(*MIXES, *PROVIDER_MIXES), ids=" + ".join)
 def mix(request: pytest.FixtureRequest, missing_service: Callable[[str], NoReturn]) -> tuple[Service, ...]:
     """The services of one mix of overlays."""
     if not has_compose():
@@ -165,6 +175,17 @@ def test_no_variable_holds_a_secret(mix: tuple[Service, ...]) -> None:
     ]
 
     assert held == []
+
+
+def test_the_provider_to_try_logins_with_has_the_passwords_of_people_and_of_no_service(
+    missing_service: Callable[[str], NoReturn],
+) -> None:
+    if not has_compose():
+        missing_service("docker compose is not installed")
+    (provider,) = (service for service in services((CORE, OIDC, KEYCLOAK)) if service.name == "keycloak")
+    people = (COMPOSE / "trino/etc/people").read_text().strip().split("|")
+
+    assert {name for name in provider.secrets if name.startswith("trino-")} == {f"trino-{name}" for name in people}
 
 
 def test_every_heap_is_set_and_leaves_memory_below_its_limit(mix: tuple[Service, ...]) -> None:

@@ -10,8 +10,10 @@ import pytest
 from tests.unit.compose.configured import (
     CORE,
     GRAFANA,
+    KEYCLOAK,
     MIXES,
     OBSERVABILITY,
+    OIDC,
     SERVING,
     Service,
     has_compose,
@@ -22,6 +24,7 @@ from tests.unit.compose.configured import (
 PAGE = Path("docs/stack.md").read_text(encoding="utf-8")
 README = Path("README.md").read_text(encoding="utf-8")
 EVERYTHING = (CORE, SERVING, OBSERVABILITY, GRAFANA)
+PROVIDER = (OIDC, KEYCLOAK)
 GIB = 1024
 MOST_OF_ALL, MOST_OF_MINIMAL = 10 * GIB, 7 * GIB
 
@@ -87,11 +90,30 @@ def test_what_runs_for_a_command_is_named_with_its_limit() -> None:
         assert f"`{service.name}`, {service.memory_mib:,.0f} MiB" in PAGE
 
 
+def test_the_provider_to_try_logins_with_is_named_with_its_limit_and_port() -> None:
+    (provider,) = (service for service in services((*EVERYTHING, *PROVIDER)) if service.name == "keycloak")
+
+    assert f"Keycloak ({provider.memory_mib:,.0f} MiB, port {next(iter(provider.ports))[1]})" in PAGE
+
+
+def test_the_settings_of_logins_at_a_provider_are_those_of_the_page_and_reach_trino() -> None:
+    security = Path("docs/security.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `(OIDC\w*)` \|.*\| ([^|]+) \|$", security, re.MULTILINE))
+    lines = Path("compose/.env").read_text(encoding="utf-8").splitlines()
+    defaults = dict(line.split("=", 1) for line in lines if line.startswith("OIDC"))
+    (trino,) = (service for service in services((CORE, *PROVIDER)) if service.name == "trino")
+
+    assert listed.keys() == {*defaults, "OIDC_ISSUER"}
+    plain = {name: text.strip("`") for name, text in listed.items() if name not in {"OIDC_ISSUER", "OIDC_CA_FILE"}}
+    assert plain == {name: defaults[name] or "empty" for name in plain}
+    assert {name for name in trino.environment if name.startswith("OIDC")} == listed.keys() - {"OIDC", "OIDC_CA_FILE"}
+
+
 @pytest.mark.parametrize("mix", [EVERYTHING, official(EVERYTHING)], ids=["own", "official"])
 def test_a_secret_is_mounted_where_the_page_says_and_nowhere_else(mix: tuple[str, ...]) -> None:
     listed = {name: set(re.findall(r"`([a-z-]+)`", row[0])) for name, row in table("Secrets and permissions").items()}
     mounted: dict[str, set[str]] = {}
-    for service in services(mix):
+    for service in services((*mix, *PROVIDER)):
         for secret in service.secrets:
             mounted.setdefault(secret, set()).add(service.name)
 

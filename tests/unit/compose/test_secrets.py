@@ -217,3 +217,21 @@ def test_a_check_before_the_first_start_says_how_to_create_them(tmp_path: Path) 
     assert outcome.returncode == 1
     assert "there are no secrets yet: run 'make up'" in outcome.stderr
     assert not (tmp_path / "secrets").exists()
+
+
+def test_the_provider_to_try_logins_with_gets_a_client_secret_and_a_visitor(secrets: Secrets) -> None:
+    assert secrets.run(OIDC="keycloak").stdout.splitlines() == ["made oidc-client", "made keycloak-visitor"]
+    assert SECRET.fullmatch((secrets.directory / "oidc-client").read_text())
+    assert read_credentials(secrets.directory / "keycloak-visitor", "it").username == "visitor"
+
+
+def test_the_secret_that_a_provider_has_issued_is_asked_for_and_left_as_it_is(secrets: Secrets) -> None:
+    file = secrets.directory / "oidc-client"
+
+    assert "oidc-client is missing or empty: write the secret into it" in secrets.run(OIDC="1").stderr
+    file.write_text("7~x.Z")
+    file.chmod(0o600)
+    assert f"run 'chmod 444 {file}'" in secrets.run(OIDC="1").stderr
+    file.chmod(0o444)
+    assert secrets.run(OIDC="1").returncode == 0
+    assert file.read_text() == "7~x.Z"

@@ -26,11 +26,16 @@ class Checkout:
 
     folder: Path
 
-    def arguments(self, *arguments: str, **variables: str) -> tuple[list[str], list[str], list[str]]:
-        """The arguments of compose: env files, compose files, the rest."""
+    def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run the script."""
         environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.log), **variables}
         command = (str(self.folder / "compose" / "stack.sh"), *arguments)
-        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    def arguments(self, *arguments: str, **variables: str) -> tuple[list[str], list[str], list[str]]:
+        """The arguments of compose: env files, compose files, the rest."""
+        outcome = self.run(*arguments, **variables)
+        assert outcome.returncode == 0, outcome.stderr
         words = outcome.stdout.split()[1:]
         pairs = list(zip(words[::2], words[1::2], strict=False))
         values = [value for option, value in pairs if option == "--env-file"]
@@ -83,3 +88,26 @@ def test_env_override_is_read_last_and_may_choose_the_official_images(checkout: 
     (checkout.folder / "compose" / ".env.override").write_text("OFFICIAL=1\n")
 
     assert checkout.arguments("ps")[0] == [".env", ".env.official", ".env.override"]
+
+
+def test_logins_at_a_provider_are_an_overlay_and_the_provider_to_try_them_another(checkout: Checkout) -> None:
+    assert checkout.arguments("ps", OIDC="1")[1] == [*USUAL, "compose.oidc.yaml"]
+    assert checkout.arguments("--minimal", "ps", OIDC="keycloak")[1] == [
+        *SMALL,
+        "compose.oidc.yaml",
+        "compose.keycloak.yaml",
+    ]
+    official = checkout.arguments("--minimal", "ps", OIDC="1", OFFICIAL="1")[1]
+    assert set(official) == {*SMALL, "compose.oidc.yaml", "compose.official.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "problem"), [({"OIDC": "yes"}, "OIDC is 'yes'"), ({"OIDC": "1", "TLS": "0"}, "OIDC needs TLS")]
+)
+def test_an_unknown_kind_of_provider_or_one_without_tls_is_refused(
+    checkout: Checkout, variables: dict[str, str], problem: str
+) -> None:
+    outcome = checkout.run("ps", **variables)
+
+    assert outcome.returncode == 1
+    assert problem in outcome.stderr

@@ -1,5 +1,7 @@
 """How Trino is started: by HTTPS and with passwords, unless the caller turns both off for comparisons."""
 
+import re
+import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,16 @@ import pytest
 from tests.unit.compose.configured import COMPOSE
 
 SECRET = "0123456789abcdef"  # noqa: S105 # of no Trino
+CLIENT_SECRET = r"7~x\&${y}|.Z"  # noqa: S105 # of no provider, with the characters that providers use and more
+PROVIDER = {
+    "OIDC_ISSUER": "https://provider.example/realm",
+    "OIDC_CLIENT_ID": "trino",
+    "OIDC_PRINCIPAL": "email",
+    "OIDC_USER_SUFFIX": "",
+    "OIDC_SCOPES": "openid",
+    "OIDC_AUDIENCES": "",
+}
+OAUTH2 = "http-server.authentication.oauth2."
 # Instead of Trino: notes its command line, and whether it has the secret.
 FAKE_LAUNCHER = """#!/bin/bash
 echo "$*" >"$LOG"
@@ -33,7 +45,8 @@ class Image:
             "TRINO_RUN_DIRECTORY": str(self.folder / "run"),
             **variables,
         }
-        subprocess.run(("/bin/bash", str(COMPOSE / "trino/entrypoint.sh")), env=environment, check=True)
+        command = ("/bin/bash", str(COMPOSE / "trino/entrypoint.sh"))
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         lines = (self.folder / "run/config.properties").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
@@ -57,6 +70,7 @@ def image(tmp_path: Path) -> Image:
     launcher.chmod(0o755)
     (tmp_path / "run").mkdir()
     (tmp_path / "trino-internal").write_text(SECRET)
+    (tmp_path / "oidc-client").write_text(f"{CLIENT_SECRET}\n")
     return Image(tmp_path)
 
 
@@ -94,3 +108,73 @@ def test_it_starts_again_after_it_was_killed(image: Image) -> None:
 
     assert not (image.folder / "run/trino.pid").exists()
     assert {each.name for each in (image.folder / "run/plugins").iterdir()} == {"delta-lake", "password-authenticators"}
+
+
+def test_without_a_provider_there_is_no_setting_of_one(image: Image) -> None:
+    assert not [name for name in image.start() if "oauth2" in name]
+
+
+def test_with_a_provider_passwords_stay_and_its_tokens_are_verified_by_trino_itself(image: Image) -> None:
+    settings = image.start(**PROVIDER)
+
+    assert settings["http-server.authentication.type"] == "PASSWORD,OAUTH2"
+    assert settings[f"{OAUTH2}issuer"] == "${ENV:OIDC_ISSUER}"
+    assert settings[f"{OAUTH2}oidc.use-userinfo-endpoint"] == "false"
+    assert f"{OAUTH2}additional-audiences" not in settings
+    assert image.start(**PROVIDER | {"OIDC_AUDIENCES": "api://x"})[f"{OAUTH2}additional-audiences"] == "api://x"
+
+
+def test_the_secret_of_trino_as_a_client_is_only_in_a_file_that_no_other_user_reads(image: Image) -> None:
+    settings = image.start(**PROVIDER)
+
+    assert settings[f"{OAUTH2}client-secret"] == CLIENT_SECRET.replace("\\", "\\\\")
+    assert stat.S_IMODE((image.folder / "run/config.properties").stat().st_mode) == 0o600
+    assert CLIENT_SECRET not in image.command
+
+
+@pytest.mark.parametrize(
+    ("suffix", "name", "user"),
+    [
+        ("", "analyst", "analyst"),
+        ("", "analyst-kart-rumble", "analyst-kart-rumble"),
+        ("", "visitor", None),
+        ("", "catalog", None),
+        ("", "xanalyst", None),
+        ("", "analyst@other.example", None),
+        ("@studio.example", "analyst@studio.example", "analyst"),
+        ("@studio.example", "analyst", None),
+        ("@studio.example", "analyst@studio-example", None),
+        ("@studio.example", "analyst@studio.example.other", None),
+    ],
+)
+def test_a_name_at_the_provider_is_that_of_a_person_with_the_suffix(
+    image: Image, suffix: str, name: str, user: str | None
+) -> None:
+    """Trino takes the first group of what matches the whole name."""
+    found = re.fullmatch(image.start(**PROVIDER | {"OIDC_USER_SUFFIX": suffix})[f"{OAUTH2}user-mapping.pattern"], name)
+
+    assert (found[1] if found else None) == user
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"OIDC_ISSUER": "http://provider.example"}, "it must begin with https://"),
+        ({"OIDC_USER_SUFFIX": ".*"}, "OIDC_USER_SUFFIX is '.*'"),
+    ],
+)
+def test_a_setting_that_would_let_others_in_is_refused(image: Image, changed: dict[str, str], problem: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        image.start(**PROVIDER | changed)
+
+    assert problem in failure.value.stderr
+    assert not (image.folder / "log").exists()
+
+
+def test_a_client_secret_of_several_lines_is_refused_and_not_shown(image: Image) -> None:
+    (image.folder / "oidc-client").write_text(f"{CLIENT_SECRET}\nhttp-server.authentication.type=INSECURE\n")
+
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        image.start(**PROVIDER)
+
+    assert failure.value.stderr == "trino: the secret oidc-client is empty, or has more than one line\n"

@@ -88,6 +88,11 @@ def test_official_images_are_not_built(checkout: Checkout) -> None:
     assert checkout.up(OFFICIAL="1")[1][2] == "official.sh"
 
 
+def test_the_provider_to_try_logins_with_is_built_too(checkout: Checkout) -> None:
+    assert checkout.up(OIDC="keycloak")[1][2:4] == ["images.sh", "images.sh keycloak"]
+    assert "images.sh keycloak" not in checkout.up(OIDC="1")[1][-7:]
+
+
 @pytest.mark.parametrize(
     "failing", ["doctor.sh", "secrets.sh", "images.sh", "certificates.sh", "passwords.sh", "stack.sh"]
 )

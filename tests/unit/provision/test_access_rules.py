@@ -22,7 +22,7 @@ from gamelake.serving.live_ops.player_table import PLAYER_STATE, ROW_SCHEMA
 from gamelake.serving.live_ops.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
 from gamelake.serving.sql.dialects import names_in
 from gamelake.serving.sql.views import load_views
-from services.provision.access import ACCESS, GAMES, RULES, VIEWS, AccessRules, generate, mask
+from services.provision.access import ACCESS, GAMES, RULES, SETTINGS, VIEWS, AccessRules, generate, mask
 
 CONTRACT = load_games(GAMES)
 RULES_OF = AccessRules(load_access(ACCESS, CONTRACT), CONTRACT, load_views(VIEWS))
@@ -103,7 +103,13 @@ def first(section: str, asked: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def test_the_committed_rules_are_those_of_the_contract() -> None:
-    assert RULES.read_text(encoding="utf-8") == generate()
+    assert {name: (SETTINGS / name).read_text(encoding="utf-8") for name in generate()} == generate()
+
+
+def test_people_may_log_in_at_a_provider_and_services_may_not() -> None:
+    names = re.compile(generate()["people"].rstrip())
+
+    assert {user.name for user in RULES_OF.access.users if names.fullmatch(user.name)} == set(PEOPLE)
 
 
 @pytest.mark.parametrize("user", READABLE)
@@ -138,7 +144,7 @@ def test_a_quote_in_a_title_does_not_end_the_filter(tmp_path: Path) -> None:
     games = tmp_path / "games.yaml"
     games.write_text(GAMES.read_text().replace("match: [Kart Rumble]", 'match: [Kart Rumble, "Kart\'s OR 1=1"]'))
 
-    assert "game_name IN ('Kart Rumble', 'Kart''s OR 1=1')" in generate(games=games)
+    assert "game_name IN ('Kart Rumble', 'Kart''s OR 1=1')" in generate(games=games)["rules.json"]
 
 
 @pytest.mark.parametrize("user", [user for user in PEOPLE if user.startswith("analyst")])
@@ -235,7 +241,7 @@ def test_a_game_whose_name_begins_as_anothers_is_not_in_its_rules() -> None:
 def test_a_file_by_hand_is_refused_and_rewritten(tmp_path: Path) -> None:
     rules = tmp_path / "rules.json"
     rules.write_text("{}")
-    command = [sys.executable, "-m", "services.provision.access", "--rules", str(rules)]
+    command = [sys.executable, "-m", "services.provision.access", "--settings", str(tmp_path)]
 
     checked = subprocess.run([*command, "--check"], capture_output=True, text=True, check=False)
     subprocess.run([*command, "--write"], check=True)
