@@ -10,6 +10,7 @@ from services.gateway.batching import LoopBatcher
 from services.gateway.errors import RateLimitedError, RefusedError
 from services.gateway.kafka_producer import EventProducer
 from services.gateway.limits import EventCapacity, RateLimits
+from services.gateway.lockout import ClientLockout
 from services.gateway.personal.vault_client import PlayerStore, vault_failures_as_unavailable
 from services.gateway.preparation import EventBatch, PreparationResult, PreparedBatch, UnknownPlayers
 from services.gateway.request_body import BodyReader, decompress
@@ -23,6 +24,7 @@ class EventsEndpoint:
     """Accepts batches of events. Checks run in the order of their cost."""
 
     authenticator: Authenticator
+    lockout: ClientLockout
     rates: RateLimits
     limits: BodyLimits
     body_reader: BodyReader
@@ -37,13 +39,14 @@ class EventsEndpoint:
         started = time.perf_counter()
         try:
             # `_receive` returns before the wait for Kafka, so that the body's memory is free meanwhile.
-            response = await self._send(await self._receive(scope.headers, protocol))
+            response = await self._send(await self._receive(scope, protocol))
         except RefusedError as error:
             response = refusal_response(error)
         metrics.count_request(response.status, time.perf_counter() - started)
         return response
 
-    async def _receive(self, headers: Any, protocol: Any) -> EventBatch:  # noqa: ANN401 # see above
+    async def _receive(self, scope: Any, protocol: Any) -> EventBatch:  # noqa: ANN401 # see above
+        headers = scope.headers
         signature = SignatureHeaders.of(headers)
         content_length = headers.get("content-length", "")
         try:
@@ -53,9 +56,12 @@ class EventsEndpoint:
         except RefusedError:
             await self.body_reader.drain(protocol)
             raise
+        # Its body is not even drained.
+        self.lockout.check(key, scope.client, time.monotonic())
         body = await self.body_reader.read(content_length, protocol)
         metrics.count_body(len(body))
-        self.authenticator.verify(key, signature, body)
+        with self.lockout.counting(key, scope.client, time.monotonic()):
+            self.authenticator.verify(key, signature, body)
         content = decompress(body, headers.get("content-encoding", ""), self.limits.decompressed)
         raw_events = body_format.split(content, self.limits.events)
         try:

@@ -18,6 +18,9 @@ _requests = Counter("gamelake_ingest_requests", "Requests to send events, by HTT
 _accepted = Counter("gamelake_ingest_events_accepted", "Events that Kafka has acknowledged.", ["game"])
 _rejected = Counter("gamelake_ingest_events_rejected", "Events that were rejected, by reason.", ["game", "reason"])
 _throttled = Counter("gamelake_ingest_events_throttled", "Events of requests above their game's rate limit.", ["game"])
+_locked_out = Counter(
+    "gamelake_ingest_locked_out_requests", "Requests of clients that sent too many wrong signatures.", ["game"]
+)
 _player_requests = Counter(
     "gamelake_ingest_player_requests", "Requests of support staff about players, by game.", ["game", "action"]
 )
@@ -52,6 +55,7 @@ def initialize(games: Iterable[str], max_waiting: int) -> None:
     for game in games:
         _accepted.labels(game)
         _throttled.labels(game)
+        _locked_out.labels(game)
         for action in Action:
             _player_requests.labels(game, action.value)
     _max_waiting.set(max_waiting)
@@ -78,6 +82,11 @@ def count_events(game: str, accepted: int, rejections: list[EventRejection]) -> 
 def count_throttled(game: str, events: int) -> None:
     """Count events that were over their game's rate."""
     _throttled.labels(game).inc(events)
+
+
+def count_locked_out(game: str) -> None:
+    """Count a request that was refused because of earlier wrong signatures."""
+    _locked_out.labels(game).inc()
 
 
 def count_player_request(game: str, action: Action) -> None:

@@ -21,6 +21,7 @@ from services.gateway.columns import ColumnarEncoder
 from services.gateway.events_endpoint import EventsEndpoint
 from services.gateway.kafka_producer import EventProducer
 from services.gateway.limits import EventCapacity, RateLimits
+from services.gateway.lockout import ClientLockout
 from services.gateway.personal.fields import personal_fields
 from services.gateway.personal.pseudonymization import PlayerCache, Pseudonymizer
 from services.gateway.personal.vault_client import BatchedVault, PlayerStore
@@ -57,6 +58,7 @@ def create() -> App:
     submitted = load_schema(settings.contracts / "submitted" / f"v{version}", version).message
     ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic)
     keyring = Keyring(settings.keys_file, contract)
+    lockout = ClientLockout(settings.wrong_signatures, settings.lockout)
     vault_keyring = VaultKeyring(settings.vault.keys_file)
     personal = personal_fields(submitted)
     pseudonymizer = Pseudonymizer(submitted, personal)
@@ -74,6 +76,7 @@ def create() -> App:
         )
         return EventsEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),
+            lockout=lockout,
             rates=RateLimits(settings.burst, settings.processes),
             limits=settings.body,
             body_reader=BodyReader(settings.body),
@@ -87,6 +90,7 @@ def create() -> App:
     def support_endpoint() -> SupportEndpoint:
         return SupportEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),
+            lockout=lockout,
             vault=open_vault(settings.vault.access),
             keyring=vault_keyring,
             event=GetMessageClass(submitted),

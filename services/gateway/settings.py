@@ -54,6 +54,8 @@ class GatewaySettings:
     vault: VaultSettings
     remembered_players: int
     signature_window: timedelta
+    wrong_signatures: int
+    lockout: timedelta
     burst: timedelta
     body: BodyLimits
     queue: QueueLimits
@@ -80,6 +82,8 @@ class GatewaySettings:
             vault=VaultSettings.from_env(variables),
             remembered_players=read.whole("INGEST_REMEMBERED_PLAYERS", 100_000, 1, 10_000_000),
             signature_window=timedelta(seconds=read.number("INGEST_SIGNATURE_WINDOW_SECONDS", 300, 1, 3600)),
+            wrong_signatures=read.whole("INGEST_MAX_WRONG_SIGNATURES", 100, 0, 1_000_000),
+            lockout=timedelta(seconds=read.number("INGEST_LOCKOUT_SECONDS", 60, 1, 3600)),
             burst=timedelta(seconds=read.number("INGEST_BURST_SECONDS", 2, 0.1, 60)),
             body=BodyLimits(
                 size=read.whole("INGEST_MAX_BODY_BYTES", _MIB, 1024, 64 * _MIB),

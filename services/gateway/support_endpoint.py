@@ -22,6 +22,7 @@ from gamelake.privacy.vault.vault import StoredPlayer, Vault
 from services.gateway import metrics
 from services.gateway.authentication import Authenticator, GameKey, Role, SignatureHeaders
 from services.gateway.errors import ForbiddenError, PlayerNotFoundError, RefusedError
+from services.gateway.lockout import ClientLockout
 from services.gateway.personal.vault_client import vault_failures_as_unavailable
 from services.gateway.responses import Response, content_response, method_not_allowed, refusal_response
 
@@ -42,6 +43,7 @@ class SupportEndpoint:
     """Forgets players and exports their data; `event` is the class of the submitted event."""
 
     authenticator: Authenticator
+    lockout: ClientLockout
     vault: Vault
     keyring: VaultKeyring
     event: type[Message]
@@ -62,7 +64,9 @@ class SupportEndpoint:
     def _authenticate(self, scope: Any, player: str) -> GameKey:  # noqa: ANN401 # see above
         signature = SignatureHeaders.of(scope.headers)
         key = self.authenticator.find_key(signature, time.time())
-        self.authenticator.verify(key, signature, signed_text(scope.method, player))
+        self.lockout.check(key, scope.client, time.monotonic())
+        with self.lockout.counting(key, scope.client, time.monotonic()):
+            self.authenticator.verify(key, signature, signed_text(scope.method, player))
         if key.role is not Role.SUPPORT:
             raise ForbiddenError("a game's key can only send events; this request needs a key with the role support")
         return key

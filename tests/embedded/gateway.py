@@ -106,8 +106,8 @@ class Gateway:
         """Get a page."""
         return self._request("GET", path, b"", {})
 
-    def send(self, body: bytes, **headers: str) -> Reply:
-        """Send a signed body; given headers replace the default ones; their names have _ for -."""
+    def send(self, body: bytes, source: str = HOST, **headers: str) -> Reply:
+        """Send a signed body from an address; given headers replace the default ones; their names have _ for -."""
         timestamp = str(int(time.time()))
         defaults = {
             "content-type": "application/json",
@@ -116,10 +116,10 @@ class Gateway:
             SIGNATURE_HEADER: sign(SECRET.encode(), timestamp, body),
         }
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self._request("POST", "/v1/events", body, defaults | given)
+        return self._request("POST", "/v1/events", body, defaults | given, source)
 
-    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=_TIMEOUT_SECONDS)
+    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str], source: str = HOST) -> Reply:
+        connection = http.client.HTTPConnection(HOST, self.port, _TIMEOUT_SECONDS, (source, 0))
         try:
             connection.request(method, path, body or None, dict(headers))
             response = connection.getresponse()

@@ -122,6 +122,17 @@ _GAMES = Row(
                 ),
             ),
         ),
+        TimeSeries(
+            title="Requests of locked-out clients",
+            description="Their network sent too many wrong signatures of a key; see the runbook SignaturesRejected.",
+            unit=units.RequestsPerSecond,
+            queries=(
+                Query(
+                    "topk(12, sum by (game) (rate(gamelake_ingest_locked_out_requests_total[$__rate_interval])))",
+                    "{{game}}",
+                ),
+            ),
+        ),
     ),
 )
 
