@@ -18,6 +18,7 @@ from services.gateway import metrics
 from services.gateway.authentication import Keyring
 from services.gateway.events_endpoint import EventsEndpoint
 from services.gateway.personal.vault_client import PlayerStore
+from services.gateway.quotas import Quotas
 from services.gateway.responses import Response, content_response, method_not_allowed, status_response
 from services.gateway.support_endpoint import PLAYERS_PATH, SupportEndpoint
 
@@ -39,11 +40,16 @@ class App:
     """One process of the service. The endpoints connect to Kafka and the vault once the event loop runs."""
 
     def __init__(
-        self, make_events_endpoint: MakeEventsEndpoint, make_support_endpoint: MakeSupportEndpoint, keyring: Keyring
+        self,
+        make_events_endpoint: MakeEventsEndpoint,
+        make_support_endpoint: MakeSupportEndpoint,
+        keyring: Keyring,
+        quotas: Quotas,
     ) -> None:
         self._make_events_endpoint = make_events_endpoint
         self._make_support_endpoint = make_support_endpoint
         self._keyring = keyring
+        self._quotas = quotas
         self._events: EventsEndpoint | None = None
         self._support: SupportEndpoint | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -116,6 +122,7 @@ class App:
             metrics.set_waiting(self._events.producer.waiting_records)
             metrics.set_memory()
             await self._apply_erasures(self._events.players)
+        self._quotas.refresh(self._keyring.all_keys(), time.time())
 
     async def _apply_erasures(self, players: PlayerStore) -> None:
         started = time.perf_counter()

@@ -26,6 +26,7 @@ from services.gateway.personal.fields import personal_fields
 from services.gateway.personal.pseudonymization import PlayerCache, Pseudonymizer
 from services.gateway.personal.vault_client import BatchedVault, PlayerStore
 from services.gateway.preparation import BatchPreparer, ColumnarPreparer, RecordEncoder, RowPreparer
+from services.gateway.quotas import Quotas
 from services.gateway.request_body import BodyReader
 from services.gateway.settings import GatewaySettings
 from services.gateway.support_endpoint import SupportEndpoint
@@ -59,6 +60,7 @@ def create() -> App:
     ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic)
     keyring = Keyring(settings.keys_file, contract)
     lockout = ClientLockout(settings.wrong_signatures, settings.lockout)
+    quotas = Quotas(settings.quota_directory)
     vault_keyring = VaultKeyring(settings.vault.keys_file)
     personal = personal_fields(submitted)
     pseudonymizer = Pseudonymizer(submitted, personal)
@@ -78,6 +80,7 @@ def create() -> App:
             authenticator=Authenticator(keyring, settings.signature_window),
             lockout=lockout,
             rates=RateLimits(settings.burst, settings.processes),
+            quotas=quotas,
             limits=settings.body,
             body_reader=BodyReader(settings.body),
             capacity=EventCapacity(settings.queue.records),
@@ -96,7 +99,7 @@ def create() -> App:
             event=GetMessageClass(submitted),
         )
 
-    return App(events_endpoint, support_endpoint, keyring)
+    return App(events_endpoint, support_endpoint, keyring, quotas)
 
 
 def _reduce_garbage_collection() -> None:
