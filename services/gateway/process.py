@@ -94,6 +94,7 @@ def create() -> App:
         return SupportEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),
             lockout=lockout,
+            signature_window=settings.signature_window,
             vault=open_vault(settings.vault.access),
             keyring=vault_keyring,
             event=GetMessageClass(submitted),
