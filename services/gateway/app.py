@@ -82,7 +82,11 @@ class App:
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
         """Process a request."""
         response = await self._respond(scope, protocol)
-        protocol.response_bytes(int(response.status), response.headers, response.body)
+        headers = response.headers
+        if scope.headers.get("transfer-encoding", "chunked").lower() != "chunked":
+            # Another reader may find another end of the body: nothing that follows may be read as a request.
+            headers = [*headers, ("connection", "close")]
+        protocol.response_bytes(int(response.status), headers, response.body)
 
     async def _respond(self, scope: Any, protocol: Any) -> Response:  # noqa: ANN401 # see above
         if scope.path == EVENTS_PATH and self._events is not None:

@@ -18,7 +18,9 @@ from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMEST
 from tests.embedded.fuzzed_requests import compressed
 from tests.embedded.gateway import KEY, LIMITED_KEY, LIMITED_RATE, SECRET, Gateway, body_of, events
 from tests.embedded.stalled_clients import await_closed, connections, head_of
+from tests.embedded.topic_records import records_in
 from tests.eventually import eventually
+from tools.embedded import EmbeddedKafka
 from tools.embedded.ports import HOST
 
 MIB = 2**20
@@ -113,6 +115,38 @@ def test_a_chunked_body_over_the_limit_is_refused_and_its_sender_gets_the_respon
 
     assert (response.status, json.loads(response.read())) == (413, {"error": f"a body may have {MIB} bytes"})
     connection.close()
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [b"transfer-encoding: chunked, chunked"],
+        [b"transfer-encoding: gzip, chunked"],
+        [b"transfer-encoding: chunked", b"content-length: 5"],
+        [b"content-length: 5", b"transfer-encoding: chunked"],
+    ],
+)
+def test_what_follows_a_body_whose_end_is_ambiguous_is_no_request(
+    gateway: Gateway, kafka: EmbeddedKafka, lengths: list[bytes]
+) -> None:
+    before, body = len(records_in(kafka, gateway.topic)), body_of(events(1))
+    timestamp = str(int(time.time()))
+    signed = {
+        "host": HOST,
+        "content-type": "application/json",
+        KEY_HEADER: KEY,
+        TIMESTAMP_HEADER: timestamp,
+        SIGNATURE_HEADER: sign(SECRET.encode(), timestamp, body),
+    }
+    lines = [f"{name}: {value}".encode() for name, value in signed.items()]
+    hidden = b"\r\n".join([b"POST /v1/events HTTP/1.1", *lines, b"content-length: %d" % len(body), b"", body])
+    sent = b"\r\n".join([b"POST /v1/events HTTP/1.1", *lines, *lengths, b"", b"0", b"", hidden])
+
+    with connections(gateway, 1, sent) as [connection]:
+        received = b"".join(iter(partial(connection.recv, MIB), b""))
+
+    assert received.count(b"HTTP/1.1 ") == received.count(b"HTTP/1.1 400 ") == 1
+    assert len(records_in(kafka, gateway.topic)) == before
 
 
 def test_a_signature_is_not_valid_at_another_time(gateway: Gateway) -> None:
