@@ -46,7 +46,7 @@ def _serve(settings: GatewaySettings) -> int:
         interface=Interfaces.RSGI,
         workers=settings.processes,
         loop=Loops.uvloop,
-        # No timeout applies while the server detects the client's HTTP version, nor in version 2 at all.
+        # No timeout applies while the server detects the client's HTTP version, nor in version 2 (decision 0073).
         http=HTTPModes.http1,
         websockets=False,
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_BUFFER_BYTES),

@@ -252,18 +252,18 @@ def _wrong_signature(target: Target, random: Random) -> str:
     return target.exchange(_head(headers, b"content-length: %d" % len(body)) + body)
 
 
-def _hello(target: Target) -> bytes:
-    """The first record of a TLS handshake."""
+def first_message(tls: ssl.SSLContext) -> bytes:
+    """The first message of a client's TLS handshake."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     try:
-        target.tls.wrap_bio(incoming, outgoing, server_hostname=HOST).do_handshake()
+        tls.wrap_bio(incoming, outgoing, server_hostname=HOST).do_handshake()
     except ssl.SSLWantReadError:
         return outgoing.read()
     raise AssertionError("a handshake needs a response")
 
 
 def _broken_handshake(target: Target, random: Random) -> str:
-    hello = bytearray(_hello(target))
+    hello = bytearray(first_message(target.tls))
     if random.random() < 0.5:
         del hello[random.randrange(len(hello)) :]
     else:

@@ -3,7 +3,7 @@
 import selectors
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from tests.embedded.gateway import KEY, Gateway
@@ -37,7 +37,7 @@ def connections(gateway: Gateway, count: int, sent: bytes, source: str = HOST) -
         yield opened
 
 
-def await_closed(opened: list[socket.socket]) -> None:
+def await_closed(opened: Sequence[socket.socket]) -> None:
     """Return when the service has closed all of the connections; fail if it keeps one open for too long."""
     latest = time.monotonic() + _SECONDS
     with selectors.DefaultSelector() as waiting:

@@ -7,23 +7,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
 
 import pytest
 
 from tests.embedded.effort import fuzzing_seconds
-from tests.embedded.fuzzed_connections import KINDS, SLOW_KINDS, Target
+from tests.embedded.fuzzed_connections import KINDS, SLOW_KINDS, Target, first_message
 from tests.embedded.fuzzed_requests import MARK, as_protobuf, compressed
 from tests.embedded.gateway import Gateway, body_of, events
+from tests.embedded.stalled_clients import await_closed, connections
 from tests.embedded.test_metrics_endpoint import certificates
 from tests.embedded.topic_records import ids_in
 from tests.process_table import descendants_of
 from tools.embedded import EmbeddedKafka
+from tools.embedded.ports import HOST
 
 log = logging.getLogger(__name__)
 
-MOST_MIB = 400
+MOST_MIB, CLIENTS = 400, 200
 # Workers of each sort, and how many connections each makes unless FUZZ_SECONDS says how long.
 FAST, SLOW, VALID = (6, 95), (10, 3), (2, 60)
 VALID_HOST = "127.0.0.2"
@@ -136,6 +139,39 @@ def test_fuzzed_connections_have_no_effect_and_valid_requests_succeed(gateway: G
     log_file = gateway.log()
     for text in (b"Traceback", b"panicked", MARK.encode()):
         assert text not in log_file
+
+
+@pytest.mark.parametrize("sent", [0, 100], ids=["nothing", "half of the first message"])
+def test_stalled_handshakes_are_closed_and_do_not_affect_others(gateway: Gateway, sent: int) -> None:
+    tls = gateway.service.tls
+    assert tls is not None
+
+    with connections(gateway, CLIENTS, first_message(tls)[:sent]) as stalled:
+        accepted = gateway.send(body_of(events(20)), VALID_HOST).result.accepted
+        await_closed(stalled)
+
+    assert accepted == 20
+    assert gateway.peak_mib() < MOST_MIB
+
+
+@pytest.mark.parametrize("sent", [b"", b"PRI * HTTP/2.0\r\n"], ids=["nothing", "half of HTTP/2's first line"])
+def test_clients_that_are_silent_after_the_handshake_are_closed_and_do_not_affect_others(
+    gateway: Gateway, sent: bytes
+) -> None:
+    tls = gateway.service.tls
+    assert tls is not None
+    tls.set_alpn_protocols(["h2", "http/1.1"])
+
+    with connections(gateway, CLIENTS, b"") as opened, ExitStack() as wrapped:
+        silent = [wrapped.enter_context(tls.wrap_socket(each, server_hostname=HOST)) for each in opened]
+        for each in silent:
+            each.sendall(sent)
+        accepted = gateway.send(body_of(events(20)), VALID_HOST).result.accepted
+        await_closed(silent)
+
+    assert {each.selected_alpn_protocol() for each in silent} == {"http/1.1"}
+    assert accepted == 20
+    assert gateway.peak_mib() < MOST_MIB
 
 
 def test_a_request_after_fuzzed_connections_is_accepted(gateway: Gateway) -> None:
