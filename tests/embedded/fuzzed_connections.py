@@ -223,7 +223,8 @@ def _broken_starts(target: Target, random: Random) -> str:
 
 def _undecodable(target: Target, random: Random) -> str:
     """Bytes that are no UTF-8 in a header, in the path (percent-encoded and not), or in a signed body."""
-    noise = bytes(random.choice(range(0x80, 0x100)) for _ in range(random.randrange(1, 30)))
+    # The first byte is in no UTF-8; the others can be some.
+    noise = b"\xff" + bytes(random.choice(range(0x80, 0x100)) for _ in range(random.randrange(30)))
     quoted = b"".join(b"%%%02x" % byte for byte in noise)
     body = b'{"events": [{"event_name": "' + noise + b'"}]}'
     length, end = b"content-length: %d" % len(body), b"connection: close"
