@@ -198,7 +198,8 @@ model: $(environment) $(stamps)/model-jar ## Check the model of the protocol by 
 	@$(with_java) $(python) -m tools.model $(B)
 
 # docs/faults.md has what each variable makes longer.
-more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),5000) SOAK_BATCHES=$(or $(SOAK_BATCHES),100) \
+more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),5000) \
+  FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) SOAK_BATCHES=$(or $(SOAK_BATCHES),100) \
   OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),60) PROPERTY_FACTOR=$(or $(PROPERTY_FACTOR),20) SCHEDULES_FACTOR=$(or $(SCHEDULES_FACTOR),230)
 test-long: setup ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
 	@$(with_java) $(for_seconds) $(more) $(call pytest,long) $(spread) tests/unit tests/spark tests/embedded

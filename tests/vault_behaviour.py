@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -194,6 +194,31 @@ class VaultBehaviour:
 
         assert all(erasures)
         assert [len(vault.data_of(each.pseudonym)) for each in players] == [0] * 3 + [1] * 17
+
+    def test_a_signature_is_used_once_whichever_process_gets_it(self, vault: Vault, open_again: OpenVault) -> None:
+        in_a_minute = datetime.now(UTC) + timedelta(minutes=1)
+        other = open_again()
+
+        assert vault.use_signature(b"one", in_a_minute)
+        assert not vault.use_signature(b"one", in_a_minute)
+        assert not other.use_signature(b"one", in_a_minute)
+        assert other.use_signature(b"another", in_a_minute)
+
+    def test_one_of_many_that_use_a_signature_at_once_succeeds(self, vault: Vault, open_again: OpenVault) -> None:
+        in_a_minute, both = datetime.now(UTC) + timedelta(minutes=1), [vault, open_again()]
+
+        with ThreadPoolExecutor(8) as threads:
+            used = [threads.submit(both[n % 2].use_signature, b"one", in_a_minute) for n in range(40)]
+
+        assert sum(each.result() for each in used) == 1
+
+    def test_signatures_are_forgotten_once_they_have_expired(self, vault: Vault) -> None:
+        now = datetime.now(UTC)
+        assert vault.use_signature(b"expired", now - timedelta(minutes=1))
+        assert vault.use_signature(b"valid", now + timedelta(minutes=1))
+
+        assert vault.use_signature(b"expired", now + timedelta(minutes=1))
+        assert not vault.use_signature(b"valid", now + timedelta(minutes=1))
 
     def test_the_key_encryption_key_can_be_replaced(self, keys: VaultKeys, vault: Vault, tmp_path: Path) -> None:
         stored, key = a_player(keys)

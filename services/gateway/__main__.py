@@ -26,9 +26,11 @@ def main() -> int:
     argparse.ArgumentParser(prog="python -m services.gateway", description=__doc__).parse_args()
     settings = GatewaySettings.from_env()
     read_keys(settings.keys_file, load_games(settings.contracts / "games.yaml"))
-    # The processes share their metrics in these files; the variable is read when the library is imported.
+    # The processes share metrics and quotas in these files; the first variable is read when the library is imported.
     with tempfile.TemporaryDirectory(prefix="gamelake-ingest-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        if settings.quota_directory is None:
+            os.environ["INGEST_QUOTA_DIRECTORY"] = folder
         return _serve(settings)
 
 
@@ -44,7 +46,7 @@ def _serve(settings: GatewaySettings) -> int:
         interface=Interfaces.RSGI,
         workers=settings.processes,
         loop=Loops.uvloop,
-        # No timeout applies while the server detects the client's HTTP version, nor in version 2 at all.
+        # No timeout applies while the server detects the client's HTTP version, nor in version 2 (decision 0073).
         http=HTTPModes.http1,
         websockets=False,
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_BUFFER_BYTES),

@@ -18,6 +18,7 @@ from services.gateway import metrics
 from services.gateway.authentication import Keyring
 from services.gateway.events_endpoint import EventsEndpoint
 from services.gateway.personal.vault_client import PlayerStore
+from services.gateway.quotas import Quotas
 from services.gateway.responses import Response, content_response, method_not_allowed, status_response
 from services.gateway.support_endpoint import PLAYERS_PATH, SupportEndpoint
 
@@ -39,11 +40,16 @@ class App:
     """One process of the service. The endpoints connect to Kafka and the vault once the event loop runs."""
 
     def __init__(
-        self, make_events_endpoint: MakeEventsEndpoint, make_support_endpoint: MakeSupportEndpoint, keyring: Keyring
+        self,
+        make_events_endpoint: MakeEventsEndpoint,
+        make_support_endpoint: MakeSupportEndpoint,
+        keyring: Keyring,
+        quotas: Quotas,
     ) -> None:
         self._make_events_endpoint = make_events_endpoint
         self._make_support_endpoint = make_support_endpoint
         self._keyring = keyring
+        self._quotas = quotas
         self._events: EventsEndpoint | None = None
         self._support: SupportEndpoint | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -76,7 +82,11 @@ class App:
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
         """Process a request."""
         response = await self._respond(scope, protocol)
-        protocol.response_bytes(int(response.status), response.headers, response.body)
+        headers = response.headers
+        if scope.headers.get("transfer-encoding", "chunked").lower() != "chunked":
+            # Another reader may find another end of the body: nothing that follows may be read as a request.
+            headers = [*headers, ("connection", "close")]
+        protocol.response_bytes(int(response.status), headers, response.body)
 
     async def _respond(self, scope: Any, protocol: Any) -> Response:  # noqa: ANN401 # see above
         if scope.path == EVENTS_PATH and self._events is not None:
@@ -116,6 +126,7 @@ class App:
             metrics.set_waiting(self._events.producer.waiting_records)
             metrics.set_memory()
             await self._apply_erasures(self._events.players)
+        self._quotas.refresh(self._keyring.all_keys(), time.time())
 
     async def _apply_erasures(self, players: PlayerStore) -> None:
         started = time.perf_counter()

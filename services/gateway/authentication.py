@@ -6,7 +6,7 @@ Source: RFC 2104 (HMAC). The timestamp is part of what is signed, so that a body
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -39,6 +39,13 @@ class Role(StrEnum):
     SUPPORT = "support"
 
 
+class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a key may send in a day (UTC): events, and bytes of bodies as they are sent; None is any number."""
+
+    events: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
 class GameKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A key of a game; it has two secrets while one is replaced by the other. `rate` is in events per second."""
 
@@ -46,6 +53,7 @@ class GameKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     game: SnakeName
     secrets: Annotated[tuple[_Secret, ...], msgspec.Meta(min_length=1, max_length=2)]
     rate: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 20_000
+    quota: Quota | None = None
     role: Role = Role.GAME
 
     @property
@@ -95,6 +103,10 @@ class Keyring:
     def find(self, key_id: str) -> GameKey | None:
         """The key with this id."""
         return self._file.now.get(key_id)
+
+    def all_keys(self) -> Collection[GameKey]:
+        """All keys that are valid now."""
+        return self._file.now.values()
 
     def refresh(self) -> None:
         """Read the file again if it has changed."""

@@ -8,7 +8,8 @@ RefusedError
 ├── BodyTimeoutError           408  the body did not arrive in time
 ├── BodyTooLargeError          413  the body, its decompressed size or its number of events is over the limit
 ├── UnsupportedMediaTypeError  415  the content type or encoding is not supported
-├── RateLimitedError           429  the game is over its rate
+├── RateLimitedError           429  the key is over its rate or quota
+├── LockedOutError             429  too many wrong signatures came from the client's network
 └── UnavailableError           503  Kafka or the vault is not available; the same request may be sent again
 """
 
@@ -69,7 +70,17 @@ class UnsupportedMediaTypeError(RefusedError):
 
 
 class RateLimitedError(RefusedError):
-    """The game is over its rate for now."""
+    """The key is over its rate or its quota for now."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+    def __init__(self, message: str, retry_after: timedelta) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LockedOutError(RefusedError):
+    """Too many wrong signatures of the key came from the client's network; nothing is verified for now."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
 

@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from services.gateway import metrics
-from services.gateway.authentication import Authenticator, SignatureHeaders
+from services.gateway.authentication import Authenticator, GameKey, SignatureHeaders
 from services.gateway.batching import LoopBatcher
 from services.gateway.errors import RateLimitedError, RefusedError
 from services.gateway.kafka_producer import EventProducer
 from services.gateway.limits import EventCapacity, RateLimits
+from services.gateway.lockout import ClientLockout
 from services.gateway.personal.vault_client import PlayerStore, vault_failures_as_unavailable
 from services.gateway.preparation import EventBatch, PreparationResult, PreparedBatch, UnknownPlayers
+from services.gateway.quotas import Quotas
 from services.gateway.request_body import BodyReader, decompress
 from services.gateway.responses import Response, batch_response, refusal_response
 from services.gateway.settings import BodyLimits
@@ -23,7 +25,9 @@ class EventsEndpoint:
     """Accepts batches of events. Checks run in the order of their cost."""
 
     authenticator: Authenticator
+    lockout: ClientLockout
     rates: RateLimits
+    quotas: Quotas
     limits: BodyLimits
     body_reader: BodyReader
     capacity: EventCapacity
@@ -37,13 +41,15 @@ class EventsEndpoint:
         started = time.perf_counter()
         try:
             # `_receive` returns before the wait for Kafka, so that the body's memory is free meanwhile.
-            response = await self._send(await self._receive(scope.headers, protocol))
+            response = await self._send(*await self._receive(scope, protocol))
         except RefusedError as error:
             response = refusal_response(error)
         metrics.count_request(response.status, time.perf_counter() - started)
         return response
 
-    async def _receive(self, headers: Any, protocol: Any) -> EventBatch:  # noqa: ANN401 # see above
+    async def _receive(self, scope: Any, protocol: Any) -> tuple[GameKey, int, EventBatch]:  # noqa: ANN401 # see above
+        """The key that signed a request, the size of its body, and its events."""
+        headers = scope.headers
         signature = SignatureHeaders.of(headers)
         content_length = headers.get("content-length", "")
         try:
@@ -53,27 +59,30 @@ class EventsEndpoint:
         except RefusedError:
             await self.body_reader.drain(protocol)
             raise
+        # Its body is not even drained.
+        self.lockout.check(key, scope.client, time.monotonic())
         body = await self.body_reader.read(content_length, protocol)
         metrics.count_body(len(body))
-        self.authenticator.verify(key, signature, body)
+        with self.lockout.counting(key, scope.client, time.monotonic()):
+            self.authenticator.verify(key, signature, body)
         content = decompress(body, headers.get("content-encoding", ""), self.limits.decompressed)
         raw_events = body_format.split(content, self.limits.events)
-        try:
-            self.rates.take(key.game, key.rate, len(raw_events), time.monotonic())
-        except RateLimitedError:
-            metrics.count_throttled(key.game, len(raw_events))
-            raise
-        return EventBatch(self.validator.game(key.game), body_format, raw_events)
+        return key, len(body), EventBatch(self.validator.game(key.game), body_format, raw_events)
 
-    async def _send(self, batch: EventBatch) -> Response:
-        game, events = batch.game.name, len(batch.raw_events)
-        with self.capacity.reserved(events):
-            prepared = await self._prepare(batch)
-            accepted, rejections = len(prepared.records), prepared.rejections
-            confirmed = self.producer.send(prepared.records)
-            # While Kafka confirms, the client's queue has the records: no second copy stays in memory.
-            del batch, prepared
-            await confirmed
+    async def _send(self, key: GameKey, size: int, batch: EventBatch) -> Response:
+        game, events = key.game, len(batch.raw_events)
+        try:
+            self.rates.take(game, key.rate, events, time.monotonic())
+            with self.quotas.reserved(key, events, size, time.time()), self.capacity.reserved(events):
+                prepared = await self._prepare(batch)
+                accepted, rejections = len(prepared.records), prepared.rejections
+                confirmed = self.producer.send(prepared.records)
+                # While Kafka confirms, the client's queue has the records: no second copy stays in memory.
+                del batch, prepared
+                await confirmed
+        except RateLimitedError:
+            metrics.count_throttled(game, events)
+            raise
         metrics.count_events(game, accepted, rejections)
         return batch_response(accepted, rejections)
 

@@ -17,7 +17,19 @@ _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15)
 _requests = Counter("gamelake_ingest_requests", "Requests to send events, by HTTP status.", ["status"])
 _accepted = Counter("gamelake_ingest_events_accepted", "Events that Kafka has acknowledged.", ["game"])
 _rejected = Counter("gamelake_ingest_events_rejected", "Events that were rejected, by reason.", ["game", "reason"])
-_throttled = Counter("gamelake_ingest_events_throttled", "Events of requests above their game's rate limit.", ["game"])
+_throttled = Counter(
+    "gamelake_ingest_events_throttled", "Events of requests above their key's rate or quota.", ["game"]
+)
+_locked_out = Counter(
+    "gamelake_ingest_locked_out_requests", "Requests of clients that sent too many wrong signatures.", ["game"]
+)
+# Of the process that knows least of what the others have accepted.
+_quota_used = Gauge(
+    "gamelake_ingest_quota_used_ratio",
+    "Used share of a key's quota for this day.",
+    ["game", "key"],
+    multiprocess_mode="livemin",
+)
 _player_requests = Counter(
     "gamelake_ingest_player_requests", "Requests of support staff about players, by game.", ["game", "action"]
 )
@@ -52,6 +64,7 @@ def initialize(games: Iterable[str], max_waiting: int) -> None:
     for game in games:
         _accepted.labels(game)
         _throttled.labels(game)
+        _locked_out.labels(game)
         for action in Action:
             _player_requests.labels(game, action.value)
     _max_waiting.set(max_waiting)
@@ -76,8 +89,18 @@ def count_events(game: str, accepted: int, rejections: list[EventRejection]) -> 
 
 
 def count_throttled(game: str, events: int) -> None:
-    """Count events that were over their game's rate."""
+    """Count events that were over their key's rate or quota."""
     _throttled.labels(game).inc(events)
+
+
+def count_locked_out(game: str) -> None:
+    """Count a request that was refused because of earlier wrong signatures."""
+    _locked_out.labels(game).inc()
+
+
+def set_quota_used(game: str, key_id: str, ratio: float) -> None:
+    """Set the used share of a key's quota."""
+    _quota_used.labels(game, key_id).set(ratio)
 
 
 def count_player_request(game: str, action: Action) -> None:

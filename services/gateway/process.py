@@ -21,10 +21,12 @@ from services.gateway.columns import ColumnarEncoder
 from services.gateway.events_endpoint import EventsEndpoint
 from services.gateway.kafka_producer import EventProducer
 from services.gateway.limits import EventCapacity, RateLimits
+from services.gateway.lockout import ClientLockout
 from services.gateway.personal.fields import personal_fields
 from services.gateway.personal.pseudonymization import PlayerCache, Pseudonymizer
 from services.gateway.personal.vault_client import BatchedVault, PlayerStore
 from services.gateway.preparation import BatchPreparer, ColumnarPreparer, RecordEncoder, RowPreparer
+from services.gateway.quotas import Quotas
 from services.gateway.request_body import BodyReader
 from services.gateway.settings import GatewaySettings
 from services.gateway.support_endpoint import SupportEndpoint
@@ -57,6 +59,8 @@ def create() -> App:
     submitted = load_schema(settings.contracts / "submitted" / f"v{version}", version).message
     ids = register(schemas, registry_url=settings.registry_url, topic=settings.topic, writer=settings.registry_writer)
     keyring = Keyring(settings.keys_file, contract)
+    lockout = ClientLockout(settings.wrong_signatures, settings.lockout)
+    quotas = Quotas(settings.quota_directory)
     vault_keyring = VaultKeyring(settings.vault.keys_file)
     personal = personal_fields(submitted)
     pseudonymizer = Pseudonymizer(submitted, personal)
@@ -74,7 +78,9 @@ def create() -> App:
         )
         return EventsEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),
+            lockout=lockout,
             rates=RateLimits(settings.burst, settings.processes),
+            quotas=quotas,
             limits=settings.body,
             body_reader=BodyReader(settings.body),
             capacity=EventCapacity(settings.queue.records),
@@ -87,12 +93,14 @@ def create() -> App:
     def support_endpoint() -> SupportEndpoint:
         return SupportEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),
+            lockout=lockout,
+            signature_window=settings.signature_window,
             vault=open_vault(settings.vault.access),
             keyring=vault_keyring,
             event=GetMessageClass(submitted),
         )
 
-    return App(events_endpoint, support_endpoint, keyring)
+    return App(events_endpoint, support_endpoint, keyring, quotas)
 
 
 def _reduce_garbage_collection() -> None:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 import zstandard
+from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined] # exported, but not by its type
 
 from services.gateway.errors import (
     BodyTimeoutError,
@@ -60,7 +61,7 @@ class BodyReader:
             UnavailableError: bodies in flight already have as much memory as they may.
             BodyTooLargeError: it is over the limit after all.
             BodyTimeoutError: it did not arrive in time.
-            UnreadableBodyError: it is empty.
+            UnreadableBodyError: it is empty, or its sender has closed the connection.
         """
         # Without a content length the largest size is reserved: the sender decides how much of it is used.
         expected = int(content_length) if content_length else self._limits.size
@@ -73,6 +74,8 @@ class BodyReader:
                 body = await (incoming() if content_length else self._read_chunks(incoming))
         except TimeoutError:
             raise BodyTimeoutError("the body did not arrive in time") from None
+        except ProtocolClosed:
+            raise UnreadableBodyError("the body ended early") from None
         finally:
             self._reserved -= expected
         if not body:
@@ -82,7 +85,7 @@ class BodyReader:
     async def drain(self, incoming: IncomingBody) -> None:
         """Read and discard for a while: a client that still writes when the connection closes gets no response."""
         left = _DRAINED_BODIES * self._limits.size
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, ProtocolClosed):
             async with asyncio.timeout(self._limits.timeout.total_seconds()):
                 async for chunk in incoming:
                     left -= len(chunk)

@@ -57,7 +57,10 @@ class GatewaySettings:
     vault: VaultSettings
     remembered_players: int
     signature_window: timedelta
+    wrong_signatures: int
+    lockout: timedelta
     burst: timedelta
+    quota_directory: Path | None
     body: BodyLimits
     queue: QueueLimits
 
@@ -84,7 +87,10 @@ class GatewaySettings:
             vault=VaultSettings.from_env(variables),
             remembered_players=read.whole("INGEST_REMEMBERED_PLAYERS", 100_000, 1, 10_000_000),
             signature_window=timedelta(seconds=read.number("INGEST_SIGNATURE_WINDOW_SECONDS", 300, 1, 3600)),
+            wrong_signatures=read.whole("INGEST_MAX_WRONG_SIGNATURES", 100, 0, 1_000_000),
+            lockout=timedelta(seconds=read.number("INGEST_LOCKOUT_SECONDS", 60, 1, 3600)),
             burst=timedelta(seconds=read.number("INGEST_BURST_SECONDS", 2, 0.1, 60)),
+            quota_directory=_quota_directory(read),
             body=BodyLimits(
                 size=read.whole("INGEST_MAX_BODY_BYTES", _MIB, 1024, 64 * _MIB),
                 in_flight=read.whole("INGEST_MAX_RECEIVING_BYTES", 32 * _MIB, _MIB, 4096 * _MIB),
@@ -98,6 +104,13 @@ class GatewaySettings:
                 timeout=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
             ),
         )
+
+
+def _quota_directory(read: Environment) -> Path | None:
+    directory = read.path("INGEST_QUOTA_DIRECTORY")
+    if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
+        raise SettingsError(f"INGEST_QUOTA_DIRECTORY is '{directory}', which is no directory that can be written")
+    return directory
 
 
 def _certificate(read: Environment) -> Path | None:

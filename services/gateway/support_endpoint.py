@@ -9,6 +9,7 @@ has the player's name, only the key's id of a request is logged.
 import asyncio
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -21,7 +22,8 @@ from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.vault import StoredPlayer, Vault
 from services.gateway import metrics
 from services.gateway.authentication import Authenticator, GameKey, Role, SignatureHeaders
-from services.gateway.errors import ForbiddenError, PlayerNotFoundError, RefusedError
+from services.gateway.errors import AuthenticationError, ForbiddenError, PlayerNotFoundError, RefusedError
+from services.gateway.lockout import ClientLockout
 from services.gateway.personal.vault_client import vault_failures_as_unavailable
 from services.gateway.responses import Response, content_response, method_not_allowed, refusal_response
 
@@ -39,9 +41,14 @@ def signed_text(method: str, player: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SupportEndpoint:
-    """Forgets players and exports their data; `event` is the class of the submitted event."""
+    """Forgets players and exports their data; `event` is the class of the submitted event.
+
+    Each signature is valid once: the vault, which all processes share, remembers it until it expires.
+    """
 
     authenticator: Authenticator
+    signature_window: timedelta
+    lockout: ClientLockout
     vault: Vault
     keyring: VaultKeyring
     event: type[Message]
@@ -52,20 +59,31 @@ class SupportEndpoint:
             return method_not_allowed(", ".join(_METHODS))
         player = scope.path.removeprefix(PLAYERS_PATH)
         try:
-            key = self._authenticate(scope, player)
+            signature = SignatureHeaders.of(scope.headers)
+            key = self._authenticate(scope, signature, player)
             process = self._forget if scope.method == "DELETE" else self._export
             with vault_failures_as_unavailable():
+                await asyncio.to_thread(self._require_unused, signature)
                 return await asyncio.to_thread(process, key, player)
         except RefusedError as error:
             return refusal_response(error)
 
-    def _authenticate(self, scope: Any, player: str) -> GameKey:  # noqa: ANN401 # see above
-        signature = SignatureHeaders.of(scope.headers)
+    def _authenticate(self, scope: Any, signature: SignatureHeaders, player: str) -> GameKey:  # noqa: ANN401 # see above
         key = self.authenticator.find_key(signature, time.time())
-        self.authenticator.verify(key, signature, signed_text(scope.method, player))
+        self.lockout.check(key, scope.client, time.monotonic())
+        with self.lockout.counting(key, scope.client, time.monotonic()):
+            self.authenticator.verify(key, signature, signed_text(scope.method, player))
         if key.role is not Role.SUPPORT:
             raise ForbiddenError("a game's key can only send events; this request needs a key with the role support")
         return key
+
+    def _require_unused(self, signature: SignatureHeaders) -> None:
+        # Twice the window: the next request may reach a gateway whose clock is behind this one's.
+        expires = datetime.fromtimestamp(int(signature.timestamp), UTC) + 2 * self.signature_window
+        if not self.vault.use_signature(bytes.fromhex(signature.signature), expires):
+            raise AuthenticationError(
+                "this signature was used before: sign each request with the current time, and no two in the same second"
+            )
 
     def _forget(self, key: GameKey, player: str) -> Response:
         stored = self._find(key, player)

@@ -83,7 +83,7 @@ def open_gateway(
     """Starts gateways with given settings, each with its own topic."""
     gateways: list[Gateway] = []
 
-    def open_one(**settings: str) -> Gateway:
+    def open_one(certificates: Path | None = None, **settings: str) -> Gateway:
         topic = f"gateway-{uuid.uuid4().hex}"
         create_topic(kafka.bootstrap_servers, topic, GATEWAY_PARTITIONS)
         gateway = Gateway.open(
@@ -91,6 +91,7 @@ def open_gateway(
             bootstrap_servers=kafka.bootstrap_servers,
             registry_url=registry.url,
             topic=topic,
+            certificates=certificates,
             **settings,
         )
         gateways.append(gateway)

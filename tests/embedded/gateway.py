@@ -62,10 +62,19 @@ class Gateway:
     topic: str
 
     @classmethod
-    def open(cls, folder: Path, *, bootstrap_servers: str, registry_url: str, topic: str, **settings: str) -> Self:
-        """Start the service with the keys of two games, and wait until it is healthy."""
+    def open(
+        cls,
+        folder: Path,
+        *,
+        bootstrap_servers: str,
+        registry_url: str,
+        topic: str,
+        certificates: Path | None = None,
+        **settings: str,
+    ) -> Self:
+        """Start the service with the keys of two games, by HTTPS with certificates, and wait until it is healthy."""
         backing = GatewayBackend(bootstrap_servers=bootstrap_servers, registry_url=registry_url, topic=topic)
-        gateway = cls(EmbeddedGateway(folder, backing, settings), topic)
+        gateway = cls(EmbeddedGateway(folder, backing, settings, certificates), topic)
         folder.mkdir(parents=True, exist_ok=True)
         gateway.service.keys_file.write_text(_KEYS)
         gateway.service.start()
@@ -106,8 +115,8 @@ class Gateway:
         """Get a page."""
         return self._request("GET", path, b"", {})
 
-    def send(self, body: bytes, **headers: str) -> Reply:
-        """Send a signed body; given headers replace the default ones; their names have _ for -."""
+    def send(self, body: bytes, source: str = HOST, **headers: str) -> Reply:
+        """Send a signed body from an address; given headers replace the default ones; their names have _ for -."""
         timestamp = str(int(time.time()))
         defaults = {
             "content-type": "application/json",
@@ -116,10 +125,14 @@ class Gateway:
             SIGNATURE_HEADER: sign(SECRET.encode(), timestamp, body),
         }
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self._request("POST", "/v1/events", body, defaults | given)
+        return self._request("POST", "/v1/events", body, defaults | given, source)
 
-    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=_TIMEOUT_SECONDS)
+    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str], source: str = HOST) -> Reply:
+        connection = http.client.HTTPConnection(HOST, self.port, _TIMEOUT_SECONDS, (source, 0))
+        if tls := self.service.tls:
+            connection = http.client.HTTPSConnection(
+                HOST, self.port, timeout=_TIMEOUT_SECONDS, source_address=(source, 0), context=tls
+            )
         try:
             connection.request(method, path, body or None, dict(headers))
             response = connection.getresponse()

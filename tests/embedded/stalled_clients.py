@@ -3,7 +3,7 @@
 import selectors
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from tests.embedded.gateway import KEY, Gateway
@@ -27,16 +27,17 @@ def head_of(content_length: int) -> bytes:
 
 
 @contextmanager
-def connections(gateway: Gateway, count: int, sent: bytes) -> Iterator[list[socket.socket]]:
-    """`count` connections that have all sent these bytes, and send no more."""
+def connections(gateway: Gateway, count: int, sent: bytes, source: str = HOST) -> Iterator[list[socket.socket]]:
+    """`count` connections from an address that have all sent these bytes, and send no more."""
+    to, by = (HOST, gateway.port), (source, 0)
     with ExitStack() as stack:
-        opened = [stack.enter_context(socket.create_connection((HOST, gateway.port), _SECONDS)) for _ in range(count)]
+        opened = [stack.enter_context(socket.create_connection(to, _SECONDS, by)) for _ in range(count)]
         for each in opened:
             each.sendall(sent)
         yield opened
 
 
-def await_closed(opened: list[socket.socket]) -> None:
+def await_closed(opened: Sequence[socket.socket]) -> None:
     """Return when the service has closed all of the connections; fail if it keeps one open for too long."""
     latest = time.monotonic() + _SECONDS
     with selectors.DefaultSelector() as waiting:

@@ -3,19 +3,24 @@
 import gzip
 import http.client
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 
 import pytest
 import zstandard
 
-from services.gateway.authentication import KEY_HEADER, TIMESTAMP_HEADER, sign
+from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from tests.embedded.fuzzed_requests import compressed
 from tests.embedded.gateway import KEY, LIMITED_KEY, LIMITED_RATE, SECRET, Gateway, body_of, events
 from tests.embedded.stalled_clients import await_closed, connections, head_of
+from tests.embedded.topic_records import records_in
+from tests.eventually import eventually
+from tools.embedded import EmbeddedKafka
 from tools.embedded.ports import HOST
 
 MIB = 2**20
@@ -26,12 +31,22 @@ NOISE_MIB = 16
 SIGNED_SECONDS_AGO = 20
 PRESSING_SECONDS = 8
 BATCH = 50
+# Wrong signatures before a client is locked out, and for how long.
+ALLOWED, LOCKOUT_SECONDS = 50, 6
+# Networks on this machine: one that sends right signatures only, and one for each test that is locked out.
+OTHER_HOST, FLOODING, LOCKED_OUT, LOGGED = (f"127.0.0.{number}" for number in range(2, 6))
 
 
 @pytest.fixture(scope="module")
 def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
     """The service with short timeouts."""
-    return open_gateway(INGEST_BODY_SECONDS="2", INGEST_SIGNATURE_WINDOW_SECONDS="15", INGEST_BURST_SECONDS="1")
+    return open_gateway(
+        INGEST_BODY_SECONDS="2",
+        INGEST_SIGNATURE_WINDOW_SECONDS="15",
+        INGEST_BURST_SECONDS="1",
+        INGEST_MAX_WRONG_SIGNATURES=str(ALLOWED),
+        INGEST_LOCKOUT_SECONDS=str(LOCKOUT_SECONDS),
+    )
 
 
 def bombs() -> list[tuple[bytes, str]]:
@@ -102,6 +117,38 @@ def test_a_chunked_body_over_the_limit_is_refused_and_its_sender_gets_the_respon
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [b"transfer-encoding: chunked, chunked"],
+        [b"transfer-encoding: gzip, chunked"],
+        [b"transfer-encoding: chunked", b"content-length: 5"],
+        [b"content-length: 5", b"transfer-encoding: chunked"],
+    ],
+)
+def test_what_follows_a_body_whose_end_is_ambiguous_is_no_request(
+    gateway: Gateway, kafka: EmbeddedKafka, lengths: list[bytes]
+) -> None:
+    before, body = len(records_in(kafka, gateway.topic)), body_of(events(1))
+    timestamp = str(int(time.time()))
+    signed = {
+        "host": HOST,
+        "content-type": "application/json",
+        KEY_HEADER: KEY,
+        TIMESTAMP_HEADER: timestamp,
+        SIGNATURE_HEADER: sign(SECRET.encode(), timestamp, body),
+    }
+    lines = [f"{name}: {value}".encode() for name, value in signed.items()]
+    hidden = b"\r\n".join([b"POST /v1/events HTTP/1.1", *lines, b"content-length: %d" % len(body), b"", body])
+    sent = b"\r\n".join([b"POST /v1/events HTTP/1.1", *lines, *lengths, b"", b"0", b"", hidden])
+
+    with connections(gateway, 1, sent) as [connection]:
+        received = b"".join(iter(partial(connection.recv, MIB), b""))
+
+    assert received.count(b"HTTP/1.1 ") == received.count(b"HTTP/1.1 400 ") == 1
+    assert len(records_in(kafka, gateway.topic)) == before
+
+
 def test_a_signature_is_not_valid_at_another_time(gateway: Gateway) -> None:
     body, then = body_of(events(1)), str(int(time.time()) - SIGNED_SECONDS_AGO)
     signature = sign(SECRET.encode(), then, body)
@@ -114,16 +161,82 @@ def test_a_signature_is_not_valid_at_another_time(gateway: Gateway) -> None:
 
 def test_a_flood_of_wrong_signatures_does_not_affect_others(gateway: Gateway) -> None:
     body, before = body_of(events(100)), gateway.resident_mib()
-    flood = partial(gateway.send, body, gamelake_signature="0" * 64)
+    flood = partial(gateway.send, body, source=FLOODING, gamelake_signature="0" * 64)
 
+    started = time.monotonic()
     with ThreadPoolExecutor(8) as senders:
         wrong = [senders.submit(flood) for _ in range(1000)]
-        good = [gateway.send(body_of(events(20))).result.accepted for _ in range(20)]
-        statuses = {each.result().status for each in wrong}
+        good = [gateway.send(body_of(events(20)), source=OTHER_HOST).result.accepted for _ in range(20)]
+        statuses = Counter(each.result().status for each in wrong)
+    windows = (time.monotonic() - started) // LOCKOUT_SECONDS + 2
 
-    assert statuses == {401}
+    assert statuses.keys() == {401, 429}
+    assert statuses[401] <= ALLOWED * windows
     assert good == [20] * 20
     assert gateway.resident_mib() - before < NOISE_MIB
+
+
+def test_a_locked_out_client_is_refused_before_its_body_and_only_for_a_while(gateway: Gateway) -> None:
+    send = partial(gateway.send, source=LOCKED_OUT)
+    with closing(http.client.HTTPConnection(HOST, gateway.port, 20, (LOCKED_OUT, 0))) as proven:
+        assert _signed_on(proven) == 200
+        before = _locked_out(gateway)
+
+        while send(body_of(events(1)), gamelake_signature="0" * 64).status != 429:
+            pass
+        refused = send(body_of(events(1)))
+        with connections(gateway, 1, head_of(MIB), LOCKED_OUT) as [without_body]:
+            response = without_body.recv(MIB)
+
+        assert (refused.status, 0 < int(refused.headers["retry-after"]) <= LOCKOUT_SECONDS) == (429, True)
+        assert response.startswith(b"HTTP/1.1 429 ")
+        assert _signed_on(proven) == 200
+        assert send(body_of(events(1)), gamelake_key=LIMITED_KEY).status == 200
+        assert _locked_out(gateway) >= before + 3
+    eventually(lambda: send(body_of(events(1))).status == 200, timeout=2 * LOCKOUT_SECONDS)
+
+
+def test_the_log_says_that_clients_are_locked_out_and_not_which(gateway: Gateway) -> None:
+    while gateway.send(b"{}", source=LOGGED, gamelake_signature="0" * 64).status != 429:
+        pass
+
+    lines = [line for line in gateway.log().splitlines() if b" clients_locked_out " in line]
+
+    assert lines
+    assert all(f" key_id={KEY} ".encode() in line for line in lines)
+    assert LOGGED.encode() not in b"".join(lines)
+
+
+def test_a_flood_of_unknown_keys_and_of_many_networks_needs_little_memory(gateway: Gateway) -> None:
+    before = gateway.resident_mib()
+
+    statuses = Counter(gateway.send(b"{}", gamelake_key=f"unknown-{number}").status for number in range(1000))
+    for number in range(1, 250):
+        wrong = gateway.send(b"{}", source=f"127.0.1.{number}", gamelake_signature="0" * 64)
+        statuses[wrong.status] += 1
+
+    assert statuses == {401: 1249}
+    assert gateway.resident_mib() - before < NOISE_MIB
+    assert gateway.send(body_of(events(1)), source=OTHER_HOST).status == 200
+
+
+def _signed_on(connection: http.client.HTTPConnection) -> int:
+    """The status of a valid request on a connection that stays open."""
+    body, timestamp = body_of(events(1)), str(int(time.time()))
+    signature = sign(SECRET.encode(), timestamp, body)
+    headers = {KEY_HEADER: KEY, TIMESTAMP_HEADER: timestamp, SIGNATURE_HEADER: signature}
+    connection.request("POST", "/v1/events", body, {"content-type": "application/json"} | headers)
+    with connection.getresponse() as response:
+        response.read()
+        return response.status
+
+
+def _locked_out(gateway: Gateway) -> float:
+    """How many requests of the first game were refused because of earlier wrong signatures."""
+    name = rb'gamelake_ingest_locked_out_requests_total\{game="archery_duel"\} ([\d.]+)'
+    found = re.search(name, gateway.get("/metrics").body)
+    assert found
+    return float(found[1])
 
 
 def test_a_game_over_its_rate_gets_its_rate_and_does_not_affect_others(gateway: Gateway) -> None:

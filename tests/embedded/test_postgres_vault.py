@@ -54,7 +54,7 @@ def lost_and_new(access: VaultAccess, vault: Vault, open_again: OpenVault) -> Op
     def lose() -> Vault:
         vault.close()
         with connected(access) as connection:
-            connection.execute("DROP TABLE personal_data, players, erasures, vault_steps")
+            connection.execute("DROP TABLE personal_data, players, erasures, used_signatures, vault_steps")
         return open_again()
 
     return lose

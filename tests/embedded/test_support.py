@@ -13,7 +13,7 @@ import pytest
 from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from services.gateway.support_endpoint import signed_text
 from tests.embedded.gateway import KEY, SECRET, Gateway, Reply, body_of, events
-from tests.embedded.topic_records import records_in
+from tests.embedded.topic_records import ids_in, records_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic, delete_topic
@@ -62,7 +62,7 @@ def request(
     gateway: Gateway, method: str, player: str, key: str = SUPPORT, secret: str = SUPPORT_SECRET, **changes: str
 ) -> Reply:
     """A signed request about a player; `changes` replace what is signed."""
-    timestamp = changes.get("timestamp", str(int(time.time())))
+    timestamp = changes.get("timestamp", unused_timestamp())
     text = signed_text(changes.get("signed_method", method), changes.get("signed_player", player))
     headers: Mapping[str, str] = {
         KEY_HEADER: key,
@@ -76,6 +76,16 @@ def request(
         return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
     finally:
         connection.close()
+
+
+_latest = 0
+
+
+def unused_timestamp() -> str:
+    """Now, or a second after the former one: a signature is valid once."""
+    global _latest  # noqa: PLW0603 # of the whole run, as the vault is
+    _latest = max(int(time.time()), _latest + 1)
+    return str(_latest)
 
 
 def send(gateway: Gateway, player: str) -> None:
@@ -105,6 +115,37 @@ def pseudonym_of(gateway: Gateway, player: str) -> str:
     send(gateway, player)
     reply = request(gateway, "GET", player)
     return json.loads(reply.body)["pseudonym"] if reply.status == 200 else ""
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 200), ("DELETE", 204)])
+def test_a_replayed_request_of_support_discloses_and_erases_nothing(gateway: Gateway, method: str, status: int) -> None:
+    player, timestamp = f"player-{uuid.uuid4().hex}", unused_timestamp()
+    send(gateway, player)
+    assert request(gateway, method, player, timestamp=timestamp).status == status
+    eventually(lambda: pseudonym_of(gateway, player) != "")
+
+    replies = [request(gateway, method, player, timestamp=timestamp) for _ in range(10)]
+    gateway.process.stop()
+    gateway.restart()
+    replies.append(request(gateway, method, player, timestamp=timestamp))
+
+    assert {reply.status for reply in replies} == {401}
+    assert all(b"used before" in reply.body and MAIL.encode() not in reply.body for reply in replies)
+    assert request(gateway, "GET", player).status == 200
+
+
+def test_a_replayed_request_of_a_game_is_accepted_with_the_same_event_ids(
+    gateway: Gateway, kafka: EmbeddedKafka, name: str
+) -> None:
+    body, timestamp = body_of(events(3)), str(int(time.time()))
+    headers = {"gamelake_timestamp": timestamp, "gamelake_signature": sign(SECRET.encode(), timestamp, body)}
+
+    replies = [gateway.send(body, **headers) for _ in range(3)]
+
+    assert [reply.result.accepted for reply in replies] == [3, 3, 3]
+    sent = {event["event_id"] for event in json.loads(body)["events"]}
+    found = ids_in(kafka, name)
+    assert {event_id: found[event_id] for event_id in sent} == dict.fromkeys(sent, 3)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Deleted rows stay in the database's files until they are destroyed; see `postgre
 """
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -69,6 +70,7 @@ _ENFORCE = (
     "AS given (game, pseudonym, erased_at, erased_by) "
     "WHERE NOT EXISTS (SELECT 1 FROM erasures WHERE erasures.pseudonym = given.pseudonym)"
 )
+_USE = "INSERT INTO used_signatures (signature, expires_at) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
 
 class PostgresVault:
@@ -181,6 +183,12 @@ class PostgresVault:
         with self._transaction() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ERASING,))
             return _enforce(connection, erasures)
+
+    def use_signature(self, signature: bytes, expires: datetime) -> bool:
+        """See `Vault`."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM used_signatures WHERE expires_at < %s", (int(time.time()),))
+            return connection.execute(_USE, (signature, int(expires.timestamp()))).rowcount == 1
 
     def close(self) -> None:
         """See `Vault`."""

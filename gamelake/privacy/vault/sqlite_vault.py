@@ -5,6 +5,7 @@ Deleted rows are overwritten (`secure_delete`), and the write-ahead log that sti
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -46,6 +47,7 @@ _ENFORCE = (
     "INSERT INTO erasures (game, pseudonym, erased_at, erased_by) SELECT ?, ?, ?, ? "
     "WHERE NOT EXISTS (SELECT 1 FROM erasures WHERE pseudonym = ?)"
 )
+_USE = "INSERT INTO used_signatures (signature, expires_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 
 class SqliteVault:
@@ -163,6 +165,12 @@ class SqliteVault:
         """See `Vault`."""
         with self._transaction() as connection:
             return _enforce(connection, erasures)
+
+    def use_signature(self, signature: bytes, expires: datetime) -> bool:
+        """See `Vault`."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM used_signatures WHERE expires_at < ?", (int(time.time()),))
+            return connection.execute(_USE, (signature, int(expires.timestamp()))).rowcount == 1
 
     def close(self) -> None:
         """See `Vault`."""

@@ -138,5 +138,8 @@ class Vault(Protocol):
         `destroy_remains` must follow.
         """
 
+    def use_signature(self, signature: bytes, expires: datetime) -> bool:
+        """Remember a signature as used until it expires, and forget those that have; False if it was used already."""
+
     def close(self) -> None:
         """Close the database."""

@@ -122,6 +122,24 @@ _GAMES = Row(
                 ),
             ),
         ),
+        TimeSeries(
+            title="Quotas used",
+            description="Used share of keys' quotas of the day, the twelve highest; see the runbook GameThrottled.",
+            unit=units.PercentUnit,
+            queries=(Query("topk(12, max by (key) (gamelake_ingest_quota_used_ratio))", "{{key}}"),),
+            thresholds=Thresholds(0.8, 1),
+        ),
+        TimeSeries(
+            title="Requests of locked-out clients",
+            description="Their network sent too many wrong signatures of a key; see the runbook SignaturesRejected.",
+            unit=units.RequestsPerSecond,
+            queries=(
+                Query(
+                    "topk(12, sum by (game) (rate(gamelake_ingest_locked_out_requests_total[$__rate_interval])))",
+                    "{{game}}",
+                ),
+            ),
+        ),
     ),
 )
 

@@ -8,6 +8,7 @@ import pytest
 
 from services.gateway import app as app_module
 from services.gateway.app import App
+from services.gateway.quotas import Quotas
 from tests.logged import logged
 
 
@@ -33,8 +34,8 @@ def test_a_failed_refresh_is_not_the_last_one(
     producer = SimpleNamespace(waiting_records=0, close=lambda _patience: None)
     endpoint: Any = SimpleNamespace(players=players, producer=producer)
     support: Any = SimpleNamespace(vault=players)
-    keyring: Any = SimpleNamespace(refresh=lambda: None)
-    app = App(lambda: endpoint, lambda: support, keyring)
+    keyring: Any = SimpleNamespace(refresh=lambda: None, all_keys=list)
+    app = App(lambda: endpoint, lambda: support, keyring, Quotas(None))
 
     async def run_for_a_while() -> None:
         app.__rsgi_init__(asyncio.get_running_loop())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined] # exported, but not by its type
 
 from services.gateway.errors import BodyTimeoutError, BodyTooLargeError, UnavailableError, UnreadableBodyError
 from services.gateway.request_body import BodyReader, decompress
@@ -21,10 +22,11 @@ LIMITS = BodyLimits(size=100, in_flight=250, decompressed=1000, events=10, timeo
 
 @dataclass
 class Body:
-    """A body that arrives in chunks; if `cut`, its end never arrives."""
+    """A body that arrives in chunks; if `cut`, its end never arrives; if `closed`, the connection ends before it."""
 
     chunks: list[bytes]
     cut: bool = False
+    closed: bool = False
     read: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -39,6 +41,8 @@ class Body:
             yield chunk
         if self.cut:
             await self.ended.wait()
+        if self.closed:
+            raise ProtocolClosed
 
 
 def read(body: Body, content_length: str = "") -> bytes:
@@ -52,6 +56,20 @@ def run(what: Coroutine[Any, Any, bytes]) -> bytes:
 @pytest.mark.parametrize("content_length", ["", "100"])
 def test_a_body_of_the_largest_size_is_accepted(content_length: str) -> None:
     assert read(Body([b"a" * 60, b"b" * 40]), content_length) == b"a" * 60 + b"b" * 40
+
+
+@pytest.mark.parametrize("content_length", ["", "100"])
+def test_a_body_whose_sender_closes_the_connection_is_refused(content_length: str) -> None:
+    with pytest.raises(UnreadableBodyError):
+        read(Body([b"a" * 60], closed=True), content_length)
+
+
+def test_a_refused_body_is_read_until_its_sender_closes_the_connection() -> None:
+    body = Body([b"a" * 60], closed=True)
+
+    asyncio.run(BodyReader(LIMITS).drain(body))
+
+    assert body.read == 60
 
 
 @pytest.mark.parametrize("length", ["101", "9" * 30, "-1", "x"])
