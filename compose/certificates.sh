@@ -8,7 +8,7 @@ cd "$(dirname "$0")"
 . ./read_env.sh
 read_env .
 
-readonly services=(alert-receiver alertmanager catalog delivery ingest ingest-events kafka maintenance-scheduler node-exporter
+readonly services=(alert-receiver alertmanager audit catalog delivery ingest ingest-events kafka maintenance-scheduler node-exporter
   object-store postgres prometheus quality registry serving trino)
 
 mkdir -p certificates

@@ -47,6 +47,7 @@ class GatewaySettings:
     certificate_file: Path | None
     kafka: KafkaAccess
     topic: str
+    audit_topic: str
     registry_url: str
     contracts: Path
     contract_version: int
@@ -73,6 +74,7 @@ class GatewaySettings:
             certificate_file=_certificate(read),
             kafka=kafka_access(read),
             topic=read.required("GAMELAKE_TOPIC"),
+            audit_topic=read.optional("GAMELAKE_AUDIT_SUPPORT_CALLS_TOPIC", "audit.support-calls"),
             registry_url=read.required("GAMELAKE_REGISTRY_URL"),
             contracts=_CONTRACTS,
             contract_version=read.whole("INGEST_CONTRACT_VERSION", 3, 1, 1000),

@@ -32,6 +32,11 @@ keys:
 _TIMEOUT_SECONDS = 60
 
 
+def audit_topic_of(topic: str) -> str:
+    """The topic of the audit, for a gateway that sends events to a topic."""
+    return f"{topic}-audit"
+
+
 class BatchResult(msgspec.Struct):
     """The body of a response 200."""
 
@@ -63,9 +68,13 @@ class Gateway:
 
     @classmethod
     def open(cls, folder: Path, *, bootstrap_servers: str, registry_url: str, topic: str, **settings: str) -> Self:
-        """Start the service with the keys of two games, and wait until it is healthy."""
+        """Start the service with the keys of two games, and wait until it is healthy.
+
+        Support calls need the topic `audit_topic_of(topic)`, which the caller creates.
+        """
         backing = GatewayBackend(bootstrap_servers=bootstrap_servers, registry_url=registry_url, topic=topic)
-        gateway = cls(EmbeddedGateway(folder, backing, settings), topic)
+        audit = {"GAMELAKE_AUDIT_SUPPORT_CALLS_TOPIC": audit_topic_of(topic)}
+        gateway = cls(EmbeddedGateway(folder, backing, audit | settings), topic)
         folder.mkdir(parents=True, exist_ok=True)
         gateway.service.keys_file.write_text(_KEYS)
         gateway.service.start()
