@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -31,7 +32,7 @@ class SupportCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     game: str
     action: SupportAction
     pseudonym: str | None
-    status: int
+    status: Annotated[int, msgspec.Meta(ge=100, le=599)]
 
 
 def encode_call(call: SupportCall) -> bytes:

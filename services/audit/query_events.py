@@ -6,6 +6,7 @@ the Kafka event listener writes them.
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 import pyarrow as pa
@@ -89,11 +90,15 @@ class _Context(_Fields, frozen=True, rename="camel"):
     schema: str | None = None
 
 
+# As the table has them: a greater number would fail the whole commit.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
 class _Statistics(_Fields, frozen=True, rename="camel"):
-    physical_input_rows: int | None = None
-    physical_input_bytes: int | None = None
-    output_rows: int | None = None
-    output_bytes: int | None = None
+    physical_input_rows: _Count | None = None
+    physical_input_bytes: _Count | None = None
+    output_rows: _Count | None = None
+    output_bytes: _Count | None = None
 
 
 class _ErrorCode(_Fields, frozen=True, rename="camel"):

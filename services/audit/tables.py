@@ -65,7 +65,8 @@ class AuditTable:
         row: Row = {"recorded_at": datetime.fromtimestamp(timestamp / 1000, UTC), "kafka_offset": offset}
         try:
             return row | self.row(value)
-        except ValueError:
+        # JSON that is nested too deeply is a RecursionError.
+        except (ValueError, RecursionError):
             text = value[: 4 * _LONGEST_UNREADABLE].decode(errors="replace")
             return row | {"unreadable": self.mask(text)[:_LONGEST_UNREADABLE]}
 
