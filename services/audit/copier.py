@@ -27,6 +27,8 @@ log = event_logger(__name__)
 
 _POLL_SECONDS = 0.2
 _RECORDS_AT_ONCE = 1_000
+# Small files are compacted after so many commits at the latest: the memory of a compaction grows with their number.
+_COMMITS_BETWEEN_COMPACTIONS = 500
 _REQUEST_SECONDS = 10.0
 # Between two measurements of the lag, which also delete copied records.
 _LAG_SECONDS = 10.0
@@ -47,6 +49,7 @@ class TopicCopy:
         position: the offset of the next record.
         committed: the offset up to which the table has all records.
         deleted: the offset up to which the topic's records are deleted.
+        commits: since the last maintenance.
     """
 
     table: AuditTable
@@ -54,6 +57,7 @@ class TopicCopy:
     position: int
     committed: int
     deleted: int = 0
+    commits: int = 0
     rows: list[Row] = field(default_factory=list)
     bytes: int = 0
     begun_at: float = 0.0
@@ -78,6 +82,7 @@ class TopicCopy:
         self.appender.append(self.rows, self.position)
         counts = len(self.rows), sum("unreadable" in row for row in self.rows)
         self.rows, self.bytes, self.committed = [], 0, self.position
+        self.commits += 1
         return counts
 
 
@@ -212,7 +217,9 @@ class AuditCopier:
             copy.deleted = copy.committed
 
     def _maintain(self) -> None:
-        if time.monotonic() - self._maintained_at < self._settings.maintenance_interval.total_seconds():
+        most_commits = max(copy.commits for copy in self._copies.values())
+        is_due = time.monotonic() - self._maintained_at >= self._settings.maintenance_interval.total_seconds()
+        if not is_due and most_commits < _COMMITS_BETWEEN_COMPACTIONS:
             return
         self._maintained_at = time.monotonic()
         for copy in (copy for copy in self._copies.values() if copy.appender.exists):
@@ -233,6 +240,7 @@ class AuditCopier:
                         deleted=len(done.deleted),
                     )
             copy.appender.reopen()
+            copy.commits = 0
             self._heartbeat.beat()
 
 

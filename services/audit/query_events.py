@@ -148,9 +148,9 @@ def query_row(value: bytes, mask: Callable[[str], str]) -> dict[str, object]:
         "user_name": context.user,
         "original_user": context.original_user,
         "principal": context.principal,
-        "source": _note(context.source, mask),
+        "source": _text(context.source, mask),
         "client_address": context.remote_client_address,
-        "user_agent": _note(context.user_agent, mask),
+        "user_agent": _text(context.user_agent, mask),
         "query_type": context.query_type,
         "update_type": metadata.update_type,
         "state": metadata.query_state,
@@ -158,21 +158,22 @@ def query_row(value: bytes, mask: Callable[[str], str]) -> dict[str, object]:
         "error_type": error.type if error else None,
         "created_at": event.create_time,
         "ended_at": event.end_time,
-        "catalog_name": _note(context.catalog, mask),
-        "schema_name": _note(context.schema, mask),
+        "catalog_name": _text(context.catalog, mask),
+        "schema_name": _text(context.schema, mask),
         "tables_read": _tables(event),
         "columns_read": _columns(event),
         "rows_read": statistics.physical_input_rows,
         "bytes_read": statistics.physical_input_bytes,
         "rows_returned": statistics.output_rows,
         "bytes_returned": statistics.output_bytes,
-        "query_text": mask(metadata.query)[:_LONGEST_TEXT],
-        "prepared_text": mask(metadata.prepared_query)[:_LONGEST_TEXT] if metadata.prepared_query else None,
+        "query_text": _text(metadata.query, mask, _LONGEST_TEXT),
+        "prepared_text": _text(metadata.prepared_query, mask, _LONGEST_TEXT),
     }
 
 
-def _note(text: str | None, mask: Callable[[str], str]) -> str | None:
-    return None if text is None else mask(text)[:_LONGEST_NOTE]
+def _text(text: str | None, mask: Callable[[str], str], longest: int = _LONGEST_NOTE) -> str | None:
+    # Cut before it is masked, which takes copies; a literal that loses its end is masked all the same.
+    return None if text is None else mask(text[:longest])[:longest]
 
 
 def _tables(event: _Event) -> list[str]:

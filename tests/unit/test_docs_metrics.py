@@ -20,7 +20,18 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DECLARED = yaml.safe_load((REPOSITORY / "monitoring" / "metrics.yaml").read_text(encoding="utf-8"))
 PAGE = (REPOSITORY / "docs" / "monitoring.md").read_text(encoding="utf-8")
 METRICS: list[dict[str, Any]] = DECLARED["metrics"]
-SOURCES = {"ingest-events", "catalog", "delivery", "files", "gold", "kpis", "ingest", "live-ops", "maintenance"}
+SOURCES = {
+    "ingest-events",
+    "audit",
+    "catalog",
+    "delivery",
+    "files",
+    "gold",
+    "kpis",
+    "ingest",
+    "live-ops",
+    "maintenance",
+}
 UNITS = {
     "seconds",
     "offsets",
@@ -110,6 +121,7 @@ def test_every_metric_is_declared_once_and_with_all_that_belongs_to_it() -> None
         assert each.keys() - {"estimate"} == {"name", "type", "unit", "labels", "source", "meaning"}
         assert each["source"] in (
             "ingest-events",
+            "audit",
             "catalog",
             "delivery",
             "files",
