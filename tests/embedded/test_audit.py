@@ -7,10 +7,11 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -40,6 +41,7 @@ ODD = [
     b'{"key_id": "\\ud800"}',
     b'{"called_at": "0000-01-01T00:00:00Z"}',
 ]
+_NONE: Mapping[str, str] = MappingProxyType({})
 _BACKLOG, _LARGE = 20_000, 5_000_000
 
 
@@ -58,7 +60,9 @@ class Audit:
         return (self.folder / "audit.log").read_text()
 
     @contextmanager
-    def running(self, *, may_fail: bool = False, **settings: str) -> Iterator["subprocess.Popen[bytes]"]:
+    def running(
+        self, settings: Mapping[str, str] = _NONE, *, may_fail: bool = False
+    ) -> Iterator["subprocess.Popen[bytes]"]:
         """Run the service for the time of the block; one that may fail may end with a transient error."""
         environment = {
             **os.environ,
@@ -130,7 +134,7 @@ def test_each_query_is_one_row_though_the_service_is_killed(audit: Audit, step: 
     with audit.running():
         eventually(lambda: audit.offsets(AUDIT_QUERIES) == once(4), timeout=120)
     audit.send(audit.queries, EVENTS)
-    with audit.running(GAMELAKE_FAILPOINT=step) as killed:
+    with audit.running({"GAMELAKE_FAILPOINT": step}) as killed:
         assert killed.wait(120) == -signal.SIGKILL
     audit.send(audit.queries, EVENTS)
 
@@ -212,7 +216,7 @@ def test_a_backlog_is_copied_within_the_containers_memory(audit: Audit) -> None:
     large = EVENTS[0].replace(b"SELECT", b"SELECT 'x' || " + b"y" * _LARGE + b", ", 1)
     for _ in range(4):
         audit.send(audit.queries, [*(EVENTS * (_BACKLOG // 16)), large])
-    with audit.running(**_AS_IN_COMPOSE) as process:
+    with audit.running(_AS_IN_COMPOSE) as process:
         peaks: list[float] = []
 
         def is_copied() -> bool:

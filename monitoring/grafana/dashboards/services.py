@@ -316,7 +316,7 @@ _AUDIT = Row(
         ),
         TimeSeries(
             title="Audit: rows",
-            description="Of queries there are two each: when it begins, and when it ends. Unreadable ones are kept as text.",
+            description="Two for each query: its begin and its end. Unreadable ones are kept as text.",
             unit=units.Short,
             queries=(
                 Query("sum by (table) (rate(gamelake_audit_rows_total[$__rate_interval]))", "{{table}}"),
