@@ -7,8 +7,8 @@ set -eu
 readonly directory="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}"
 readonly games_file="${GAMES_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/games.yaml}"
 readonly access_file="${ACCESS_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/access.yaml}"
-readonly object_store_users="root ingest-events answers privacy trino catalog upkeep delivery uploads"
-readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep object-store delivery"
+readonly object_store_users="root ingest-events answers privacy trino catalog upkeep delivery uploads audit"
+readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep object-store delivery trino audit"
 readonly database_users="registry vault" registry_users="writer"
 # Prometheus reads its passwords in Trino and for Kafka's metrics from files without a name. With trino-internal Trino signs its requests to itself.
 readonly bare_passwords="postgres-password grafana-password kafka-metrics spark-rpc trino-prometheus trino-internal"

@@ -8,7 +8,8 @@ readonly settings="${TRINO_SETTINGS:-/etc/trino}" secrets="${TRINO_SECRETS:-/run
 readonly home="${TRINO_HOME:-/usr/lib/trino}" run="${TRINO_RUN_DIRECTORY:-/tmp}"
 # A killed container leaves its pid file, and after the restart another process may have that id.
 readonly pid_file="$run/trino.pid"
-# The official image has all connectors, and each takes memory: only the one for Delta is linked, and users' passwords.
+# The official image has all connectors, and each takes memory: only the one for Delta is linked, users' passwords,
+# and the audit of queries.
 readonly plugins="$run/plugins" config="$run/config.properties"
 
 fail() {
@@ -40,9 +41,18 @@ oidc_settings() {
 
 rm -rf "$pid_file" "$plugins" "$config"
 mkdir "$plugins"
-ln -s "$home/plugin/delta-lake" "$home/plugin/password-authenticators" "$plugins/"
+ln -s "$home/plugin/delta-lake" "$home/plugin/password-authenticators" "$home/plugin/kafka-event-listener" "$plugins/"
+# The event listener logs its Kafka client's properties: the password is in a file of its own, which jvm.config names.
+value_of() { sed -n "s/^$1=//p" "$secrets/kafka-trino"; }
+(
+  umask 077
+  printf 'KafkaClient {\n  org.apache.kafka.common.security.scram.ScramLoginModule required username="%s" password="%s";\n};\n' \
+    "$(value_of username)" "$(value_of password)" >"$run/kafka-jaas.conf"
+)
+cp "$settings/audit-producer.properties" "$run/audit-producer.properties"
 if [ "${TLS:-1}" = 0 ]; then
   cat "$settings/config.properties" "$settings/http.properties" >"$config"
+  echo "security.protocol=SASL_PLAINTEXT" >>"$run/audit-producer.properties"
 else
   # Trino reads it from a variable; a process's command line can be seen by others.
   TRINO_SHARED_SECRET="$(cat "$secrets/trino-internal")"
@@ -53,5 +63,6 @@ else
     provider="$(oidc_settings)"
   fi
   (umask 077 && printf '%s\n' "$(<"$settings/config.properties")" "$https" "${provider:-}" >"$config")
+  echo "security.protocol=SASL_SSL" >>"$run/audit-producer.properties"
 fi
 exec "$home/bin/launcher" run --etc-dir "$settings" --config "$config" --pid-file "$pid_file" -D "plugin.dir=$plugins"

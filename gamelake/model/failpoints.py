@@ -9,7 +9,7 @@ from threading import Lock
 
 
 class Failpoint(StrEnum):
-    """The steps of a batch, a replay, an erasure and a compaction between which a crash may happen."""
+    """The steps of a batch, a replay, an erasure, a compaction and the audit between which a crash may happen."""
 
     BEFORE_FILES = "before_files"
     AFTER_FILES = "after_files"
@@ -25,6 +25,8 @@ class Failpoint(StrEnum):
     AFTER_PURGED_FILE = "after_purged_file"
     AFTER_COMPACTED_FILES = "after_compacted_files"
     AFTER_COMPACTED_TABLE = "after_compacted_table"
+    AFTER_AUDIT_FILE = "after_audit_file"
+    AFTER_AUDIT_COMMIT = "after_audit_commit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ QUALITY = "gold/quality"
 TABLE_CHECKS = "gold/table_checks"
 VALIDATIONS = "gold/validations"
 LINEAGE_EVENTS = "lineage/events"
+AUDIT_QUERIES = "audit/queries"
+AUDIT_SUPPORT_CALLS = "audit/support_calls"
 
 
 # The lease of a stream that decides a batch while a concurrent stream writes the same tables.
@@ -35,6 +37,7 @@ class Layer(StrEnum):
     GOLD = "gold"
     LINEAGE = "lineage"
     CLONES = "clones"
+    AUDIT = "audit"
 
 
 def game_table(game: str) -> str:

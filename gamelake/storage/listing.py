@@ -6,8 +6,12 @@ from gamelake.storage.store import Store
 
 
 def table_paths(store: Store) -> list[str]:
-    """The paths of all tables, sorted: the folders of the layers that have a log."""
-    return sorted(path for layer in Layer for path in _folders(store, layer) if has_log(store, path))
+    """The paths of all tables, sorted: the folders of the layers that have a log.
+
+    Without those of the audit, which only its own service may change.
+    """
+    layers = [layer for layer in Layer if layer is not Layer.AUDIT]
+    return sorted(path for layer in layers for path in _folders(store, layer) if has_log(store, path))
 
 
 def own_tables(store: Store) -> list[str]:

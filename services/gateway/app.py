@@ -77,6 +77,7 @@ class App:
             self._events.producer.close(_SHUTDOWN_TIMEOUT)
             self._events.players.close()
         if self._support is not None:
+            self._support.audit.close(_SHUTDOWN_TIMEOUT)
             self._support.vault.close()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types

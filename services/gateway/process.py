@@ -19,7 +19,7 @@ from services.gateway.authentication import Authenticator, Keyring
 from services.gateway.batching import BatchingPace, LoopBatcher
 from services.gateway.columns import ColumnarEncoder
 from services.gateway.events_endpoint import EventsEndpoint
-from services.gateway.kafka_producer import EventProducer
+from services.gateway.kafka_producer import EventProducer, QueueLimits
 from services.gateway.limits import EventCapacity, RateLimits
 from services.gateway.lockout import ClientLockout
 from services.gateway.personal.fields import personal_fields
@@ -36,6 +36,8 @@ from services.gateway.validation import EventValidator
 # wait: after a batch of 64 of them the pause is 3 ms.
 _PACE = BatchingPace(pause=timedelta(milliseconds=10), flush_size=2000, full_pause_size=200)
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
+# Calls of support staff are few; each waits for its record.
+_AUDIT_QUEUE = QueueLimits(records=1_000, bytes=2**20, timeout=timedelta(seconds=10))
 
 # Options of mallopt(3).
 _ARENA_MAX, _TRIM_THRESHOLD, _MMAP_THRESHOLD = -8, -1, -3
@@ -98,6 +100,7 @@ def create() -> App:
             vault=open_vault(settings.vault.access),
             keyring=vault_keyring,
             event=GetMessageClass(submitted),
+            audit=EventProducer(settings.kafka, settings.audit_topic, _AUDIT_QUEUE),
         )
 
     return App(events_endpoint, support_endpoint, keyring, quotas)

@@ -49,6 +49,7 @@ class GatewaySettings:
     certificate_file: Path | None
     kafka: KafkaAccess
     topic: str
+    audit_topic: str
     registry_url: str
     registry_writer: ServerCredentials | None
     contracts: Path
@@ -79,6 +80,7 @@ class GatewaySettings:
             certificate_file=_certificate(read),
             kafka=kafka_access(read),
             topic=read.required("GAMELAKE_TOPIC"),
+            audit_topic=read.optional("GAMELAKE_AUDIT_SUPPORT_CALLS_TOPIC", "audit.support-calls"),
             registry_url=read.required("GAMELAKE_REGISTRY_URL"),
             registry_writer=registry_writer(read),
             contracts=_CONTRACTS,

@@ -77,8 +77,8 @@ class AccessRule:
 
 
 def declared_rules(declared: DeclaredTopics) -> frozenset[AccessRule]:
-    """Exactly the rules that the topics' writers, readers and observers need."""
-    kinds = (_writing, _reading, _observing)
+    """Exactly the rules that the topics' writers, readers, observers and cleaners need."""
+    kinds = (_writing, _reading, _observing, _cleaning)
     return frozenset(rule for topic in declared.topics for rules_of in kinds for rule in rules_of(topic))
 
 
@@ -101,4 +101,10 @@ def _reading(topic: TopicSpec) -> Iterable[AccessRule]:
 def _observing(topic: TopicSpec) -> Iterable[AccessRule]:
     for user in topic.observers:
         for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS):
+            yield AccessRule(_USER + user, operation, ResourceType.TOPIC, topic.name)
+
+
+def _cleaning(topic: TopicSpec) -> Iterable[AccessRule]:
+    for user in topic.cleaners:
+        for operation in (AclOperation.DESCRIBE, AclOperation.DELETE):
             yield AccessRule(_USER + user, operation, ResourceType.TOPIC, topic.name)

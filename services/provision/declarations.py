@@ -53,6 +53,7 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     writers: tuple[UserName, ...] = ()
     readers: tuple[TopicReader, ...] = ()
     observers: tuple[UserName, ...] = ()
+    cleaners: tuple[UserName, ...] = ()
 
     @property
     def settings(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.embedded.gateway import Gateway
+from tests.embedded.gateway import Gateway, audit_topic_of
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry, EmbeddedServices
@@ -86,6 +86,7 @@ def open_gateway(
     def open_one(certificates: Path | None = None, **settings: str) -> Gateway:
         topic = f"gateway-{uuid.uuid4().hex}"
         create_topic(kafka.bootstrap_servers, topic, GATEWAY_PARTITIONS)
+        create_topic(kafka.bootstrap_servers, audit_topic_of(topic), 1)
         gateway = Gateway.open(
             tmp_path_factory.mktemp("gateway"),
             bootstrap_servers=kafka.bootstrap_servers,
@@ -101,6 +102,7 @@ def open_gateway(
     for gateway in gateways:
         gateway.process.stop()
         delete_topic(kafka.bootstrap_servers, gateway.topic)
+        delete_topic(kafka.bootstrap_servers, audit_topic_of(gateway.topic))
 
 
 @pytest.fixture

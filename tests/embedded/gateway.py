@@ -32,6 +32,11 @@ keys:
 _TIMEOUT_SECONDS = 60
 
 
+def audit_topic_of(topic: str) -> str:
+    """The topic of the audit, for a gateway that sends events to a topic."""
+    return f"{topic}-audit"
+
+
 class BatchResult(msgspec.Struct):
     """The body of a response 200."""
 
@@ -72,9 +77,13 @@ class Gateway:
         certificates: Path | None = None,
         **settings: str,
     ) -> Self:
-        """Start the service with the keys of two games, by HTTPS with certificates, and wait until it is healthy."""
+        """Start the service with the keys of two games, by HTTPS with certificates, and wait until it is healthy.
+
+        Support calls need the topic `audit_topic_of(topic)`, which the caller creates.
+        """
         backing = GatewayBackend(bootstrap_servers=bootstrap_servers, registry_url=registry_url, topic=topic)
-        gateway = cls(EmbeddedGateway(folder, backing, settings, certificates), topic)
+        audit = {"GAMELAKE_AUDIT_SUPPORT_CALLS_TOPIC": audit_topic_of(topic)}
+        gateway = cls(EmbeddedGateway(folder, backing, audit | settings, certificates), topic)
         folder.mkdir(parents=True, exist_ok=True)
         gateway.service.keys_file.write_text(_KEYS)
         gateway.service.start()

@@ -5,14 +5,15 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote
 
 import pytest
 
+from gamelake.privacy.support_calls import SupportAction, SupportCall, decode_call
 from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from services.gateway.support_endpoint import signed_text
-from tests.embedded.gateway import KEY, SECRET, Gateway, Reply, body_of, events
+from tests.embedded.gateway import KEY, SECRET, SUPPORT_KEY, Gateway, Reply, audit_topic_of, body_of, events
 from tests.embedded.topic_records import ids_in, records_in
 from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
@@ -28,8 +29,10 @@ MAIL = "anna.of.the.archers@example.org"
 def name(kafka: EmbeddedKafka) -> Iterator[str]:
     name = f"support-{uuid.uuid4().hex}"
     create_topic(kafka.bootstrap_servers, name, 3)
+    create_topic(kafka.bootstrap_servers, audit_topic_of(name), 1)
     yield name
     delete_topic(kafka.bootstrap_servers, name)
+    delete_topic(kafka.bootstrap_servers, audit_topic_of(name))
 
 
 @pytest.fixture(scope="module")
@@ -202,3 +205,54 @@ def test_the_log_has_the_key_and_not_the_player(gateway: Gateway) -> None:
     assert re.search(rf" player_forgotten game=archery_duel erasure=\d+ key_id={SUPPORT}\n", log)
     assert player not in log
     assert MAIL not in log
+
+
+def calls_about(kafka: EmbeddedKafka, topic: str, key: str) -> list[SupportCall]:
+    """The calls that the audit has of a key, in order."""
+    prefix = key.encode()
+    records = records_in(kafka, audit_topic_of(topic))
+    return [decode_call(record.removeprefix(prefix)) for record in records if record.startswith(prefix)]
+
+
+def test_the_audit_has_each_call_by_the_key_and_the_pseudonym_and_not_the_player(
+    gateway: Gateway, kafka: EmbeddedKafka, name: str
+) -> None:
+    player = f"player-{uuid.uuid4().hex}"
+    send(gateway, player)
+    before = len(calls_about(kafka, name, SUPPORT))
+
+    pseudonym = json.loads(request(gateway, "GET", player).body)["pseudonym"]
+    statuses = [request(gateway, method, player).status for method in ("DELETE", "GET")]
+
+    calls = calls_about(kafka, name, SUPPORT)[before:]
+    assert [(call.action, call.pseudonym, call.status) for call in calls] == [
+        (SupportAction.EXPORT, pseudonym, 200),
+        (SupportAction.ERASURE, pseudonym, 204),
+        (SupportAction.EXPORT, None, 404),
+    ]
+    assert statuses == [204, 404]
+    assert {(call.key_id, call.role, call.game) for call in calls} == {(SUPPORT, "support", "archery_duel")}
+    recorded = b"".join(records_in(kafka, audit_topic_of(name)))
+    assert player.encode() not in recorded
+    assert MAIL.encode() not in recorded
+
+
+def test_no_data_is_disclosed_and_no_player_is_erased_while_kafka_does_not_confirm_the_record(
+    open_gateway: Callable[..., Gateway], kafka: EmbeddedKafka
+) -> None:
+    missing = f"audit-{uuid.uuid4().hex}"
+    gateway = open_gateway(GAMELAKE_AUDIT_SUPPORT_CALLS_TOPIC=missing)
+    send(gateway, "dora")
+
+    replies = [request(gateway, method, "dora", SUPPORT_KEY, SECRET) for method in ("GET", "DELETE")]
+
+    assert [reply.status for reply in replies] == [503, 503]
+    assert MAIL.encode() not in replies[0].body
+    create_topic(kafka.bootstrap_servers, missing, 1)
+    eventually(lambda: exports_mail(gateway, "dora"), timeout=60)
+    delete_topic(kafka.bootstrap_servers, missing)
+
+
+def exports_mail(gateway: Gateway, player: str) -> bool:
+    """Whether an export has the player's mail address."""
+    return MAIL.encode() in request(gateway, "GET", player, SUPPORT_KEY, SECRET).body

@@ -17,11 +17,11 @@ TABLES = frozenset({"lakehouse/bronze", "lakehouse/silver", "lakehouse/dead_lett
 STREAMS, CATALOG_STATE = "lakehouse/_gamelake/streams", "lakehouse/_gamelake/catalog"
 KPIS, LIVE_OPS = "lakehouse/_gamelake/kpis", "lakehouse/_gamelake/streams/live_ops"
 SILVER, GOLD, LINEAGE = "lakehouse/silver", "lakehouse/gold", "lakehouse/lineage"
-METASTORE = "catalog/silver"
+METASTORE, AUDIT = "catalog/silver", "lakehouse/audit"
 INCOMING, DELIVERED = "landing/incoming", "landing/delivered"
 STATES = frozenset({STREAMS, CATALOG_STATE, KPIS, LIVE_OPS})
 LAKEHOUSE = TABLES | STATES | {LINEAGE}
-PLACES = LAKEHOUSE | {METASTORE, INCOMING, DELIVERED}
+PLACES = LAKEHOUSE | {METASTORE, AUDIT, INCOMING, DELIVERED}
 
 ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
     {
@@ -41,11 +41,12 @@ RIGHTS: tuple[tuple[str, Mapping[str, Set[str]]], ...] = (
         },
     ),
     ("upkeep", {"read": LAKEHOUSE, "put": TABLES | {LINEAGE}, "delete": TABLES | {LINEAGE}}),
-    ("privacy", {"read": LAKEHOUSE, "put": LAKEHOUSE, "delete": LAKEHOUSE}),
+    ("privacy", {"read": LAKEHOUSE | {AUDIT}, "put": LAKEHOUSE, "delete": LAKEHOUSE}),
     ("delivery", {"read": frozenset(), "put": {DELIVERED}, "delete": frozenset()}),
     ("uploads", {"read": frozenset(), "put": {INCOMING}, "delete": frozenset()}),
-    ("trino", {"read": LAKEHOUSE | {METASTORE}, "put": {METASTORE}, "delete": {METASTORE}}),
-    ("catalog", {"read": LAKEHOUSE | {METASTORE}, "put": {CATALOG_STATE}, "delete": {CATALOG_STATE}}),
+    ("trino", {"read": LAKEHOUSE | {METASTORE, AUDIT}, "put": {METASTORE}, "delete": {METASTORE}}),
+    ("catalog", {"read": LAKEHOUSE | {METASTORE, AUDIT}, "put": {CATALOG_STATE}, "delete": {CATALOG_STATE}}),
+    ("audit", {"read": {AUDIT}, "put": {AUDIT}, "delete": {AUDIT}}),
 )
 
 

@@ -24,6 +24,7 @@ METRICS: list[dict[str, Any]] = DECLARED["metrics"]
 SOURCES = {
     "endpoint",
     "ingest-events",
+    "audit",
     "catalog",
     "delivery",
     "files",

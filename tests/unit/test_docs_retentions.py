@@ -36,7 +36,7 @@ def _topic(name: str) -> TopicSpec:
     return topic
 
 
-@pytest.mark.parametrize("name", ["events", "live-ops.signals"])
+@pytest.mark.parametrize("name", ["events", "live-ops.signals", "audit.queries", "audit.support-calls"])
 def test_the_retention_of_a_topic_is_the_declared_one(name: str) -> None:
     assert _span(_kept(f"Kafka: `{name}`")) == timedelta(hours=_topic(name).retention_hours)
 

@@ -9,6 +9,7 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from services.alert_receiver.settings import ReceiverSettings
+from services.audit.settings import AuditSettings
 from services.catalog.settings import CatalogSettings
 from services.delivery.settings import DeliverySettings
 from services.gateway.settings import GatewaySettings
@@ -101,12 +102,14 @@ def required(tmp_path: Path) -> dict[str, str]:
         "GAMELAKE_VAULT": "/var/lib/vault/vault.db",
         "GAMELAKE_VAULT_KEYS_FILE": "/run/secrets/vault-keys",
         "GAMELAKE_LANDING": "s3://landing",
+        "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
     }
 
 
 _READERS: dict[str, tuple[Callable[[Mapping[str, str]], object], ...]] = {
     "catalog": (CatalogSettings.from_env,),
     "delivery": (DeliverySettings.from_env,),
+    "audit": (AuditSettings.from_env,),
     "smoke": (SmokeSettings.from_env,),
     "provision": (
         TopicsSettings.from_env,

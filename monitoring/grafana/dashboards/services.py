@@ -311,6 +311,51 @@ _TRINO_AND_REGISTRY = Row(
     ),
 )
 
+_AUDIT = Row(
+    "Is the audit complete?",
+    (
+        TimeSeries(
+            title="Audit: offsets behind",
+            description="Records of queries and support calls that their table has not; more than some: AuditBehind.",
+            unit=units.Short,
+            queries=(Query("sum by (table) (gamelake_audit_offsets_behind)", "{{table}}"),),
+            width=6,
+        ),
+        TimeSeries(
+            title="Audit: rows",
+            description="Two for each query: its begin and its end. Unreadable ones are kept as text.",
+            unit=units.Short,
+            queries=(
+                Query("sum by (table) (rate(gamelake_audit_rows_total[$__rate_interval]))", "{{table}}"),
+                Query(
+                    "sum by (table) (rate(gamelake_audit_unreadable_total[$__rate_interval]))", "{{table}}, unreadable"
+                ),
+            ),
+            width=6,
+        ),
+        TimeSeries(
+            title="Audit: records lost",
+            description="Deleted by Kafka before they were copied; see the runbook AuditRecordsLost.",
+            unit=units.Short,
+            queries=(Query("sum by (table) (gamelake_audit_lost_total)", "{{table}}"),),
+            width=6,
+        ),
+        TimeSeries(
+            title="Audit: last complete, last maintained",
+            description="Time since the table had all records of its topic, and since old days were deleted.",
+            unit=units.Seconds,
+            queries=(
+                Query("time() - min by (table) (gamelake_audit_last_complete_timestamp_seconds)", "{{table}}"),
+                Query(
+                    "time() - min by (table) (gamelake_audit_last_maintenance_timestamp_seconds)",
+                    "{{table}}, maintained",
+                ),
+            ),
+            width=6,
+        ),
+    ),
+)
+
 _MONITORING = Row(
     "Does the monitoring work?",
     (
@@ -343,5 +388,5 @@ SERVICES = Page(
     title="Services",
     description="The services that streams and tables depend on.",
     variables=(),
-    rows=(_UP, _MACHINES, _KAFKA, _OBJECT_STORE, _SPARK, _TRINO_AND_REGISTRY, _MONITORING),
+    rows=(_UP, _MACHINES, _KAFKA, _OBJECT_STORE, _SPARK, _TRINO_AND_REGISTRY, _AUDIT, _MONITORING),
 )

@@ -27,6 +27,8 @@ KAFKA = (
     "kafka-upkeep",
     "kafka-object-store",
     "kafka-delivery",
+    "kafka-trino",
+    "kafka-audit",
 )
 OBJECT_STORE = (
     "object-store-root",
@@ -38,6 +40,7 @@ OBJECT_STORE = (
     "object-store-upkeep",
     "object-store-delivery",
     "object-store-uploads",
+    "object-store-audit",
 )
 POSTGRES = ("postgres-registry", "postgres-vault")
 KEYS = ("ingest-keys", "vault-keys")

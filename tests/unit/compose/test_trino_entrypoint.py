@@ -21,6 +21,7 @@ PROVIDER = {
     "OIDC_AUDIENCES": "",
 }
 OAUTH2 = "http-server.authentication.oauth2."
+PASSWORD = "fedcba9876543210"  # noqa: S105 # of no Kafka
 # Instead of Trino: notes its command line, and whether it has the secret.
 FAKE_LAUNCHER = """#!/bin/bash
 echo "$*" >"$LOG"
@@ -71,6 +72,7 @@ def image(tmp_path: Path) -> Image:
     (tmp_path / "run").mkdir()
     (tmp_path / "trino-internal").write_text(SECRET)
     (tmp_path / "oidc-client").write_text(f"{CLIENT_SECRET}\n")
+    (tmp_path / "kafka-trino").write_text(f"username=trino\npassword={PASSWORD}\n")
     return Image(tmp_path)
 
 
@@ -100,6 +102,19 @@ def test_without_tls_it_listens_in_the_clear_and_requires_none(image: Image) -> 
     assert image.variable == "none"
 
 
+@pytest.mark.parametrize(("tls", "protocol"), [("1", "SASL_SSL"), ("0", "SASL_PLAINTEXT")])
+def test_the_audits_password_is_in_a_file_for_trino_alone_and_not_among_what_the_listener_logs(
+    image: Image, tls: str, protocol: str
+) -> None:
+    image.start(TLS=tls)
+
+    login, client = image.folder / "run/kafka-jaas.conf", image.folder / "run/audit-producer.properties"
+    assert f'username="trino" password="{PASSWORD}"' in login.read_text()
+    assert login.stat().st_mode & 0o777 == 0o600
+    assert client.read_text().splitlines()[-1] == f"security.protocol={protocol}"
+    assert PASSWORD not in client.read_text() + image.command
+
+
 def test_it_starts_again_after_it_was_killed(image: Image) -> None:
     image.start()
     (image.folder / "run/trino.pid").write_text("1")
@@ -107,7 +122,8 @@ def test_it_starts_again_after_it_was_killed(image: Image) -> None:
     image.start()
 
     assert not (image.folder / "run/trino.pid").exists()
-    assert {each.name for each in (image.folder / "run/plugins").iterdir()} == {"delta-lake", "password-authenticators"}
+    plugins = {each.name for each in (image.folder / "run/plugins").iterdir()}
+    assert plugins == {"delta-lake", "kafka-event-listener", "password-authenticators"}
 
 
 def test_without_a_provider_there_is_no_setting_of_one(image: Image) -> None:

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from monitoring.grafana.files import GENERATED
+from services.audit.metrics import AuditMetrics
 from services.catalog.metrics import CatalogMetrics
 from services.delivery.metrics import DeliveryMetrics
 from tests.unit.monitoring.rules import MONITORING, REPOSITORY, alerts, read_yaml, recorded, rules
@@ -49,6 +50,19 @@ def test_the_delivery_services_metrics_are_the_declared_ones_and_the_reverse() -
     in_code = {(family.name, family.type) for family in registry.collect()}
 
     declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "delivery"}
+
+    assert in_code == declared
+
+
+def test_the_audit_services_metrics_are_the_declared_ones_and_the_reverse() -> None:
+    registry = CollectorRegistry()
+    AuditMetrics(registry)
+    in_code = {
+        (f"{family.name}_total" if family.type == "counter" else family.name, family.type)
+        for family in registry.collect()
+    }
+
+    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "audit"}
 
     assert in_code == declared
 

@@ -84,14 +84,17 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
         "files.notifications": 4,
         "live-ops.player-state": 6,
         "live-ops.signals": 1,
+        "audit.queries": 1,
+        "audit.support-calls": 1,
     }
     assert declared_rules(declared) == frozenset().union(*by_user.values())
-    for writer in ("User:ingest", "User:simulator"):
-        assert by_user[writer] == {
-            AccessRule(writer, AclOperation.WRITE, ResourceType.TOPIC, "events"),
-            AccessRule(writer, AclOperation.DESCRIBE, ResourceType.TOPIC, "events"),
-            AccessRule(writer, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
-        }
+    assert by_user["User:ingest"] == writing("User:ingest", "events", "audit.support-calls")
+    assert by_user["User:simulator"] == writing("User:simulator", "events")
+    assert by_user["User:trino"] == writing("User:trino", "audit.queries")
+    audit = ("audit.queries", "audit.support-calls")
+    assert by_user["User:audit"] == reading("User:audit", "audit", *audit) | {
+        AccessRule("User:audit", AclOperation.DELETE, ResourceType.TOPIC, topic) for topic in audit
+    }
     input_topics = ("events", "files.notifications")
     assert by_user["User:ingest-events"] == reading("User:ingest-events", "spark-kafka-", *input_topics)
     assert by_user["User:delivery"] == reading("User:delivery", "delivery", "events")
@@ -117,9 +120,20 @@ USERS = tuple(
     f"User:{name}"
     for name in (
         *("ingest", "simulator", "ingest-events", "live-ops", "offers"),
-        *("upkeep", "object-store", "delivery"),
+        *("upkeep", "object-store", "delivery", "trino", "audit"),
     )
 )
+
+
+def writing(user: str, *topics: str) -> set[AccessRule]:
+    return {
+        AccessRule(user, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
+        *(
+            AccessRule(user, operation, ResourceType.TOPIC, topic)
+            for topic in topics
+            for operation in (AclOperation.WRITE, AclOperation.DESCRIBE)
+        ),
+    }
 
 
 def observing(user: str, *topics: str) -> set[AccessRule]:
@@ -186,6 +200,7 @@ def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
         "upkeep": "upkeep",
         "delivery": "delivery",
         "uploads": "uploads",
+        "audit": "audit",
     }
     assert {policy.name for policy in declared.policies} == {user.policy for user in declared.users}
 
