@@ -33,7 +33,7 @@ def test_a_failed_refresh_is_not_the_last_one(
     players = PlayerStore()
     producer = SimpleNamespace(waiting_records=0, close=lambda _patience: None)
     endpoint: Any = SimpleNamespace(players=players, producer=producer)
-    support: Any = SimpleNamespace(vault=players)
+    support: Any = SimpleNamespace(vault=players, audit=producer)
     keyring: Any = SimpleNamespace(refresh=lambda: None, all_keys=list)
     app = App(lambda: endpoint, lambda: support, keyring, Quotas(None))
 
