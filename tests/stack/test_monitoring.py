@@ -47,6 +47,7 @@ MAY_BE_EMPTY = {
 
 # Metrics that say nothing of the events of this test, with what they wait for; unit tests cover them.
 NOT_EMITTED_HERE = {
+    "gamelake_ingest_quota_used_ratio": "a key with a quota",
     "gamelake_kpi_retention_ratio": "players of the day before",
     "gamelake_live_ops_observed_ratio": "an hour of events, from which the next is expected",
     "gamelake_quality_rows_unevaluated_total": "a column of a type that a rule can't judge",
