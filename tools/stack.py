@@ -54,7 +54,7 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageResponse:
     """The response of a service's page."""
 
     status: int
@@ -143,7 +143,7 @@ def url(port: str) -> str:
     return f"{scheme()}://{HOST}:{ports()[port]}"
 
 
-def page(port: str, path: str = "/") -> "Page":
+def page(port: str, path: str = "/") -> PageResponse:
     """A page of Prometheus, Alertmanager, Spark or Data Docs, by the operator's certificate.
 
     Args:
@@ -158,10 +158,10 @@ def page(port: str, path: str = "/") -> "Page":
     address = f"https://{HOST}:{ports()[port]}{path}"
     try:
         with urllib.request.urlopen(address, timeout=_PAGE_SECONDS, context=context) as response:  # https
-            return Page(response.status, response.read().decode())
+            return PageResponse(response.status, response.read().decode())
     except urllib.error.HTTPError as refused:
         with refused:
-            return Page(refused.code, refused.read().decode())
+            return PageResponse(refused.code, refused.read().decode())
 
 
 def compose(*arguments: str, seconds: int = _COMMAND_SECONDS) -> str:

@@ -51,14 +51,22 @@ def _scan_partition(scanner: Scanner, consumer: Consumer, end: TopicPartition) -
             return
         # The end-of-partition event counts too: the last offsets may be transaction markers, which consumers never get.
         reached = any(_is_end(message) or (message.offset() or 0) >= end.offset - 1 for message in messages)
-        _scan_messages(scanner, [message for message in messages if not _is_end(message)])
+        _scan_messages(scanner, [message for message in messages if message.error() is None])
 
 
 def _is_end(message: Message) -> bool:
+    """Whether this is the end of its partition.
+
+    Raises:
+        KafkaException: it is an error that keeps records from being read.
+    """
     error = message.error()
-    if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 # the client's public name
+    # The client looks for the coordinator of its group, though partitions that are assigned need neither.
+    if error is None or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return False
+    if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 # the client's public name
         raise KafkaException(error)
-    return error is not None
+    return True
 
 
 def _scan_messages(scanner: Scanner, messages: Sequence[Message]) -> None:

@@ -1,5 +1,6 @@
 """The stack's Kafka with authentication: the job uses its password, which is stored nowhere."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -7,10 +8,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from gamelake.model.errors import KafkaUnavailableError
 from gamelake.observability.retention_health import topic_retention
+from gamelake.privacy.scan import Scanner
+from gamelake.privacy.scanned_topics import scan_topics
+from gamelake.privacy.search_terms import SearchTerms
 from services.provision.declarations import load_topics
 from services.provision.kafka import KafkaAdmin
 from services.provision.provisioning import ChangeLog, wait_for
@@ -175,6 +179,22 @@ def test_maintenance_sees_retention_and_offsets_of_the_topic_but_no_records(secu
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
     }
+
+
+def test_a_topic_is_scanned_without_a_right_to_any_consumer_group(secured: SecuredKafka) -> None:
+    reader = secured.access("ingest-events")
+    mark = uuid.uuid4().hex
+    producer = Producer(secured.access("simulator").for_clients())
+    producer.produce(TOPIC, f"an event with {mark}".encode())
+    assert producer.flush(30) == 0
+    scanner = Scanner(SearchTerms([mark]))
+
+    # The client hears of the missing right at some time: a race with its first records.
+    for _ in range(5):
+        scan_topics(scanner, reader, [TOPIC])
+
+    assert scanner.scan.unscanned == []
+    assert scanner.scan.findings == 1
 
 
 def test_the_missing_right_to_describe_a_topic_is_named(secured: SecuredKafka) -> None:

@@ -6,7 +6,7 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import Any
 
-from tools.stack import Page, page
+from tools.stack import PageResponse, page
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Prometheus:
         rules = [rule for group in self._api("rules")["groups"] for rule in group["rules"]]
         return [Rule(each["name"], each["health"], each.get("lastError", "")) for each in rules]
 
-    def page(self, path: str) -> Page:
+    def page(self, path: str) -> PageResponse:
         """One of its pages."""
         return page("PROMETHEUS_PORT", path)
 

@@ -119,6 +119,7 @@ class _Key(msgspec.Struct, frozen=True):
     id: str
     game: str
     secrets: tuple[str, ...]
+    role: str = "game"
 
 
 class _KeyFile(msgspec.Struct, frozen=True):
@@ -137,7 +138,7 @@ def read_credentials(file: Path) -> Mapping[str, Credentials]:
         raise SettingsError(f"the keys file {file} can't be read") from error
     except (msgspec.DecodeError, ValueError):
         raise SettingsError(f"the keys file {file} is not a list of keys") from None
-    return {key.game: Credentials(key.id, key.secrets[0]) for key in keys if key.secrets}
+    return {key.game: Credentials(key.id, key.secrets[0]) for key in keys if key.secrets and key.role == "game"}
 
 
 class UnacknowledgedError(TransientError):

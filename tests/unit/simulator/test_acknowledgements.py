@@ -110,6 +110,17 @@ def test_keys_are_read_in_the_gateways_format(tmp_path: Path) -> None:
     assert read_credentials(file) == {"archery_duel": Credentials("a-1", SECRET)}
 
 
+def test_a_key_of_support_staff_sends_no_events(tmp_path: Path) -> None:
+    file = tmp_path / "keys.yaml"
+    keys = [
+        f"{{id: a-1, game: archery_duel, secrets: [{SECRET}]}}",
+        f"{{id: a-1-support, role: support, game: archery_duel, secrets: [{'s' * 40}]}}",
+    ]
+    file.write_text(f"keys: [{', '.join(keys)}]\n")
+
+    assert read_credentials(file) == {"archery_duel": Credentials("a-1", SECRET)}
+
+
 @pytest.mark.parametrize("content", [None, f"keys: [{SECRET}]", f"{SECRET}: ["])
 def test_a_malformed_keys_file_is_named_and_none_of_its_content_shown(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "keys.yaml"
