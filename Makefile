@@ -242,7 +242,7 @@ backup: setup ## Back up what is not in the tables, of the running stack or the 
 restore-backup: setup ## Restore a backup into an empty platform, after asking: B=<its folder> (YES=1: don't ask, DRY_RUN=1: only check it)
 	@$(with_java) compose/backup.sh restore '$(B)' $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run) $(foreach part,$(INTO),--into $(part))
 
-rotate: ## Replace a secret of the running stack, or all certificates: S=<its name, or certificates> (DRY_RUN=1: only list the steps)
+rotate: ## Replace a secret of the running stack, all certificates, or all of both: S=<its name, certificates, or all> (DRY_RUN=1: only list the steps)
 	@compose/rotate.sh $(if $(DRY_RUN),--dry-run) '$(S)'
 
 lock: $(environment) ## Update the lock files (development, images, engines) from pyproject.toml

@@ -9,8 +9,8 @@ readonly patience_seconds=300
 usage() {
   cat <<EOT
 usage: rotate.sh [--dry-run] SECRET [SERVICE...]
-  SECRET     certificates (of all services), or a name in compose/secrets: grafana-password, kafka-*,
-             object-store-*, postgres-*, registry-writer, spark-rpc, trino-*
+  SECRET     certificates (of all services), a name in compose/secrets: grafana-password, kafka-*,
+             object-store-*, postgres-*, registry-writer, spark-rpc, trino-*; or all: each of them, then the certificates
   SERVICE    restart these services only, of those that have the secret; the others need it at their next start
   --dry-run  only say what would be done
 Other secrets: 'compose/game_key.sh' for games' keys, 'python -m jobs.vault_keys' for the vault's (docs/operations.md).
@@ -105,6 +105,32 @@ set_superuser_password() {
     "$here/stack.sh" exec --no-TTY postgres psql --quiet --host /tmp --username postgres --set ON_ERROR_STOP=1
 }
 
+# Of each other secret and the certificates, one after the other; goes on if one fails.
+rotate_all() {
+  local file name failed=""
+  for file in "$secrets"/*; do
+    name="${file##*/}"
+    case "$name" in
+      ingest-keys | vault-keys | trino-password-hashes) continue ;;
+      # A login provider has these.
+      oidc-* | keycloak-*) continue ;;
+    esac
+    rotate_one "$name" || failed="$failed $name"
+  done
+  rotate_one certificates || failed="$failed certificates"
+  [ -z "$failed" ] || fail "not replaced:$failed"
+}
+
+rotate_one() { # SECRET
+  local options=()
+  [ "$dry_run" != 1 ] || options=(--dry-run)
+  "$here/rotate.sh" ${options[@]+"${options[@]}"} "$1"
+}
+
+require_running() { # SERVICE
+  [ -n "$("$here/stack.sh" ps --quiet --status running "$1")" ] || fail "$1 does not run: start it, to set its new secret"
+}
+
 # Grafana has a hash of it in its database. The password comes by standard input.
 set_grafana_password() {
   echo "rotate: grafana cli admin reset-admin-password ..."
@@ -128,6 +154,10 @@ list="$(mktemp)" all="$(mktemp)"
 trap 'rm -f "$list" "$all"' EXIT
 
 case "$secret" in
+  all)
+    [ ${#only[@]} = 0 ] || fail "all secrets are for all services" 2
+    rotate_all
+    ;;
   certificates)
     run "$here/certificates.sh" --renew
     restart_those_with "certificates/{}.pem"
@@ -136,7 +166,7 @@ case "$secret" in
     new_secret "$secret"
     restart_together_those_with "secrets/$secret"
     ;;
-  kafka-admin | kafka-metrics | object-store-root)
+  kafka-admin | kafka-metrics | object-store-root | trino-internal)
     new_secret "$secret"
     restart_those_with "secrets/$secret"
     ;;
@@ -151,10 +181,12 @@ case "$secret" in
     restart_those_with "secrets/$secret"
     ;;
   grafana-password)
+    require_running grafana
     new_secret "$secret"
     set_grafana_password
     ;;
   postgres-password)
+    require_running postgres
     new_secret "$secret"
     set_superuser_password
     ;;
@@ -163,8 +195,8 @@ case "$secret" in
     run "$here/stack.sh" run --rm --no-deps create-databases
     restart_those_with "secrets/$secret"
     ;;
-  trino-internal | trino-password-hashes)
-    fail "$secret is made by 'make up'" 2
+  trino-password-hashes)
+    fail "$secret is made of Trino's passwords: rotate one of them" 2
     ;;
   trino-*)
     new_secret "$secret"

@@ -1,5 +1,7 @@
 """The drills: each fault, and its recovery by the commands of docs/operations.md."""
 
+import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,9 +11,29 @@ from gamelake.storage.generations import Generations
 from gamelake.storage.tables import open_table
 from tools.drill import bad_deploy
 from tools.drill.environment import STREAM, DrillEnvironment, DrillError
-from tools.stack import COMPOSE, compose, containers, run, run_job
+from tools.stack import COMPOSE, StackError, compose, containers, crash, run, run_job
 
 ONE_SERVICE, WHOLE_STACK = timedelta(seconds=60), timedelta(seconds=90)
+_RANDOM_KILLS, _LONGEST_PAUSE_SECONDS = 40, 10.0
+# All whose restart policy starts them again, without those that only watch.
+_MORTAL = frozenset(
+    {
+        "kafka",
+        "registry",
+        "postgres",
+        "object-store",
+        "ingest",
+        "ingest-events",
+        "spark-master",
+        "spark-worker",
+        "serving",
+        "delivery",
+        "audit",
+        "trino",
+        "catalog",
+        "maintenance-scheduler",
+    }
+)
 _DAMAGE = b'{"commitInfo": {"timesta'
 
 
@@ -115,6 +137,31 @@ def _kill_everything(_: DrillEnvironment) -> None:
     run(("docker", "kill", *(each.id for each in containers() if each.state == "running")))
 
 
+def _kill_at_random(_: DrillEnvironment) -> None:
+    """Kill one service after another, without waiting for the one before: several are down at times."""
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"  {_RANDOM_KILLS} kills by seed {seed}", flush=True)
+    chance = random.Random(seed)
+    killed = 0
+    while killed < _RANDOM_KILLS:
+        time.sleep(chance.uniform(0, _LONGEST_PAUSE_SECONDS))
+        running = sorted({each.service for each in containers() if each.state == "running" and each.service in _MORTAL})
+        if not running:
+            continue
+        victim = chance.choice(running)
+        try:
+            crash(victim)
+        except StackError:
+            # It died of another kill just now.
+            continue
+        killed += 1
+        print(f"  kill {killed}: {victim}", flush=True)
+
+
+def _wait_for_restarts(_: DrillEnvironment) -> None:
+    """Nothing to do: the restart policies start all services again."""
+
+
 def _make_up(_: DrillEnvironment) -> None:
     minimal = [] if any(each.service == "prometheus" for each in containers()) else ["--minimal"]
     run((str(COMPOSE / "up.sh"), *minimal))
@@ -157,6 +204,14 @@ DRILLS = (
         strike=_lose_kafkas_disk,
         recover=_begin_on_a_new_disk,
         keeps_playing=False,
+    ),
+    Drill(
+        name="random-kills",
+        description=f"services are killed with SIGKILL at random, {_RANDOM_KILLS} times, some while others are down; "
+        "all start again by themselves",
+        bound=WHOLE_STACK,
+        strike=_kill_at_random,
+        recover=_wait_for_restarts,
     ),
     Drill(
         name="killed-stack",

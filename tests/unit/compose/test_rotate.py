@@ -33,11 +33,12 @@ case "$1 $3" in
 esac
 """
 STEP = """#!/bin/bash
+[ "$1" != ps ] || { [ -f "$SECRETS_DIRECTORY/../is-stopped" ] || echo id; exit; }
 echo "${0##*/}${*:+ $*}" >>"$LOG"
 """
 SECRETS = (
     STEP
-    + """for name in kafka-ingest spark-rpc grafana-password; do
+    + """for name in kafka-ingest kafka-admin spark-rpc grafana-password; do
   [ -f "$SECRETS_DIRECTORY/$name" ] || echo new >"$SECRETS_DIRECTORY/$name"
 done
 """
@@ -110,6 +111,41 @@ def test_grafana_gets_its_new_password_while_it_runs(checkout: Checkout) -> None
 
     reset = "stack.sh exec --no-TTY grafana grafana cli admin reset-admin-password --password-from-stdin"
     assert checkout.steps == ["secrets.sh", reset]
+
+
+def test_a_service_that_does_not_run_keeps_a_password_that_is_set_while_it_runs(checkout: Checkout) -> None:
+    (checkout.folder / "is-stopped").touch()
+
+    done = checkout.rotate("grafana-password")
+
+    assert done.returncode == 1
+    assert "grafana does not run" in done.stderr
+    assert checkout.secrets()["grafana-password"] == "old"
+
+
+def test_all_are_replaced_one_after_the_other_then_the_certificates(checkout: Checkout) -> None:
+    done = checkout.rotate("all")
+
+    assert done.returncode == 0, done.stderr
+    assert set(checkout.secrets().values()) == {"new"}
+    assert [step for step in checkout.steps if step.startswith("docker")] == [
+        "docker restart one",
+        "docker restart two",
+        "docker restart four five",
+        "docker restart one",
+        "docker restart two",
+        "docker restart three",
+    ]
+
+
+def test_all_goes_on_after_a_secret_that_is_not_replaced_and_names_it(checkout: Checkout) -> None:
+    (checkout.folder / "is-stopped").touch()
+
+    done = checkout.rotate("all")
+
+    assert done.returncode == 1
+    assert "not replaced: grafana-password\n" in done.stderr
+    assert [name for name, value in checkout.secrets().items() if value == "old"] == ["grafana-password"]
 
 
 def test_certificates_are_renewed_and_each_service_that_has_one_is_restarted(checkout: Checkout) -> None:
