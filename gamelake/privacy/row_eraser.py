@@ -76,13 +76,15 @@ class RowEraser:
         """Commit until no row of the newest version belongs to the players.
 
         Raises:
-            TransientError: other writers removed the same files at every attempt, or hold its maintenance lease.
+            TransientError: at every attempt rows of the players had arrived since, or other writers removed the same
+                files; or another process holds the maintenance lease.
             StoreError: the table has a feature, or a kind of partition column, that is not ours to write.
         """
         with maintenance_lease(self.store, self.table.name) as lease:
             self._erase(lease)
 
     def _erase(self, lease: Lease) -> None:
+        commits = 0
         for _ in range(_ATTEMPTS):
             handle = open_table(self.store.location, self.table.name)
             head = TableHead.of(handle, self.run, TableUse.REWRITE)
@@ -91,11 +93,15 @@ class RowEraser:
                 return
             self.failpoints.reach(Failpoint.AFTER_ERASED_FILES)
             if commit_rewrite(self.store, self.table.name, head.version, erasure_actions(rewritten, self.run), lease):
+                commits += 1
                 self._clean |= {file.path for each in rewritten for file in each.new}
                 self.failpoints.reach(Failpoint.AFTER_ERASED_TABLE)
             else:
                 discard(self.store, self.table.name, (file for each in rewritten for file in each.new))
-        raise TransientError(f"{self.table.name}: other writers removed the same files {_ATTEMPTS} times; try again")
+        raise TransientError(
+            f"{self.table.name}: {_ATTEMPTS} attempts left rows of the players: new ones arrived after {commits} commits, "
+            "and other writers removed the same files at the other attempts; try again"
+        )
 
     def _rewritten(self, files: Sequence[FileEntry]) -> Iterator[RewrittenFile]:
         for file in files:

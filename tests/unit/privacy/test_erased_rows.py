@@ -1,11 +1,12 @@
 """Rows of people go out of tables, and nothing else does, whatever the stream does meanwhile."""
 
+import itertools
 import multiprocessing
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, timedelta
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import duckdb
@@ -14,6 +15,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from gamelake.model.errors import TransientError
+from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.privacy import row_eraser
 from gamelake.privacy.erasure import plan_purge
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.storage.delta_log import entry_path
@@ -107,14 +111,10 @@ def test_the_bounds_of_times_stay_exact(store: Store, tables: DeltaTables) -> No
 def test_the_stream_appends_on_while_rows_go(tmp_path: Path, store: Store, tables: DeltaTables) -> None:
     append(tables, store, SILVER, 0, [ANNA, BEN])
     # A process, as the stream is one: two threads of Python would wait for each other.
-    processes = multiprocessing.get_context("spawn")
-    erased_twice = processes.Event()
-    stream = processes.Process(target=stream_until, args=(erased_twice, tmp_path))
+    stream = multiprocessing.get_context("spawn").Process(target=append_until_two_erasures, args=(tmp_path,))
     stream.start()
     while stream.is_alive():
         erase(store)
-        if len(TableLog.read(store, SILVER.name).erasures) >= 2:
-            erased_twice.set()
     stream.join()
     assert stream.exitcode == 0, "fewer than two erasures were committed while the stream ran"
     erase(store, run="last")
@@ -126,16 +126,37 @@ def test_the_stream_appends_on_while_rows_go(tmp_path: Path, store: Store, table
     assert players_in(store, SILVER) == Counter({BEN: batches})
 
 
-def stream_until(stopped: Event, folder: Path) -> None:
-    """Append 100 batches, and more until the event; exits with 1 if the event does not come."""
+def append_until_two_erasures(folder: Path) -> None:
+    """Append 100 batches, and more until the table has two erasures; exits with 1 if it does not get them."""
     store = store_in(folder)
+    trigger = threading.Event()
     with DeltaTables(store.location) as tables:
         for number in range(1, 5_000):
             append(tables, store, SILVER, number, [ANNA, BEN])
-            # The trigger's interval: a commit takes longer to read than to append.
-            if stopped.wait(0.01) and number >= 100:
+            if number >= 100 and number % 20 == 0 and len(TableLog.read(store, SILVER.name).erasures) >= 2:
                 return
+            # The trigger's interval: a commit takes longer to read than to append.
+            trigger.wait(0.01)
     sys.exit(1)
+
+
+def test_an_erasure_gives_up_while_rows_of_the_player_arrive_after_each_of_its_commits(
+    store: Store, tables: DeltaTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_eraser, "_ATTEMPTS", 10)
+    append(tables, store, SILVER, 0, [ANNA, BEN])
+    batches = itertools.count(1)
+
+    class PlayedOn(Failpoints):
+        """The player goes on playing."""
+
+        def reach(self, point: Failpoint) -> None:
+            """Append after each commit of the erasure."""
+            if point is Failpoint.AFTER_ERASED_TABLE:
+                append(tables, store, SILVER, next(batches), [ANNA])
+
+    with pytest.raises(TransientError, match="new ones arrived after 10 commits"):
+        RowEraser(store, SILVER, JUST_ANNA, "run-1", PlayedOn()).erase()
 
 
 class RacingStore(Store):
