@@ -99,7 +99,7 @@ class RowEraser:
             else:
                 discard(self.store, self.table.name, (file for each in rewritten for file in each.new))
         raise TransientError(
-            f"{self.table.name}: {_ATTEMPTS} attempts left rows of the players: new ones arrived after {commits} commits, "
+            f"{self.table.name}: {_ATTEMPTS} attempts left rows of players: new ones arrived after {commits} commits, "
             "and other writers removed the same files at the other attempts; try again"
         )
 
