@@ -4,7 +4,7 @@
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 readonly here secrets="${SECRETS_DIRECTORY:-$here/secrets}" project="${COMPOSE_PROJECT_NAME:-gamelake}"
-readonly patience_seconds=300
+readonly patience_seconds=600
 
 usage() {
   cat <<EOT
