@@ -105,7 +105,7 @@ set_superuser_password() {
     "$here/stack.sh" exec --no-TTY postgres psql --quiet --host /tmp --username postgres --set ON_ERROR_STOP=1
 }
 
-# Of each other secret and the certificates, one after the other; goes on if one fails.
+# Replaces each secret that this command knows, then the certificates; goes on if one fails.
 rotate_all() {
   local file name failed=""
   for file in "$secrets"/*; do

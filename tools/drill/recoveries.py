@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -142,20 +143,16 @@ def _kill_at_random(_: DrillEnvironment) -> None:
     seed = random.SystemRandom().randrange(2**32)
     print(f"  {_RANDOM_KILLS} kills by seed {seed}", flush=True)
     chance = random.Random(seed)
-    killed = 0
-    while killed < _RANDOM_KILLS:
+    for number in range(1, _RANDOM_KILLS + 1):
         time.sleep(chance.uniform(0, _LONGEST_PAUSE_SECONDS))
         running = sorted({each.service for each in containers() if each.state == "running" and each.service in _MORTAL})
         if not running:
-            continue
+            raise DrillError("no service runs any more: none was started again")
         victim = chance.choice(running)
-        try:
+        print(f"  kill {number}: {victim}", flush=True)
+        # It may have died of an earlier kill just now.
+        with suppress(StackError):
             crash(victim)
-        except StackError:
-            # It died of another kill just now.
-            continue
-        killed += 1
-        print(f"  kill {killed}: {victim}", flush=True)
 
 
 def _wait_for_restarts(_: DrillEnvironment) -> None:

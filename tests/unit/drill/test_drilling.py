@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from gamelake.model.games import load_games
+from tools.drill import recoveries
 from tools.drill.__main__ import main
 from tools.drill.bad_deploy import swapped
-from tools.drill.environment import DrillEnvironment
+from tools.drill.environment import DrillEnvironment, DrillError
 from tools.drill.recoveries import DRILLS, Drill
 from tools.drill.runner import DrillResult, run_drill
-from tools.stack import StackError
+from tools.stack import Container, StackError
 
 CONTRACT = Path("contracts/games.yaml")
 MANUAL = Path("docs/operations.md").read_text()
@@ -95,6 +96,38 @@ def test_a_drill_reports_the_command_that_failed() -> None:
 
     assert result.problems == ("StackError: compose said no",)
     assert "recovery" not in result.steps
+
+
+def services(*states: tuple[str, str]) -> list[Container]:
+    return [Container(id=name, service=name, state=state, health="", project="x") for name, state in states]
+
+
+def test_random_kills_end_though_each_service_dies_of_an_earlier_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    victims: list[str] = []
+
+    def crash(service: str) -> None:
+        victims.append(service)
+        raise StackError("it does not run")
+
+    running = services(("kafka", "running"), ("trino", "exited"), ("prometheus", "running"))
+    monkeypatch.setattr(recoveries, "containers", lambda: running)
+    monkeypatch.setattr(recoveries, "crash", crash)
+    monkeypatch.setattr(recoveries, "_LONGEST_PAUSE_SECONDS", 0)
+
+    (drill,) = (each for each in DRILLS if each.name == "random-kills")
+    drill.strike(FakeEnvironment())
+
+    assert victims == ["kafka"] * 40
+
+
+def test_random_kills_fail_if_no_service_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recoveries, "containers", lambda: services(("kafka", "exited")))
+    monkeypatch.setattr(recoveries, "_LONGEST_PAUSE_SECONDS", 0)
+
+    (drill,) = (each for each in DRILLS if each.name == "random-kills")
+
+    with pytest.raises(DrillError, match="none was started again"):
+        drill.strike(FakeEnvironment())
 
 
 def test_an_unknown_drill_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
