@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Brings up a stack of the tests' own, runs the tests that need one, and removes it: `run.sh [PYTEST ARGUMENT...]`.
 # Tests that need an object store and nothing else of the stack have a store of their own, and run meanwhile; with arguments
-# all tests run one after the other. KEEP=1 leaves the stack running, to inspect or to run again; the logs
-# of all services are kept when a test fails.
+# they run after the others. KEEP=1 leaves the stack running, to inspect or to run again; the logs of all services are kept
+# when a test fails. A container that the kernel ends for its memory is a failure, though it started again in time for the
+# tests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # Volumes of their own: a test may lose no other data.
 export COMPOSE_PROJECT_NAME="${COMPOSE_PROJECT_NAME:-gamelake-test}"
-readonly logs=build/stack-logs second_log=build/object-store-tests.log
+readonly logs=build/stack-logs second_log=build/object-store-tests.log killed_for_memory=build/killed-for-memory
 readonly tests=(.venv/bin/pytest tests/stack --durations=15)
 readonly second_store="$COMPOSE_PROJECT_NAME-second-object-store"
-second_tests=""
+second_tests="" watch=""
 
 key() { # NAME
   sed -n "s/^$1 *= *//p" compose/secrets/object-store-root
@@ -30,14 +31,26 @@ start_second_store() {
   curl --fail --silent --retry 30 --retry-delay 1 --retry-all-errors "http://$address/minio/health/live"
 }
 
-tests_of_the_store_alone() {
-  start_second_store && exec "${tests[@]}" --junitxml=build/junit/object-store.xml -m object_store
+tests_of_the_store_alone() { # [PYTEST ARGUMENT...]
+  start_second_store && exec "${tests[@]}" --junitxml=build/junit/object-store.xml -m object_store "$@"
+}
+
+watch_memory() {
+  docker events --filter event=oom --filter "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME" \
+    --format '{{.Actor.Attributes.name}}' >"$killed_for_memory" &
+  watch=$!
 }
 
 finish() {
   local code=$?
   [ -z "$second_tests" ] || kill "$second_tests" 2>/dev/null || true
   docker rm --force "$second_store" >/dev/null 2>&1 || true
+  [ -z "$watch" ] || kill "$watch" 2>/dev/null || true
+  if [ -s "$killed_for_memory" ]; then
+    echo "The kernel ended a process in these containers, whose memory was at its limit (compose/.env):" >&2
+    sort "$killed_for_memory" | uniq -c >&2
+    code=1
+  fi
   if [ "$code" != 0 ]; then
     mkdir -p "$logs"
     for service in $(compose/stack.sh ps --all --services); do
@@ -55,17 +68,22 @@ if ! docker info >/dev/null 2>&1; then
   [ "${CI:-}" = true ] && exit 1
   exit 0
 fi
-trap finish EXIT
-compose/up.sh
-if [ $# -gt 0 ]; then
-  start_second_store
-  "${tests[@]}" --junitxml=build/junit/stack.xml "$@"
-  exit
-fi
 mkdir -p build
+: >"$killed_for_memory"
+trap finish EXIT
+watch_memory
+compose/up.sh
+failed=0
+if [ $# -gt 0 ]; then
+  # Pytest exits with 5 if the arguments select no test of a half.
+  "${tests[@]}" --junitxml=build/junit/stack.xml -m "not object_store" "$@" || failed=$?
+  [ "$failed" != 5 ] || failed=0
+  (tests_of_the_store_alone "$@") || second_failed=$?
+  [ "${second_failed:-0}" = 0 ] || [ "$second_failed" = 5 ] || failed=$second_failed
+  exit "$failed"
+fi
 tests_of_the_store_alone >"$second_log" 2>&1 &
 second_tests=$!
-failed=0
 "${tests[@]}" --junitxml=build/junit/stack.xml -m "not object_store" || failed=$?
 wait "$second_tests" || failed=$?
 second_tests=""
