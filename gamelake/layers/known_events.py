@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+
+from gamelake.model.errors import StoreError
 
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
@@ -85,7 +87,7 @@ class Events:
 
 @dataclass(slots=True)
 class KnownEvents:
-    """A growing set of events, kept as runs of sorted events, each much longer than the next.
+    """A growing set of events, kept as runs of sorted events, each much longer than the next, and in scratch files.
 
     Attributes:
         window_seconds: events of one identity whose Kafka timestamps are further apart are no duplicates.
@@ -94,15 +96,40 @@ class KnownEvents:
     window_seconds: int
     _runs: list[Events] = field(default_factory=list)
     _swept: int = 0
+    # Runs in scratch files, each with the time of its newest event.
+    _spilled: list[tuple[Events, int]] = field(default_factory=list)
 
     def __len__(self) -> int:
         """The number of events, with those that are too old but not yet deleted."""
+        return self.in_memory + self.spilled
+
+    @property
+    def in_memory(self) -> int:
+        """How many of the events are in memory and not in scratch files."""
         return sum(len(run) for run in self._runs)
+
+    @property
+    def spilled(self) -> int:
+        """How many of the events are in scratch files."""
+        return sum(len(run) for run, _ in self._spilled)
+
+    def spill(self) -> None:
+        """Move the longest run to a scratch file; there must be events in memory.
+
+        It is never merged again: it covers a part of the window, and is deleted as a whole once that part has passed.
+
+        Raises:
+            StoreError: TMPDIR has no room for it.
+        """
+        run = self._runs[0]
+        self._spilled.append((on_disk(run), int(run.seconds.max())))
+        del self._runs[0]
 
     def add(self, events: Events, oldest: int = 0) -> None:
         """Add events; those before `oldest` (seconds since 1970) may be deleted."""
         if not len(events):
             return
+        self._spilled = [each for each in self._spilled if each[1] >= oldest]
         self._runs.append(events.sorted())
         while len(self._runs) > 1 and len(self._runs[-2]) < _RATIO * len(self._runs[-1]):
             both = Events.joined(self._runs[-2:])
@@ -122,7 +149,7 @@ class KnownEvents:
         # Sorted, so that consecutive searches read the same part of each run.
         order = np.argsort(events.high)
         asked = events.take(order)
-        for run in self._runs:
+        for run in (*self._runs, *(run for run, _ in self._spilled)):
             found[order] |= self._in_run(run, asked)
         return found
 
@@ -148,11 +175,23 @@ class KnownEvents:
 
 
 def on_disk(events: Events) -> Events:
-    """The same events, memory-mapped from an unnamed file in TMPDIR, which is deleted with the arrays; at least one."""
-    with TemporaryFile() as file:
-        file.write(events.encode())
-        file.flush()
-        return Events.decode(mmap(file.fileno(), 0, access=ACCESS_READ))
+    """The same events, memory-mapped from an unnamed file in TMPDIR, which is deleted with the arrays; at least one.
+
+    Raises:
+        StoreError: TMPDIR has no room for them.
+    """
+    try:
+        with TemporaryFile() as file:
+            for column in (events.high, events.low):
+                # Not `encode`: the copies would take as much memory again.
+                file.write(np.ascontiguousarray(column, "<u8").data)
+            file.flush()
+            return Events.decode(mmap(file.fileno(), 0, access=ACCESS_READ))
+    except OSError as error:
+        raise StoreError(
+            f"the ids of {len(events)} events can't be written to {gettempdir()}: {error.strerror}. Let TMPDIR name a "
+            "disk with room for the deduplication window (docs/settings.md), or lower GAMELAKE_DEDUP_MAX_EVENTS"
+        ) from error
 
 
 def repeated(events: Events, window_seconds: int) -> Flags:

@@ -36,7 +36,7 @@ from gamelake.streaming.duplicates import (
     count_by_game,
     rows_with_id,
 )
-from gamelake.streaming.plan import KnownFile, OtherSourceEvents
+from gamelake.streaming.plan import EVENTS_IN_MEMORY, KnownFile, OtherSourceEvents
 
 # The partition number of events in the identity files of the stream that reads files.
 EVENTS_OF_FILES = 2
@@ -56,11 +56,12 @@ _TIMING = LeaseTiming(renew=1.0, patience=6.0, poll=0.02, wait=5.0)
 
 @dataclass
 class CrossSourceDuplicateFilter:
-    """Finds events that another stream has ingested; `then` filters the others."""
+    """Finds events that another stream has ingested; `then` filters the others, `in_memory` is as in `DedupPlan`."""
 
     then: DuplicateFilter
     taken: tuple[OtherSourceEvents, ...]
     store: Store
+    in_memory: int = EVENTS_IN_MEMORY
     _counts: Counter[str] = field(default_factory=Counter)
 
     def duplicates(self, seen: CandidateEvents) -> Flags:
@@ -84,7 +85,7 @@ class CrossSourceDuplicateFilter:
 
     def _known(self, taken: OtherSourceEvents) -> KnownEvents:
         key = (self.store.location.uri, taken.seed)
-        memory = _memories.setdefault(key, WorkerMemory(ANY_TIME))
+        memory = _memories.setdefault(key, WorkerMemory(ANY_TIME, self.in_memory))
         return memory.events(EVENTS_OF_FILES, taken.files, self.store)
 
     def write(self) -> tuple[EventsFile | None, dict[str, int]]:

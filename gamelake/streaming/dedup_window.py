@@ -13,7 +13,7 @@ from gamelake.model.logs import event_logger
 from gamelake.model.naming import events_folder
 from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests
 from gamelake.storage.store import Store
-from gamelake.streaming.plan import DedupPlan, KnownFile
+from gamelake.streaming.plan import EVENTS_IN_MEMORY, DedupPlan, KnownFile
 
 _READERS = 8
 _MICROSECONDS = 1_000_000
@@ -23,10 +23,16 @@ log = event_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupLimits:
-    """How long an event's identity is kept, and how many at most: beyond that the oldest are dropped."""
+    """How long an event's identity is kept, and how many at most: beyond that the oldest are dropped.
+
+    Attributes:
+        events: on the store, of all partitions together.
+        in_memory: of each worker process; it keeps the others in scratch files.
+    """
 
     window: timedelta = timedelta(minutes=10)
-    events: int = 20_000_000
+    events: int = 400_000_000
+    in_memory: int = EVENTS_IN_MEMORY
 
     @property
     def is_off(self) -> bool:
@@ -144,6 +150,7 @@ class DedupWindow:
             known={partition: tuple(files) for partition, files in known.items()},
             # A clock that went back between two starts must not make new events older than those before them.
             clock=max(self._clock(), max(newest.values(), default=0) * _MICROSECONDS),
+            in_memory=self._limits.in_memory,
         )
 
     def _report(self, left_out: int) -> None:

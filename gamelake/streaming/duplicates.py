@@ -18,9 +18,10 @@ from gamelake.model.errors import StoreError
 from gamelake.model.naming import game_of
 from gamelake.storage.manifests import EventsFile, EventsSection
 from gamelake.storage.store import Store
-from gamelake.streaming.plan import DedupPlan, KnownFile
+from gamelake.streaming.plan import EVENTS_IN_MEMORY, DedupPlan, KnownFile
 
 _READERS = 8
+_AHEAD = 16
 EVENT_BYTES = 16
 
 Ints = npt.NDArray[np.int64]
@@ -38,27 +39,44 @@ class _WorkerPartition:
 
 @dataclass(slots=True)
 class WorkerMemory:
-    """The event identities of one stream that this process has read, by Kafka partition."""
+    """The event identities of one stream that this process has read, by Kafka partition.
+
+    Attributes:
+        most_in_memory: so many are kept in memory, those of all partitions together; the others in scratch files.
+    """
 
     window_seconds: int
+    most_in_memory: int = EVENTS_IN_MEMORY
     _partitions: dict[int, _WorkerPartition] = field(default_factory=dict)
 
     def events(self, partition: int, files: Sequence[KnownFile], store: Store) -> KnownEvents:
         """The events in the identity files of a partition; only files that this process has not read yet are read.
 
         Raises:
-            StoreError: a file is truncated, or is missing and can't have expired.
+            StoreError: a file is truncated, or is missing and can't have expired; or TMPDIR has no room.
         """
         known = self._partitions.setdefault(partition, _WorkerPartition(KnownEvents(self.window_seconds)))
         new = [file for file in files if file.path not in known.read]
         oldest = max((file.newest for file in files), default=0) - self.window_seconds
         # A running worker reads one or two new files; one that has just started reads the whole window.
         with ThreadPoolExecutor(min(max(len(new), 1), _READERS)) as pool:
-            for events in pool.map(lambda file: _read(store, file), new):
-                if events is not None:
-                    known.events.add(events, oldest)
+            # In portions: what is read ahead is in memory, too.
+            for start in range(0, len(new), _AHEAD):
+                for events in pool.map(lambda file: _read(store, file), new[start : start + _AHEAD]):
+                    if events is not None:
+                        known.events.add(events, oldest)
+                        self._spill()
         known.read = {file.path for file in files}
         return known.events
+
+    @property
+    def in_memory(self) -> int:
+        """How many identities are in memory."""
+        return sum(partition.events.in_memory for partition in self._partitions.values())
+
+    def _spill(self) -> None:
+        while self.in_memory > self.most_in_memory:
+            max((each.events for each in self._partitions.values()), key=lambda events: events.in_memory).spill()
 
 
 def _read(store: Store, file: KnownFile) -> Events | None:
@@ -80,10 +98,10 @@ _memories: dict[tuple[object, ...], WorkerMemory] = {}
 
 def worker_memory(plan: DedupPlan, store: Store) -> WorkerMemory:
     """The identities that this process keeps of a stream; those of another stream or window are dropped."""
-    key = (store.location.uri, plan.folder, plan.seed, plan.window_seconds)
+    key = (store.location.uri, plan.folder, plan.seed, plan.window_seconds, plan.in_memory)
     if key not in _memories:
         _memories.clear()
-        _memories[key] = WorkerMemory(plan.window_seconds)
+        _memories[key] = WorkerMemory(plan.window_seconds, plan.in_memory)
     return _memories[key]
 
 

@@ -22,6 +22,8 @@ MIB = 2**20
 
 REPORT_SCHEMA = "report binary"
 NO_CLOCK = 2**63 - 1
+# 16 to 20 bytes each, in every worker process.
+EVENTS_IN_MEMORY = 20_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ class DedupPlan:
         clock: the driver's time, in microseconds since 1970; an event with a later Kafka timestamp counts as received
             then.
         known: the identity files of the window, by Kafka partition.
+        in_memory: how many identities a worker process may keep in memory; the others are in scratch files.
     """
 
     folder: str
@@ -68,6 +71,7 @@ class DedupPlan:
     window_seconds: int
     known: Mapping[int, tuple[KnownFile, ...]] = field(default_factory=dict)
     clock: int = NO_CLOCK
+    in_memory: int = EVENTS_IN_MEMORY
 
 
 @dataclass(frozen=True, slots=True)

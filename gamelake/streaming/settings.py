@@ -73,7 +73,8 @@ class IngestSettings:
             schema_limits=schema_limits(env),
             dedup=DedupLimits(
                 window=timedelta(seconds=env.whole("GAMELAKE_DEDUP_WINDOW_SECONDS", 600, 0, 86_400)),
-                events=env.whole("GAMELAKE_DEDUP_MAX_EVENTS", 20_000_000, 1, 10**9),
+                events=env.whole("GAMELAKE_DEDUP_MAX_EVENTS", 400_000_000, 1, 10**9),
+                in_memory=env.whole("GAMELAKE_DEDUP_MEMORY_EVENTS", 20_000_000, 1, 10**9),
             ),
             telemetry=telemetry_options(env),
             lineage=lineage_options(env),

@@ -27,7 +27,7 @@ from gamelake.streaming.chunk import ChunkWriter, TableDay
 from gamelake.streaming.cross_source import CrossSourceDuplicateFilter
 from gamelake.streaming.duplicates import DuplicateFilter, NoOpDuplicateFilter, WindowDuplicateFilter
 from gamelake.streaming.kafka_reader import ReadFailure
-from gamelake.streaming.plan import TaskPlan, TaskReport, encode_report, merge_offsets
+from gamelake.streaming.plan import EVENTS_IN_MEMORY, TaskPlan, TaskReport, encode_report, merge_offsets
 from gamelake.streaming.sorting import RecordCoordinates, Sorter, event_days
 
 # One decoder for all tasks of a worker process: schemas are compiled once, not once per batch.
@@ -150,7 +150,10 @@ def duplicate_filter(plan: TaskPlan) -> DuplicateFilter:
     """The duplicate filter of a task, as its plan says."""
     store = Store(plan.lakehouse)
     found: DuplicateFilter = WindowDuplicateFilter(plan.dedup, store) if plan.dedup else NoOpDuplicateFilter()
-    return CrossSourceDuplicateFilter(found, plan.other_sources, store) if plan.other_sources else found
+    if not plan.other_sources:
+        return found
+    in_memory = plan.dedup.in_memory if plan.dedup else EVENTS_IN_MEMORY
+    return CrossSourceDuplicateFilter(found, plan.other_sources, store, in_memory)
 
 
 def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:

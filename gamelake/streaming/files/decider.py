@@ -282,6 +282,6 @@ def files_fan_out(settings: FilesSettings, source: OpenStream, store: Store, cor
         rules=found.rules,
         events=events,
         cores=cores,
-        remembered=reading.dedup.events,
+        remembered=reading.dedup.in_memory,
     )
     return FanOut(source, decider, found.breaker, Failpoints(reading.kill), window, events)

@@ -1,6 +1,7 @@
 """What makes an event the same event, and which events are known: checked against the plainest way to do it."""
 
 import uuid
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from gamelake.layers.identity import Identities
 from gamelake.layers.known_events import Events, KnownEvents, repeated
+from gamelake.model.errors import StoreError
 from tests.unit.properties import examples
 
 WINDOW = 600
@@ -105,6 +107,28 @@ def test_events_that_are_too_old_are_deleted_within_a_quarter_of_the_window() ->
 
         assert len(known) < 1.3 * in_window
     assert len(known) >= in_window
+
+
+def test_scratch_files_with_nothing_but_events_that_are_too_old_are_deleted() -> None:
+    known, in_window = KnownEvents(WINDOW), 100 * (WINDOW // 10 + 1)
+    for second in range(0, 6_000, 10):
+        high = np.arange(100, dtype=np.uint64) + np.uint64(second * 1_000)
+        known.add(Events.of(high, high % np.uint64(7), np.full(100, second)), oldest=second - WINDOW)
+        while known.in_memory > in_window // 8:
+            known.spill()
+
+        assert len(known) < 1.3 * in_window
+    assert known.spilled >= in_window - in_window // 8
+
+
+def test_a_full_scratch_disk_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    known = KnownEvents(WINDOW)
+    known.add(events([(1, 5)]))
+
+    with pytest.raises(StoreError, match="Let TMPDIR name a disk with room"):
+        known.spill()
+    assert known.have(events([(1, 5)])).tolist() == [True]
 
 
 def test_events_are_the_same_after_encoding_and_decoding() -> None:

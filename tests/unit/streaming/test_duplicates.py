@@ -16,6 +16,7 @@ from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection,
 from gamelake.storage.store import Store
 from gamelake.streaming.decision import check_one_task_per_partition
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
+from gamelake.streaming.duplicates import worker_memory
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskReport
 from tests.logged import logged
 from tests.unit.properties import examples
@@ -287,6 +288,18 @@ def test_at_most_the_allowed_number_of_events_is_kept_and_the_newest_ones(
     assert "GAMELAKE_DEDUP_MAX_EVENTS" in str(full["action"])
 
 
+def test_events_beyond_the_memory_of_a_worker_are_found_in_scratch_files(tmp_path: Path) -> None:
+    lake = Deduplicated(TaskLakehouse(tmp_path), DedupLimits(in_memory=3))
+    for number in range(4):
+        lake.batch([sent(f"{number}-{each}", minutes=number) for each in range(5)])
+    again = [sent(f"{number}-{each}", minutes=4) for number in range(4) for each in range(5)]
+
+    assert ids(lake.attempt([*again, sent("new", minutes=4)])) == ["new"]
+    memory = worker_memory(lake.plan(), lake.lakehouse.store)
+    assert memory.in_memory <= 3
+    assert memory.events(0, lake.plan().known[0], lake.lakehouse.store).spilled >= 17
+
+
 def test_a_missing_file_stops_the_batch_and_the_next_start_continues_without_it(
     lake: Deduplicated, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -322,11 +335,16 @@ def test_a_partition_in_two_tasks_is_rejected() -> None:
     batches=st.lists(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 25)), max_size=12), max_size=6),
     restarts=st.sets(st.integers(0, 5)),
     chunk=st.integers(1, 12),
+    in_memory=st.sampled_from([1, 4, 1_000]),
 )
 def test_in_any_order_of_records_silver_has_an_event_once_per_window(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, int]]], restarts: set[int], chunk: int
+    tmp_path_factory: pytest.TempPathFactory,
+    batches: list[list[tuple[int, int]]],
+    restarts: set[int],
+    chunk: int,
+    in_memory: int,
 ) -> None:
-    lake = Deduplicated(TaskLakehouse(tmp_path_factory.mktemp("lakehouse")))
+    lake = Deduplicated(TaskLakehouse(tmp_path_factory.mktemp("lakehouse")), DedupLimits(in_memory=in_memory))
     rows: dict[str, list[int]] = {}
     newest = 0
     for number, batch in enumerate(batches):

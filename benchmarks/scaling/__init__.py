@@ -1,0 +1,1 @@
+"""What grows with what: the figures of docs/scaling.md, each module one of them."""
