@@ -55,7 +55,8 @@ class SmallFiles:
     def next(self, day: date | None = None) -> Sequence[TableFiles]:
         """Write the files of the next batch, in the partition of a day; the default is today."""
         wanted = (day or datetime.now(UTC).date()).isoformat()
-        return [self._entry(table, rows, wanted) for table, rows in self._rows.items()]
+        with ThreadPoolExecutor(self._store.at_once) as pool:
+            return list(pool.map(lambda item: self._entry(item[0], item[1], wanted), self._rows.items()))
 
     def _entry(self, table: str, rows: int, day: str) -> TableFiles:
         path = new_file_name(f"{EVENT_DATE}={day}")

@@ -102,12 +102,20 @@ class _Timer(BatchObserver):
 class YearStream:
     """The stream that writes all tables; a second one exists, so that both settle the order of their decisions."""
 
-    def __init__(self, place: Location, plan: YearPlan, clock: SimulatedClock, listings: Listings) -> None:
+    def __init__(
+        self,
+        place: Location,
+        plan: YearPlan,
+        clock: SimulatedClock,
+        listings: Listings,
+        files: Location | None = None,
+    ) -> None:
+        """Open the stream; `files` is where the data files are written, if not at the same address."""
         self._place, self._plan, self._clock, self._listings = place, plan, clock, listings
         store = self._store = Store(place)
         rows = game_tables(plan.tables - _SHARED_TABLES, _ROWS)
         self._records = sum(rows.values())
-        self._files = SmallFiles(place, {BRONZE_EVENTS: self._records, SILVER_EVENTS: self._records, **rows})
+        self._files = SmallFiles(files or place, {BRONZE_EVENTS: self._records, SILVER_EVENTS: self._records, **rows})
         self._tables = DeltaTables(place)
         Stream(store, FILES_STREAM, "files").open("files")
         stream = Stream(store, STREAM, TOPIC)
@@ -139,8 +147,16 @@ class YearStream:
 
     def run_batch(self, number: int) -> BatchSample:
         """Write the files of a batch, then decide and commit it."""
+        self.prepare(number)
+        return self.run_prepared(number)
+
+    def prepare(self, number: int) -> None:
+        """Write the files of a batch, and which offsets it reads."""
         self._decider.decision = self._prepared(number)
         self._checkpoint.begin(number, (number + 1) * self._records)
+
+    def run_prepared(self, number: int) -> BatchSample:
+        """Decide and commit a batch whose files are written."""
         listed, cpu = self._listings.objects, time.process_time()
         # The decider reads no records.
         self._fan_out(cast("DataFrame", None), number)

@@ -19,11 +19,11 @@ import msgspec
 import pyarrow.parquet as pq
 
 from gamelake.maintenance.manifest_compaction import ManifestCompaction, compact_log
+from gamelake.model.naming import Horizon
 from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.generations import Generations
 from gamelake.storage.listing import stream_names
 from gamelake.storage.manifest_checkpoints import (
-    Horizon,
     LogCheckpoint,
     LoggedFile,
     ManifestCheckpoint,

@@ -12,10 +12,9 @@ from itertools import islice
 
 import msgspec
 
-from gamelake.model.naming import events_folder
+from gamelake.model.naming import Horizon, events_folder
 from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, entries_after
 from gamelake.storage.manifest_checkpoints import (
-    Horizon,
     LogCheckpoint,
     LoggedFile,
     ManifestCheckpoint,

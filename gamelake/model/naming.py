@@ -40,6 +40,16 @@ class Layer(StrEnum):
     AUDIT = "audit"
 
 
+class Horizon(StrEnum):
+    """How far a checkpoint of logs and manifests reaches (`gamelake.storage.manifest_checkpoints`), and its folder.
+
+    The folder keeps its first name: older lakehouses have it.
+    """
+
+    RETENTION = "_gamelake/statements"
+    DAY = "_gamelake/statements/daily"
+
+
 def game_table(game: str) -> str:
     """The silver table of a game."""
     return f"silver/{game}_events"

@@ -113,7 +113,7 @@ class QualityTable:
             last = handle.transaction_version(self._app_id) if handle else None
             after = beyond if last is None else max(beyond, last)
             manifests = Manifests(self.store, self.stream)
-            new = [each for each in manifests.batches() if each > after][:_BATCHES_AT_ONCE]
+            new = manifests.after(after)[:_BATCHES_AT_ONCE]
             if not new:
                 return None
             figures = _figures(self.store, manifests.read_many(new))

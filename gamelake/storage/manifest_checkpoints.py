@@ -9,24 +9,17 @@ old, so that what needs the newest version alone reads the entries of a day, how
 
 import hashlib
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
 
+from gamelake.model.naming import Horizon
 from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.manifests import OffsetRange
 from gamelake.storage.store import Store
 
 T = TypeVar("T")
-
-
-class Horizon(StrEnum):
-    """How far a checkpoint reaches, and its folder, which keeps its first name: older lakehouses have it."""
-
-    RETENTION = "_gamelake/statements"
-    DAY = "_gamelake/statements/daily"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,14 @@ from datetime import datetime
 import msgspec
 import pyarrow as pa
 
-from gamelake.model.naming import QUARANTINE, SILVER_EVENTS, game_of, game_table
+from gamelake.model.naming import QUARANTINE, SILVER_EVENTS, Horizon, game_of, game_table
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.store import Store
 
+# Distances at which a later batch is looked for: the greatest is a year of batches of two seconds.
+_JUMPS = tuple(2**exponent for exponent in range(25))
+# So many names are one page of a listing.
+_NEAR = 512
 # Prefix of a rule's name among a commit's operationMetrics: rows that broke the rule.
 RULE_METRIC = "rule."
 
@@ -202,6 +206,8 @@ class Manifests:
     def __init__(self, store: Store, stream: str) -> None:
         self._store = store
         self._stream = stream
+        # No later batch was found so far.
+        self._newest = -1
 
     def settle(self, manifest: BatchManifest) -> BatchManifest:
         """Write a batch's manifest; if the batch has one already, return that one."""
@@ -225,9 +231,47 @@ class Manifests:
         return self._store.written_at(_path(self._stream, batch_id))
 
     def batches(self) -> list[int]:
-        """The ids of all decided batches, in order."""
-        listed = self._store.objects(f"_gamelake/streams/{self._stream}/manifests")
-        return sorted(int(each.path.split("/")[-1].split(".")[0]) for each in listed)
+        """The ids of all decided batches, in order; for a year of short batches that are hundreds of listings."""
+        return self._listed(None)
+
+    def after(self, batch_id: int) -> list[int]:
+        """The ids of the decided batches after one, in order; on an object store only these are listed."""
+        return [each for each in self._listed(_path(self._stream, batch_id)) if each > batch_id]
+
+    def newest(self) -> int | None:
+        """The id of the newest decided batch, None if there is none.
+
+        On an object store it takes a few requests, whatever the number of manifests: some that find a late batch, and a
+        listing of what follows it. Batches without a manifest in between would make that listing longer, no more.
+        """
+        known, is_there = self._newest, self._newest >= 0
+        if not is_there:
+            known = self._compacted_through()
+            while jump := self._farthest(known):
+                known, is_there = known + jump, True
+                if jump <= _NEAR:
+                    break
+        found = self.after(known)
+        if not found and not is_there:
+            # Manifests that log cleanup has compacted were copied here, or those after them were deleted by hand.
+            found = self.batches()
+        self._newest = found[-1] if found else known if is_there else -1
+        return self._newest if self._newest >= 0 else None
+
+    def _farthest(self, known: int) -> int:
+        """The greatest of some distances at which a batch after another one has a manifest, 0 if none has."""
+        paths = {_path(self._stream, known + jump): jump for jump in _JUMPS}
+        there = paths.keys() - self._store.missing([*paths])
+        return max((paths[path] for path in there), default=0)
+
+    def _compacted_through(self) -> int:
+        """The last batch that log cleanup has compacted, and whose manifest may be deleted; -1 if there is none."""
+        paths = (path for horizon in Horizon for path in self._store.paths(f"{horizon}/streams/{self._stream}"))
+        return max((_number_of(path) for path in paths), default=-1)
+
+    def _listed(self, after: str | None) -> list[int]:
+        listed = self._store.objects(f"_gamelake/streams/{self._stream}/manifests", after)
+        return sorted(_number_of(each.path) for each in listed)
 
     def read_many(self, batches: Sequence[int]) -> Iterator[BatchManifest]:
         """The manifests of some batches in their order, without those that don't exist."""
@@ -236,8 +280,13 @@ class Manifests:
                 yield _decode(content)
 
     def last(self, count: int) -> list[BatchManifest]:
-        """The newest manifests, at most `count`, oldest first."""
-        return list(self.read_many(self.batches()[-count:]))
+        """Those of the newest `count` batch ids that have manifests, oldest first; the newest batch is among them."""
+        newest = self.newest()
+        return [] if newest is None else list(self.read_many(range(max(newest - count + 1, 0), newest + 1)))
+
+
+def _number_of(path: str) -> int:
+    return int(path.rpartition("/")[2].partition(".")[0])
 
 
 def _path(stream: str, batch_id: int) -> str:

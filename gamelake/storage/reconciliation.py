@@ -164,7 +164,7 @@ def _take_stream(
     if checkpoint is not None:
         _take_checkpoint(checkpoint, found, offsets)
     compacted = -1 if checkpoint is None else checkpoint.through
-    for manifest in manifests.read_many([each for each in manifests.batches() if each > compacted]):
+    for manifest in manifests.read_many(manifests.after(compacted)):
         _take(manifest, found, promised, offsets)
     for generation in Generations(store, stream).all():
         for given_up in generation.lost:

@@ -54,7 +54,8 @@ class SettleRecords:
     def _complete(self, manifest: BatchManifest) -> None:
         manifests = Manifests(self._store, manifest.stream)
         # Before the first read a record may be so old that its manifest was written, then deleted by log cleanup.
-        if self._number or max(manifests.batches(), default=-1) < manifest.batch_id:
+        newest = None if self._number else manifests.newest()
+        if self._number or newest is None or newest < manifest.batch_id:
             manifests.settle(manifest)
 
     def add(self, manifest: BatchManifest) -> bool:

@@ -37,6 +37,7 @@ log = event_logger(__name__)
 _DESCRIBE_ATTEMPTS = 20
 _APPEND_ATTEMPTS = 100
 _LISTINGS = 50
+_REQUESTS_A_CHECKPOINT = 8
 # Log cleanup may delete entries that this process has not read; no retention is as short as this.
 _STALE_SECONDS = 600
 
@@ -107,7 +108,10 @@ class DeltaTables:
         self._comments = comments
         self._store = Store(location)
         self._heads: dict[str, TableHead] = {}
-        self._checkpoints = ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoints")
+        # One at a time where they need the processor, several where they wait for the store.
+        threads = max(1, self._store.at_once // _REQUESTS_A_CHECKPOINT)
+        self._checkpoints = ThreadPoolExecutor(threads, thread_name_prefix="delta-checkpoints")
+        self._unfinished: set[str] = set()
         self.on_log_checkpoint_failure: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
@@ -119,6 +123,11 @@ class DeltaTables:
     ) -> None:
         """Wait until the log checkpoints that are due are written."""
         self._checkpoints.shutdown(wait=True)
+
+    @property
+    def at_once(self) -> int:
+        """How many tables are worth committing to at once."""
+        return self._store.at_once
 
     def schema(self, table: str) -> pa.Schema | None:
         """The table's columns, None if there is no such table yet, or it can't be opened."""
@@ -256,8 +265,13 @@ class DeltaTables:
         describe(self._store, entry.table, self._comments(entry.table), newest)
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
-        """Write a log checkpoint every 50 commits: readers replay no more than that."""
-        if is_log_checkpoint_due(table, head.version):
+        """Write a log checkpoint every 50 commits: readers replay no more than that.
+
+        Where checkpoints are slower than commits, each table has one that waits or is written, which is of the version
+        that is the newest when its turn comes, and readers replay more.
+        """
+        if is_log_checkpoint_due(table, head.version) and table not in self._unfinished:
+            self._unfinished.add(table)
             self._checkpoints.submit(self._write_log_checkpoint, table, head.version)
 
     def _write_log_checkpoint(self, table: str, version: int) -> None:
@@ -272,6 +286,8 @@ class DeltaTables:
                 action=f"tries again after {CHECKPOINT_EVERY} commits",
             )
             self.on_log_checkpoint_failure()
+        finally:
+            self._unfinished.discard(table)
 
 
 def open_table(location: Location, table: str, version: int | None = None) -> DeltaTable:

@@ -1,8 +1,8 @@
 """Commits decided batches to all their tables; a table that refuses a batch is held back, and all others go on."""
 
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 import msgspec
 
@@ -16,7 +16,6 @@ from gamelake.streaming.stream import Stream
 
 log = event_logger(__name__)
 
-_COMMIT_THREADS = 8
 # A table that is held back costs the reading of its log at each attempt.
 _RETRY_SECONDS = 30.0
 # So long a batch of all tables waits for one that catches up.
@@ -50,6 +49,8 @@ class BatchCommits:
         self._held: dict[str, HeldTable] = {}
         self._is_read = False
         self._retry_at = 0.0
+        # Kept from batch to batch: starting 64 threads takes longer than the commits of a small batch.
+        self._pool = ThreadPoolExecutor(tables.at_once, thread_name_prefix="commit")
 
     @property
     def held(self) -> Mapping[str, HeldTable]:
@@ -81,25 +82,27 @@ class BatchCommits:
             for table in [*self._held]:
                 self._catch_up(table, time.monotonic() + catch_up_seconds)
 
+        # Once: it goes over all tables of the manifest.
+        transaction = BatchTransaction.of(manifest)
+
         def commit_table(entry: TableFiles) -> None:
             if (held := self._held.get(entry.table)) is not None:
                 self._hold(entry.table, manifest.batch_id, held.reason)
             else:
-                self._append(entry, manifest)
+                self._append(entry, transaction)
 
-        with ThreadPoolExecutor(_COMMIT_THREADS, thread_name_prefix="commit") as pool:
-            list(pool.map(commit_table, manifest.tables))
+        _wait_for([self._pool.submit(commit_table, entry) for entry in manifest.tables])
 
-    def _append(self, entry: TableFiles, manifest: BatchManifest) -> None:
+    def _append(self, entry: TableFiles, transaction: BatchTransaction) -> None:
         try:
-            self._tables.append(entry, BatchTransaction.of(manifest))
+            self._tables.append(entry, transaction)
         except REFUSALS as error:
             reason = str(error)
-            self._hold(entry.table, manifest.batch_id, reason)
+            self._hold(entry.table, transaction.version, reason)
             log.warning(
                 "table_held_back",
                 table=entry.table,
-                batch=manifest.batch_id,
+                batch=transaction.version,
                 reason=reason,
                 action="all other tables go on",
             )
@@ -141,3 +144,14 @@ class BatchCommits:
             return
         before = self._held[table]
         self._held[table] = msgspec.structs.replace(before, since=batch_id, batches=before.batches - committed)
+
+
+def _wait_for(commits: Sequence[Future[None]]) -> None:
+    """Wait for all commits; after an error no other one begins, and none runs on when the batch is tried again."""
+    _, waiting = wait(commits, return_when=FIRST_EXCEPTION)
+    for each in waiting:
+        each.cancel()
+    wait(commits)
+    for each in commits:
+        if not each.cancelled():
+            each.result()

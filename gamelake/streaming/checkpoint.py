@@ -82,7 +82,10 @@ class CheckpointFolder:
             CheckpointError: the file is missing, damaged or of another topic.
         """
         path = f"{self._path}/offsets/{batch_id}"
-        lines = (self._store.get(path) or b"").decode(errors="replace").splitlines()
+        return self._decoded(path, self._store.get(path) or b"")
+
+    def _decoded(self, path: str, content: bytes) -> dict[int, int]:
+        lines = content.decode(errors="replace").splitlines()
         if len(lines) != _OFFSET_LINES:
             raise self._damaged(path, f"it has {len(lines)} lines instead of {_OFFSET_LINES}")
         if lines[0] != _VERSION:
@@ -100,8 +103,9 @@ class CheckpointFolder:
 
     def planned(self, batch_id: int) -> PlannedOffsets:
         """The offsets that a batch is to read, from the log that Spark writes before it runs."""
-        first = batch_id == 0 or self._store.get(f"{self._path}/offsets/{batch_id - 1}") is None
-        before = self._initial_offsets() if first else self.offsets(batch_id - 1)
+        path = f"{self._path}/offsets/{batch_id - 1}"
+        content = self._store.get(path) if batch_id else None
+        before = self._initial_offsets() if content is None else self._decoded(path, content)
         return PlannedOffsets(before, self.offsets(batch_id))
 
     def _initial_offsets(self) -> dict[int, int]:

@@ -2,9 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
+from threading import BoundedSemaphore
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,6 +52,45 @@ class TableLayout:
         return self.partition_by[1:]
 
 
+class Uploads:
+    """Writes files in the background until the end of the block: far more at once than can be encoded at once.
+
+    Raises:
+        Exception: the first error of a write, at the end of the block.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pool = ThreadPoolExecutor(store.at_once, thread_name_prefix="upload")
+        # What is encoded is in memory until it is written.
+        self._free = BoundedSemaphore(2 * store.at_once)
+        self._running: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait until all files are written."""
+        self._pool.shutdown(cancel_futures=error is not None)
+        if error is None:
+            for each in self._running:
+                each.result()
+
+    def put(self, path: str, content: pa.Buffer) -> None:
+        """Write a file, once few enough others wait to be written."""
+        self._free.acquire()
+        self._running.append(self._pool.submit(self._write, path, content))
+
+    def _write(self, path: str, content: pa.Buffer) -> None:
+        try:
+            self._store.put(path, content.to_pybytes())
+        finally:
+            self._free.release()
+
+
 class ChunkWriter:
     """Collects rows and writes one file per table, day and partition value, several files at a time.
 
@@ -75,10 +117,10 @@ class ChunkWriter:
 
     def write(self) -> tuple[WrittenFile, ...]:
         """Write all kept rows, and drop them."""
-        with ThreadPoolExecutor(self._threads) as pool:
+        with Uploads(self._store) as uploads, ThreadPoolExecutor(self._threads) as pool:
             # Largest first: a big file started last would leave the other threads idle.
             targets = sorted(self._rows.items(), key=lambda item: -sum(len(rows) for rows in item[1]))
-            written = list(pool.map(lambda item: self._write_target(*item), targets))
+            written = list(pool.map(lambda item: self._write_target(item[0], item[1], uploads), targets))
         self._rows.clear()
         self._schema_ids.clear()
         return tuple(file for files in written for file in files)
@@ -93,19 +135,20 @@ class ChunkWriter:
         extra = () if game is None else tuple(column.value for column in game.partition_by[1:])
         return TableLayout((PartitionColumn.EVENT_DATE.value, *extra), UNIQUE_COLUMNS)
 
-    def _write_target(self, target: TableDay, batches: Sequence[pa.RecordBatch]) -> list[WrittenFile]:
+    def _write_target(self, target: TableDay, batches: Sequence[pa.RecordBatch], uploads: Uploads) -> list[WrittenFile]:
         layout = self.layout(target.table)
         rows = pa.concat_tables([pa.Table.from_batches([rows]) for rows in batches], promote_options="permissive")
         rows = _in_order_of(self._schemas.get(target.table), rows)
-        return [self._write_file(target, layout, values, part) for values, part in _split(rows, layout.extra)]
+        return [self._write_file(target, values, part, uploads) for values, part in _split(rows, layout.extra)]
 
     def _write_file(
-        self, target: TableDay, layout: TableLayout, values: dict[str, str | None], rows: pa.Table
+        self, target: TableDay, values: dict[str, str | None], rows: pa.Table, uploads: Uploads
     ) -> WrittenFile:
+        layout = self.layout(target.table)
         content, statistics = encode_parquet(rows, layout.unique)
         partition = {layout.partition_by[0]: target.date, **values}
         path = new_file_name(partition_folder(partition))
-        self._store.put(f"{target.table}/{path}", content.to_pybytes())
+        uploads.put(f"{target.table}/{path}", content)
         file = DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
         return WrittenFile(
             table=target.table,

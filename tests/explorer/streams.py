@@ -90,6 +90,7 @@ class _Topic:
 class OneStepTables:
     """The commits of batches to silver/events: each is one step, and is made once."""
 
+    at_once = 1
     files: set[str] = field(default_factory=set)
 
     def schema(self, table: str) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from minio import Minio
 from minio.credentials import StaticProvider  # type: ignore[attr-defined] # it names no exports
+from minio.deleteobjects import DeleteObject
 from minio.minioadmin import MinioAdmin
 
 from gamelake.storage.settings import LakehouseSettings
@@ -84,6 +85,7 @@ class ObjectStore:
         try:
             yield name
         finally:
-            for found in self.client.list_objects(name, recursive=True):
-                self.client.remove_object(name, str(found.object_name))
+            found = self.client.list_objects(name, recursive=True)
+            for error in self.client.remove_objects(name, (DeleteObject(str(each.object_name)) for each in found)):
+                raise RuntimeError(f"{error.name} can't be deleted: {error.code}")
             self.client.remove_bucket(name)

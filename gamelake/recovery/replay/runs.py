@@ -22,8 +22,6 @@ from gamelake.storage.tables import DeltaTables
 
 log = event_logger(__name__)
 
-_COMMIT_THREADS = 8
-
 
 @dataclass(frozen=True, slots=True)
 class ReplayRun:
@@ -58,7 +56,7 @@ class ReplayRun:
             self.tables.append(entry, manifest.transaction)
             self.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
 
-        with ThreadPoolExecutor(_COMMIT_THREADS, thread_name_prefix="commit") as pool:
+        with ThreadPoolExecutor(self.tables.at_once, thread_name_prefix="commit") as pool:
             list(pool.map(commit, manifest.tables))
         self.manifests.is_done(manifest)
 

@@ -109,9 +109,8 @@ class StateKeeper:
         """Find the state: the table's, and what the batches have changed since."""
         self._base, self._files = self.refresher.table.base()
         self._moment = self._base.moment
-        batches = manifests.batches()
         # The last one may be in the table already, and yet has what the next batch goes on from.
-        for batch_id in [each for each in batches if each > self._base.batch_id] or batches[-1:]:
+        for batch_id in manifests.after(max(self._base.batch_id - 1, -1)):
             manifest = manifests.read(batch_id)
             if manifest is not None:
                 self._follow(manifest)

@@ -13,7 +13,8 @@ import pytest
 
 from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
-from gamelake.storage.manifest_checkpoints import Horizon, read_log_checkpoint
+from gamelake.model.naming import Horizon
+from gamelake.storage.manifest_checkpoints import read_log_checkpoint
 from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.store import Location, Store
 from gamelake.storage.table_log import TableLog

@@ -5,11 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from benchmarks.year.listings import counted_listings
 from gamelake.model.errors import SettingsError
+from gamelake.model.naming import Horizon
 from gamelake.storage.data_files import DataFile
 from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
 from gamelake.storage.store import Location, Store
+from tests.unit.properties import examples
 from tests.unit.storage.appends import a_location
 
 
@@ -109,3 +114,38 @@ def test_manifests_are_found_in_the_order_of_their_batches(store: Store) -> None
     assert [manifest.batch_id for manifest in manifests.last(2)][-1] == 100
     assert manifests.read(12) is None
     assert Manifests(store, "none").last(1) == []
+
+
+@examples(60)
+@given(batches=st.sets(st.integers(0, 3_000), max_size=40), compacted=st.integers(-1, 40))
+def test_the_newest_manifest_is_found_though_others_are_missing(
+    tmp_path_factory: pytest.TempPathFactory, batches: set[int], compacted: int
+) -> None:
+    store = Store(a_location(tmp_path_factory.mktemp("lakehouse")))
+    manifests = Manifests(store, "ingest")
+    for batch_id in batches:
+        store.put(f"_gamelake/streams/ingest/manifests/{batch_id:012d}.json.zst", b"")
+    if compacted >= 0 and max(batches, default=-1) > compacted:
+        store.put(
+            f"{Horizon.DAY}/streams/ingest/{sorted(batches)[min(compacted, len(batches) - 1)]:020d}.json.zst", b""
+        )
+
+    assert manifests.newest() == max(batches, default=None)
+    store.put("_gamelake/streams/ingest/manifests/000000003500.json.zst", b"")
+    assert manifests.newest() == 3_500
+    assert manifests.after(2_999) == sorted({each for each in batches if each == 3_000} | {3_500})
+
+
+def test_a_start_lists_a_page_of_new_manifests_of_however_many_there_are(store: Store) -> None:
+    manifests = Manifests(store, "ingest")
+    template = manifests.settle(_manifest(0))
+    content = store.get("_gamelake/streams/ingest/manifests/000000000000.json.zst")
+    assert content is not None
+    for batch_id in range(1, 6_000):
+        store.put(f"_gamelake/streams/ingest/manifests/{batch_id:012d}.json.zst", content)
+
+    with counted_listings() as listings:
+        assert manifests.last(1) == [template]
+        assert len(manifests.last(20)) == 20
+
+    assert listings.objects < 1_000

@@ -5,7 +5,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import duckdb
 import pyarrow as pa
@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from msgspec import structs
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
+from gamelake.storage import tables as storage_tables
 from gamelake.storage.appends import (
     CHECKPOINT_EVERY,
     BatchTransaction,
@@ -24,7 +25,7 @@ from gamelake.storage.appends import (
     schema_of,
 )
 from gamelake.storage.delta_log import entry_path
-from gamelake.storage.store import Store
+from gamelake.storage.store import Location, Store
 from gamelake.storage.table_features import TableUse
 from gamelake.storage.tables import CommitOutcome, open_table
 from tests.logged import logged
@@ -101,6 +102,26 @@ def test_a_log_checkpoint_that_can_not_be_written_is_reported_and_costs_no_commi
     (failed,) = logged(caplog, "log_checkpoint_failed")
     assert (failed["table"], failed["version"]) == (TABLE, due)
     assert failures == [TABLE]
+
+
+def test_a_slow_log_checkpoint_lets_no_others_of_its_table_queue_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = list[str](), Event()
+
+    def slow(location: Location, table: str) -> DeltaTable:
+        begun.append(table)
+        may_end.wait(60)
+        return open_table(location, table)
+
+    with tables_in(tmp_path) as tables:
+        tables.append(an_append(tmp_path, some_rows(0)), BatchTransaction("query-0", 0))
+        monkeypatch.setattr(storage_tables, "open_table", slow)
+        for batch in range(1, 3 * CHECKPOINT_EVERY):
+            tables.append(an_append(tmp_path, some_rows(batch)), BatchTransaction("query-0", batch))
+        may_end.set()
+
+    assert begun == [TABLE]
 
 
 def test_each_table_gets_a_log_checkpoint_every_fifty_commits_and_few_of_them_at_a_time() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from threading import Event
 
 import msgspec
 import pyarrow as pa
@@ -13,11 +14,10 @@ import pytest
 
 from gamelake.maintenance.manifest_compaction import ManifestCompaction
 from gamelake.maintenance.vacuum import TableVacuum
-from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_table
+from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, Horizon, game_table
 from gamelake.observability.health import HealthVerdict, examine_held_tables
 from gamelake.storage.data_files import write_rows
 from gamelake.storage.delta_log import Action, encode_entry, entry_path, entry_versions, object_path
-from gamelake.storage.manifest_checkpoints import Horizon
 from gamelake.storage.manifests import BatchManifest, OffsetRange, TableFiles
 from gamelake.storage.reconciliation import reconcile
 from gamelake.storage.store import Store
@@ -284,6 +284,35 @@ def test_a_process_that_dies_before_any_write_loses_and_doubles_no_row(tmp_path:
         assert reconcile(store).problems == [], writes
         if not has_died:
             return
+
+
+def test_after_an_error_no_commit_of_the_batch_begins_or_runs_on(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, running, has_failed = list[str](), set[str](), Event()
+
+    def append(entry: TableFiles, _: object) -> None:
+        begun.append(entry.table)
+        if entry.table == "0":
+            has_failed.set()
+            raise ConnectionError("no object store")
+        running.add(entry.table)
+        has_failed.wait(60)
+        driver.tables.schema(ARCHERY)
+        running.remove(entry.table)
+
+    decided = driver.stream.manifests.read(0)
+    assert decided is not None
+    names = [str(number) for number in range(99)]
+    tables = tuple(TableFiles(table=name, partition_by=(), schema="", files=()) for name in names)
+    manifest = msgspec.structs.replace(decided, batch_id=1, tables=tables)
+    with monkeypatch.context() as during:
+        during.setattr(driver.tables, "append", append)
+        with pytest.raises(ConnectionError):
+            driver.commits.commit(manifest)
+
+        assert not running
+        assert len(begun) < len(tables)
 
 
 def test_an_outage_of_the_store_holds_no_table_back(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from obstore.exceptions import BaseError
 
 from gamelake.model.games import AmountLimits, EventTimeLimits, GamesContract, GameSpec, PartitionColumn, UnlistedGames
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
@@ -302,3 +303,10 @@ def test_bronze_has_the_schema_id_of_framed_records(lakehouse: TaskLakehouse) ->
     outcome = lakehouse.run(numbered([a_record(2), a_spoiled_record(), KafkaTaskRecord(value=b"no frame")]))
 
     assert [row["schema_id"] for row in outcome.rows(BRONZE_EVENTS)] == [42, 41, None]
+
+
+def test_a_file_that_can_not_be_written_fails_the_task(lakehouse: TaskLakehouse) -> None:
+    lakehouse.store.put(KART_TABLE, b"an object in the place of the table's folder")
+
+    with pytest.raises(BaseError, match=KART_TABLE):
+        lakehouse.run(numbered([_KINDS["kart"], _KINDS["yeti"]]))

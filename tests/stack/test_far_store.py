@@ -1,0 +1,60 @@
+"""A store that is far away: what does not depend on each other is asked of it at once."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.model.games import load_games
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import DeltaTables
+from gamelake.streaming.batch_commits import BatchCommits
+from gamelake.streaming.chunk import ChunkWriter, TableDay
+from gamelake.streaming.plan import WrittenFile
+from gamelake.streaming.stream import Stream
+from gamelake.streaming.table_columns import TableColumns
+from tests.stack.latency_proxy import FarStore, far_store
+from tests.stack.object_store import ROOT, ObjectStore
+from tests.stack.rows import a_manifest
+
+pytestmark = pytest.mark.object_store
+
+TABLES = [f"silver/game_{number:02d}_events" for number in range(60)]
+
+
+@pytest.fixture
+def far(object_store: ObjectStore) -> Iterator[FarStore]:
+    with far_store(object_store.endpoint) as far:
+        yield far
+
+
+@pytest.fixture
+def lakehouse(object_store: ObjectStore, bucket: str, far: FarStore) -> Location:
+    return object_store.at(far.url).location(f"s3://{bucket}/lake")
+
+
+def written(lakehouse: Location) -> tuple[WrittenFile, ...]:
+    """Write a file for each table, as a task does."""
+    writer = ChunkWriter(Store(lakehouse), load_games(ROOT / "contracts/games.yaml"), threads=2)
+    rows = pa.RecordBatch.from_arrays([pa.nulls(5, each.type) for each in COMMON_SCHEMA], schema=COMMON_SCHEMA)
+    for table in TABLES:
+        writer.add(TableDay(table, 20_000), rows, 1)
+    return writer.write()
+
+
+def test_the_files_and_the_commits_of_a_batch_do_not_wait_for_each_other(lakehouse: Location, far: FarStore) -> None:
+    files = written(lakehouse)
+
+    assert far.most_at_once > len(TABLES) // 2
+    entries = TableColumns({}).agree(files)
+    first, second = (msgspec.structs.replace(a_manifest(batch, "query"), tables=entries) for batch in (0, 1))
+    with DeltaTables(lakehouse) as tables:
+        commits = BatchCommits(Stream(Store(lakehouse), first.stream, "events"), tables)
+        commits.commit(first)
+        far.count_anew()
+        commits.commit(second)
+
+        assert far.most_at_once > len(TABLES) // 2
+        assert {tables.transaction_version(table, first.app_id) for table in TABLES} == {1}
