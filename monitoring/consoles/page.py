@@ -105,15 +105,17 @@ def _(panel: Table) -> str:
     )
     more = "".join(f"<td>{{{{ .Labels.{label} }}}}</td>" for label in panel.more_labels)
     style = severity_class(first.thresholds, first.words)
-    value = f'<td class="{style}">{formatted(first.unit, first.words)}</td>'
+    value = f'<td class="{style}" data-value="{{{{ .Value }}}}">{formatted(first.unit, first.words)}</td>'
     row = (
         f"<tr><td>{_row_label(panel)}</td>{more}{value}{''.join(_cell(column, panel.label) for column in others)}</tr>"
     )
-    return _table(
-        f"<tr>{names}</tr>",
+    position = [*labels, *(column.name for column in panel.columns)].index(panel.sort)
+    rows = (
         f'{{{{ range {instant_query(first.expr)} | sortByLabel "{panel.label}" }}}}{_row_variable(panel.label)}{row}'
-        f"{{{{ else }}}}{_nothing(panel)}{{{{ end }}}}",
+        f"{{{{ else }}}}{_nothing(panel)}{{{{ end }}}}"
     )
+    table = f'<table data-sort="{position}" data-first="{"smallest" if panel.smallest_first else "largest"}">'
+    return "\n".join([table, f"<tr>{names}</tr>", rows, "</table>"])
 
 
 def _row_variable(label: str) -> str:
@@ -136,7 +138,7 @@ def _address(link: Link, name: str) -> str:
 def _cell(column: Column, label: str) -> str:
     """The column's value for the row: queries that have no variable for it are filtered by the row's label."""
     style = severity_class(column.thresholds, column.words)
-    value = f'<span class="{style}">{formatted(column.unit, column.words)}</span>'
+    value = f'<span class="{style}" data-value="{{{{ .Value }}}}">{formatted(column.unit, column.words)}</span>'
     chosen = f"{{{{ if eq .Labels.{label} ${label} }}}}{value}{{{{ end }}}}"
     return f"<td>{{{{ range {instant_query(column.expr)} }}}}{chosen}{{{{ end }}}}</td>"
 

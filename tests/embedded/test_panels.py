@@ -268,6 +268,7 @@ def test_a_console_page_has_a_value_in_each_cell_of_a_table(prometheus: Promethe
 
     assert len(rows) == 12
     assert all(len(re.findall(r"<td[^>]*>[^<]*(?:<span[^>]*>[^<]+</span>)?</td>", row)) == 5 for row in rows)
+    assert len(re.findall(r'data-value="[\d.e+-]+"', text)) > len(rows)
 
 
 def test_the_series_cover_more_games_than_a_legend_has_lines(prometheus: Prometheus) -> None:

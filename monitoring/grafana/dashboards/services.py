@@ -31,7 +31,7 @@ _UP = Row(
                     Thresholds(1, 3),
                 ),
                 Column("Outages in 1 h", units.NoUnit, "sum by (job) (resets(up[1h]))", Thresholds(1, 3)),
-                Column("Runs since", DURATION, age(f"max by (job) ({_STARTED})")),
+                Column("Runs for", DURATION, age(f"max by (job) ({_STARTED})")),
                 Column("Memory", units.BytesIEC, f"sum by (job) ({_MEMORY})"),
                 Column("Container", units.BytesIEC, "max by (job) (gamelake_container_memory_bytes)"),
                 Column(
