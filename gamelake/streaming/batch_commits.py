@@ -147,11 +147,17 @@ class BatchCommits:
 
 
 def _wait_for(commits: Sequence[Future[None]]) -> None:
-    """Wait for all commits; after an error no other one begins, and none runs on when the batch is tried again."""
-    _, waiting = wait(commits, return_when=FIRST_EXCEPTION)
-    for each in waiting:
-        each.cancel()
-    wait(commits)
+    """Wait for all commits; after an error those that have not begun are cancelled, and none runs on after the return.
+
+    Raises:
+        Exception: the error of the first table whose commit failed.
+    """
+    try:
+        wait(commits, return_when=FIRST_EXCEPTION)
+    finally:
+        for each in commits:
+            each.cancel()
+        wait(commits)
     for each in commits:
         if not each.cancelled():
             each.result()

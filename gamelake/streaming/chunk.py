@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
 from threading import BoundedSemaphore
@@ -56,7 +56,7 @@ class Uploads:
     """Writes files in the background until the end of the block: far more at once than can be encoded at once.
 
     Raises:
-        Exception: the first error of a write, at the end of the block.
+        Exception: the first error of a write, at the end of the block at the latest. No other write begins after it.
     """
 
     def __init__(self, store: Store) -> None:
@@ -64,7 +64,7 @@ class Uploads:
         self._pool = ThreadPoolExecutor(store.at_once, thread_name_prefix="upload")
         # What is encoded is in memory until it is written.
         self._free = BoundedSemaphore(2 * store.at_once)
-        self._running: list[Future[None]] = []
+        self._error: BaseException | None = None
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -75,18 +75,23 @@ class Uploads:
     ) -> None:
         """Wait until all files are written."""
         self._pool.shutdown(cancel_futures=error is not None)
-        if error is None:
-            for each in self._running:
-                each.result()
+        if error is None and self._error is not None:
+            raise self._error
 
     def put(self, path: str, content: pa.Buffer) -> None:
         """Write a file, once few enough others wait to be written."""
         self._free.acquire()
-        self._running.append(self._pool.submit(self._write, path, content))
+        if self._error is not None:
+            self._free.release()
+            raise self._error
+        self._pool.submit(self._write, path, content)
 
     def _write(self, path: str, content: pa.Buffer) -> None:
         try:
-            self._store.put(path, content.to_pybytes())
+            if self._error is None:
+                self._store.put(path, content.to_pybytes())
+        except BaseException as error:  # raised in the thread that waits for the files
+            self._error = self._error or error
         finally:
             self._free.release()
 

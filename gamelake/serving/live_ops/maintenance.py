@@ -110,10 +110,9 @@ class StateKeeper:
         self._base, self._files = self.refresher.table.base()
         self._moment = self._base.moment
         # The last one may be in the table already, and yet has what the next batch goes on from.
-        for batch_id in manifests.after(max(self._base.batch_id - 1, -1)):
-            manifest = manifests.read(batch_id)
-            if manifest is not None:
-                self._follow(manifest)
+        new = manifests.after(self._base.batch_id)
+        for manifest in manifests.read_many(new) if new else manifests.last(1):
+            self._follow(manifest)
         if self._carried:
             self.watching.go_on_from(read_table(self.store, self._carried))
         self._clean_up()
