@@ -23,6 +23,7 @@ from gamelake.serving.kpis import definitions as kpi
 from gamelake.serving.kpis.aggregation import aggregate
 from gamelake.serving.kpis.day_tables import DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo
+from gamelake.serving.kpis.known_players import KnownPlayers
 from gamelake.serving.live_ops.hour import PURCHASES_SCHEMA
 from gamelake.serving.live_ops.memory import Share
 from gamelake.serving.live_ops.plan import BUCKETS, Base, StatePlan
@@ -128,7 +129,8 @@ def kpi_batch(place: Location, players: int, active: int, changed: int, runs: in
     """The cost of a batch of the KPI query."""
     tables = filled_kpis(Store(place), players, active)
     facts = [kpi_facts(players, changed, batch) for batch in range(runs + 1)]
-    return cost_of(runs, lambda number: aggregate(tables, ExactUpTo(), facts[number], number + 1))
+    known = KnownPlayers()
+    return cost_of(runs, lambda number: aggregate(tables, ExactUpTo(), facts[number], number + 1, known))
 
 
 def known_states(players: int) -> pa.Table:

@@ -6,7 +6,7 @@ from sqlglot import exp
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.observability.lineage.flow import Flow, FlowEnd, RunKind, TopicDataset, tables
 from gamelake.privacy.erasure_records import ErasureDone
-from gamelake.serving.kpis.definitions import ALL, KpiTable
+from gamelake.serving.kpis.definitions import ALL, PLAYERS, KpiTable
 from gamelake.serving.live_ops.player_table import PLAYER_STATE
 from gamelake.serving.live_ops.settings import LiveOpsSettings
 from gamelake.serving.live_ops.watch_tables import MINUTES, SIGNALS
@@ -27,7 +27,9 @@ def flow_of(done: ErasureDone) -> Flow | None:
 
 
 # What the stream counts of silver's events, by the names that the tables' SQL has for it.
-_OF_SILVER = frozenset({"hours", "visits", "arrivals"})
+_OF_SILVER = frozenset({"hours", "visits", "arrivals", "seen"})
+# What it keeps of a table, by the name that the tables' SQL has for it.
+_KEPT_OF = {"player_depths": PLAYERS.name}
 _PATHS = {table.name: table.path for table in ALL}
 
 
@@ -38,7 +40,7 @@ def flows(query: str, kind: RunKind) -> list[Flow]:
 
 def _flow(table: KpiTable, query: str, kind: RunKind) -> Flow:
     tree = sqlglot.parse_one(table.sql, dialect="duckdb")
-    read = {each.name for each in tree.find_all(exp.Table)}
+    read = {_KEPT_OF.get(each.name, each.name) for each in tree.find_all(exp.Table)}
     sources = sorted(path for name, path in _PATHS.items() if name in read and name != table.name)
     return Flow(
         job=f"kpis.{table.name}",

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from gamelake.serving.kpis import definitions as kpi
 from gamelake.serving.kpis.day_tables import DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo, KpiTable
+from gamelake.serving.kpis.known_players import PLAYER_KEY, KnownPlayers
 from gamelake.storage.sql_engine import Engine, engine
 
 _BROUGHT = {
@@ -26,12 +27,16 @@ _BROUGHT = {
         SELECT CAST(hour AS DATE) AS event_date, hour, game_name, events
         FROM facts WHERE facet = '{kpi.ARRIVAL}'""",  # noqa: S608 # a constant
 }
-# The players that the batch brings, or of whom it knows an earlier day, and the days that they come from and go to.
+# The players that the batch brings.
+_SEEN = f"""
+    SELECT game_name, gamer_id, min(event_date) AS event_date, {PLAYER_KEY} AS key
+    FROM visits WHERE gamer_id IS NOT NULL GROUP BY ALL"""  # noqa: S608 # a constant
+# The days that players come to, and those that they come from.
 _MOVED = """
-    SELECT unnest([seen.event_date, first_date]) FROM (
-      SELECT game_name, gamer_id, min(event_date) AS event_date FROM visits WHERE gamer_id IS NOT NULL GROUP BY ALL
-    ) AS seen LEFT JOIN kpi_players USING (game_name, gamer_id)
-    WHERE first_date IS NULL OR seen.event_date < first_date"""
+    SELECT unnest([event_date, first_date]) FROM seen WHERE first_date IS NULL OR event_date < first_date"""
+_HALVED = """
+    SELECT game_name FROM player_depths JOIN known_depths USING (game_name)
+    WHERE player_depths.halvings > known_depths.halvings"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class KpiAggregation:
 
     tables: Mapping[str, DayTable]
     exact: ExactUpTo
+    known: KnownPlayers
     sql: Engine
 
     def run(self, facts: pa.Table, batch: int) -> KpiUpdate:
@@ -78,12 +84,13 @@ class KpiAggregation:
         """Name the rows that the batch touches or needs; gives the days to be written, by table."""
         changed = self._days("SELECT event_date FROM hours UNION SELECT event_date FROM visits")
         arrived = changed | self._days("SELECT event_date FROM arrivals")
-        players = self.tables[kpi.PLAYERS.name].rows()
-        self.sql.give(kpi.PLAYERS.name, players)
-        moved = self._days(_MOVED)
+        moved = self._give_seen()
         known = self.tables[kpi.PLAYER_DAYS.name].days() | changed
         windows = _after(changed, range(kpi.MONTH)) & known
         cohorts = _before(changed, (0, *kpi.RETENTION_DAYS)) | moved
+        # A sample that is halved is another one on every day.
+        resampled = self.tables[kpi.PLAYERS.name].days() if len(self.sql.table(_HALVED)) else set[date]()
+        self.sql.give(kpi.PLAYERS.name, self.tables[kpi.PLAYERS.name].rows(cohorts | resampled))
         needed = _before(windows, range(kpi.MONTH)) | _after(cohorts, kpi.RETENTION_DAYS)
         past = self.tables[kpi.PLAYER_DAYS.name].rows((needed & known) - changed)
         self.sql.give("past_player_days", past)
@@ -91,7 +98,7 @@ class KpiAggregation:
             self._give_days(name, {"event_date": sorted(days)})
         self._give_days("cohorts", {"cohort_date": sorted(cohorts)})
         touched = dict.fromkeys((table.name for table in kpi.ALL), changed)
-        touched |= {kpi.LATE.name: arrived, kpi.PLAYERS.name: moved}
+        touched |= {kpi.LATE.name: arrived, kpi.PLAYERS.name: moved | resampled}
         touched |= {kpi.ACTIVE_PLAYERS.name: windows, kpi.RETENTION.name: cohorts}
         for table in (kpi.HOURLY, kpi.LATE):
             self.sql.give(table.name, self.tables[table.name].rows(arrived))
@@ -99,19 +106,20 @@ class KpiAggregation:
             self.sql.give(table.name, self.tables[table.name].rows(changed))
         return touched
 
+    def _give_seen(self) -> set[date]:
+        """Name the players of the batch and the depths of samples; gives the days that players come to or from."""
+        self.known.refresh(self.tables[kpi.PLAYERS.name], self.sql)
+        seen = self.sql.table(_SEEN)
+        self.sql.give("seen", seen.append_column("first_date", self.known.first_days(seen.column("key").to_numpy())))
+        self.sql.give("known_depths", self.known.depths())
+        self.sql.give("player_depths", self.sql.table(kpi.PLAYER_DEPTHS))
+        return self._days(_MOVED)
+
     def _make(self, table: KpiTable, touched: dict[str, set[date]]) -> pa.Table:
         """The rows of the days that are written, and the table's own name for all that was made."""
-        old = self._halvings() if table is kpi.PLAYERS else {}
         rows = self.sql.table(table.sql).select(table.schema.names).cast(table.schema)
         self.sql.give(table.name, rows)
-        if table is kpi.PLAYERS and any(depth > old.get(game, 0) for game, depth in self._halvings().items()):
-            # A sample that was halved is another one on every day.
-            touched[table.name] = self.tables[table.name].days() | self._days("SELECT first_date FROM kpi_players")
         return rows.filter(_is_of(rows, table.day, touched[table.name]))
-
-    def _halvings(self) -> dict[str, int]:
-        depths = self.sql.table("SELECT game_name, max(halvings) AS halvings FROM kpi_players GROUP BY ALL")
-        return {row["game_name"]: row["halvings"] for row in depths.to_pylist()}
 
     def _late(self) -> dict[str, int]:
         late = self.sql.table("SELECT game_name, sum(late) AS late FROM kpi_late GROUP BY ALL")
@@ -128,7 +136,9 @@ class KpiAggregation:
         self.sql.give(name, pa.table(arrays))
 
 
-def aggregate(tables: Mapping[str, DayTable], exact: ExactUpTo, facts: pa.Table, batch: int) -> KpiUpdate:
+def aggregate(
+    tables: Mapping[str, DayTable], exact: ExactUpTo, facts: pa.Table, batch: int, known: KnownPlayers | None = None
+) -> KpiUpdate:
     """Add a batch to the KPI tables.
 
     Args:
@@ -136,6 +146,7 @@ def aggregate(tables: Mapping[str, DayTable], exact: ExactUpTo, facts: pa.Table,
         exact: the days that rows are exact up to.
         facts: the batch's aggregated events, with the columns of `gamelake.serving.kpis.query.facts`.
         batch: its id, for the commits.
+        known: the players that an earlier batch knew of these tables; without it all of them are read.
 
     Raises:
         CommitConflictError: another writer has committed to a table in between; nothing is lost if it is done again.
@@ -143,7 +154,7 @@ def aggregate(tables: Mapping[str, DayTable], exact: ExactUpTo, facts: pa.Table,
     for table in tables.values():
         table.open()
     with engine(threads=2) as sql:
-        return KpiAggregation(tables, exact, sql).run(facts, batch)
+        return KpiAggregation(tables, exact, known or KnownPlayers(), sql).run(facts, batch)
 
 
 def _after(days: set[date], distances: Sequence[int]) -> set[date]:

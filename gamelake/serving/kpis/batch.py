@@ -17,6 +17,7 @@ from gamelake.serving.kpis.aggregation import KpiUpdate, aggregate
 from gamelake.serving.kpis.day_tables import DayTable
 from gamelake.serving.kpis.definitions import ExactUpTo
 from gamelake.serving.kpis.generations import KpiGeneration, KpiGenerations, SourceFilesGoneError
+from gamelake.serving.kpis.known_players import KnownPlayers
 from gamelake.serving.kpis.source import SourceLog
 from gamelake.session import java_causes
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
@@ -64,6 +65,7 @@ class KpiBatches:
         self.failure: Exception | None = None
         self.tables = tables
         self._exact = exact
+        self._known = KnownPlayers()
         self._source = source
         self._lease = lease
         self._running = Lock()
@@ -105,7 +107,7 @@ class KpiBatches:
     def _fold(self, facts: pa.Table, batch: int) -> KpiUpdate:
         def attempt() -> KpiUpdate:
             try:
-                return aggregate(self.tables, self._exact, facts, batch)
+                return aggregate(self.tables, self._exact, facts, batch, self._known)
             except CommitConflictError:
                 # An erasure, which removes rows; or another driver, which has taken the lease over.
                 self._lease.require()

@@ -92,13 +92,23 @@ class DayTable:
 
     def days(self) -> set[date]:
         """The days that have rows."""
-        return {day for file in self._files() if (day := self._day(file)) is not None}
+        return set(self.files().values())
 
     def rows(self, days: Collection[date] | None = None) -> pa.Table:
         """The rows of some days, or all of them."""
+        return self._read([file for file in self._files() if days is None or self._day(file) in days])
+
+    def files(self) -> dict[str, date]:
+        """The day of each file, by the file's path; a path never has other rows."""
+        return {file.relative_path: day for file in self._files() if (day := self._day(file)) is not None}
+
+    def rows_of(self, paths: Collection[str]) -> pa.Table:
+        """The rows of some files."""
+        return self._read([file for file in self._files() if file.relative_path in paths])
+
+    def _read(self, files: list[FileEntry]) -> pa.Table:
         if self._handle is None:
             return self.definition.schema.empty_table()
-        files = [file for file in self._files() if days is None or self._day(file) in days]
         rows = dataset(self.store.location, self.path, schema_of(self._handle), files).to_table()
         return rows.select(self.definition.schema.names).cast(self.definition.schema)
 

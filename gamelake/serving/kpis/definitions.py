@@ -163,38 +163,45 @@ PLAYERS = KpiTable(
     ("first_date", "game_name", "gamer_id"),
     _schema(("first_date", _DAY), ("game_name", _TEXT), ("gamer_id", _TEXT), ("halvings", _COUNT)),
     f"""
-    WITH seen AS (
-      SELECT game_name, gamer_id, min(event_date) AS first_date FROM visits WHERE gamer_id IS NOT NULL GROUP BY ALL),
-    merged AS (
-      SELECT game_name, gamer_id, least(known.first_date, seen.first_date) AS first_date
+    WITH merged AS (
+      SELECT game_name, gamer_id, least(known.first_date, seen.event_date) AS first_date
       FROM kpi_players AS known LEFT JOIN seen USING (game_name, gamer_id)
       UNION ALL BY NAME
-      SELECT game_name, gamer_id, first_date FROM seen ANTI JOIN kpi_players USING (game_name, gamer_id)),
-    depth AS (SELECT game_name, max(halvings) AS halvings FROM kpi_players GROUP BY ALL),
-    sample AS (
-      SELECT merged.*, coalesce(depth.halvings, 0) AS halvings FROM merged LEFT JOIN depth USING (game_name)
-      WHERE {_kept("gamer_id", "coalesce(depth.halvings, 0)")}),
-    grown AS (
-      SELECT game_name,
-        CAST(max(halvings) + greatest(0, ceil(log2(count(*) / any_value(exact.players)))) AS BIGINT) AS halvings
-      FROM sample CROSS JOIN exact GROUP BY ALL)
-    SELECT first_date, game_name, gamer_id, grown.halvings
-    FROM sample JOIN grown USING (game_name)
-    WHERE {_kept("gamer_id", "grown.halvings")}
+      SELECT game_name, gamer_id, event_date AS first_date FROM seen WHERE seen.first_date IS NULL)
+    SELECT first_date, game_name, gamer_id, halvings
+    FROM merged JOIN player_depths USING (game_name)
+    WHERE {_kept("gamer_id", "halvings")}
     """,  # noqa: S608 # of constants
 )
+
+# How often the sample of each game's players is halved, and how many it has then, once the players that a batch brings
+# (`seen`) are in it.
+PLAYER_DEPTHS = f"""
+    WITH fresh AS (
+      SELECT game_name, coalesce(halvings, 0) AS halvings, count(*) AS players
+      FROM seen LEFT JOIN known_depths USING (game_name)
+      WHERE first_date IS NULL AND {_kept("gamer_id", "coalesce(halvings, 0)")}
+      GROUP BY ALL),
+    grown AS (
+      SELECT game_name, max(halvings) AS halvings, sum(players) AS players
+      FROM (SELECT game_name, halvings, players FROM known_depths UNION ALL BY NAME SELECT * FROM fresh)
+      GROUP BY ALL)
+    SELECT game_name, CAST(halvings + greatest(0, ceil(log2(grown.players / exact.players))) AS BIGINT) AS halvings
+    FROM grown CROSS JOIN exact
+    """  # noqa: S608 # of constants
 
 PLAYER_DAYS = KpiTable(
     "kpi_player_days",
     ("event_date", "game_name", "gamer_id"),
     _schema(("event_date", _DAY), ("game_name", _TEXT), ("gamer_id", _TEXT), ("paid", pa.bool_())),
-    """
+    f"""
     SELECT event_date, game_name, gamer_id, bool_or(paid) AS paid
     FROM (SELECT event_date, game_name, gamer_id, paid FROM kpi_player_days
-      UNION ALL BY NAME SELECT event_date, game_name, gamer_id, paid FROM visits) AS days
-    SEMI JOIN kpi_players USING (game_name, gamer_id)
+      UNION ALL BY NAME SELECT event_date, game_name, gamer_id, paid FROM visits WHERE gamer_id IS NOT NULL) AS days
+    JOIN player_depths USING (game_name)
+    WHERE {_kept("gamer_id", "halvings")}
     GROUP BY ALL
-    """,
+    """,  # noqa: S608 # of constants
 )
 
 SESSIONS = KpiTable(
@@ -241,7 +248,6 @@ DAILY = KpiTable(
     WITH happened AS (
       SELECT event_date, game_name, sum(events) AS events, sum(purchases) AS purchases, sum(bookings) AS bookings
       FROM kpi_hourly GROUP BY ALL),
-    depth AS (SELECT game_name, max(halvings) AS halvings FROM kpi_players GROUP BY ALL),
     active AS (
       SELECT event_date, game_name, count(*) AS sample, count(*) FILTER (WHERE paid) AS paying
       FROM kpi_player_days GROUP BY ALL),
@@ -257,7 +263,7 @@ DAILY = KpiTable(
         coalesce(played.sample, 0) << coalesce(played.halvings, 0) AS sessions,
         {_error("coalesce(played.sample, 0)", "coalesce(played.halvings, 0)")} AS sessions_error,
         played.seconds
-      FROM happened LEFT JOIN active USING (event_date, game_name) LEFT JOIN depth USING (game_name)
+      FROM happened LEFT JOIN active USING (event_date, game_name) LEFT JOIN player_depths AS depth USING (game_name)
         LEFT JOIN played USING (event_date, game_name))
     SELECT event_date, game_name, events, purchases, bookings, active_players, payers,
       payers / nullif(active_players, 0) AS conversion,
@@ -281,7 +287,6 @@ ACTIVE_PLAYERS = KpiTable(
     WITH days AS (
       SELECT event_date, game_name, gamer_id FROM kpi_player_days
       UNION ALL SELECT event_date, game_name, gamer_id FROM past_player_days),
-    depth AS (SELECT game_name, max(halvings) AS halvings FROM kpi_players GROUP BY ALL),
     last_seen AS (
       SELECT windows.event_date, game_name, gamer_id, max(days.event_date) AS last_date
       FROM windows JOIN days
@@ -290,7 +295,7 @@ ACTIVE_PLAYERS = KpiTable(
     active AS (
       SELECT event_date, game_name, halvings, count(*) FILTER (WHERE last_date = event_date) AS dau,
         count(*) FILTER (WHERE last_date > event_date - {WEEK}) AS wau, count(*) AS mau
-      FROM last_seen JOIN depth USING (game_name)
+      FROM last_seen JOIN player_depths USING (game_name)
       WHERE {_kept("gamer_id", "halvings")}
       GROUP BY ALL)
     SELECT event_date, game_name, dau << halvings AS dau, wau << halvings AS wau, mau << halvings AS mau,
