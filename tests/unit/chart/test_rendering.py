@@ -127,6 +127,7 @@ def test_every_container_is_limited_locked_down_and_watched(chart: Path, mix: tu
 
     assert found
     for each in found:
+        assert len({volume["name"] for volume in each.pod_spec["volumes"]}) == len(each.pod_spec["volumes"]), each.pod
         security = {**each.pod_spec["securityContext"], **each.raw["securityContext"]}
         assert security["runAsNonRoot"], each.pod
         assert security["seccompProfile"] == {"type": "RuntimeDefault"}, each.pod
@@ -273,6 +274,14 @@ def test_a_stream_plans_for_all_executors_that_it_may_have(chart: Path) -> None:
     assert found["spark.default.parallelism"] == "15"
     assert found["spark.dynamicAllocation.maxExecutors"] == "5"
     assert found["spark.kubernetes.namespace"] == NAMESPACE
+
+
+def test_the_games_contract_is_mounted_next_to_the_schemas_of_the_image(chart: Path) -> None:
+    """Rules are checked by the columns of the schemas in `proto`, next to the contract."""
+    for each in containers(rendered(chart)):
+        path = each.environment.get("GAMELAKE_GAMES_FILE")
+        mounted = {mount["mountPath"]: mount.get("subPath") for mount in each.raw["volumeMounts"]}
+        assert path is None or (path == "/opt/gamelake/contracts/games.yaml" and mounted[path] == "games.yaml"), each.pod
 
 
 def test_large_numbers_are_written_in_digits(chart: Path) -> None:

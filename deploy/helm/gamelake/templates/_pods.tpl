@@ -18,7 +18,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- $values := .root.Values -}}
 {{- $keys := fromYamlArray (include "gamelake.keysOf" .) -}}
 {{- $environment := dict
-  "GAMELAKE_GAMES_FILE" "/etc/gamelake/contracts/games.yaml"
+  "GAMELAKE_GAMES_FILE" "/opt/gamelake/contracts/games.yaml"
   "MALLOC_ARENA_MAX" "2"
 -}}
 {{- if $values.trust.secret -}}
@@ -172,11 +172,8 @@ The workload's own keys, certificates and authorities. Not under /run/secrets, w
 
 {{- define "gamelake.mounts" -}}
 - {name: tmp, mountPath: /tmp}
-- {name: contracts, mountPath: /etc/gamelake/contracts, readOnly: true}
-{{- if eq .name "gateway" }}
-# Next to the contract of events, which is in the image.
+# Next to the schemas of events, which are in the image: rules are checked by their columns.
 - {name: contracts, mountPath: /opt/gamelake/contracts/games.yaml, subPath: games.yaml, readOnly: true}
-{{- end }}
 {{- if has .name (list "ingest-events" "ingest-files" "maintenance") }}
 - {name: rules, mountPath: /etc/gamelake/rules, readOnly: true}
 {{- end }}

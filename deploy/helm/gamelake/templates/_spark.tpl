@@ -2,7 +2,6 @@
 {{- define "gamelake.sparkSettings" -}}
 {{- $executors := .values.executors -}}
 spark.driver.memory                   {{ .values.memory }}
-spark.local.dir                       /tmp
 # A batch of files has many long tasks; a batch of events must not wait for all of them.
 spark.scheduler.mode                  FAIR
 # A Python worker that is silent for this long is killed and its task retried; no chunk of a batch takes as long.
@@ -54,6 +53,7 @@ spark.dynamicAllocation.schedulerBacklogTimeout 1s
 spark.dynamicAllocation.executorIdleTimeout 120s
 spark.default.parallelism             {{ mul $executors.max $executors.cores }}
 {{- else }}
+spark.local.dir                       /tmp
 spark.master                          local[{{ $executors.cores }}, 4]
 spark.driver.host                     127.0.0.1
 spark.driver.bindAddress              127.0.0.1

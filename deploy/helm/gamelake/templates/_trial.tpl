@@ -121,7 +121,7 @@ containers:
 {{- include "gamelake.containerSecurity" . | nindent 4 }}
   volumeMounts:
 {{- range .spec.folders | default (list "/tmp") }}
-  - {name: {{ base . }}, mountPath: {{ . }}}
+  - {name: {{ trimPrefix "/" . | replace "/" "-" }}, mountPath: {{ . }}}
 {{- end }}
 {{- range $file, $path := .spec.files }}
   - {name: files, mountPath: {{ $path }}, subPath: {{ replace "/" "." $file }}, readOnly: true}
@@ -129,7 +129,7 @@ containers:
   - {name: secrets, mountPath: /run/secrets, readOnly: true}
 volumes:
 {{- range .spec.folders | default (list "/tmp") }}
-- name: {{ base . }}
+- name: {{ trimPrefix "/" . | replace "/" "-" }}
   emptyDir: {sizeLimit: {{ $.root.Values.trial.storage }}}
 {{- end }}
 {{- if .spec.files }}

@@ -1,0 +1,39 @@
+"""The ledger on Kubernetes: events go in through the gateway while pods are lost and the release is upgraded."""
+
+from tests.eventually import eventually
+from tests.kubernetes.platform import Cluster, Load
+
+BATCHES = 15
+READY_SECONDS = 600
+
+
+def test_lost_executors_a_lost_driver_and_an_upgrade_lose_nothing_and_double_nothing(cluster: Cluster) -> None:
+    eventually(lambda: cluster.is_ready("gateway") and cluster.is_ready("ingest-events"), timeout=READY_SECONDS)
+    with Load.running(cluster, "kart_rumble") as load:
+        eventually(load.has_sent(BATCHES), timeout=300)
+
+        executors = cluster.pods("ingest-events-executors")
+        for executor in executors:
+            cluster.kill(executor)
+        eventually(load.has_sent(BATCHES), timeout=300)
+        eventually(lambda: bool(cluster.pods("ingest-events-executors").keys() - executors.keys()), timeout=READY_SECONDS)
+
+        drivers = frozenset(cluster.pods("ingest-events"))
+        for driver in drivers:
+            cluster.kill(driver)
+        eventually(load.has_sent(BATCHES), timeout=300)
+        eventually(lambda: cluster.is_ready("ingest-events", but=drivers), timeout=READY_SECONDS)
+
+        before = frozenset({*cluster.pods("ingest-events"), *cluster.pods("gateway")})
+        cluster.upgrade("--set", "drivers.ingest-events.settings.GAMELAKE_CHUNK_RECORDS=40000,gateway.settings.INGEST_MAX_EVENTS=4000")
+        eventually(load.has_sent(BATCHES), timeout=300)
+        assert not before & {*cluster.pods("ingest-events"), *cluster.pods("gateway")}
+    sent = load.game.acknowledged
+
+    eventually(lambda: sent <= cluster.event_ids().keys(), timeout=READY_SECONDS)
+
+    assert executors
+    assert len(sent) >= 4 * BATCHES * 100
+    counts = cluster.event_ids()
+    assert {event_id for event_id in sent if counts[event_id] != 1} == set()
+    eventually(lambda: cluster.reconciliation().problems == [], timeout=60)
