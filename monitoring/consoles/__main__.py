@@ -2,18 +2,20 @@
 
 import sys
 
-from monitoring.consoles.files import CONSOLES, consoles
+from monitoring.consoles.files import CONSOLES, committed, consoles
 from monitoring.grafana.dashboards import PAGES
 
 
 def main() -> int:
-    """Write each page, and remove those that no dashboard makes any more."""
+    """Write each page, and remove those that no dashboard and no runbook makes any more."""
     files = consoles(PAGES)
-    for path in CONSOLES.glob("*.html"):
-        if path.name not in files:
+    for name, path in committed().items():
+        if name not in files:
             path.unlink()
     for name, text in files.items():
-        (CONSOLES / name).write_text(text, encoding="utf-8")
+        path = CONSOLES / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

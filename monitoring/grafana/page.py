@@ -13,6 +13,8 @@ from monitoring.grafana.drawing import SOURCE, built_panel
 from monitoring.grafana.panels import FULL_WIDTH, Panel
 
 _TAG = "gamelake"
+# Seconds for which a start or a change is marked.
+_REMEMBERED = 86_400
 
 
 class Variable(StrEnum):
@@ -54,6 +56,7 @@ class Page:
         page = dashboard.Dashboard(self.title).uid(self.uid).description(self.description).tags([_TAG])
         page = page.time("now-1h", "now").refresh("10s").timezone("browser").readonly()
         page = page.tooltip(model.DashboardCursorSync.CROSSHAIR).link(_other_pages())
+        page = page.annotations([_alerts(), _starts(), _rule_changes()])
         for variable in self.variables:
             page = page.with_variable(_choice(variable))
         top = 0
@@ -83,6 +86,27 @@ def _choice(variable: Variable) -> dashboard.QueryVariable:
     choice = dashboard.QueryVariable(name).label(name.capitalize()).query(variable.value).datasource(SOURCE)
     choice = choice.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(model.VariableSort.ALPHABETICAL_ASC)
     return choice.multi(True).include_all(True).all_value(".+").current(everything)
+
+
+def _alerts() -> dashboard.AnnotationQuery:
+    alerts = _annotation("Critical alerts", 'ALERTS{alertstate="firing", severity="critical"}', "red")
+    return alerts.title_format("{{alertname}}").text_format("{{query}} {{game}} {{table}} {{job}}")
+
+
+def _starts() -> dashboard.AnnotationQuery:
+    """A service's start is a deploy, a restart or a crash."""
+    starts = _annotation("Starts of services", f"1000 * (process_start_time_seconds > time() - {_REMEMBERED})", "blue")
+    return starts.title_format("{{job}} started").use_value_for_time(True)
+
+
+def _rule_changes() -> dashboard.AnnotationQuery:
+    since = f"1000 * (gamelake_quality_rules_since_timestamp_seconds > time() - {_REMEMBERED})"
+    changes = _annotation("Changes of rules", since, "purple")
+    return changes.title_format("rules {{fingerprint}} of {{query}}").use_value_for_time(True)
+
+
+def _annotation(name: str, expression: str, colour: str) -> dashboard.AnnotationQuery:
+    return dashboard.AnnotationQuery().name(name).datasource(SOURCE).enable(True).icon_color(colour).expr(expression)
 
 
 def _other_pages() -> dashboard.DashboardLink:

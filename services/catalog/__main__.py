@@ -8,7 +8,7 @@ from threading import Event, Thread
 from prometheus_client import CollectorRegistry
 
 from gamelake.model.errors import SettingsError
-from gamelake.observability.metrics.endpoint import serve_metrics
+from gamelake.observability.metrics.endpoint import registry_of_process, serve_metrics
 from gamelake.program import FAILED, OK, leave_pandas_out, run, stop_event
 from gamelake.storage.store import Store
 from services.catalog.metrics import CatalogMetrics
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_once = parser.parse_args(arguments).once
     leave_pandas_out()
     settings = CatalogSettings.from_env()
-    registry = CollectorRegistry()
+    registry = registry_of_process()
     runs = _runs(settings, registry)
     if is_once:
         return FAILED if runs.once() else OK

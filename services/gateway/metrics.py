@@ -9,6 +9,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from gamelake.observability.metrics.container import ContainerMemoryCollector
 from services.gateway.errors import EventRejection
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -139,6 +140,7 @@ def exposition() -> bytes:
     _remove_ended_processes()
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry.register(ContainerMemoryCollector())
     return generate_latest(registry)
 
 

@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from services.alert_receiver.notification import AlertLine
 from tests.eventually import eventually
-from tests.stack.platform import ROOT, Stack
+from tests.stack.platform import Stack
 from tests.stack.prometheus import Prometheus
 
 QUERY = "ingest_events"
@@ -82,5 +83,6 @@ def test_a_query_and_a_gateway_that_are_stopped_fire_alerts_that_resolve_on_thei
 
         ended = file.ends_of(began)[0]
         assert began.labels["severity"] == "critical"
-        assert (ROOT / began.annotations["runbook_url"]).exists()
+        runbook = prometheus.page(urlsplit(began.annotations["runbook_url"]).path)
+        assert f"<h1>{began.alertname}</h1>" in runbook.text
         assert ended.ends_at > began.starts_at

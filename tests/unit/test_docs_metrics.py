@@ -8,6 +8,7 @@ import pytest
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
+from gamelake.observability.metrics.container import CONTAINER_MEMORY, CONTAINER_MEMORY_LIMIT
 from gamelake.observability.metrics.endpoint import CERTIFICATE_EXPIRY
 from gamelake.observability.metrics.files import FilesMetric
 from gamelake.observability.metrics.gold import GoldMetric
@@ -65,7 +66,9 @@ def test_the_ingest_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None
 
 
 def test_the_endpoints_metrics_are_the_declared_ones() -> None:
-    assert [each["name"] for each in METRICS if each["source"] == "endpoint"] == [CERTIFICATE_EXPIRY]
+    declared = [each["name"] for each in METRICS if each["source"] == "endpoint"]
+
+    assert declared == [CERTIFICATE_EXPIRY, CONTAINER_MEMORY, CONTAINER_MEMORY_LIMIT]
 
 
 def test_the_gold_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None:

@@ -13,6 +13,16 @@ WORKFLOW = (REPOSITORY / ".github" / "workflows" / "ci.yml").read_text()
 CI_SCRIPT = (REPOSITORY / ".ci" / "run").read_text()
 
 
+FOR_CONTRIBUTORS = [
+    "AGENTS.md",
+    "CONTRIBUTING.md",
+    ".devcontainer/devcontainer.json",
+    ".devcontainer/Dockerfile",
+    ".github/pull_request_template.md",
+    ".github/ISSUE_TEMPLATE/bug.md",
+]
+
+
 @pytest.fixture(scope="module")
 def help_text() -> str:
     """What `make` without a target prints."""
@@ -37,3 +47,14 @@ def test_ci_calls_only_targets_that_exist(text: str) -> None:
 
     assert called
     assert set(called) <= set(TARGETS)
+
+
+@pytest.mark.parametrize("name", FOR_CONTRIBUTORS)
+def test_what_contributors_read_names_only_targets_and_files_that_exist(name: str) -> None:
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    targets = {target for line in re.findall(r"[`\"]make ([a-z -]+)[`\"]", text) for target in line.split()}
+    files = re.findall(r"`((?:docs|tests|monitoring|contracts|quality|gamelake|jobs|services|tools)/[\w./-]*)`", text)
+
+    assert targets
+    assert targets <= set(TARGETS)
+    assert [file for file in files if not (REPOSITORY / file).exists()] == []

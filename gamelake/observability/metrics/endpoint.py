@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, start_
 from gamelake.model.logs import event_logger
 from gamelake.model.options import EndpointTls, TelemetryOptions
 from gamelake.observability.metrics.best_effort import harmless
+from gamelake.observability.metrics.container import ContainerMemoryCollector
 
 
 class Heartbeat:
@@ -33,9 +34,10 @@ CERTIFICATE_EXPIRY = "gamelake_certificate_expiry_timestamp_seconds"
 
 
 def registry_of_process() -> CollectorRegistry:
-    """A new registry that has the memory and the processor time of this Python, which drives Spark."""
+    """A new registry with memory, processor time and start of this Python, and the memory of its container."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
+    registry.register(ContainerMemoryCollector())
     return registry
 
 

@@ -2,8 +2,10 @@
 
 from grafana_foundation_sdk.models import units
 
+from monitoring.grafana.dashboards.shared import UP
 from monitoring.grafana.page import Page, Row
-from monitoring.grafana.panels import Query, Stack, Stat, Thresholds, TimeSeries
+from monitoring.grafana.panels import MOST_SERIES, Query, Stack, Stat, Thresholds, TimeSeries
+from monitoring.grafana.promql import quantile, top, top_rates
 
 _NOW = Row(
     "Does it accept events?",
@@ -14,7 +16,7 @@ _NOW = Row(
             unit=units.NoUnit,
             queries=(Query('max(up{job="ingest"})', "responds"),),
             thresholds=Thresholds(1, 0.5),
-            words=((1, "up"), (0, "down")),
+            words=UP,
             width=6,
         ),
         Stat(
@@ -23,7 +25,7 @@ _NOW = Row(
             unit=units.NoUnit,
             queries=(Query("max(gamelake_ingest_vault_up)", "responds"),),
             thresholds=Thresholds(1, 0.5),
-            words=((1, "up"), (0, "down")),
+            words=UP,
             width=6,
         ),
         Stat(
@@ -63,11 +65,10 @@ _NOW = Row(
             unit=units.Seconds,
             queries=tuple(
                 Query(
-                    f"histogram_quantile({quantile}, "
-                    "sum by (le) (rate(gamelake_ingest_request_seconds_bucket[$__rate_interval])))",
-                    f"p{quantile * 100:.0f}",
+                    quantile(share, "le", "gamelake_ingest_request_seconds_bucket"),
+                    f"p{share * 100:.0f}",
                 )
-                for quantile in (0.5, 0.95, 0.99)
+                for share in (0.5, 0.95, 0.99)
             ),
         ),
     ),
@@ -78,11 +79,11 @@ _GAMES = Row(
     (
         TimeSeries(
             title="Events accepted",
-            description="By game, the twelve busiest. Accepted means that Kafka's in-sync replicas have them.",
+            description="By game, the ten busiest. Accepted means that Kafka's in-sync replicas have them.",
             unit=units.RecordsPerSecond,
             queries=(
                 Query(
-                    "topk(12, sum by (game) (rate(gamelake_ingest_events_accepted_total[$__rate_interval])))",
+                    top_rates(MOST_SERIES, "game", "gamelake_ingest_events_accepted_total"),
                     "{{game}}",
                 ),
             ),
@@ -91,21 +92,23 @@ _GAMES = Row(
             title="Events rejected",
             description="By reason; docs/gateway.md has each reason's remedy. See the runbook EventsRejected.",
             unit=units.RecordsPerSecond,
-            queries=(
-                Query("sum by (reason) (rate(gamelake_ingest_events_rejected_total[$__rate_interval]))", "{{reason}}"),
-            ),
+            queries=(Query(top_rates(MOST_SERIES, "reason", "gamelake_ingest_events_rejected_total"), "{{reason}}"),),
             stack=Stack.NORMAL,
         ),
         TimeSeries(
             title="Share rejected, by game",
             description=(
-                "The twelve highest shares of the last ten minutes. From 5 % on: see the runbook EventsRejected."
+                "The ten highest shares of the last ten minutes. From 5 % on: see the runbook EventsRejected."
             ),
             unit=units.PercentUnit,
             queries=(
                 Query(
-                    "topk(12, gamelake:ingest_events_rejected:rate10m / (gamelake:ingest_events_rejected:rate10m "
-                    "+ sum by (game) (rate(gamelake_ingest_events_accepted_total[10m]))))",
+                    top(
+                        MOST_SERIES,
+                        "game",
+                        "gamelake:ingest_events_rejected:rate10m / (gamelake:ingest_events_rejected:rate10m "
+                        "+ sum by (game) (rate(gamelake_ingest_events_accepted_total[10m])) > 0)",
+                    ),
                     "{{game}}",
                 ),
             ),
@@ -117,17 +120,18 @@ _GAMES = Row(
             unit=units.RecordsPerSecond,
             queries=(
                 Query(
-                    "topk(12, sum by (game) (rate(gamelake_ingest_events_throttled_total[$__rate_interval])))",
+                    top_rates(MOST_SERIES, "game", "gamelake_ingest_events_throttled_total"),
                     "{{game}}",
                 ),
             ),
         ),
         TimeSeries(
             title="Quotas used",
-            description="Used share of keys' quotas of the day, the twelve highest; see the runbook GameThrottled.",
+            description="Used share of keys' quotas of the day, the ten highest; see the runbook GameThrottled.",
             unit=units.PercentUnit,
-            queries=(Query("topk(12, max by (key) (gamelake_ingest_quota_used_ratio))", "{{key}}"),),
+            queries=(Query(top(MOST_SERIES, "key", "max by (key) (gamelake_ingest_quota_used_ratio)"), "{{key}}"),),
             thresholds=Thresholds(0.8, 1),
+            empty="no key has a quota",
         ),
         TimeSeries(
             title="Requests of locked-out clients",
@@ -135,7 +139,7 @@ _GAMES = Row(
             unit=units.RequestsPerSecond,
             queries=(
                 Query(
-                    "topk(12, sum by (game) (rate(gamelake_ingest_locked_out_requests_total[$__rate_interval])))",
+                    top_rates(MOST_SERIES, "game", "gamelake_ingest_locked_out_requests_total"),
                     "{{game}}",
                 ),
             ),

@@ -2,8 +2,22 @@
 
 from grafana_foundation_sdk.models import units
 
+from monitoring.grafana.dashboards.shared import UP
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import BarGauge, Column, Query, Stack, Stat, Thresholds, TimeSeries, table
+from monitoring.grafana.panels import (
+    DURATION,
+    MOST_SERIES,
+    BarGauge,
+    Column,
+    Link,
+    Query,
+    Stack,
+    Stat,
+    Table,
+    Thresholds,
+    TimeSeries,
+)
+from monitoring.grafana.promql import age, top, top_rates
 
 _DOLLARS = units.Dollars
 _CHOSEN = '{title=~"$title"}'
@@ -53,16 +67,20 @@ _TODAY = Row(
         ),
         Stat(
             title="Behind",
-            description="Age of the oldest commit of silver that is in no KPI table. From 120 s on: KpisBehind.",
-            unit=units.Seconds,
+            description=(
+                "Age of the oldest commit of silver that is in no KPI table. From 120 s on: see the runbook KpisBehind."
+            ),
+            unit=DURATION,
             queries=(Query("max(gamelake_kpis_seconds_behind)", "behind"),),
             thresholds=Thresholds(60, 120),
         ),
-        table(
-            "Games",
-            "Each game's newest day (UTC) so far. An error above 0 means that the number of players is estimated.",
-            "title",
-            (
+        Table(
+            title="Games",
+            description=(
+                "Each game's newest day (UTC) so far. An error above 0 means that the number of players is estimated."
+            ),
+            label="title",
+            columns=(
                 Column(
                     "Players",
                     units.Short,
@@ -85,6 +103,9 @@ _TODAY = Row(
                 Column("Per player", _DOLLARS, _of_titles("gamelake_kpi_arpdau")),
                 Column("Error", units.PercentUnit, _of_titles("gamelake_kpi_players_error_ratio")),
             ),
+            sort="Players",
+            links=(Link("Only this game", "gamelake-kpis", "title"),),
+            height=20,
         ),
     ),
 )
@@ -94,29 +115,29 @@ _NOW = Row(
     (
         TimeSeries(
             title="Events of the hour",
-            description="Events of the newest hour so far, the twelve busiest games. Starts at 0 each hour.",
+            description="Events of the newest hour so far, the ten busiest games. Starts at 0 each hour.",
             unit=units.Short,
-            queries=(Query(f"topk(12, {_of_titles('gamelake_kpi_hour_events')})", "{{title}}"),),
+            queries=(Query(top(MOST_SERIES, "title", _of_titles("gamelake_kpi_hour_events")), "{{title}}"),),
             stack=Stack.NORMAL,
         ),
         TimeSeries(
             title="Bookings of the hour",
-            description="Bookings of the newest hour so far, the top twelve games.",
+            description="Bookings of the newest hour so far, the top ten games.",
             unit=_DOLLARS,
-            queries=(Query(f"topk(12, {_of_titles('gamelake_kpi_hour_bookings')})", "{{title}}"),),
+            queries=(Query(top(MOST_SERIES, "title", _of_titles("gamelake_kpi_hour_bookings")), "{{title}}"),),
             stack=Stack.NORMAL,
         ),
         TimeSeries(
             title="Players of the day",
-            description="Distinct players of the newest day so far, the top twelve games.",
+            description="Distinct players of the newest day so far, the top ten games.",
             unit=units.Short,
-            queries=(Query(f"topk(12, {_active('1d')})", "{{title}}"),),
+            queries=(Query(top(MOST_SERIES, "title", _active("1d")), "{{title}}"),),
         ),
         TimeSeries(
             title="Bookings per player of the day",
-            description="Bookings of the newest day, divided by its players (ARPDAU), the top twelve games.",
+            description="Bookings of the newest day, divided by its players (ARPDAU), the top ten games.",
             unit=_DOLLARS,
-            queries=(Query(f"topk(12, {_of_titles('gamelake_kpi_arpdau')})", "{{title}}"),),
+            queries=(Query(top(MOST_SERIES, "title", _of_titles("gamelake_kpi_arpdau")), "{{title}}"),),
         ),
     ),
 )
@@ -140,7 +161,7 @@ _STAY = Row(
         BarGauge(
             title="Session duration",
             description="Quantiles of the newest day's sessions, each the mean over the selected games.",
-            unit=units.Seconds,
+            unit=DURATION,
             queries=(
                 Query(
                     'avg by (quantile) (max by (title, quantile) (gamelake_kpi_session_seconds{title=~"$title"}))',
@@ -157,23 +178,26 @@ _TRUST = Row(
         TimeSeries(
             title="Behind",
             description="Age of the oldest commit that is in no KPI table, and time since the query's last progress.",
-            unit=units.Seconds,
+            unit=DURATION,
             queries=(
                 Query("max by (query) (gamelake_kpis_seconds_behind)", "{{query}} behind"),
-                Query("time() - max by (query) (gamelake_kpis_last_progress_timestamp_seconds)", "{{query}} moved"),
+                Query(
+                    age("max by (query) (gamelake_kpis_last_progress_timestamp_seconds)"),
+                    "{{query}} since its last progress",
+                ),
             ),
             thresholds=Thresholds(60, 120),
         ),
         TimeSeries(
             title="Late events",
             description=(
-                "Events per second that arrived after their hour was closed, the top twelve games; see KpiEventsLate."
+                "Events per second that arrived after their hour was closed, the top ten games; see the runbook "
+                "KpiEventsLate."
             ),
             unit=units.RecordsPerSecond,
             queries=(
                 Query(
-                    "topk(12, sum by (title) "
-                    '(rate(gamelake_kpi_late_events_total{title=~"$title"}[$__rate_interval])))',
+                    top_rates(MOST_SERIES, "title", 'gamelake_kpi_late_events_total{title=~"$title"}'),
                     "{{title}}",
                 ),
             ),
@@ -188,7 +212,7 @@ _TRUST = Row(
             queries=(
                 Query(
                     "sum by (phase) (rate(gamelake_kpis_batch_seconds_sum[5m])) "
-                    "/ sum by (phase) (rate(gamelake_kpis_batch_seconds_count[5m]))",
+                    "/ (sum by (phase) (rate(gamelake_kpis_batch_seconds_count[5m])) > 0)",
                     "{{phase}}",
                 ),
             ),
@@ -198,7 +222,7 @@ _TRUST = Row(
             description="Whether Spark runs the KPI query.",
             unit=units.NoUnit,
             queries=(Query("max(gamelake_kpis_up)", "up"),),
-            words=((0, "down"), (1, "up")),
+            words=UP,
             thresholds=Thresholds(1, 0.5),
             width=6,
             height=8,
@@ -206,8 +230,8 @@ _TRUST = Row(
         Stat(
             title="Start of the newest hour",
             description="How long ago the newest hour with events started; more than an hour: no events arrive.",
-            unit=units.Seconds,
-            queries=(Query("time() - max(gamelake_kpi_newest_hour_timestamp_seconds)", "ago"),),
+            unit=DURATION,
+            queries=(Query(age("max(gamelake_kpi_newest_hour_timestamp_seconds)"), "ago"),),
             width=6,
             height=8,
         ),

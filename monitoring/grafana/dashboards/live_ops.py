@@ -3,7 +3,8 @@
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import Column, Query, Stat, Thresholds, TimeSeries, table
+from monitoring.grafana.panels import DURATION, MOST_SERIES, Column, Link, Query, Stat, Table, Thresholds, TimeSeries
+from monitoring.grafana.promql import age, top
 
 _QUERY = 'query="live_ops"'
 
@@ -40,8 +41,8 @@ _SIGNALS = Row(
         Stat(
             title="Age of the evaluation",
             description="Age of the newest evaluated minute, in event time; one to three minutes are normal.",
-            unit=units.Seconds,
-            queries=(Query("time() - max(gamelake_live_ops_evaluated_timestamp_seconds)", "ago"),),
+            unit=DURATION,
+            queries=(Query(age("max(gamelake_live_ops_evaluated_timestamp_seconds)"), "ago"),),
             thresholds=Thresholds(240, 420),
         ),
         Stat(
@@ -56,27 +57,42 @@ _SIGNALS = Row(
 _GAMES = Row(
     "How does each game compare with its baseline?",
     (
-        table(
-            "Games",
-            "Each game's last five evaluated minutes, divided by its baseline for this time of the week.",
-            "game",
-            (
+        Table(
+            title="Games",
+            description="Each game's last five evaluated minutes, divided by its baseline for this time of the week.",
+            label="game",
+            columns=(
                 Column("Events", units.PercentUnit, _observed("events")),
                 Column("Purchases", units.PercentUnit, _observed("purchases")),
                 Column("Bookings", units.PercentUnit, _observed("bookings")),
             ),
+            sort="Events",
+            smallest_first=True,
+            links=(
+                Link("Only this game", "gamelake-live-ops", "game"),
+                Link("Its lag", "gamelake-lag", "game"),
+                Link("Its table", "gamelake-tables", "table", "silver/{}_events"),
+            ),
+            height=20,
         ),
         TimeSeries(
             title="Events / baseline",
-            description="1 is the baseline: the game's usual value for this time of the week.",
+            description=(
+                "The ten games furthest below their baseline, the game's usual value for this time of the week: 100 %."
+            ),
             unit=units.PercentUnit,
-            queries=(Query(_observed("events"), "{{game}}"),),
+            queries=(Query(top(MOST_SERIES, "game", _observed("events"), least=True), "{{game}}"),),
+            empty="no baseline yet",
         ),
         TimeSeries(
             title="Purchases / baseline",
-            description="Small games have few purchases in five minutes, so their ratio varies without a signal.",
+            description=(
+                "The ten games furthest below. Small games have few purchases in five minutes, so their ratio varies "
+                "without a signal."
+            ),
             unit=units.PercentUnit,
-            queries=(Query(_observed("purchases"), "{{game}}"),),
+            queries=(Query(top(MOST_SERIES, "game", _observed("purchases"), least=True), "{{game}}"),),
+            empty="no baseline yet",
         ),
     ),
 )
@@ -86,9 +102,12 @@ _STATES = Row(
     (
         TimeSeries(
             title="Behind",
-            description="Age of the oldest event that is in no player state. From 30 s on: LiveOpsBehind.",
-            unit=units.Seconds,
+            description=(
+                "Age of the oldest event that is in no player state. From 30 s on: see the runbook LiveOpsBehind."
+            ),
+            unit=DURATION,
             queries=(Query(f"max(gamelake_stream_seconds_behind{{{_QUERY}}})", "behind"),),
+            thresholds=Thresholds(15, 30),
         ),
         TimeSeries(
             title="States published",

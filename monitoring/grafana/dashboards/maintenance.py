@@ -3,7 +3,21 @@
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import BarGauge, Column, Query, Stack, Stat, Thresholds, TimeSeries, table
+from monitoring.grafana.panels import (
+    DURATION,
+    MOST_SERIES,
+    BarGauge,
+    Column,
+    Query,
+    Rating,
+    Stack,
+    Stat,
+    Table,
+    Thresholds,
+    TimeSeries,
+    Word,
+)
+from monitoring.grafana.promql import age, finite, top
 
 _ALL = Row(
     "Is maintenance up to date?",
@@ -50,8 +64,8 @@ _ALL = Row(
                 "Time since the scheduler last measured the tables: the values on this page are as old. See the "
                 "runbook MaintenanceStalled."
             ),
-            unit=units.Seconds,
-            queries=(Query("time() - max(gamelake_maintenance_last_measurement_timestamp_seconds)", "ago"),),
+            unit=DURATION,
+            queries=(Query(age("max(gamelake_maintenance_last_measurement_timestamp_seconds)"), "ago"),),
             thresholds=Thresholds(900, 3600),
         ),
     ),
@@ -60,59 +74,76 @@ _ALL = Row(
 _TASKS = Row(
     "Does each task run?",
     (
-        table(
-            "Tasks",
-            "The runs of each task, of all processes. See the runbook MaintenanceTaskLate.",
-            "task",
-            (
+        Table(
+            title="Tasks",
+            description="The runs of each task, of all processes. See the runbook MaintenanceTaskLate.",
+            label="task",
+            columns=(
+                Column("Every", DURATION, "max by (task) (gamelake_maintenance_task_interval_seconds)"),
                 Column(
                     "Since the last success",
-                    units.Seconds,
-                    "time() - max by (task) (gamelake_maintenance_task_last_success_timestamp_seconds)",
+                    DURATION,
+                    age("max by (task) (gamelake_maintenance_task_last_success_timestamp_seconds)"),
                 ),
                 Column(
                     "Next in",
-                    units.Seconds,
-                    "clamp_min(min by (task) (gamelake_maintenance_task_next_run_timestamp_seconds) - time(), 0)",
+                    DURATION,
+                    "clamp_min((min by (task) (gamelake_maintenance_task_next_run_timestamp_seconds) > 0) - time(), 0)",
                 ),
-                Column("Every", units.Seconds, "max by (task) (gamelake_maintenance_task_interval_seconds)"),
-                Column("Took", units.Seconds, "max by (task) (gamelake_maintenance_task_last_run_seconds)"),
+                Column("Took", DURATION, "max by (task) (gamelake_maintenance_task_last_run_seconds)"),
                 Column(
-                    "Failures in a row", units.NoUnit, "max by (task) (gamelake_maintenance_task_consecutive_failures)"
+                    "Failures in a row",
+                    units.NoUnit,
+                    "max by (task) (gamelake_maintenance_task_consecutive_failures)",
+                    Thresholds(1, 3),
                 ),
             ),
+            sort="Failures in a row",
+            height=14,
         ),
         TimeSeries(
             title="Runs in a day",
-            description="Runs that ended in 24 hours, by task and outcome.",
+            description="Runs that ended in 24 hours, by task and outcome, the ten most frequent.",
             unit=units.Short,
             queries=(
                 Query(
-                    "sum by (task, outcome) (increase(gamelake_maintenance_runs_total[1d]))",
+                    top(
+                        MOST_SERIES,
+                        "task, outcome",
+                        "sum by (task, outcome) (increase(gamelake_maintenance_runs_total[1d]))",
+                    ),
                     "{{task}} {{outcome}}",
                 ),
             ),
         ),
         TimeSeries(
             title="Files in a day",
-            description="Files that tasks compacted and deleted in 24 hours.",
+            description="Files that tasks compacted and deleted in 24 hours, the top five tasks of each.",
             unit=units.Short,
             queries=(
                 Query(
-                    "sum by (task) (increase(gamelake_maintenance_compacted_files_total[1d]))", "{{task}}: compacted"
+                    top(5, "task", "sum by (task) (increase(gamelake_maintenance_compacted_files_total[1d]))"),
+                    "{{task}}: compacted",
                 ),
-                Query("sum by (task) (increase(gamelake_maintenance_deleted_files_total[1d]))", "{{task}}: deleted"),
+                Query(
+                    top(5, "task", "sum by (task) (increase(gamelake_maintenance_deleted_files_total[1d]))"),
+                    "{{task}}: deleted",
+                ),
             ),
         ),
         TimeSeries(
             title="Size in a day",
-            description="Size of the files that tasks compacted and deleted in 24 hours.",
+            description="Size of the files that tasks compacted and deleted in 24 hours, the top five tasks of each.",
             unit=units.BytesIEC,
             queries=(
                 Query(
-                    "sum by (task) (increase(gamelake_maintenance_compacted_bytes_total[1d]))", "{{task}}: compacted"
+                    top(5, "task", "sum by (task) (increase(gamelake_maintenance_compacted_bytes_total[1d]))"),
+                    "{{task}}: compacted",
                 ),
-                Query("sum by (task) (increase(gamelake_maintenance_deleted_bytes_total[1d]))", "{{task}}: deleted"),
+                Query(
+                    top(5, "task", "sum by (task) (increase(gamelake_maintenance_deleted_bytes_total[1d]))"),
+                    "{{task}}: deleted",
+                ),
             ),
         ),
     ),
@@ -124,14 +155,18 @@ _TABLES = Row(
         TimeSeries(
             title="Pending files",
             description=(
-                "Small files that the next daily run compacts, the top twelve tables. A saw tooth with rising "
+                "Small files that the next daily run compacts, the top ten tables. A saw tooth with rising "
                 "minima is a table that grows faster than it is compacted: see the runbook "
                 "TableOutgrowsCompaction."
             ),
             unit=units.Short,
             queries=(
                 Query(
-                    'topk(12, max by (table) (gamelake_maintenance_table_pending_files{table=~"$table"}))',
+                    top(
+                        MOST_SERIES,
+                        "table",
+                        'max by (table) (gamelake_maintenance_table_pending_files{table=~"$table"})',
+                    ),
                     "{{table}}",
                 ),
             ),
@@ -139,22 +174,26 @@ _TABLES = Row(
         ),
         TimeSeries(
             title="Size of pending files",
-            description="Size of those files, the top twelve tables.",
+            description="Size of those files, the top ten tables.",
             unit=units.BytesIEC,
             queries=(
                 Query(
-                    'topk(12, max by (table) (gamelake_maintenance_table_pending_bytes{table=~"$table"}))',
+                    top(
+                        MOST_SERIES,
+                        "table",
+                        'max by (table) (gamelake_maintenance_table_pending_bytes{table=~"$table"})',
+                    ),
                     "{{table}}",
                 ),
             ),
         ),
         BarGauge(
             title="Files left for Spark",
-            description="Small files that only a run with Spark can compact, the top twelve tables.",
+            description="Small files that only a run with Spark can compact, the top ten tables.",
             unit=units.Short,
             queries=(
                 Query(
-                    'topk(12, max by (table) (gamelake_maintenance_table_skipped_files{table=~"$table"}))', "{{table}}"
+                    'topk(10, max by (table) (gamelake_maintenance_table_skipped_files{table=~"$table"}))', "{{table}}"
                 ),
             ),
         ),
@@ -164,26 +203,42 @@ _TABLES = Row(
 _RETENTIONS = Row(
     "Are the retentions long enough?",
     (
-        BarGauge(
+        Table(
             title="Retentions",
             description="How long data is kept, or promised, by the games contract and Kafka.",
-            unit=units.Seconds,
-            queries=(Query("max by (span) (gamelake_maintenance_retention_seconds)", "{{span}}"),),
-        ),
-        BarGauge(
-            title="Sufficient retentions",
-            description=(
-                "1 if a retention is at least as long as another that depends on it. See the runbook "
-                "RetentionsContradict."
-            ),
-            unit=units.NoUnit,
-            queries=(
-                Query(
-                    "min by (longer, shorter) (gamelake_maintenance_retention_sufficient)",
-                    "{{longer}} for {{shorter}}",
+            label="span",
+            columns=(
+                Column(
+                    "Kept for",
+                    DURATION,
+                    finite("max by (span) (gamelake_maintenance_retention_seconds)", "span"),
+                    words=(Word(-1, "forever"),),
                 ),
             ),
-            thresholds=Thresholds(1, 0.5),
+            sort="Kept for",
+            width=12,
+            height=9,
+        ),
+        Table(
+            title="Sufficient retentions",
+            description=(
+                "Whether a retention is at least as long as another that depends on it. See the runbook "
+                "RetentionsContradict."
+            ),
+            label="longer",
+            columns=(
+                Column(
+                    "Sufficient",
+                    units.NoUnit,
+                    "min by (longer, shorter) (gamelake_maintenance_retention_sufficient)",
+                    words=(Word(0, "no", Rating.BAD), Word(1, "yes")),
+                ),
+            ),
+            more_labels=("shorter",),
+            sort="Sufficient",
+            smallest_first=True,
+            width=12,
+            height=9,
         ),
     ),
 )

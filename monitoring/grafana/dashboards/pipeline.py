@@ -2,8 +2,20 @@
 
 from grafana_foundation_sdk.models import units
 
+from monitoring.grafana.dashboards.shared import mean_by_phase
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import Query, Stack, TimeSeries
+from monitoring.grafana.panels import (
+    DURATION,
+    MOST_SERIES,
+    Query,
+    Rating,
+    Stack,
+    StateTimeline,
+    Thresholds,
+    TimeSeries,
+    Word,
+)
+from monitoring.grafana.promql import age, quantile, top, top_rates
 
 _THROUGHPUT = Row(
     "What is the throughput?",
@@ -20,7 +32,7 @@ _THROUGHPUT = Row(
             ),
         ),
         TimeSeries(
-            title="Table by layer",
+            title="Rows by layer",
             description=(
                 "Bronze has each record once; the other layers, duplicates and dropped rows together have the "
                 "same number."
@@ -40,7 +52,7 @@ _THROUGHPUT = Row(
             unit=units.RecordsPerSecond,
             queries=(
                 Query(
-                    'sum by (reason) (rate(gamelake_stream_dead_letters_total{query=~"$query"}[$__rate_interval]))',
+                    top_rates(MOST_SERIES, "reason", 'gamelake_stream_dead_letters_total{query=~"$query"}'),
                     "{{reason}}",
                 ),
             ),
@@ -52,21 +64,21 @@ _THROUGHPUT = Row(
             unit=units.RecordsPerSecond,
             queries=(
                 Query(
-                    "topk(12, sum by (game) "
-                    '(rate(gamelake_stream_duplicates_total{query=~"$query"}[$__rate_interval])) > 0)',
+                    top_rates(MOST_SERIES, "game", 'gamelake_stream_duplicates_total{query=~"$query"}'),
                     "{{game}}",
                 ),
             ),
             stack=Stack.NORMAL,
         ),
         TimeSeries(
-            title="Table by table",
-            description="Table that batches add, the twelve busiest tables.",
+            title="Rows by table",
+            description="Rows that batches add, the ten busiest tables.",
             unit=units.RowsPerSecond,
             queries=(
                 Query(
-                    "topk(12, sum by (table) "
-                    '(rate(gamelake_stream_table_rows_total{query=~"$query", table=~"$table"}[$__rate_interval])))',
+                    top_rates(
+                        MOST_SERIES, "table", 'gamelake_stream_table_rows_total{query=~"$query", table=~"$table"}'
+                    ),
                     "{{table}}",
                 ),
             ),
@@ -78,13 +90,12 @@ _RULES = Row(
     "Do the rows pass the quality rules?",
     (
         TimeSeries(
-            title="Table that broke a rule",
+            title="Rows that broke a rule",
             description="By rule and severity; quality/README.md explains what happens to such a row.",
             unit=units.RowsPerSecond,
             queries=(
                 Query(
-                    "topk(12, sum by (rule, severity) "
-                    '(rate(gamelake_quality_rows_broken_total{query=~"$query"}[$__rate_interval])) > 0)',
+                    top_rates(MOST_SERIES, "rule, severity", 'gamelake_quality_rows_broken_total{query=~"$query"}'),
                     "{{rule}} ({{severity}})",
                 ),
             ),
@@ -93,24 +104,30 @@ _RULES = Row(
         ),
         TimeSeries(
             title="Share of a game's rows that a rule removes",
-            description="Severity quarantine or drop; 1 % raises the alert RuleBroken.",
+            description="Severity quarantine or drop; from 1 % on: see the runbook RuleBroken.",
             unit=units.PercentUnit,
             queries=(
                 Query(
-                    "topk(12, sum by (query, game, rule) (rate(gamelake_quality_rows_broken_total"
-                    '{query=~"$query", severity=~"quarantine|drop"}[10m])) / on (query, game) group_left () '
-                    'sum by (query, game) (rate(gamelake_quality_rows_evaluated_total{query=~"$query"}[10m])) > 0)',
+                    top(
+                        MOST_SERIES,
+                        "query, game, rule",
+                        "sum by (query, game, rule) (rate(gamelake_quality_rows_broken_total"
+                        '{query=~"$query", severity=~"quarantine|drop"}[10m])) / on (query, game) group_left () '
+                        '(sum by (query, game) (rate(gamelake_quality_rows_evaluated_total{query=~"$query"}[10m])) > 0)'
+                        " > 0",
+                    ),
                     "{{game}}: {{rule}}",
                 ),
             ),
+            thresholds=Thresholds(0.005, 0.01),
+            empty="none",
             width=8,
         ),
         TimeSeries(
-            title="Rejected rule files, unevaluated and dropped rows",
-            description="Rejected: 1 while the rule files are invalid. Not evaluated, and dropped: rows per second.",
-            unit=units.Short,
+            title="Unevaluated and dropped rows",
+            description="Rows that a rule could not evaluate, because a column has another type, and that it dropped.",
+            unit=units.RowsPerSecond,
             queries=(
-                Query('max by (query) (gamelake_quality_rules_rejected{query=~"$query"})', "{{query}} rejected"),
                 Query(
                     "sum by (rule) (rate("
                     'gamelake_quality_rows_unevaluated_total{query=~"$query"}[$__rate_interval])) > 0',
@@ -121,20 +138,30 @@ _RULES = Row(
                     "{{rule}} dropped",
                 ),
             ),
+            empty="none",
             width=8,
+        ),
+        StateTimeline(
+            title="Rule files",
+            description=(
+                "Whether the rule files are valid; else the last valid ones apply, see the runbook RulesRejected."
+            ),
+            unit=units.NoUnit,
+            queries=(Query('max by (query) (gamelake_quality_rules_rejected{query=~"$query"})', "{{query}}"),),
+            words=(Word(0, "valid"), Word(1, "rejected", Rating.BAD)),
         ),
         TimeSeries(
             title="Age of the rules in force",
             description="A fall to 0 is a change of the rules, or a start of the driver.",
-            unit=units.Seconds,
+            unit=DURATION,
             queries=(
                 Query(
-                    "time() - max by (query, fingerprint) "
-                    '(gamelake_quality_rules_since_timestamp_seconds{query=~"$query"})',
+                    age(
+                        'max by (query, fingerprint) (gamelake_quality_rules_since_timestamp_seconds{query=~"$query"})'
+                    ),
                     "{{query}} {{fingerprint}}",
                 ),
             ),
-            width=8,
         ),
     ),
 )
@@ -156,7 +183,6 @@ _ARRIVALS = Row(
                 ),
             ),
             stack=Stack.NORMAL,
-            width=8,
         ),
         TimeSeries(
             title="Ignored notifications",
@@ -169,17 +195,19 @@ _ARRIVALS = Row(
                     "{{reason}}",
                 ),
             ),
-            width=8,
+            empty="none",
         ),
         TimeSeries(
             title="Records from files",
-            description="Records, and bytes as the files are stored.",
-            unit=units.Short,
-            queries=(
-                Query('sum(rate(gamelake_files_records_total{query=~"$query"}[$__rate_interval]))', "records/s"),
-                Query('sum(rate(gamelake_files_bytes_total{query=~"$query"}[$__rate_interval]))', "bytes/s"),
-            ),
-            width=8,
+            description="Records of the files that were processed.",
+            unit=units.RecordsPerSecond,
+            queries=(Query('sum(rate(gamelake_files_records_total{query=~"$query"}[$__rate_interval]))', "records"),),
+        ),
+        TimeSeries(
+            title="Bytes from files",
+            description="Bytes of the files that were processed, as they are stored.",
+            unit=units.BytesPerSecondIEC,
+            queries=(Query('sum(rate(gamelake_files_bytes_total{query=~"$query"}[$__rate_interval]))', "bytes"),),
         ),
     ),
 )
@@ -196,9 +224,12 @@ _DELIVERY = Row(
         ),
         TimeSeries(
             title="Copy of the topic: last delivery",
-            description="Time since a file was delivered, or nothing was left to deliver.",
-            unit=units.Seconds,
-            queries=(Query("time() - max(gamelake_delivery_last_delivered_timestamp_seconds)", "ago"),),
+            description=(
+                "Time since a file was delivered, or nothing was left to deliver; see the runbook DeliveryStalled."
+            ),
+            unit=DURATION,
+            queries=(Query(age("max(gamelake_delivery_last_delivered_timestamp_seconds)"), "ago"),),
+            thresholds=Thresholds(300, 900),
             width=8,
         ),
         TimeSeries(
@@ -220,11 +251,14 @@ _BATCHES = Row(
             unit=units.Seconds,
             queries=tuple(
                 Query(
-                    f"histogram_quantile({quantile}, sum by (query, le) (rate(gamelake_stream_batch_seconds_bucket"
-                    '{query=~"$query", phase="trigger_execution"}[$__rate_interval])))',
-                    f"{{{{query}}}} p{quantile * 100:.0f}",
+                    quantile(
+                        share,
+                        "query, le",
+                        'gamelake_stream_batch_seconds_bucket{query=~"$query", phase="trigger_execution"}',
+                    ),
+                    f"{{{{query}}}} p{share * 100:.0f}",
                 )
-                for quantile in (0.5, 0.95)
+                for share in (0.5, 0.95)
             ),
         ),
         TimeSeries(
@@ -234,15 +268,7 @@ _BATCHES = Row(
                 "part of Spark's add_batch, which is not shown."
             ),
             unit=units.Seconds,
-            queries=(
-                Query(
-                    "sum by (phase) (rate(gamelake_stream_batch_seconds_sum"
-                    '{query=~"$query", phase!~"trigger_execution|add_batch"}[$__rate_interval]))'
-                    " / sum by (phase) (rate(gamelake_stream_batch_seconds_count"
-                    '{query=~"$query", phase!~"trigger_execution|add_batch"}[$__rate_interval]))',
-                    "{{phase}}",
-                ),
-            ),
+            queries=(Query(mean_by_phase("10m"), "{{phase}}"),),
             stack=Stack.NORMAL,
         ),
         TimeSeries(
@@ -264,8 +290,8 @@ _BATCHES = Row(
             queries=(
                 Query(
                     'sum by (query) (rate(gamelake_stream_records_total{query=~"$query"}[$__rate_interval])) '
-                    "/ sum by (query) (rate(gamelake_stream_batch_seconds_count"
-                    '{query=~"$query", phase="commit"}[$__rate_interval]))',
+                    "/ (sum by (query) (rate(gamelake_stream_batch_seconds_count"
+                    '{query=~"$query", phase="commit"}[$__rate_interval])) > 0)',
                     "{{query}}",
                 ),
             ),
@@ -282,11 +308,14 @@ _COMMITS = Row(
             unit=units.Seconds,
             queries=tuple(
                 Query(
-                    f"histogram_quantile({quantile}, sum by (query, le) (rate(gamelake_stream_batch_seconds_bucket"
-                    '{query=~"$query", phase="commit"}[$__rate_interval])))',
-                    f"{{{{query}}}} p{quantile * 100:.0f}",
+                    quantile(
+                        share,
+                        "query, le",
+                        'gamelake_stream_batch_seconds_bucket{query=~"$query", phase="commit"}',
+                    ),
+                    f"{{{{query}}}} p{share * 100:.0f}",
                 )
-                for quantile in (0.5, 0.95)
+                for share in (0.5, 0.95)
             ),
             width=8,
         ),
@@ -315,25 +344,27 @@ _COMMITS = Row(
         ),
         TimeSeries(
             title="Tables held back",
-            description="Tables that refuse a batch. Their rows wait; all other tables go on.",
+            description="Tables that refuse a batch; all other tables go on. See the runbook TablesHeldBack.",
+            thresholds=Thresholds(1, 1),
             unit=units.Short,
             queries=(Query('max by (query) (gamelake_stream_held_tables{query=~"$query"})', "{{query}}"),),
             width=8,
         ),
         TimeSeries(
             title="Forgotten events",
-            description="Events of the deduplication window beyond its limit; sent again, they become second rows.",
+            description="Events of the deduplication window beyond its limit: see the runbook DedupWindowFull.",
+            thresholds=Thresholds(1, 1),
             unit=units.Short,
             queries=(Query('max by (query) (gamelake_stream_dedup_forgotten_events{query=~"$query"})', "{{query}}"),),
             width=8,
         ),
         TimeSeries(
             title="Time since the query's start",
-            description="A fall to 0 is a restart; several in a row raise the alert StreamRestartsOften.",
-            unit=units.Seconds,
+            description="A fall to 0 is a restart; several in a row are for the runbook StreamRestartsOften.",
+            unit=DURATION,
             queries=(
                 Query(
-                    'time() - (max by (query) (gamelake_stream_started_timestamp_seconds{query=~"$query"}) > 0)',
+                    age('max by (query) (gamelake_stream_started_timestamp_seconds{query=~"$query"})'),
                     "{{query}}",
                 ),
             ),
@@ -347,12 +378,11 @@ _FILES = Row(
     (
         TimeSeries(
             title="Bytes",
-            description="Size of the data files added, the top twelve tables.",
+            description="Size of the data files added, the top ten tables.",
             unit=units.BytesPerSecondIEC,
             queries=(
                 Query(
-                    "topk(12, sum by (table) "
-                    '(rate(gamelake_stream_bytes_total{query=~"$query", table=~"$table"}[$__rate_interval])))',
+                    top_rates(MOST_SERIES, "table", 'gamelake_stream_bytes_total{query=~"$query", table=~"$table"}'),
                     "{{table}}",
                 ),
             ),
@@ -360,12 +390,16 @@ _FILES = Row(
         ),
         TimeSeries(
             title="Files",
-            description="Data files added, the top twelve tables. Each batch adds at least one to each table.",
+            description="Data files added, the top ten tables. Each batch adds at least one to each table.",
             unit=units.OpsPerMinute,
             queries=(
                 Query(
-                    "topk(12, 60 * sum by (table) "
-                    '(rate(gamelake_stream_files_total{query=~"$query", table=~"$table"}[$__rate_interval])))',
+                    top_rates(
+                        MOST_SERIES,
+                        "table",
+                        'gamelake_stream_files_total{query=~"$query", table=~"$table"}',
+                        factor="60 * ",
+                    ),
                     "{{table}}",
                 ),
             ),
@@ -373,15 +407,18 @@ _FILES = Row(
         ),
         TimeSeries(
             title="Bytes per file",
-            description=(
-                "Mean size of the files added, the twelve smallest. Files from 16 MiB on are efficient to read."
-            ),
+            description=("Mean size of the files added, the ten smallest. Files from 16 MiB on are efficient to read."),
             unit=units.BytesIEC,
             queries=(
                 Query(
-                    "bottomk(12, "
-                    'sum by (table) (rate(gamelake_stream_bytes_total{query=~"$query", table=~"$table"}[5m])) '
-                    '/ sum by (table) (rate(gamelake_stream_files_total{query=~"$query", table=~"$table"}[5m])))',
+                    top(
+                        MOST_SERIES,
+                        "table",
+                        'sum by (table) (rate(gamelake_stream_bytes_total{query=~"$query", table=~"$table"}[5m])) '
+                        '/ (sum by (table) (rate(gamelake_stream_files_total{query=~"$query", table=~"$table"}[5m]))'
+                        " > 0)",
+                        least=True,
+                    ),
                     "{{table}}",
                 ),
             ),

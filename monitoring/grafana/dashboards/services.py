@@ -2,33 +2,75 @@
 
 from grafana_foundation_sdk.models import units
 
+from monitoring.grafana.dashboards.shared import UP, alert_history, firing_alerts, responding_services
 from monitoring.grafana.page import Page, Row
-from monitoring.grafana.panels import Query, Stat, Thresholds, TimeSeries
+from monitoring.grafana.panels import DURATION, MOST_SERIES, Column, Query, Stat, Table, Thresholds, TimeSeries
+from monitoring.grafana.promql import age, top, top_rates
+
+_STARTED = "process_start_time_seconds or minio_node_process_starttime_seconds"
+_MEMORY = "process_resident_memory_bytes or minio_node_process_resident_memory_bytes or gamelake_ingest_memory_bytes"
 
 _UP = Row(
-    "Is everything up?",
+    "Is everything up, and stays up?",
     (
-        TimeSeries(
-            title="Services that respond",
-            description="1: Prometheus reaches it; of several workers, the worst. See the runbook TargetDown.",
-            unit=units.NoUnit,
-            queries=(Query("min by (job) (up)", "{{job}}"),),
-        ),
-        TimeSeries(
-            title="Scrape duration",
+        Table(
+            title="Services",
             description=(
-                "How long each service takes to return its metrics. A service that slows down lacks a resource."
+                "The service that started most often comes first; one that restarts every minute can be up at each "
+                "scrape. Outages: how often it stopped responding. See the runbook TargetDown. Memory: of the process; "
+                "of the container with all its processes where the service reports it."
             ),
-            unit=units.Seconds,
-            queries=(Query("max by (job) (scrape_duration_seconds)", "{{job}}"),),
+            label="job",
+            columns=(
+                Column("Now", units.NoUnit, "min by (job) (up)", words=UP),
+                Column(
+                    "Starts in 1 h",
+                    units.NoUnit,
+                    "sum by (job) (changes(process_start_time_seconds[1h]) "
+                    "or changes(minio_node_process_starttime_seconds[1h]))",
+                    Thresholds(1, 3),
+                ),
+                Column("Outages in 1 h", units.NoUnit, "sum by (job) (resets(up[1h]))", Thresholds(1, 3)),
+                Column("Runs for", DURATION, age(f"max by (job) ({_STARTED})")),
+                Column("Memory", units.BytesIEC, f"sum by (job) ({_MEMORY})"),
+                Column("Container", units.BytesIEC, "max by (job) (gamelake_container_memory_bytes)"),
+                Column(
+                    "Of its limit",
+                    units.PercentUnit,
+                    "max by (job) (gamelake_container_memory_bytes / gamelake_container_memory_limit_bytes)",
+                    Thresholds(0.9, 0.97),
+                ),
+                Column("Scrape", units.Seconds, "max by (job) (scrape_duration_seconds)", Thresholds(2, 4)),
+            ),
+            sort="Starts in 1 h",
+            height=19,
         ),
+        responding_services(),
+        TimeSeries(
+            title="Starts of services",
+            description="Starts in an hour, the ten services with the most. See the runbook DeliveryRestartsOften.",
+            unit=units.NoUnit,
+            queries=(
+                Query(
+                    "sum by (job) (changes(process_start_time_seconds[1h])) and on (job) "
+                    f"topk({MOST_SERIES}, sum by (job) (changes(process_start_time_seconds[1h] @ end())))",
+                    "{{job}}",
+                ),
+            ),
+            thresholds=Thresholds(1, 3),
+            height=13,
+        ),
+        firing_alerts(width=16),
         Stat(
             title="Certificates expire in",
             description="The first one of the services' certificates. See the runbook CertificateExpires.",
-            unit=units.Seconds,
-            queries=(Query("min(gamelake_certificate_expiry_timestamp_seconds) - time()", "the first"),),
+            unit=DURATION,
+            queries=(Query("min(gamelake_certificate_expiry_timestamp_seconds > 0) - time()", "the first"),),
             thresholds=Thresholds(30 * 86_400, 21 * 86_400),
+            width=8,
+            height=7,
         ),
+        alert_history(width=24),
     ),
 )
 
@@ -118,7 +160,8 @@ _KAFKA = Row(
             unit=units.RecordsPerSecond,
             queries=(
                 Query(
-                    'sum by (topic) (rate(kafka_topic_records_in_total{topic!~"__.+"}[$__rate_interval]))', "{{topic}}"
+                    top_rates(MOST_SERIES, "topic", 'kafka_topic_records_in_total{topic!~"__.+"}'),
+                    "{{topic}}",
                 ),
             ),
         ),
@@ -128,7 +171,7 @@ _KAFKA = Row(
             unit=units.BytesPerSecondIEC,
             queries=(
                 Query(
-                    'sum by (topic, direction) (rate(kafka_topic_bytes_total{topic!~"__.+"}[$__rate_interval]))',
+                    top_rates(MOST_SERIES, "topic, direction", 'kafka_topic_bytes_total{topic!~"__.+"}'),
                     "{{topic}} {{direction}}",
                 ),
             ),
@@ -137,7 +180,9 @@ _KAFKA = Row(
             title="On disk by topic",
             description="Size of the topics' logs after retention.",
             unit=units.BytesIEC,
-            queries=(Query('sum by (topic) (kafka_log_size_bytes{topic!~"__.+"})', "{{topic}}"),),
+            queries=(
+                Query(top(MOST_SERIES, "topic", 'sum by (topic) (kafka_log_size_bytes{topic!~"__.+"})'), "{{topic}}"),
+            ),
         ),
         TimeSeries(
             title="Request duration",
@@ -176,17 +221,23 @@ _OBJECT_STORE = Row(
         ),
         TimeSeries(
             title="Requests",
-            description="By S3 operation.",
+            description="By S3 operation, the ten most frequent.",
             unit=units.RequestsPerSecond,
-            queries=(Query("sum by (api) (rate(minio_s3_requests_total[$__rate_interval]))", "{{api}}"),),
+            queries=(
+                Query(
+                    "sum by (api) (rate(minio_s3_requests_total[$__rate_interval])) and on (api) "
+                    f"topk({MOST_SERIES}, sum by (api) (rate(minio_s3_requests_total[$__range] @ end())))",
+                    "{{api}}",
+                ),
+            ),
         ),
         TimeSeries(
             title="Bytes in and out",
             description="S3 traffic.",
             unit=units.BytesPerSecondIEC,
             queries=(
-                Query("sum(rate(minio_s3_traffic_received_bytes[$__rate_interval]))", "in"),
-                Query("sum(rate(minio_s3_traffic_sent_bytes[$__rate_interval]))", "out"),
+                Query("sum(rate(minio_s3_traffic_received_bytes_total[$__rate_interval]))", "in"),
+                Query("sum(rate(minio_s3_traffic_sent_bytes_total[$__rate_interval]))", "out"),
             ),
         ),
         TimeSeries(
@@ -241,6 +292,7 @@ _SPARK = Row(
             title="Heap of master and workers",
             description="Share in use by Spark's own daemons; tasks run in executors, which are not included.",
             unit=units.PercentUnit,
+            thresholds=Thresholds(0.9, 0.97),
             queries=(
                 Query(
                     "max by (job, instance) (metrics_jvm_heap_used_Value / metrics_jvm_heap_max_Value)", "{{instance}}"
@@ -268,10 +320,12 @@ _TRINO_AND_REGISTRY = Row(
             description="In five minutes. user: the statement is wrong. external: a table or the object store failed.",
             unit=units.Short,
             queries=(
-                Query("sum(increase(trino_execution_name_QueryManager_UserErrorFailures[5m]))", "user"),
-                Query("sum(increase(trino_execution_name_QueryManager_ExternalFailures[5m]))", "external"),
-                Query("sum(increase(trino_execution_name_QueryManager_InternalFailures[5m]))", "internal"),
-                Query("sum(increase(trino_execution_name_QueryManager_InsufficientResourcesFailures[5m]))", "memory"),
+                Query("sum(increase(trino_execution_name_QueryManager_UserErrorFailures_total[5m]))", "user"),
+                Query("sum(increase(trino_execution_name_QueryManager_ExternalFailures_total[5m]))", "external"),
+                Query("sum(increase(trino_execution_name_QueryManager_InternalFailures_total[5m]))", "internal"),
+                Query(
+                    "sum(increase(trino_execution_name_QueryManager_InsufficientResourcesFailures_total[5m]))", "memory"
+                ),
             ),
             width=8,
         ),
@@ -279,6 +333,7 @@ _TRINO_AND_REGISTRY = Row(
             title="Trino's memory",
             description="Share of the memory for all queries.",
             unit=units.PercentUnit,
+            thresholds=Thresholds(0.8, 0.95),
             queries=(
                 Query(
                     "max(trino_memory_type_MemoryPool_name_general_ReservedBytes "
@@ -316,7 +371,7 @@ _AUDIT = Row(
     (
         TimeSeries(
             title="Audit: offsets behind",
-            description="Records of queries and support calls that their table has not; more than some: AuditBehind.",
+            description="Records of queries and support calls that their table has not; see the runbook AuditBehind.",
             unit=units.Short,
             queries=(Query("sum by (table) (gamelake_audit_offsets_behind)", "{{table}}"),),
             width=6,
@@ -336,6 +391,7 @@ _AUDIT = Row(
         TimeSeries(
             title="Audit: records lost",
             description="Deleted by Kafka before they were copied; see the runbook AuditRecordsLost.",
+            thresholds=Thresholds(1, 1),
             unit=units.Short,
             queries=(Query("sum by (table) (gamelake_audit_lost_total)", "{{table}}"),),
             width=6,
@@ -343,11 +399,11 @@ _AUDIT = Row(
         TimeSeries(
             title="Audit: last complete, last maintained",
             description="Time since the table had all records of its topic, and since old days were deleted.",
-            unit=units.Seconds,
+            unit=DURATION,
             queries=(
-                Query("time() - min by (table) (gamelake_audit_last_complete_timestamp_seconds)", "{{table}}"),
+                Query(age("min by (table) (gamelake_audit_last_complete_timestamp_seconds)"), "{{table}}"),
                 Query(
-                    "time() - min by (table) (gamelake_audit_last_maintenance_timestamp_seconds)",
+                    age("min by (table) (gamelake_audit_last_maintenance_timestamp_seconds)"),
                     "{{table}}, maintained",
                 ),
             ),

@@ -3,7 +3,20 @@
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.page import Page, Row, Variable
-from monitoring.grafana.panels import FULL_WIDTH, BarGauge, Column, Query, Stat, Thresholds, TimeSeries, table
+from monitoring.grafana.panels import (
+    DURATION,
+    FULL_WIDTH,
+    MOST_SERIES,
+    BarGauge,
+    Column,
+    Link,
+    Query,
+    Stat,
+    Table,
+    Thresholds,
+    TimeSeries,
+)
+from monitoring.grafana.promql import age, top, top_rates
 
 _ALL_TABLES = Row(
     "How is the lakehouse?",
@@ -21,8 +34,8 @@ _ALL_TABLES = Row(
             queries=(Query("max(gamelake_catalog_registered_tables)", "registered"),),
         ),
         Stat(
-            title="Table",
-            description="Table of the selected tables, from their logs. silver/events has each silver row once more.",
+            title="Rows",
+            description="Rows of the selected tables, from their logs. silver/events has each silver row once more.",
             unit=units.Short,
             queries=(Query('sum(gamelake_table_rows{table=~"$table"})', "rows"),),
         ),
@@ -48,8 +61,8 @@ _ALL_TABLES = Row(
         Stat(
             title="Age of the measurement",
             description="Time since the last run of the catalog service: the values on this page are as old.",
-            unit=units.Seconds,
-            queries=(Query("time() - max(gamelake_catalog_last_run_timestamp_seconds)", "ago"),),
+            unit=DURATION,
+            queries=(Query(age("max(gamelake_catalog_last_run_timestamp_seconds)"), "ago"),),
             thresholds=Thresholds(60, 300),
         ),
     ),
@@ -58,22 +71,29 @@ _ALL_TABLES = Row(
 _EACH_TABLE = Row(
     "How is each table?",
     (
-        table(
-            "Tables",
-            "Each table's newest version by its log.",
-            "table",
-            (
-                Column("Table", units.Short, 'max by (table) (gamelake_table_rows{table=~"$table"})'),
+        Table(
+            title="Tables",
+            description="Each table's newest version by its log.",
+            label="table",
+            columns=(
+                Column("Rows", units.Short, 'max by (table) (gamelake_table_rows{table=~"$table"})'),
                 Column("Size", units.BytesIEC, 'max by (table) (gamelake_table_bytes{table=~"$table"})'),
                 Column("Files", units.Short, 'max by (table) (gamelake_table_files{table=~"$table"})'),
                 Column("Small files", units.Short, 'max by (table) (gamelake_table_small_files{table=~"$table"})'),
                 Column("Version", units.NoUnit, 'max by (table) (gamelake_table_version{table=~"$table"})'),
                 Column(
                     "Last commit",
-                    units.Seconds,
-                    'time() - max by (table) (gamelake_table_last_commit_timestamp_seconds{table=~"$table"})',
+                    DURATION,
+                    age('max by (table) (gamelake_table_last_commit_timestamp_seconds{table=~"$table"})'),
                 ),
             ),
+            sort="Size",
+            links=(
+                Link("Only this table", "gamelake-tables", "table"),
+                Link("Its commits", "gamelake-pipeline", "table"),
+                Link("Its maintenance", "gamelake-maintenance", "table"),
+            ),
+            height=20,
         ),
     ),
 )
@@ -84,37 +104,51 @@ _OVER_TIME = Row(
         TimeSeries(
             title="Since the last commit",
             description=(
-                "The twelve tables with the oldest commit. A game without traffic has no commits, without being behind."
+                "The ten tables with the oldest commit. A game without traffic has no commits, without being behind."
             ),
-            unit=units.Seconds,
+            unit=DURATION,
             queries=(
                 Query(
-                    'topk(12, time() - max by (table) (gamelake_table_last_commit_timestamp_seconds{table=~"$table"}))',
+                    top(
+                        MOST_SERIES,
+                        "table",
+                        age('max by (table) (gamelake_table_last_commit_timestamp_seconds{table=~"$table"})'),
+                    ),
                     "{{table}}",
                 ),
             ),
         ),
         TimeSeries(
             title="Commits",
-            description="New versions per minute, the twelve busiest tables.",
+            description="New versions per minute, the ten busiest tables.",
             unit=units.OpsPerMinute,
             queries=(
                 Query(
-                    'topk(12, 60 * sum by (table) (deriv(gamelake_table_version{table=~"$table"}[5m])))', "{{table}}"
+                    top(
+                        MOST_SERIES,
+                        "table",
+                        '60 * sum by (table) (deriv(gamelake_table_version{table=~"$table"}[5m]))',
+                        by='sum by (table) (deriv(gamelake_table_version{table=~"$table"}[$__range]))',
+                    ),
+                    "{{table}}",
                 ),
             ),
         ),
         TimeSeries(
             title="Size",
-            description="Data files of the newest version, the top twelve tables.",
+            description="Data files of the newest version, the top ten tables.",
             unit=units.BytesIEC,
-            queries=(Query('topk(12, max by (table) (gamelake_table_bytes{table=~"$table"}))', "{{table}}"),),
+            queries=(
+                Query(top(MOST_SERIES, "table", 'max by (table) (gamelake_table_bytes{table=~"$table"})'), "{{table}}"),
+            ),
         ),
         BarGauge(
             title="Small files",
-            description="Files smaller than 16 MiB, the top twelve tables. From a thousand on: TooManySmallFiles.",
+            description=(
+                "Files smaller than 16 MiB, the top ten tables. From a thousand on: see the runbook TooManySmallFiles."
+            ),
             unit=units.Short,
-            queries=(Query('topk(12, max by (table) (gamelake_table_small_files{table=~"$table"}))', "{{table}}"),),
+            queries=(Query('topk(10, max by (table) (gamelake_table_small_files{table=~"$table"}))', "{{table}}"),),
             thresholds=Thresholds(500, 1000),
         ),
         TimeSeries(
@@ -135,14 +169,14 @@ _GOLD = Row(
         BarGauge(
             title="Refresh overdue",
             description=(
-                "Seconds beyond its own interval, the twelve worst tables. From 120 s and two more intervals on: "
-                "GoldTableBehind."
+                "Seconds beyond its own interval, the ten worst tables. From 120 s and two more intervals on: "
+                "see the runbook GoldTableBehind."
             ),
-            unit=units.Seconds,
+            unit=DURATION,
             queries=(
                 Query(
-                    "topk(12, clamp_min(time() "
-                    '- max by (table) (gamelake_gold_table_refreshed_timestamp_seconds{table=~"$table"}) '
+                    "topk(10, clamp_min(time() "
+                    '- (max by (table) (gamelake_gold_table_refreshed_timestamp_seconds{table=~"$table"}) > 0) '
                     "- max by (table) (gamelake_gold_table_interval_seconds), 0))",
                     "{{table}}",
                 ),
@@ -158,15 +192,12 @@ _GOLD = Row(
             ),
         ),
         TimeSeries(
-            title="Table written",
-            description=(
-                "Table of gold tables per second, the twelve busiest tables; includes rows that replace others."
-            ),
+            title="Rows written",
+            description=("Rows of gold tables per second, the ten busiest tables; includes rows that replace others."),
             unit=units.RecordsPerSecond,
             queries=(
                 Query(
-                    "topk(12, sum by (table) "
-                    '(rate(gamelake_gold_rows_written_total{table=~"$table"}[$__rate_interval])))',
+                    top_rates(MOST_SERIES, "table", 'gamelake_gold_rows_written_total{table=~"$table"}'),
                     "{{table}}",
                 ),
             ),
@@ -174,13 +205,14 @@ _GOLD = Row(
         TimeSeries(
             title="Gold runs",
             description="Duration of a run, and time since the job last made progress.",
-            unit=units.Seconds,
+            unit=DURATION,
             queries=(
                 Query(
-                    "rate(gamelake_gold_run_seconds_sum[5m]) / rate(gamelake_gold_run_seconds_count[5m])",
+                    "sum(rate(gamelake_gold_run_seconds_sum[5m])) "
+                    "/ (sum(rate(gamelake_gold_run_seconds_count[5m])) > 0)",
                     "mean of 5 minutes",
                 ),
-                Query("time() - max(gamelake_gold_last_run_timestamp_seconds)", "since the last one"),
+                Query(age("max(gamelake_gold_last_run_timestamp_seconds)"), "since the last one"),
             ),
         ),
     ),
@@ -189,7 +221,7 @@ _GOLD = Row(
 TABLES = Page(
     uid="gamelake-tables",
     title="Tables",
-    description="Table, size, small files and freshness of each table, and whether it is registered in Trino.",
+    description="Rows, size, small files and freshness of each table, and whether it is registered in Trino.",
     variables=(Variable.TABLE,),
     rows=(_ALL_TABLES, _EACH_TABLE, _OVER_TIME, _GOLD),
 )

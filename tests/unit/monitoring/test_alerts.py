@@ -5,12 +5,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from monitoring.addresses import CONSOLES as ADDRESS_OF_CONSOLES
+from monitoring.addresses import GRAFANA, runbook_url
 from monitoring.consoles.files import CONSOLES
+from monitoring.consoles.runbooks import FOLDER
 from monitoring.grafana.dashboards import PAGES
 from tests.unit.monitoring.rules import MONITORING, Alert, alerts, read_yaml, seen_firing
 
-GRAFANA = "https://127.0.0.1:3000"
-PROMETHEUS = "https://127.0.0.1:9090"
 EVERY_ALERT = [pytest.param(alert, id=alert.name) for alert in alerts()]
 PAGE = {page.uid: page for page in PAGES}
 
@@ -35,7 +36,8 @@ def test_every_alert_has_a_severity_a_summary_and_a_description(alert: Alert) ->
 
 @pytest.mark.parametrize("alert", EVERY_ALERT)
 def test_every_alert_leads_to_the_runbook_of_its_own_name(alert: Alert) -> None:
-    assert alert.annotations["runbook_url"] == f"monitoring/runbooks/{alert.name}.md"
+    assert alert.annotations["runbook_url"] == runbook_url(alert.name)
+    assert (CONSOLES / FOLDER / f"{alert.name}.html").exists()
 
 
 @pytest.mark.parametrize("alert", EVERY_ALERT)
@@ -52,7 +54,7 @@ def test_every_alert_leads_to_a_dashboard_that_exists_with_its_own_choice_made(a
 def test_every_alert_links_to_the_console_of_the_same_dashboard(alert: Alert) -> None:
     uid, _, choice = alert.annotations["dashboard_url"].removeprefix(f"{GRAFANA}/d/").partition("?")
 
-    assert alert.annotations["console_url"] == f"{PROMETHEUS}/consoles/{uid}.html" + (f"?{choice}" if choice else "")
+    assert alert.annotations["console_url"] == f"{ADDRESS_OF_CONSOLES}/{uid}.html" + (f"?{choice}" if choice else "")
     assert (CONSOLES / f"{uid}.html").exists()
 
 

@@ -3,6 +3,8 @@
 import json
 import re
 from html import unescape
+from os.path import normpath
+from pathlib import PurePosixPath
 
 import pytest
 from grafana_foundation_sdk.models import units
@@ -15,18 +17,20 @@ from monitoring.consoles.expressions import (
     quoted_for_script,
     severity_class,
 )
-from monitoring.consoles.files import CONSOLES, consoles
+from monitoring.consoles.files import committed, consoles
+from monitoring.consoles.runbooks import RUNBOOKS
 from monitoring.grafana.dashboards import PAGES
 from monitoring.grafana.page import Page
-from monitoring.grafana.panels import Thresholds
+from monitoring.grafana.panels import Rating, Thresholds, Word
+from tests.unit.monitoring.rules import REPOSITORY
 
 MADE = consoles(PAGES)
 
 
 def test_the_committed_pages_are_what_the_dashboards_make() -> None:
-    committed = {path.name: path.read_text(encoding="utf-8") for path in CONSOLES.glob("*.html")}
+    there = {name: path.read_text(encoding="utf-8") for name, path in committed().items()}
 
-    assert committed == MADE, "run: python -m monitoring.consoles"
+    assert there == MADE, "run: python -m monitoring.consoles"
 
 
 def test_making_the_pages_twice_gives_the_same() -> None:
@@ -48,7 +52,30 @@ def test_every_block_of_a_template_is_closed(name: str) -> None:
 
 
 def test_the_index_leads_to_every_page() -> None:
-    assert re.findall(r'<li><a href="(.+?)"', MADE["index.html"]) == [f"{page.uid}.html" for page in PAGES]
+    assert set(re.findall(r'<li><a href="(.+?)"', MADE["index.html"])) == MADE.keys() - {"index.html"}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_links_between_pages_lead_somewhere(name: str) -> None:
+    folder = PurePosixPath(name).parent
+    targets = re.findall(r'href="([\w./-]+\.html)', MADE[name])
+
+    assert [each for each in targets if normpath(folder / each) not in MADE] == []
+
+
+def test_no_page_leads_to_pages_that_debians_prometheus_does_not_have() -> None:
+    texts = [*MADE.values(), *(path.read_text(encoding="utf-8") for path in REPOSITORY.rglob("docs/**/*.md"))]
+    texts += [path.read_text(encoding="utf-8") for path in RUNBOOKS.glob("*.md")]
+
+    assert [text for text in texts if re.search(r"(?:9090|href=\")/(?:alerts|targets|rules|status)\b", text)] == []
+
+
+def test_a_runbook_is_shown_as_text_though_it_looks_like_a_template() -> None:
+    page = MADE["runbooks/StreamQueryDown.html"]
+
+    assert "<h1>StreamQueryDown</h1>" in page
+    assert "<h2>Mitigation</h2>" in page
+    assert "<code" in page
 
 
 def test_variables_are_inserted_into_a_query() -> None:
@@ -84,12 +111,18 @@ def test_a_value_that_should_be_large_is_bad_below_its_limit() -> None:
     )
 
 
+def test_a_value_with_a_word_has_the_words_rating() -> None:
+    found = severity_class(Thresholds(60, 300), (Word(-1, "never", Rating.BAD),))
+
+    assert found.startswith("{{ if eq .Value -1.0 }}bad{{ else }}{{ if ge .Value 300.000 }}bad")
+
+
 def test_a_legend_names_labels_of_the_series() -> None:
     assert legend("{{query}} p95 <now>") == "{{ .Labels.query }} p95 &lt;now&gt;"
 
 
 def test_a_value_with_a_text_is_shown_as_that_text() -> None:
-    assert formatted(units.NoUnit, ((0, "down"),)).startswith("{{ if eq .Value 0.0 }}down{{ else }}")
+    assert formatted(units.NoUnit, (Word(0, "down"),)).startswith("{{ if eq .Value 0.0 }}down{{ else }}")
 
 
 def test_what_is_not_a_number_is_a_dash() -> None:

@@ -49,7 +49,7 @@ def test_every_query_of_a_panel_can_be_parsed(file: Path, promtool: str, tmp_pat
     panels = json.loads(file.read_text(encoding="utf-8"))["panels"]
     asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
     rules = [
-        {"record": f"panels:{number}", "expr": text.replace("$__rate_interval", "1m")}
+        {"record": f"panels:{number}", "expr": text.replace("$__rate_interval", "1m").replace("$__range", "1h")}
         for number, text in enumerate(asked)
     ]
     as_rules = tmp_path / "panels.yml"
