@@ -50,7 +50,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
 
 ##@ Start here
 
@@ -221,6 +221,9 @@ test-oidc: $(environment) ## Bring up Trino with logins at Keycloak, run the tes
 
 chart: ## Assemble the Helm chart in build/chart/gamelake, with the files that it shares with the stack
 	@deploy/chart.sh
+
+test-kubernetes: $(environment) $(filter build/helm/%,$(HELM)) ## Bring up a Kubernetes cluster with the chart (kind, k3d, or as root processes of it: CLUSTER=), run its tests, and take it down
+	@HELM='$(abspath $(HELM))' tests/kubernetes/run.sh
 
 ##@ Supply chain
 
