@@ -25,6 +25,10 @@ installed() { # what makes the cluster
 
 up() { # IMAGE...
   local kubeconfig="$folder/kubeconfig" maker="${CLUSTER:-$(installed)}"
+  case "$maker" in
+    kind | k3d | processes) ;;
+    *) fail "CLUSTER=$maker is none of kind, k3d, processes" ;;
+  esac
   # What an earlier run may have left.
   [ ! -e "$folder" ] || "$0" down "$folder"
   mkdir -p "$folder"
@@ -43,7 +47,6 @@ up() { # IMAGE...
       "$here/programs.sh"
       "$here/processes.sh" up "$folder" "$@"
       ;;
-    *) fail "CLUSTER=$maker is none of kind, k3d, processes" ;;
   esac
 }
 

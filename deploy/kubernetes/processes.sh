@@ -164,12 +164,10 @@ make_interface() { # NAME ADDRESS
   ip link set "$1" up
 }
 
-load_images() {
-  local image
-  for image in "$@"; do
-    say "loading $image"
-    docker save "$image" | ctr --address "$socket" --namespace k8s.io images import - >/dev/null
-  done
+load_images() { # IMAGE...
+  say "loading $*"
+  # In one archive, which has their common layers once.
+  docker save "$@" | ctr --address "$socket" --namespace k8s.io images import - >/dev/null
 }
 
 up() {
@@ -187,7 +185,8 @@ up() {
   network_settings >"$folder/cni/10-pods.conflist"
   start containerd containerd --config "$folder/containerd.toml"
   wait_until 30 "containerd's start" ctr --address "$socket" version
-  echo 'FROM gamelake/base:'"${GAMELAKE_TAG:?}"$'\nCMD ["sleep", "infinity"]' | DOCKER_BUILDKIT=0 docker build --quiet --tag gamelake/pause:kubernetes - >/dev/null
+  # The container that holds a pod's network does nothing.
+  printf 'FROM %s\nENTRYPOINT ["sleep", "infinity"]\nCMD []\n' "$1" | DOCKER_BUILDKIT=0 docker build --quiet --tag gamelake/pause:kubernetes - >/dev/null
   load_images gamelake/pause:kubernetes "$@"
   start_api
   start_node

@@ -59,13 +59,16 @@ class Forward:
     def end(self) -> None:
         """End the forwarding; the next use starts another one."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            with self._process as process:  # which waits, and closes its output
+                process.kill()
+            self._process = None
 
     def _start(self) -> None:
+        self.end()
         command = ("kubectl", "--namespace", NAMESPACE, "port-forward", *self._target)
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self._process.stdout is not None
+        # Empty if it has ended, as it does while no pod runs.
         found = _FORWARDED.search(self._process.stdout.readline())
         if found is None:
             self.end()
@@ -162,6 +165,16 @@ class Cluster:
     def kill(self, pod: str) -> None:
         """End a pod at once, as the loss of its node does."""
         kubectl("delete", "pod", pod, "--grace-period", "0", "--force")
+
+    def run_task(self, name: str) -> None:
+        """Run a maintenance task now, as its CronJob would.
+
+        Raises:
+            subprocess.CalledProcessError: it failed, or was not done in ten minutes.
+        """
+        job = f"{name}-now"
+        kubectl("create", "job", job, "--from", f"cronjob/{RELEASE}-task-{name}")
+        kubectl("wait", "--for", "condition=Complete", f"job/{job}", "--timeout", "600s")
 
     @property
     def lakehouse(self) -> Location:

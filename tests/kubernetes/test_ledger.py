@@ -37,3 +37,13 @@ def test_lost_executors_a_lost_driver_and_an_upgrade_lose_nothing_and_double_not
     counts = cluster.event_ids()
     assert {event_id for event_id in sent if counts[event_id] != 1} == set()
     eventually(lambda: cluster.reconciliation().problems == [], timeout=60)
+
+
+def test_a_maintenance_task_runs_as_a_job_and_changes_no_event(cluster: Cluster) -> None:
+    before = cluster.event_ids()
+
+    cluster.run_task("compact-hot")
+
+    assert before
+    assert cluster.event_ids() == before
+    assert cluster.reconciliation().problems == []

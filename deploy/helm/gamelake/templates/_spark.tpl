@@ -47,6 +47,8 @@ spark.python.daemon.module            gamelake.streaming.python_daemon
 spark.dynamicAllocation.enabled       true
 spark.dynamicAllocation.shuffleTracking.enabled true
 spark.dynamicAllocation.minExecutors  {{ $executors.min }}
+# Else Spark warns that this is below the minimum.
+spark.executor.instances              {{ $executors.min }}
 spark.dynamicAllocation.initialExecutors {{ $executors.min }}
 spark.dynamicAllocation.maxExecutors  {{ $executors.max }}
 spark.dynamicAllocation.schedulerBacklogTimeout 1s
