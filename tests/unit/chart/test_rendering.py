@@ -276,6 +276,11 @@ def test_a_stream_plans_for_all_executors_that_it_may_have(chart: Path) -> None:
     assert found["spark.kubernetes.namespace"] == NAMESPACE
 
 
+def test_no_pod_gets_variables_of_services_which_may_look_like_settings(chart: Path) -> None:
+    for each in containers(rendered(chart, *MIXES["all"])):
+        assert each.pod_spec["enableServiceLinks"] is False, each.pod
+
+
 def test_the_games_contract_is_mounted_next_to_the_schemas_of_the_image(chart: Path) -> None:
     """Rules are checked by the columns of the schemas in `proto`, next to the contract."""
     for each in containers(rendered(chart)):

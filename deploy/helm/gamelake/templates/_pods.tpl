@@ -227,7 +227,7 @@ startupProbe:
   exec: {command: [test, -f, /tmp/heartbeat]}
   periodSeconds: 5
   timeoutSeconds: 5
-  failureThreshold: 60
+  failureThreshold: 120
 livenessProbe:
   exec: {command: {{ $alive }}}
   periodSeconds: 10
@@ -244,6 +244,8 @@ readinessProbe:
 {{- define "gamelake.pod" -}}
 serviceAccountName: {{ include "gamelake.name" (dict "root" .root "name" .name) }}
 automountServiceAccountToken: {{ gt (int (dig "executors" "max" 0 .values)) 0 }}
+# The variables that it would add begin with the release's name: those of a release "gamelake" like settings.
+enableServiceLinks: false
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
 {{- range . }}

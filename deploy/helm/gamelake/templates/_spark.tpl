@@ -70,6 +70,7 @@ metadata:
   labels: {{- include "gamelake.labels" (dict "root" .root "name" (printf "%s-executors" .name)) | nindent 4 }}
 spec:
   automountServiceAccountToken: false
+  enableServiceLinks: false
   securityContext: {{- include "gamelake.podSecurity" . | nindent 4 }}
 {{- with .values.nodeSelector }}
   nodeSelector: {{- toYaml . | nindent 4 }}

@@ -71,6 +71,7 @@ set-compatibility:
 {{/* The pod of a service or a job of the trial; none has a token of Kubernetes. */}}
 {{- define "gamelake.trialPod" -}}
 automountServiceAccountToken: false
+enableServiceLinks: false
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
 {{- range . }}
