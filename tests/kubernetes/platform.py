@@ -6,7 +6,7 @@ import re
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -151,8 +151,9 @@ class Cluster:
         """The pods of a component that are not ending, and whether each is ready."""
         selector = f"app.kubernetes.io/component={component}"
         listed = json.loads(kubectl("get", "pods", "--selector", selector, "--output", "json"))["items"]
+        unknown = [{"ready": False}]
         return {
-            pod["metadata"]["name"]: all(each["ready"] for each in pod["status"].get("containerStatuses", [{"ready": False}]))
+            pod["metadata"]["name"]: all(each["ready"] for each in pod["status"].get("containerStatuses", unknown))
             for pod in listed
             if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running")
         }
@@ -196,8 +197,13 @@ class Cluster:
         """The reconciliation of the lakehouse."""
         return reconcile(Store(self.lakehouse))
 
-    def upgrade(self, *arguments: str) -> None:
-        """Upgrade the release, and wait until it is ready."""
-        helm, chart = os.environ["HELM"], os.environ["GAMELAKE_TEST_CHART"]
-        command = (helm, "upgrade", RELEASE, chart, "--namespace", NAMESPACE, "--reuse-values", "--wait", "--timeout", "10m")
-        subprocess.run((*command, *arguments), capture_output=True, text=True, check=True)
+    def upgrade(self, values: Mapping[str, str]) -> None:
+        """Upgrade the release with changed values, by their paths, and wait until all pods are ready.
+
+        Raises:
+            subprocess.CalledProcessError: they were not in 20 minutes.
+        """
+        release = (RELEASE, os.environ["GAMELAKE_TEST_CHART"], "--namespace", NAMESPACE)
+        command = (os.environ["HELM"], "upgrade", *release, "--reuse-values", "--wait", "--timeout", "20m")
+        changes = ",".join(f"{name}={value}" for name, value in values.items())
+        subprocess.run((*command, "--set", changes), capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What makes the cluster of `make test-kubernetes`: kind or k3d where one is installed; leftovers of an earlier run go first."""
+"""The cluster of `make test-kubernetes`: kind or k3d makes it where installed, and leftovers are removed first."""
 
 import subprocess
 from dataclasses import dataclass

@@ -283,10 +283,12 @@ def test_no_pod_gets_variables_of_services_which_may_look_like_settings(chart: P
 
 def test_the_games_contract_is_mounted_next_to_the_schemas_of_the_image(chart: Path) -> None:
     """Rules are checked by the columns of the schemas in `proto`, next to the contract."""
+    expected = "/opt/gamelake/contracts/games.yaml"
     for each in containers(rendered(chart)):
-        path = each.environment.get("GAMELAKE_GAMES_FILE")
+        path = each.environment.get("GAMELAKE_GAMES_FILE", expected)
         mounted = {mount["mountPath"]: mount.get("subPath") for mount in each.raw["volumeMounts"]}
-        assert path is None or (path == "/opt/gamelake/contracts/games.yaml" and mounted[path] == "games.yaml"), each.pod
+        assert path == expected, each.pod
+        assert ("GAMELAKE_GAMES_FILE" in each.environment) is (mounted.get(expected) == "games.yaml"), each.pod
 
 
 def test_large_numbers_are_written_in_digits(chart: Path) -> None:
