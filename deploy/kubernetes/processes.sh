@@ -82,6 +82,8 @@ imageGCHighThresholdPercent: 100
 podLogsDir: $folder/pods
 resolvConf: $folder/resolv.conf
 healthzPort: 0
+# Its firewall rules would outlive it.
+makeIPTablesUtilChains: false
 EOT
 }
 
