@@ -18,7 +18,7 @@ from tools.stack import COMPOSE
 _NOTHING_DONE = 2
 _LONGEST_MINUTES = 24 * 60
 _EXIT_CODES = (
-    "Exit codes: 0 success, 1 failed or not well, 2 nothing was done: wrong arguments, or the stack does not run."
+    "Exit codes: 0 success, 1 failed or not healthy, 2 nothing was done: wrong arguments, or the stack does not run."
 )
 
 
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
         made.set_defaults(command=action)
         return made
 
-    _with_json(command("status", "Show services, streams and firing alerts; 1 if something is not well.", _status))
+    _with_json(command("status", "Show services, streams and firing alerts; 1 if something is not healthy.", _status))
     shown = _with_json(command("credentials", "Show addresses and users; with a name, that secret.", _credentials))
     shown.add_argument("secret", nargs="?", metavar="SECRET", help="a file in compose/secrets, such as trino-analyst")
     asked = _with_json(command("sql", "Query Trino; without a statement, its command line.", _sql))
@@ -92,7 +92,7 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
 def _status(options: argparse.Namespace) -> int:
     found = status.current()
     _print(found if options.json else status.as_text(found))
-    return OK if found.is_well else FAILED
+    return OK if found.is_healthy else FAILED
 
 
 def _credentials(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ _CONTAINER = "load"
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class RunningLoad:
     """The load that runs: events per second, as the simulator was started with."""
 
     rate: int
@@ -22,7 +22,7 @@ def container_name() -> str:
     return f"{os.environ.get('COMPOSE_PROJECT_NAME', 'gamelake')}-{_CONTAINER}"
 
 
-def current() -> Load | None:
+def current() -> RunningLoad | None:
     """The load that runs, if any."""
     try:
         found = json.loads(run(("docker", "inspect", container_name())))[0]
@@ -31,7 +31,7 @@ def current() -> Load | None:
     if not found["State"]["Running"]:
         return None
     arguments = found["Config"]["Cmd"]
-    return Load(int(arguments[arguments.index(_RATE) + 1]))
+    return RunningLoad(int(arguments[arguments.index(_RATE) + 1]))
 
 
 def start(rate: int, *, games: int, minutes: int) -> None:

@@ -24,7 +24,7 @@ class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     service: str
     state: str
-    is_well: bool
+    is_healthy: bool
 
 
 class StreamStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +53,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     prometheus: str = ""
 
     @property
-    def is_well(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether all services are healthy, all streams run, and no alert fires."""
-        all_run = all(each.is_well for each in self.services) and all(each.runs for each in self.streams)
+        all_run = all(each.is_healthy for each in self.services) and all(each.runs for each in self.streams)
         return all_run and not self.alerts and not self.prometheus
 
 
@@ -93,7 +93,7 @@ def _services() -> tuple[ServiceStatus, ...]:
         if each.id not in one_shots:
             states.setdefault(each.service, []).append((each.is_up, each.health or each.state))
     return tuple(
-        ServiceStatus(service=service, state=min(each)[1], is_well=min(each)[0])
+        ServiceStatus(service=service, state=min(each)[1], is_healthy=min(each)[0])
         for service, each in sorted(states.items())
     )
 
@@ -130,7 +130,7 @@ def _asked(expression: str) -> list[_Sample]:
 
 def as_text(status: Status) -> str:
     """The state for a terminal."""
-    ill = [each for each in status.services if not each.is_well]
+    ill = [each for each in status.services if not each.is_healthy]
     lines = [f"services   {len(status.services) - len(ill)} of {len(status.services)} healthy"]
     lines += [f"           {each.service}: {each.state}" for each in ill]
     if status.prometheus:

@@ -14,7 +14,7 @@ from tools.cli.status import FiringAlert, ServiceStatus, Status, StreamStatus, a
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = (REPOSITORY / "docs/command-line.md").read_text(encoding="utf-8")
-HEALTHY = ServiceStatus(service="kafka", state="healthy", is_well=True)
+HEALTHY = ServiceStatus(service="kafka", state="healthy", is_healthy=True)
 RUNNING = StreamStatus(query="ingest_events", runs=True, seconds_behind=1.25, records_per_second=4_999.6)
 
 
@@ -81,10 +81,10 @@ def test_a_shell_completes_commands_actions_and_options(shell: str) -> None:
         assert answer.stdout.strip() == found
 
 
-def test_a_stack_with_healthy_services_running_streams_and_no_alerts_is_well() -> None:
+def test_a_stack_with_healthy_services_running_streams_and_no_alerts_is_healthy() -> None:
     status = Status(services=(HEALTHY,), streams=(RUNNING,))
 
-    assert status.is_well
+    assert status.is_healthy
     assert as_text(status).splitlines() == [
         "services   1 of 1 healthy",
         "streams    ingest_events: 1.2 s behind, 5,000/s",
@@ -96,7 +96,7 @@ def test_a_stack_with_healthy_services_running_streams_and_no_alerts_is_well() -
     ("status", "line"),
     [
         (
-            Status(services=(HEALTHY, ServiceStatus(service="trino", state="exited", is_well=False))),
+            Status(services=(HEALTHY, ServiceStatus(service="trino", state="exited", is_healthy=False))),
             "           trino: exited",
         ),
         (
@@ -120,8 +120,8 @@ def test_a_stack_with_healthy_services_running_streams_and_no_alerts_is_well() -
         ),
     ],
 )
-def test_what_is_not_well_is_named(status: Status, line: str) -> None:
-    assert not status.is_well
+def test_what_is_not_healthy_is_named(status: Status, line: str) -> None:
+    assert not status.is_healthy
     assert line in as_text(status).splitlines()
 
 

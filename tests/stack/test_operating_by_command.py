@@ -25,17 +25,17 @@ def no_load() -> Iterator[None]:
     gamelake("load", "stop")
 
 
-def test_the_status_has_services_streams_and_a_code_that_says_whether_all_is_well(stack: Stack) -> None:
+def test_the_status_has_services_streams_and_a_code_that_says_whether_all_is_healthy(stack: Stack) -> None:
     assert stack.is_healthy("ingest-events")
 
     shown = gamelake("status", "--json")
 
     status = json.loads(shown.stdout)
-    assert {"service": "ingest-events", "state": "healthy", "is_well": True} in status["services"]
+    assert {"service": "ingest-events", "state": "healthy", "is_healthy": True} in status["services"]
     assert {"ingest_events", "live_ops"} <= {each["query"] for each in status["streams"]}
     assert "create-topics" not in {each["service"] for each in status["services"]}
-    is_well = all(each["is_well"] for each in status["services"]) and not status["alerts"]
-    assert shown.returncode == (0 if is_well and all(each["runs"] for each in status["streams"]) else 1)
+    is_healthy = all(each["is_healthy"] for each in status["services"]) and not status["alerts"]
+    assert shown.returncode == (0 if is_healthy and all(each["runs"] for each in status["streams"]) else 1)
 
 
 def test_addresses_are_listed_without_a_secret_and_one_secret_is_shown_on_request(stack: Stack) -> None:
