@@ -97,6 +97,8 @@ mode: iptables
 healthzBindAddress: $node:10256
 metricsBindAddress: $node:10249
 conntrack: {maxPerCore: 0}
+# It would come with a setting of the kernel and a firewall rule, which outlive it.
+iptables: {localhostNodePorts: false}
 EOT
 }
 
@@ -183,6 +185,8 @@ up() {
   # Docker's rule is to forward nothing of others.
   iptables -I FORWARD -i "$bridge" -j ACCEPT
   iptables -I FORWARD -o "$bridge" -j ACCEPT
+  # A connection to a service whose rules kube-proxy has not written yet would leave the machine, and stay there.
+  iptables -I FORWARD -d "$services" -j REJECT
   containerd_settings >"$folder/containerd.toml"
   network_settings >"$folder/cni/10-pods.conflist"
   start containerd containerd --config "$folder/containerd.toml"
@@ -221,6 +225,7 @@ down() {
   "$programs/kube-proxy" --cleanup >/dev/null 2>&1 || true
   iptables -D FORWARD -i "$bridge" -j ACCEPT 2>/dev/null || true
   iptables -D FORWARD -o "$bridge" -j ACCEPT 2>/dev/null || true
+  iptables -D FORWARD -d "$services" -j REJECT 2>/dev/null || true
   ip link delete "$bridge" 2>/dev/null || true
   ip link delete "$interface" 2>/dev/null || true
   grep -o " $folder/[^ ]*" /proc/mounts | sort -r | xargs -r umount 2>/dev/null || true
