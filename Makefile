@@ -34,6 +34,10 @@ engines_in_ci := $(if $(filter true,$(CI)),$(engines))
 class_archive := build/jars/spark.jsa
 jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry $(stamps)/model-jar
 
+# The machine's Helm, or the pinned one.
+HELM ?= $(or $(shell command -v helm 2>/dev/null),build/helm/helm)
+helm_of := helm.sh/helm/v3
+
 stack := compose/stack.sh
 players_to_http := --target http
 players_to_kafka := --target kafka --topic events
@@ -46,7 +50,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
 
 ##@ Start here
 
@@ -207,8 +211,19 @@ test-long: setup ## Run all tests that need no Docker, for hours: more kills, lo
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) $(for_seconds) tests/stack/run.sh
 
+chart-check: $(environment) $(filter build/helm/%,$(HELM)) ## Render, lint and validate the Helm chart with Helm (HELM=<its path>; without one it is built from source, two minutes)
+	@HELM='$(HELM)' $(call pytest,chart) tests/unit/chart
+
 test-oidc: $(environment) ## Bring up Trino with logins at Keycloak, run the tests of logins, and take both down
 	@tests/stack/oidc.sh
+
+##@ Kubernetes (docs/cluster.md)
+
+chart: ## Assemble the Helm chart in build/chart/gamelake, with the files that it shares with the stack
+	@deploy/chart.sh
+
+test-kubernetes: $(environment) $(filter build/helm/%,$(HELM)) ## Bring up a Kubernetes cluster with the chart (kind, k3d, or as root processes of it: CLUSTER=), run its tests, and take it down
+	@HELM='$(abspath $(HELM))' tests/kubernetes/run.sh
 
 ##@ Supply chain
 
@@ -281,6 +296,13 @@ $(engines): requirements-engines.lock $(environment)
 	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear build/engines
 	@$(subst --python $(python),--python build/engines/bin/python,$(install)) --require-hashes --requirement $<
 	@touch $@
+
+build/helm/helm: deploy/helm/tools/go.mod deploy/helm/tools/go.sum
+	@command -v go >/dev/null || { echo "gamelake: Helm and Go are missing: install one of them (https://helm.sh, https://go.dev)."; exit 1; }
+	@echo "Building Helm"
+	@mkdir -p $(@D) && cd deploy/helm/tools && go build -trimpath -ldflags "-s -w -X $(helm_of)/internal/version.version=v3.19.5 \
+	  -X $(helm_of)/pkg/chartutil.k8sVersionMajor=1 -X $(helm_of)/pkg/chartutil.k8sVersionMinor=34" \
+	  -o ../../../$@ $(helm_of)/cmd/helm
 
 $(stamps)/spark-jars: $(shell find compose/spark -name pom.xml -o -name '*.java')
 	@echo "Fetching the jars for Spark, building and testing ours"

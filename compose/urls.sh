@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prints the running stack's addresses, users, the files of their passwords (never a password), and next steps.
+# Prints the running stack's addresses, users, the files of their passwords (never a password), and next steps;
+# `urls.sh --tabs` prints only the addresses, with tabs between service, name, address and user.
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
@@ -7,7 +8,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 readonly here compose_directory="${COMPOSE_DIRECTORY:-$here}"
 # shellcheck source=compose/read_env.sh
 . "$here/read_env.sh"
-readonly host=127.0.0.1
+readonly host=127.0.0.1 form="${1:-}"
 readonly project="${COMPOSE_PROJECT_NAME:-gamelake}" certificate="the operator's certificate"
 
 running_services() {
@@ -28,7 +29,11 @@ $1
 
 # SERVICE NAME ADDRESS USER; no line for a service that does not run.
 row() {
-  ! is_running "$1" || printf '  %-22s %-42s %s\n' "$2" "$3" "$4"
+  is_running "$1" || return 0
+  case "$form" in
+    --tabs) printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" ;;
+    *) printf '  %-22s %-42s %s\n' "$2" "$3" "$4" ;;
+  esac
 }
 
 password_in() { # SECRET
@@ -43,7 +48,7 @@ if [ -z "$running" ]; then
   exit 1
 fi
 
-echo
+[ "$form" = --tabs ] || echo
 row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
 row trino "Trino (SQL)" "$scheme://$host:$TRINO_PORT" "analyst, $(password_in trino-analyst); others in contracts/access.yaml"
 row keycloak "Logins to Trino" "https://identity.localhost:$KEYCLOAK_PORT" "Keycloak: people of contracts/access.yaml, $(password_in 'trino-<user>')"
@@ -60,6 +65,7 @@ row object-store "Object store, console" "$scheme://$host:$OBJECT_STORE_CONSOLE_
 row object-store "Object store, S3" "$scheme://$host:$OBJECT_STORE_PORT" "keys in compose/secrets/object-store-*"
 row registry "Schema registry" "$scheme://$host:$REGISTRY_PORT" "reading without a password; Confluent's API under /apis/ccompat/v7"
 row kafka "Kafka" "$host:$KAFKA_PORT" "simulator (writes), $(password_in kafka-simulator)"
+[ "$form" != --tabs ] || exit 0
 cat <<EOT
 
 Next:

@@ -61,7 +61,7 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> int:
-    """Run tasks until stopped, run one task, or print the plan."""
+    """Run tasks until stopped, only publish their metrics, run one task, or print the plan."""
     arguments = _arguments()
     settings = MaintenanceSettings.from_env()
     tasks = load_schedule(settings.schedule_file).tasks
@@ -70,22 +70,22 @@ def main() -> int:
     if arguments.plan:
         return _print([_as_planned(each) for each in scheduler.plan()])
     if arguments.once is None:
-        run_scheduler(settings, tasks)
+        run_scheduler(settings, tasks, runs=not arguments.observe)
         return OK
     report = scheduler.once(_task(tasks, arguments.once), stop_event())
     _print([report])
     return OK if report.outcome is RunOutcome.OK else FAILED
 
 
-def run_scheduler(settings: MaintenanceSettings, tasks: Sequence[ScheduledTask]) -> None:
-    """Run due tasks until stopped, and serve the metrics."""
+def run_scheduler(settings: MaintenanceSettings, tasks: Sequence[ScheduledTask], *, runs: bool = True) -> None:
+    """Run due tasks, unless `runs` is false, and serve the metrics until stopped."""
     stop, registry = stop_event(), registry_of_process()
     store = Store(settings.lakehouse.location)
     require_put_if_absent(store)
     telemetry = MaintenanceTelemetry(registry, Heartbeat(settings.telemetry.heartbeat_file))
     programs = ProgramRunner(settings.grace, telemetry.mark_alive)
     measurements = TableMeasurements(programs, telemetry, settings.measure_interval)
-    scheduler = Scheduler(store, tasks, programs, telemetry.mark_alive, measurements.if_due)
+    scheduler = Scheduler(store, tasks, programs, telemetry.mark_alive, measurements.if_due, runs)
     with (
         served(registry, settings.telemetry),
         Repeating("the metrics of tasks", partial(_publish_tasks, scheduler, telemetry), _TASKS_EVERY),
@@ -206,6 +206,11 @@ def _arguments() -> argparse.Namespace:
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--once", metavar="TASK", help="run this task now, whether it is due or not, and exit")
     instead.add_argument("--plan", "--dry-run", action="store_true", help="print when each task runs next, and exit")
+    instead.add_argument(
+        "--observe",
+        action="store_true",
+        help="run no task, only measure the tables and serve the metrics: CronJobs of a cluster run the tasks",
+    )
     return parser.parse_args()
 
 

@@ -19,8 +19,8 @@ from tools.embedded.process import ServiceMissingError
 
 TESTS = Path(__file__).parent
 JARS = TESTS.parent / "build" / "jars" / "spark"
-MARKED_FOLDERS = frozenset({"spark", "embedded", "stack"})
-SLOWEST_FIRST = ("stack", "embedded", "spark", "unit")
+MARKED_FOLDERS = frozenset({"spark", "embedded", "stack", "kubernetes"})
+SLOWEST_FIRST = ("kubernetes", "stack", "embedded", "spark", "unit")
 
 
 def pytest_configure() -> None:

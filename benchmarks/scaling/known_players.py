@@ -163,7 +163,7 @@ def player_events(states: pa.Table, batch: int) -> pa.Table:
 
 
 @dataclass(slots=True)
-class LiveOps:
+class LiveOpsWorker:
     """One share with all players, as a worker has it."""
 
     store: Store
@@ -172,7 +172,7 @@ class LiveOps:
     plan: StatePlan
 
     @classmethod
-    def filled(cls, store: Store, players: int, changed: int) -> "LiveOps":
+    def filled(cls, store: Store, players: int, changed: int) -> "LiveOpsWorker":
         """The table filled, and the worker's memory with it."""
         states, table = known_states(players), PlayerStateTable(store, _FOLDER)
         buckets = states["key"].to_numpy() % np.uint64(BUCKETS)
@@ -223,7 +223,7 @@ class LiveOps:
 
 def live_ops_costs(place: Location, players: int, changed: int, runs: int) -> tuple[Cost, Cost]:
     """The cost of a batch of live operations, and of a refresh of the table of players."""
-    live_ops = LiveOps.filled(Store(place), players, changed)
+    live_ops = LiveOpsWorker.filled(Store(place), players, changed)
     # So many batches that states are merged several times.
     return cost_of(10 * runs, lambda number: live_ops.take(number + 1)), cost_of(runs, live_ops.refresh)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Initializes the cluster at the first start, then runs PostgreSQL; services/provision creates the databases.
 set -euo pipefail
-data=/var/lib/postgresql/data
+# A folder of another user's volume may be named: PostgreSQL wants to own its own.
+data="${POSTGRES_DATA:-/var/lib/postgresql/data}"
 
 if [ ! -f "$data/PG_VERSION" ]; then
   # Initialized in a temporary folder and moved when complete, so that an interrupted start never leaves half a cluster.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the container's command. Where the secret of Spark's RPC or the certificate of Spark's pages is mounted, Spark gets a copy
 # of its settings with it: a setting on the command line, or in the container's own settings, could be read by others.
+# The command `executor` is that of Spark's scheduler for Kubernetes, which describes the executor in the environment.
 set -euo pipefail
 # Paths in the image; tests override them.
 readonly secrets="${SPARK_SECRETS:-/run/secrets}" settings="${SPARK_SETTINGS:-/tmp/spark-settings}"
@@ -30,6 +31,21 @@ page_settings() { # CERTIFICATE
   rm -f "$password"
 }
 
+# Source: Spark, resource-managers/kubernetes/docker/src/main/dockerfiles/spark/entrypoint.sh.
+run_executor() {
+  local options=() number=0 name="SPARK_JAVA_OPT_0"
+  while [ -n "${!name+set}" ]; do
+    options+=("${!name}")
+    number=$((number + 1)) name="SPARK_JAVA_OPT_$((number))"
+  done
+  exec "${JAVA_HOME:+$JAVA_HOME/bin/}java" ${options[@]+"${options[@]}"} \
+    "-Xms$SPARK_EXECUTOR_MEMORY" "-Xmx$SPARK_EXECUTOR_MEMORY" -cp "${SPARK_CLASSPATH:-}:$SPARK_CONF_DIR:$SPARK_HOME/jars/*" \
+    org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend \
+    --driver-url "$SPARK_DRIVER_URL" --executor-id "$SPARK_EXECUTOR_ID" --cores "$SPARK_EXECUTOR_CORES" \
+    --app-id "$SPARK_APPLICATION_ID" --hostname "$SPARK_EXECUTOR_POD_IP" \
+    --resourceProfileId "$SPARK_RESOURCE_PROFILE_ID" --podName "$SPARK_EXECUTOR_POD_NAME"
+}
+
 certificate="$(certificate_of_pages)"
 if [ -f "$secret" ] || [ -n "$certificate" ]; then
   (
@@ -44,4 +60,5 @@ if [ -f "$secret" ] || [ -n "$certificate" ]; then
   )
   export SPARK_CONF_DIR="$settings"
 fi
+[ "${1:-}" != executor ] || run_executor
 exec "$@"

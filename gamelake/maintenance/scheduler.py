@@ -105,6 +105,7 @@ class Scheduler:
     Attributes:
         heartbeat: called every few seconds while the loop runs.
         between: called every few seconds while no task runs.
+        runs: whether due tasks are run; else another scheduler, such as that of a cluster, runs them.
         now: the clock.
     """
 
@@ -113,6 +114,7 @@ class Scheduler:
     runner: TaskRunner
     heartbeat: Callable[[], None] = lambda: None
     between: Callable[[Event], None] = lambda _: None
+    runs: bool = True
     now: Callable[[], datetime] = _now
 
     def until(self, stop: Event) -> None:
@@ -123,7 +125,8 @@ class Scheduler:
                 if not is_begun:
                     self.begin()
                     is_begun = True
-                self.run_due(stop)
+                if self.runs:
+                    self.run_due(stop)
                 self.between(stop)
             except (TransientError, BaseError, OSError) as error:
                 log.warning("no_task_can_run", error=error, action="tries again")

@@ -73,8 +73,9 @@ def test_eight_writers_of_three_engines_make_every_version_once_and_lose_no_row(
     assert commits(Store(lakehouse), TABLE) == list(range(251))
     made_by = engines(lakehouse)
     assert len(set(made_by)) == 3
-    # They have met: engines that had their turns one after the other would change twice.
-    assert sum(one != other for one, other in pairwise(made_by)) > 50
+    # They have met: engines that had their turns one after the other would change twice, and the eight loops' first
+    # commits, before all of them are warm, change 16 times at most. On a busy machine each has longer turns.
+    assert sum(one != other for one, other in pairwise(made_by)) > 20
 
 
 @dataclass(frozen=True, slots=True)

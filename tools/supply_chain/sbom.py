@@ -60,9 +60,7 @@ class Sources:
         return {
             "python": lambda: self._lock("requirements.lock", *_own_site_packages()),
             "python-runtime": lambda: self._lock("requirements-runtime.lock", *_own_site_packages()),
-            "python-engines": lambda: self._lock(
-                "requirements-engines.lock", *self.project.glob("build/engines/lib/python3*/site-packages")
-            ),
+            "python-engines": self._engines,
             "java-kafka": lambda: self._jars("build/jars/kafka"),
             "java-model": lambda: self._jars("build/jars/model"),
             "java-registry": lambda: self._jars("build/registry"),
@@ -74,6 +72,12 @@ class Sources:
 
     def _lock(self, lock: str, *site_packages: Path) -> Iterator[Component]:
         return locked(self.project / lock, installed_in(*site_packages))
+
+    def _engines(self) -> Iterable[Component]:
+        installed = [*self.project.glob("build/engines/lib/python3*/site-packages")]
+        if not installed:
+            raise NothingToReadError("build/engines is missing, which states the licences; run make engines")
+        return self._lock("requirements-engines.lock", *installed)
 
     def _jars(self, folder: str) -> Iterable[Component]:
         path = self.project / folder

@@ -103,7 +103,7 @@ class DayTable:
         return {file.relative_path: day for file in self._files() if (day := self._day(file)) is not None}
 
     def rows_of(self, paths: Collection[str]) -> pa.Table:
-        """The rows of some files."""
+        """The rows of some files, with the columns of the table's definition, in no order."""
         return self._read([file for file in self._files() if file.relative_path in paths])
 
     def _read(self, files: list[FileEntry]) -> pa.Table:

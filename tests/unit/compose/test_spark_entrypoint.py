@@ -76,3 +76,57 @@ def test_pages_are_served_by_https_for_clients_with_a_certificate(container: Con
         key, certificate, _ = load_key_and_certificates(Path(keys).read_bytes(), password.encode())
         assert key is not None
         assert certificate is not None
+
+
+def test_an_executor_of_kubernetes_is_started_as_spark_describes_it(container: Container, tmp_path: Path) -> None:
+    java = tmp_path / "java/bin/java"
+    java.parent.mkdir(parents=True)
+    java.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
+    java.chmod(0o755)
+    described = {
+        "SPARK_JAVA_OPT_0": "-Dspark.authenticate=true",
+        "SPARK_JAVA_OPT_1": "-Dname=two words",
+        "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@10.0.0.1:7078",
+        "SPARK_EXECUTOR_ID": "3",
+        "SPARK_EXECUTOR_CORES": "2",
+        "SPARK_EXECUTOR_MEMORY": "512m",
+        "SPARK_EXECUTOR_POD_IP": "10.0.0.2",
+        "SPARK_EXECUTOR_POD_NAME": "ingest-exec-3",
+        "SPARK_APPLICATION_ID": "spark-1",
+        "SPARK_RESOURCE_PROFILE_ID": "0",
+        "SPARK_HOME": "/opt/spark",
+        "SPARK_CONF_DIR": "/opt/spark/conf",
+    }
+
+    done = subprocess.run(
+        ("/bin/bash", str(COMPOSE / "spark" / "entrypoint.sh"), "executor"),
+        env={
+            "PATH": "/usr/bin:/bin",
+            "JAVA_HOME": str(java.parents[1]),
+            "SPARK_SECRETS": str(container.secrets),
+            **described,
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    arguments = done.stdout.splitlines()
+    assert arguments[:7] == [
+        "-Dspark.authenticate=true",
+        "-Dname=two words",
+        "-Xms512m",
+        "-Xmx512m",
+        "-cp",
+        ":/opt/spark/conf:/opt/spark/jars/*",
+        "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
+    ]
+    assert dict(zip(arguments[7::2], arguments[8::2], strict=True)) == {
+        "--driver-url": described["SPARK_DRIVER_URL"],
+        "--executor-id": "3",
+        "--cores": "2",
+        "--app-id": "spark-1",
+        "--hostname": "10.0.0.2",
+        "--resourceProfileId": "0",
+        "--podName": "ingest-exec-3",
+    }

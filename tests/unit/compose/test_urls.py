@@ -20,14 +20,14 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def table(directory: Path, running: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+def table(directory: Path, running: str, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     environment = {
         "PATH": f"{directory / 'bin'}:/usr/bin:/bin",
         "COMPOSE_DIRECTORY": str(directory),
         "RUNNING": running,
         **variables,
     }
-    command = (str(COMPOSE / "urls.sh"),)
+    command = (str(COMPOSE / "urls.sh"), *arguments)
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -60,6 +60,16 @@ def test_a_port_from_the_override_file_is_the_one_printed(directory: Path) -> No
     (directory / ".env.override").write_text("TRINO_PORT=18080\n")
 
     assert "https://127.0.0.1:18080" in table(directory, "trino").stdout
+
+
+def test_a_program_gets_the_same_addresses_with_tabs_and_nothing_else(directory: Path) -> None:
+    lines = table(directory, "trino kafka", "--tabs").stdout.splitlines()
+
+    assert [line.split("\t")[:3] for line in lines] == [
+        ["trino", "Trino (SQL)", "https://127.0.0.1:8080"],
+        ["kafka", "Kafka", "127.0.0.1:19092"],
+    ]
+    assert all(len(line.split("\t")) == 4 for line in lines)
 
 
 def test_without_a_running_stack_it_says_how_to_start_one(directory: Path) -> None:

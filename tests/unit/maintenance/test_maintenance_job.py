@@ -133,3 +133,19 @@ def test_what_was_missed_is_made_up_for_and_sigterm_ends_the_job(place: Place) -
     assert process.returncode == 0, logged
     assert (place.files, heartbeat.exists()) == (1, True)
     assert TaskRecords(store).of("sweep", datetime.now(UTC)).runs_ok == 0
+
+
+def test_an_observer_measures_and_reports_but_runs_no_task(place: Place) -> None:
+    store, heartbeat = place.silver.store, place.folder / "heartbeat"
+    missed = TaskRecord(known_since=datetime.now(UTC) - timedelta(days=90))
+    TaskRecords(store).keep("pack", missed)
+    process = place.job("jobs.maintenance", "--observe", GAMELAKE_HEARTBEAT_FILE=str(heartbeat))
+
+    # It touches the file after each round of the loop, in which the due task would have run.
+    eventually(heartbeat.exists)
+    process.send_signal(signal.SIGTERM)
+    _, logged = process.communicate(timeout=60)
+
+    assert process.returncode == 0, logged
+    assert TaskRecords(store).of("pack", datetime.now(UTC)) == missed
+    assert place.files == 12

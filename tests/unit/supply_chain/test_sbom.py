@@ -15,7 +15,7 @@ from tools.supply_chain.compiled_code import crates, go_modules
 from tools.supply_chain.maven_poms import Coordinates, MavenPoms
 from tools.supply_chain.names_of_licences import license_of
 from tools.supply_chain.python_packages import component, described, locked
-from tools.supply_chain.sbom import read, write
+from tools.supply_chain.sbom import NothingToReadError, Sources, read, write
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -31,6 +31,13 @@ def test_an_sbom_of_the_real_lock_is_valid_and_reads_back(tmp_path: Path) -> Non
 
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(path.read_text()) is None
     assert {one.purl for one in read(path).components} == {one.purl for one in written.components}
+
+
+def test_a_lock_without_its_environment_which_states_the_licences_has_no_sbom(tmp_path: Path) -> None:
+    sources = Sources(tmp_path, {"GAMELAKE_TAG": "dev"}, MavenPoms(tmp_path))
+
+    with pytest.raises(NothingToReadError, match="run make engines"):
+        list(sources.readers()["python-engines"]())
 
 
 def test_a_component_that_comes_twice_is_written_once(tmp_path: Path) -> None:
@@ -103,6 +110,16 @@ def properties(group: str, artifact: str, version: str) -> dict[str, str]:
             "io.op...n_opentelemetry-aws-sdk-2.2-2.16.0-alpha.jar",
             jar(),
             ("io.opentelemetry.instrumentation", "opentelemetry-aws-sdk-2.2", "2.16.0-alpha"),
+        ),
+        (
+            "io...on_opentelemetry-kafka-clients-common-0.11-2.16.0-alpha.jar",
+            jar(),
+            ("io.opentelemetry.instrumentation", "opentelemetry-kafka-clients-common-0.11", "2.16.0-alpha"),
+        ),
+        (
+            "trino-kafka-event-listener-476-services.jar",
+            jar(),
+            ("io.trino", "trino-kafka-event-listener", "476-services"),
         ),
         ("nothing-1.0.jar", jar(), None),
         ("damaged-1.0.jar", b"no zip", None),

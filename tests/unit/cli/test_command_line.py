@@ -1,0 +1,140 @@
+"""The command line: its commands, their exit codes and output, as far as they need no stack."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.cli.__main__ import main, parser
+from tools.cli.completion import SHELLS, script, words
+from tools.cli.jobs import COMMANDS
+from tools.cli.status import FiringAlert, ServiceStatus, Status, StreamStatus, as_text
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PAGE = (REPOSITORY / "docs/command-line.md").read_text(encoding="utf-8")
+HEALTHY = ServiceStatus(service="kafka", state="healthy", is_healthy=True)
+RUNNING = StreamStatus(query="ingest_events", runs=True, seconds_behind=1.25, records_per_second=4_999.6)
+
+
+def gamelake(*arguments: str, folder: Path = REPOSITORY) -> "subprocess.CompletedProcess[str]":
+    """Run it as a user does."""
+    command = (sys.executable, "-m", "gamelake", *arguments)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", words(parser()))
+def test_each_command_is_in_the_document(name: str) -> None:
+    assert f"`gamelake {name}" in PAGE
+
+
+def test_the_library_runs_the_command_line_of_its_checkout_from_any_folder(tmp_path: Path) -> None:
+    shown = gamelake("--help", folder=tmp_path)
+
+    assert shown.returncode == 0
+    assert "usage: gamelake" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("nothing",), ("load", "set", "0"), ("load", "set", "much"), ("completion",)]
+)
+def test_wrong_arguments_change_nothing_and_exit_with_2(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    assert ended.value.code == 2
+
+
+def test_an_unknown_secret_is_refused_with_the_names_of_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["credentials", "../compose.yaml"]) == 2
+
+    assert "there is no secret '../compose.yaml' in compose/secrets" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_job_gets_its_arguments_as_they_are_in_a_container_that_is_removed(name: str) -> None:
+    command = COMMANDS[name].command_line(["--json", "a b"], has_terminal=False)
+
+    assert command[1:5] == ("run", "--rm", "--no-deps", "--no-TTY")
+    assert command[-5:] == ("python", "-m", COMMANDS[name].module, "--json", "a b")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_job_of_a_command_exists(name: str) -> None:
+    path = REPOSITORY / COMMANDS[name].module.replace(".", "/")
+
+    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_commands_actions_and_options(shell: str) -> None:
+    made = script(shell, parser())
+
+    assert subprocess.run(("/bin/bash", "-n"), input=made, text=True, check=False).returncode == 0
+    for typed, found in (("gamelake st", "status"), ("gamelake load s", "set stop"), ("gamelake sql --u", "--user")):
+        arguments = typed.split()
+        ask = f'COMP_WORDS=({typed}); COMP_CWORD={len(arguments) - 1}; _gamelake; echo "${{COMPREPLY[@]}}"'
+        # A shell without programmable completion has no `complete`; bash in a container may lack it.
+        sourced = f"autoload() {{ :; }}\nbashcompinit() {{ :; }}\n{made}\n{ask}"
+        answer = subprocess.run(("/bin/bash", "-c", sourced), capture_output=True, text=True, check=True)
+        assert answer.stdout.strip() == found
+
+
+def test_a_stack_with_healthy_services_running_streams_and_no_alerts_is_healthy() -> None:
+    status = Status(services=(HEALTHY,), streams=(RUNNING,))
+
+    assert status.is_healthy
+    assert as_text(status).splitlines() == [
+        "services   1 of 1 healthy",
+        "streams    ingest_events: 1.2 s behind, 5,000/s",
+        "alerts     none",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "line"),
+    [
+        (
+            Status(services=(HEALTHY, ServiceStatus(service="trino", state="exited", is_healthy=False))),
+            "           trino: exited",
+        ),
+        (
+            Status(
+                services=(HEALTHY,),
+                streams=(StreamStatus(query="live_ops", runs=False, seconds_behind=None, records_per_second=None),),
+            ),
+            "streams    live_ops: down",
+        ),
+        (
+            Status(
+                services=(HEALTHY,),
+                streams=(RUNNING,),
+                alerts=(FiringAlert(alert="GameSilent", severity="warning", about="ingest_events archery"),),
+            ),
+            "alerts     GameSilent (warning) ingest_events archery",
+        ),
+        (
+            Status(services=(HEALTHY,), prometheus="Prometheus does not answer: refused"),
+            "streams    unknown: Prometheus does not answer: refused",
+        ),
+    ],
+)
+def test_what_is_not_healthy_is_named(status: Status, line: str) -> None:
+    assert not status.is_healthy
+    assert line in as_text(status).splitlines()
+
+
+def test_the_number_of_games_is_bounded_by_the_contract() -> None:
+    with pytest.raises(SystemExit):
+        main(["load", "set", "10", "--games", "31"])
+
+
+def test_json_of_a_secret_is_an_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trino-analyst").write_text("user=analyst\npassword=x\n")
+    monkeypatch.setattr("tools.cli.credentials.SECRETS", tmp_path)
+
+    assert main(["credentials", "trino-analyst", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"trino-analyst": "user=analyst\npassword=x\n"}

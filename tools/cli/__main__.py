@@ -1,0 +1,147 @@
+"""The command line `gamelake`: state, addresses, SQL, load and recoveries of the running stack."""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from gamelake.model.errors import GamelakeError, StartupError
+from gamelake.program import FAILED, OK, run
+from tools.cli import credentials, load, status
+from tools.cli.completion import SHELLS, script
+from tools.cli.jobs import COMMANDS
+from tools.embedded.service import REPOSITORY
+from tools.stack import COMPOSE
+
+_NOTHING_DONE = 2
+_LONGEST_MINUTES = 24 * 60
+_EXIT_CODES = (
+    "Exit codes: 0 success, 1 failed or not healthy, 2 nothing was done: wrong arguments, or the stack does not run."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in COMMANDS:
+        # These have options of their own, which are theirs to parse.
+        return COMMANDS[given[0]].run(given[1:])
+    options = parser().parse_args(given)
+    try:
+        return int(options.command(options))
+    except GamelakeError as error:
+        print(f"gamelake: {error}", file=sys.stderr)
+        return _NOTHING_DONE if isinstance(error, StartupError) else FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    whole = argparse.ArgumentParser(prog="gamelake", description=__doc__, epilog=_EXIT_CODES)
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, summary: str, action: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=summary, description=summary, epilog=_EXIT_CODES)
+        made.set_defaults(command=action)
+        return made
+
+    _with_json(command("status", "Show services, streams and firing alerts; 1 if something is not healthy.", _status))
+    shown = _with_json(command("credentials", "Show addresses and users; with a name, that secret.", _credentials))
+    shown.add_argument("secret", nargs="?", metavar="SECRET", help="a file in compose/secrets, such as trino-analyst")
+    asked = _with_json(command("sql", "Query Trino; without a statement, its command line.", _sql))
+    asked.add_argument("statement", nargs="?", metavar="SQL")
+    asked.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
+    _add_load(command("load", "Show, set or stop the load of simulated players.", _load))
+    command("doctor", "Check the machine and the lakehouse, with a remedy for each problem.", _doctor)
+    completion = command("completion", "Print a script for a shell, which completes the commands.", _completion)
+    completion.add_argument("shell", choices=SHELLS)
+    for name, each in COMMANDS.items():
+        # Only for the list: `main` passes their arguments on.
+        commands.add_parser(name, help=f"{each.summary}; see its --help", add_help=False)
+    return whole
+
+
+def _with_json(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    command.add_argument("--json", action="store_true", help="print JSON")
+    return command
+
+
+def _add_load(command: argparse.ArgumentParser) -> None:
+    _with_json(command)
+    actions = command.add_subparsers(dest="action", metavar="ACTION")
+    begun = actions.add_parser("set", help="start a load, or replace the one that runs")
+    begun.add_argument("rate", type=_whole(1, 1_000_000), metavar="RATE", help="events per second")
+    begun.add_argument("--games", type=_whole(1, 30), default=30, help="games that are played; default: 30")
+    begun.add_argument(
+        "--minutes", type=_whole(1, _LONGEST_MINUTES), default=60, help="after which it ends by itself; default: 60"
+    )
+    actions.add_parser("stop", help="end the load")
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        found = int(text)
+        if not least <= found <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not between {least} and {most:,}")
+        return found
+
+    return number
+
+
+def _status(options: argparse.Namespace) -> int:
+    found = status.current()
+    _print(found if options.json else status.as_text(found))
+    return OK if found.is_healthy else FAILED
+
+
+def _credentials(options: argparse.Namespace) -> int:
+    if options.secret is None:
+        found = credentials.addresses()
+        _print(found if options.json else credentials.as_text(found))
+    else:
+        content = credentials.secret(options.secret)
+        _print({options.secret: content} if options.json else content.rstrip("\n"))
+    return OK
+
+
+def _sql(options: argparse.Namespace) -> int:
+    form = "JSON" if options.json else "ALIGNED"
+    asked = () if options.statement is None else (f"--output-format={form}", f"--execute={options.statement}")
+    command = (str(COMPOSE / "sql.sh"), options.user, *asked)
+    source = None if options.statement is None else subprocess.DEVNULL
+    return OK if subprocess.run(command, cwd=REPOSITORY, check=False, stdin=source).returncode == 0 else FAILED
+
+
+def _load(options: argparse.Namespace) -> int:
+    if options.action == "set":
+        load.start(options.rate, games=options.games, minutes=options.minutes)
+    elif options.action == "stop":
+        load.stop()
+    found = load.current()
+    if options.json:
+        _print({"events_per_second": 0 if found is None else found.rate})
+    else:
+        _print("no load" if found is None else f"{found.rate:,} events/s")
+    return OK
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    codes = [
+        subprocess.run((str(COMPOSE / name),), cwd=REPOSITORY, check=False).returncode
+        for name in ("doctor.sh", "checkup.sh")
+    ]
+    return FAILED if any(codes) else OK
+
+
+def _completion(options: argparse.Namespace) -> int:
+    _print(script(options.shell, parser()))
+    return OK
+
+
+def _print(found: object) -> None:
+    print(found if isinstance(found, str) else msgspec.json.format(msgspec.json.encode(found)).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,47 @@
+"""Commands that run a job or a tool in a container of the stack, with the settings and secrets of a service."""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tools.embedded.service import REPOSITORY
+from tools.stack import COMPOSE
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerCommand:
+    """A program that runs in a new container of a service; it has options and a `--help` of its own.
+
+    Attributes:
+        service: of compose.
+        module: Python's name of the program.
+        summary: one line for the list of commands.
+    """
+
+    service: str
+    module: str
+    summary: str
+
+    def command_line(self, arguments: Sequence[str], *, has_terminal: bool) -> tuple[str, ...]:
+        """What runs it."""
+        terminal = () if has_terminal else ("--no-TTY",)
+        stack = (str(COMPOSE / "stack.sh"), "run", "--rm", "--no-deps", *terminal, self.service)
+        return (*stack, "python", "-m", self.module, *arguments)
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run it with this process's input and output; returns its exit code."""
+        has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        command = self.command_line(arguments, has_terminal=has_terminal)
+        return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+COMMANDS: Mapping[str, ContainerCommand] = {
+    "smoke": ContainerCommand("tools", "tools.smoke", "send one event and wait until Trino returns it"),
+    "verify": ContainerCommand("tools", "jobs.verify", "compare the tables with the batches' manifests"),
+    "restore": ContainerCommand("maintenance", "jobs.restore", "restore tables to a version, a time or a batch"),
+    "replay": ContainerCommand("maintenance", "jobs.replay", "decode dead letters or quarantined rows again"),
+    "clone": ContainerCommand("maintenance", "jobs.clone", "clone tables without copying their files"),
+    "forget": ContainerCommand("privacy", "jobs.forget_player", "erase a player"),
+    "export": ContainerCommand("privacy", "jobs.export_player", "export what is stored of a player"),
+}
