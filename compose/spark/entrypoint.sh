@@ -5,6 +5,7 @@
 set -euo pipefail
 # Paths in the image; tests override them.
 readonly secrets="${SPARK_SECRETS:-/run/secrets}" settings="${SPARK_SETTINGS:-/tmp/spark-settings}"
+readonly logging="${SPARK_LOGGING:-/opt/gamelake/log4j2.properties}"
 readonly secret="$secrets/spark-rpc" keys="$settings/pages.p12" password="$settings/pages.password"
 
 certificate_of_pages() {
@@ -39,26 +40,39 @@ run_executor() {
     number=$((number + 1)) name="SPARK_JAVA_OPT_$((number))"
   done
   exec "${JAVA_HOME:+$JAVA_HOME/bin/}java" ${options[@]+"${options[@]}"} \
-    "-Xms$SPARK_EXECUTOR_MEMORY" "-Xmx$SPARK_EXECUTOR_MEMORY" -cp "${SPARK_CLASSPATH:-}:$SPARK_CONF_DIR:$SPARK_HOME/jars/*" \
+    "-Xms$SPARK_EXECUTOR_MEMORY" "-Xmx$SPARK_EXECUTOR_MEMORY" -cp "$SPARK_HOME/conf/:$SPARK_HOME/jars/*${SPARK_CLASSPATH:+:$SPARK_CLASSPATH}" \
     org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend \
     --driver-url "$SPARK_DRIVER_URL" --executor-id "$SPARK_EXECUTOR_ID" --cores "$SPARK_EXECUTOR_CORES" \
     --app-id "$SPARK_APPLICATION_ID" --hostname "$SPARK_EXECUTOR_POD_IP" \
     --resourceProfileId "$SPARK_RESOURCE_PROFILE_ID" --podName "$SPARK_EXECUTOR_POD_NAME"
 }
 
+# A folder of settings on the class path would keep the JVMs from mapping the archive of Spark's classes: each file is named by an
+# option instead, and the folder is not. Executors inherit the options of a worker.
+readonly folder="$SPARK_CONF_DIR"
+unset SPARK_CONF_DIR
+export JDK_JAVA_OPTIONS="-XX:SharedArchiveFile=$SPARK_HOME/jars.jsa -Xlog:disable ${JDK_JAVA_OPTIONS:-}"
+JDK_JAVA_OPTIONS+=" -Dlog4j2.configurationFile=$logging"
+[ ! -f "$folder/metrics.properties" ] || JDK_JAVA_OPTIONS+=" -Dspark.metrics.conf=$folder/metrics.properties"
+[ "${1:-}" != executor ] || run_executor
+
+defaults="$folder/spark-defaults.conf"
 certificate="$(certificate_of_pages)"
 if [ -f "$secret" ] || [ -n "$certificate" ]; then
   (
     umask 077
     mkdir -p "$settings"
-    cp "$SPARK_CONF_DIR"/* "$settings/"
     {
+      cat "$defaults"
       echo
       [ ! -f "$secret" ] || rpc_settings
       [ -z "$certificate" ] || page_settings "$certificate"
-    } >>"$settings/spark-defaults.conf"
+    } >"$settings/spark-defaults.conf"
   )
-  export SPARK_CONF_DIR="$settings"
+  defaults="$settings/spark-defaults.conf"
 fi
-[ "${1:-}" != executor ] || run_executor
+if [ "${1:-}" = spark-class ]; then
+  exec "$@" --properties-file "$defaults"
+fi
+export PYSPARK_SUBMIT_ARGS="--properties-file $defaults pyspark-shell"
 exec "$@"

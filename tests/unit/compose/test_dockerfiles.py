@@ -41,7 +41,9 @@ def test_an_image_that_is_run_has_a_user_other_than_root(name: str) -> None:
 
 @each_dockerfile
 def test_an_image_is_based_on_images_of_the_project_and_without_build_tools(name: str) -> None:
-    sources = [argument.split()[0] for instruction, argument in instructions(name) if instruction == "FROM"]
+    stages = [argument.split() for instruction, argument in instructions(name) if instruction == "FROM"]
+    own = {stage[-1] for stage in stages if "AS" in stage}
+    sources = [stage[0] for stage in stages if stage[0] not in own]
 
     assert set(sources) <= {"${DEBIAN}", "${BASE}", "${JAVA}", "${TOOLCHAIN}"}
     assert sources[-1] != "${TOOLCHAIN}"

@@ -17,28 +17,38 @@ class Container:
     """A container's places, in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.secrets, self._defaults, self.settings = folder / "secrets", folder / "etc", folder / "settings"
-        for each in (self.secrets, self._defaults):
+        self.secrets, self.defaults, self.made = folder / "secrets", folder / "etc", folder / "settings"
+        self.programs = folder / "java/bin"
+        for each in (self.secrets, self.defaults):
             each.mkdir()
-        (self._defaults / "spark-defaults.conf").write_text("spark.ui.port 4040")
+        (self.defaults / "spark-defaults.conf").write_text("spark.ui.port 4040")
 
-    def settings_of(self, command: str = 'cat "$SPARK_CONF_DIR/spark-defaults.conf"') -> dict[str, str]:
-        """Spark's settings, as the container's command finds them."""
+    def settings(self) -> dict[str, str]:
+        """Spark's settings in the file that PySpark names to `spark-submit`."""
+        option, file, shell = self.output("sh", "-c", 'echo "$PYSPARK_SUBMIT_ARGS"').split()
+        assert (option, shell) == ("--properties-file", "pyspark-shell")
+        return dict(line.split(" ", 1) for line in Path(file).read_text().splitlines() if line)
+
+    def output(self, *command: str, **variables: str) -> str:
+        """What the container's command prints."""
         environment = {
-            "PATH": "/usr/bin:/bin",
-            "SPARK_CONF_DIR": str(self._defaults),
+            "PATH": f"{self.programs}:/usr/bin:/bin",
+            "SPARK_HOME": "/opt/spark",
+            "SPARK_CONF_DIR": str(self.defaults),
             "SPARK_SECRETS": str(self.secrets),
-            "SPARK_SETTINGS": str(self.settings),
+            "SPARK_SETTINGS": str(self.made),
+            **variables,
         }
-        entrypoint = str(COMPOSE / "spark" / "entrypoint.sh")
-        done = subprocess.run(
-            ("/bin/bash", entrypoint, "/bin/bash", "-c", command),
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return dict(line.split(" ", 1) for line in done.stdout.splitlines() if line)
+        started = ("/bin/bash", str(COMPOSE / "spark" / "entrypoint.sh"), *command)
+        return subprocess.run(started, env=environment, capture_output=True, text=True, check=True).stdout
+
+    def add_program(self, name: str, script: str) -> Path:
+        """Put a program where the container's command is looked for."""
+        self.programs.mkdir(parents=True)
+        program = self.programs / name
+        program.write_text(f"#!/bin/bash\n{script}\n")
+        program.chmod(0o755)
+        return program
 
 
 @pytest.fixture
@@ -47,19 +57,19 @@ def container(tmp_path: Path) -> Container:
 
 
 def test_without_a_secret_the_mounted_settings_are_used(container: Container) -> None:
-    assert container.settings_of() == {"spark.ui.port": "4040"}
-    assert not container.settings.exists()
+    assert container.settings() == {"spark.ui.port": "4040"}
+    assert not container.made.exists()
 
 
 def test_the_secret_of_the_rpc_gets_into_a_file_that_only_spark_can_read(container: Container) -> None:
     (container.secrets / "spark-rpc").write_text("a-secret")
 
-    found = container.settings_of()
+    found = container.settings()
 
     assert found["spark.ui.port"] == "4040"
     assert found["spark.authenticate"] == found["spark.network.crypto.enabled"] == "true"
     assert found["spark.authenticate.secret"] == "a-secret"
-    assert stat.S_IMODE((container.settings / "spark-defaults.conf").stat().st_mode) == 0o600
+    assert stat.S_IMODE((container.made / "spark-defaults.conf").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("service", ["ingest-events", "spark-history", "spark-master", "spark-worker"])
@@ -68,7 +78,7 @@ def test_pages_are_served_by_https_for_clients_with_a_certificate(container: Con
     CertificateDirectory(certificates, ChangeLog("certificates")).update([service], datetime.now(UTC))
     (container.secrets / f"tls-{service}").write_bytes((certificates / f"{service}.pem").read_bytes())
 
-    found = container.settings_of()
+    found = container.settings()
 
     for namespace in ("ui", "standalone", "historyServer"):
         assert found[f"spark.ssl.{namespace}.enabled"] == found[f"spark.ssl.{namespace}.needClientAuth"] == "true"
@@ -78,11 +88,33 @@ def test_pages_are_served_by_https_for_clients_with_a_certificate(container: Con
         assert certificate is not None
 
 
-def test_an_executor_of_kubernetes_is_started_as_spark_describes_it(container: Container, tmp_path: Path) -> None:
-    java = tmp_path / "java/bin/java"
-    java.parent.mkdir(parents=True)
-    java.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
-    java.chmod(0o755)
+def test_masters_workers_and_the_history_server_get_the_file_of_settings_as_an_option(container: Container) -> None:
+    container.add_program("spark-class", 'echo "$*"')
+    (container.secrets / "spark-rpc").write_text("a-secret")
+
+    arguments = container.output("spark-class", "org.apache.spark.deploy.master.Master", "--port", "7077").split()
+
+    made = str(container.made / "spark-defaults.conf")
+    assert arguments == ["org.apache.spark.deploy.master.Master", "--port", "7077", "--properties-file", made]
+
+
+def test_no_folder_of_settings_is_on_the_class_path_so_that_a_jvm_maps_the_archive_of_classes(
+    container: Container,
+) -> None:
+    (container.defaults / "metrics.properties").touch()
+    show = 'echo "${SPARK_CONF_DIR:-none} $JDK_JAVA_OPTIONS"'
+
+    folder, *options = container.output("sh", "-c", show, JDK_JAVA_OPTIONS="-Xss4m").split()
+
+    assert folder == "none"
+    assert {"-XX:SharedArchiveFile=/opt/spark/jars.jsa", "-Xss4m"} < set(options)
+    # What Spark would find on the class path else.
+    assert f"-Dspark.metrics.conf={container.defaults}/metrics.properties" in options
+    assert "-Dlog4j2.configurationFile=/opt/gamelake/log4j2.properties" in options
+
+
+def test_an_executor_of_kubernetes_is_started_as_spark_describes_it(container: Container) -> None:
+    java = container.add_program("java", 'printf "%s\\n" "$@"')
     described = {
         "SPARK_JAVA_OPT_0": "-Dspark.authenticate=true",
         "SPARK_JAVA_OPT_1": "-Dname=two words",
@@ -94,31 +126,18 @@ def test_an_executor_of_kubernetes_is_started_as_spark_describes_it(container: C
         "SPARK_EXECUTOR_POD_NAME": "ingest-exec-3",
         "SPARK_APPLICATION_ID": "spark-1",
         "SPARK_RESOURCE_PROFILE_ID": "0",
-        "SPARK_HOME": "/opt/spark",
         "SPARK_CONF_DIR": "/opt/spark/conf",
     }
 
-    done = subprocess.run(
-        ("/bin/bash", str(COMPOSE / "spark" / "entrypoint.sh"), "executor"),
-        env={
-            "PATH": "/usr/bin:/bin",
-            "JAVA_HOME": str(java.parents[1]),
-            "SPARK_SECRETS": str(container.secrets),
-            **described,
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    arguments = container.output("executor", JAVA_HOME=str(java.parents[1]), **described).splitlines()
 
-    arguments = done.stdout.splitlines()
     assert arguments[:7] == [
         "-Dspark.authenticate=true",
         "-Dname=two words",
         "-Xms512m",
         "-Xmx512m",
         "-cp",
-        ":/opt/spark/conf:/opt/spark/jars/*",
+        "/opt/spark/conf/:/opt/spark/jars/*",
         "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
     ]
     assert dict(zip(arguments[7::2], arguments[8::2], strict=True)) == {
