@@ -48,10 +48,12 @@ run_executor() {
 }
 
 # A folder of settings on the class path would keep the JVMs from mapping the archive of Spark's classes: each file is named by an
-# option instead, and the folder is not. Executors inherit the options of a worker.
+# option instead, and the folder is not. Executors inherit the options of a worker. An archive that were mapped at a random
+# address would be copied to memory of the process, 220 MB, for the addresses in it.
 readonly folder="$SPARK_CONF_DIR"
 unset SPARK_CONF_DIR
-export JDK_JAVA_OPTIONS="-XX:SharedArchiveFile=$SPARK_HOME/jars.jsa -Xlog:disable ${JDK_JAVA_OPTIONS:-}"
+readonly archive="-XX:SharedArchiveFile=$SPARK_HOME/jars.jsa -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0 -Xlog:disable"
+export JDK_JAVA_OPTIONS="$archive ${JDK_JAVA_OPTIONS:-}"
 JDK_JAVA_OPTIONS+=" -Dlog4j2.configurationFile=$logging"
 [ ! -f "$folder/metrics.properties" ] || JDK_JAVA_OPTIONS+=" -Dspark.metrics.conf=$folder/metrics.properties"
 [ "${1:-}" != executor ] || run_executor
