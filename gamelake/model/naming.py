@@ -91,6 +91,11 @@ def events_folder(stream: str) -> str:
     return f"_gamelake/streams/{stream}/events"
 
 
+def shuffle_folder(stream: str) -> str:
+    """Rows on their way from task to task of a batch that a stream decides."""
+    return f"_gamelake/streams/{stream}/shuffle"
+
+
 def state_folder(stream: str) -> str:
     """The state of a stream; one that writes records to the layers has none."""
     return f"_gamelake/streams/{stream}/state"

@@ -52,6 +52,20 @@ class TableLayout:
         return self.partition_by[1:]
 
 
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Rows of a table and day, in the columns of their table, and the ids of their schemas in ascending order."""
+
+    target: TableDay
+    batches: Sequence[pa.RecordBatch]
+    schema_ids: tuple[int, ...]
+
+    def table(self) -> pa.Table:
+        """All rows, in the columns of all batches."""
+        tables = [pa.Table.from_batches([rows]) for rows in self.batches]
+        return pa.concat_tables(tables, promote_options="permissive")
+
+
 class Uploads:
     """Writes files in the background until the end of the block: far more at once than can be encoded at once.
 
@@ -114,18 +128,23 @@ class ChunkWriter:
         self._rows: defaultdict[TableDay, list[pa.RecordBatch]] = defaultdict(list)
         self._schema_ids: defaultdict[str, set[int]] = defaultdict(set)
 
-    def add(self, target: TableDay, rows: pa.RecordBatch, schema_id: int | None = None) -> None:
+    def add(self, target: TableDay, rows: pa.RecordBatch, *schema_ids: int) -> None:
         """Keep rows, in the columns of their table, until the chunk is written."""
         if len(rows):
             self._rows[target].append(rows)
-            self._schema_ids[target.table] |= set() if schema_id is None else {schema_id}
+            self._schema_ids[target.table].update(schema_ids)
+
+    def take_small(self, most_bytes: int) -> list[TableRows]:
+        """Drop the rows of each table and day that has at most so many bytes in memory, and give them."""
+        sizes = {target: sum(rows.nbytes for rows in batches) for target, batches in self._rows.items()}
+        return [self._rows_of(target, self._rows.pop(target)) for target, size in sizes.items() if size <= most_bytes]
 
     def write(self) -> tuple[WrittenFile, ...]:
         """Write all kept rows, and drop them."""
         with Uploads(self._store) as uploads, ThreadPoolExecutor(self._threads) as pool:
             # Largest first: a big file started last would leave the other threads idle.
             targets = sorted(self._rows.items(), key=lambda item: -sum(len(rows) for rows in item[1]))
-            written = list(pool.map(lambda item: self._write_target(item[0], item[1], uploads), targets))
+            written = list(pool.map(lambda item: self._write_target(self._rows_of(*item), uploads), targets))
         self._rows.clear()
         self._schema_ids.clear()
         return tuple(file for files in written for file in files)
@@ -140,16 +159,18 @@ class ChunkWriter:
         extra = () if game is None else tuple(column.value for column in game.partition_by[1:])
         return TableLayout((PartitionColumn.EVENT_DATE.value, *extra), UNIQUE_COLUMNS)
 
-    def _write_target(self, target: TableDay, batches: Sequence[pa.RecordBatch], uploads: Uploads) -> list[WrittenFile]:
-        layout = self.layout(target.table)
-        rows = pa.concat_tables([pa.Table.from_batches([rows]) for rows in batches], promote_options="permissive")
-        rows = _in_order_of(self._schemas.get(target.table), rows)
-        return [self._write_file(target, values, part, uploads) for values, part in _split(rows, layout.extra)]
+    def _rows_of(self, target: TableDay, batches: Sequence[pa.RecordBatch]) -> TableRows:
+        return TableRows(target, batches, tuple(sorted(self._schema_ids[target.table])))
+
+    def _write_target(self, rows: TableRows, uploads: Uploads) -> list[WrittenFile]:
+        layout = self.layout(rows.target.table)
+        ordered = _in_order_of(self._schemas.get(rows.target.table), rows.table())
+        return [self._write_file(rows, values, part, uploads) for values, part in _split(ordered, layout.extra)]
 
     def _write_file(
-        self, target: TableDay, values: dict[str, str | None], rows: pa.Table, uploads: Uploads
+        self, written: TableRows, values: dict[str, str | None], rows: pa.Table, uploads: Uploads
     ) -> WrittenFile:
-        layout = self.layout(target.table)
+        target, layout = written.target, self.layout(written.target.table)
         content, statistics = encode_parquet(rows, layout.unique)
         partition = {layout.partition_by[0]: target.date, **values}
         path = new_file_name(partition_folder(partition))
@@ -159,7 +180,7 @@ class ChunkWriter:
             table=target.table,
             partition_by=layout.partition_by,
             columns=_with_partitions(rows.schema, layout).serialize().to_pybytes(),
-            schema_ids=tuple(sorted(self._schema_ids[target.table])),
+            schema_ids=written.schema_ids,
             file=file,
         )
 

@@ -20,11 +20,13 @@ from gamelake.streaming.plan import (
     OtherSourceEvents,
     TaskPlan,
     TaskReport,
+    WrittenFile,
     clock_now,
     decode_reports,
     merge_offsets,
 )
 from gamelake.streaming.table_columns import TableColumns
+from gamelake.streaming.table_shuffle import MOST_FILES, merge_shuffled
 from gamelake.streaming.task import FanOutTask
 
 log = event_logger(__name__)
@@ -107,9 +109,9 @@ class Decider:
         taken = self._other_source.taken if self._other_source else ()
         plan = replace(self._plan, dedup=dedup, rules=self._rules.now(), other_sources=taken, clock=clock_now())
         for _ in range(_ATTEMPTS):
-            reports = self._run(plan, records, planned)
+            reports, files = self._run(plan, records, planned)
             try:
-                tables = self._columns.agree(file for report in reports for file in report.files)
+                tables = self._columns.agree(files)
             except IncompatibleSchemaError as error:
                 # In the next attempt the records with the conflicting column become dead letters.
                 log.warning("batch_decided_again", reason=error)
@@ -130,11 +132,16 @@ class Decider:
             )
         raise conflict
 
-    def _run(self, plan: TaskPlan, records: BatchRecords, planned: PlannedOffsets) -> list[TaskReport]:
-        plan = plan.for_tables(self._columns.schemas)
-        reports = decode_reports(records.reports(FanOutTask(plan), self._parallelism.tasks(planned.records)))
+    def _run(
+        self, plan: TaskPlan, records: BatchRecords, planned: PlannedOffsets
+    ) -> tuple[list[TaskReport], list[WrittenFile]]:
+        """Run the tasks; gives their reports, and the files of these and of the tasks that merge."""
+        tasks = self._parallelism.tasks(planned.records)
+        plan = replace(plan.for_tables(self._columns.schemas), shuffle=plan.shuffle if tasks > MOST_FILES else "")
+        reports = decode_reports(records.reports(FanOutTask(plan), tasks))
         require_read(report.failure for report in reports)
-        return reports
+        files = [file for report in reports for file in report.files]
+        return reports, files + merge_shuffled(records.spark, plan, reports)
 
 
 def sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -89,6 +89,7 @@ class TaskPlan:
     Attributes:
         clock: the driver's time when it planned the batch, in microseconds since 1970: the same in every task and every
             attempt of a task. No event has arrived later.
+        shuffle: the folder that a task writes rows of small files to; "" if it writes all files itself.
     """
 
     lakehouse: Location
@@ -105,6 +106,7 @@ class TaskPlan:
     rules: CheckedRules = NO_CHECKED_RULES
     other_sources: tuple[OtherSourceEvents, ...] = ()
     clock: int = NO_CLOCK
+    shuffle: str = ""
 
     def for_tables(self, schemas: Mapping[str, pa.Schema]) -> Self:
         """The same plan with the columns of the existing tables, by table name."""
@@ -138,10 +140,23 @@ class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.schema_ids, default=0)
 
 
+class ShuffleFile(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of many tables, by groups of tables; `ends` has the end of each group in the object, in bytes."""
+
+    path: str
+    ends: tuple[int, ...]
+
+    def range(self, first: int, end: int) -> tuple[int, int]:
+        """Where the groups from `first` to before `end` are: the first byte, and how many."""
+        start = self.ends[first - 1] if first else 0
+        return start, self.ends[end - 1] - start
+
+
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     """One chunk of one task; `duplicates` are by game, `events` is the identity file of the accepted events.
 
     Attributes:
+        shuffled: the rows that are not in `files`, for other tasks to write.
         failure: why the task could not read all its records; without files then.
     """
 
@@ -152,6 +167,7 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: dict[str, int] = {}
     events: EventsFile | None = None
     judged: Judged = Judged()
+    shuffled: ShuffleFile | None = None
     failure: ReadFailure | None = None
 
 

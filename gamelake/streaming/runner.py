@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from threading import Event
@@ -20,7 +20,7 @@ from gamelake.model.errors import ContractError
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.logs import event_logger
-from gamelake.model.naming import game_of
+from gamelake.model.naming import game_of, shuffle_folder
 from gamelake.quality.rules_in_force import RulesInForce
 from gamelake.storage.store import Store, require_put_if_absent
 from gamelake.storage.tables import DeltaTables, repartitioned
@@ -35,6 +35,7 @@ from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskPlan
 from gamelake.streaming.rules import RulesLoader
 from gamelake.streaming.settings import IngestSettings
 from gamelake.streaming.stream import Stream
+from gamelake.streaming.table_shuffle import remove_leftovers
 
 log = event_logger(__name__)
 
@@ -144,7 +145,9 @@ def fan_out(settings: IngestSettings, source: OpenStream, store: Store, cores: i
     """
     found = stream_context(settings, source, store)
     files = ConcurrentFilesStream(ConcurrentStream(store, settings.files_stream))
-    decider = Decider(found.plan, found.schemas, Parallelism(cores, settings.records_per_task), found.rules, files)
+    plan = replace(found.plan, shuffle=shuffle_folder(settings.stream))
+    remove_leftovers(store, plan.shuffle)
+    decider = Decider(plan, found.schemas, Parallelism(cores, settings.records_per_task), found.rules, files)
     window = _window(settings, source, store)
     return FanOut(source, decider, found.breaker, Failpoints(settings.kill), window, files)
 

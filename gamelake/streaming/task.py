@@ -29,6 +29,7 @@ from gamelake.streaming.duplicates import DuplicateFilter, NoOpDuplicateFilter, 
 from gamelake.streaming.kafka_reader import ReadFailure
 from gamelake.streaming.plan import EVENTS_IN_MEMORY, TaskPlan, TaskReport, encode_report, merge_offsets
 from gamelake.streaming.sorting import RecordCoordinates, Sorter, event_days
+from gamelake.streaming.table_shuffle import SMALL_BYTES, write_shuffle_file
 
 # One decoder for all tasks of a worker process: schemas are compiled once, not once per batch.
 _decoders: dict[tuple[object, ...], Decoder] = {}
@@ -61,7 +62,7 @@ class Chunk:
     def __init__(self, plan: TaskPlan, duplicates: DuplicateFilter) -> None:
         self._plan = plan
         self._task = str(uuid.uuid4())
-        store = Store(plan.lakehouse)
+        store = self._store = Store(plan.lakehouse)
         self._decoder = worker_decoder(plan, store)
         router = Router(plan.contract, plan.unlisted_tables)
         self._duplicates = duplicates
@@ -131,8 +132,9 @@ class Chunk:
             self._writer.add(TableDay(table, int(day)), of_day)
 
     def flush(self) -> TaskReport:
-        """Write the files, report them, and start an empty chunk."""
+        """Write the rows to files, report these, and start an empty chunk."""
         events, duplicates = self._duplicates.write()
+        small = self._writer.take_small(SMALL_BYTES) if self._plan.shuffle else []
         report = TaskReport(
             task=self._task,
             files=self._writer.write(),
@@ -141,6 +143,7 @@ class Chunk:
             duplicates=duplicates,
             events=events,
             judged=self._judge.judged(),
+            shuffled=write_shuffle_file(self._store, self._plan.shuffle, small),
         )
         self._reset()
         return report

@@ -78,9 +78,16 @@ class KnownSchemas:
         tasks: int = 2,
         contract: GamesContract = CONTRACT,
         rules: RulesInForce | None = None,
+        shuffle: str = "",
     ) -> Decider:
         """Decides batches for this lakehouse; `names` are the tables that exist."""
-        plan = TaskPlan(lakehouse=self.location, registry_url="http://127.0.0.1:9", topic="events", contract=contract)
+        plan = TaskPlan(
+            lakehouse=self.location,
+            registry_url="http://127.0.0.1:9",
+            topic="events",
+            contract=contract,
+            shuffle=shuffle,
+        )
         schemas = {name: schema for name in names if (schema := tables.schema(name)) is not None}
         return Decider(plan, schemas, Parallelism(cores=tasks, records_per_task=1), rules)
 
