@@ -61,14 +61,14 @@ class KnownSchemas:
         Store(self.location).put(schema_path(self.count), descriptors.SerializeToString())
         return self.count
 
-    def value(self, schema_id: int, event_id: str, game_name: str, **fields: object) -> bytes:
-        """An event as a Kafka value."""
+    def value(self, schema_id: int, event_id: str, game_name: str, at: datetime = NOW, **fields: object) -> bytes:
+        """An event at some time as a Kafka value."""
         kept = Store(self.location).get(schema_path(schema_id))
         assert kept is not None
         event = GetMessageClass(message_at(FileDescriptorSet.FromString(kept), (0,)))(
             event_id=event_id, event_name="level_completed", game_name=game_name, **fields
         )
-        event.event_time.FromDatetime(NOW)  # type: ignore[attr-defined]
+        event.event_time.FromDatetime(at)  # type: ignore[attr-defined]
         return b"\x00" + schema_id.to_bytes(4, "big") + b"\x00" + bytes(event.SerializeToString())
 
     def decider(
