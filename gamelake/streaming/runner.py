@@ -16,12 +16,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from gamelake.model.errors import ContractError
+from gamelake.model.errors import ContractError, SettingsError
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import GamesContract, load_games
 from gamelake.model.logs import event_logger
-from gamelake.model.naming import game_of, shuffle_folder
+from gamelake.model.naming import BRONZE_EVENTS, game_of, shuffle_folder
 from gamelake.quality.rules_in_force import RulesInForce
+from gamelake.storage.listing import stream_names
+from gamelake.storage.manifests import Manifests
 from gamelake.storage.store import Store, require_put_if_absent
 from gamelake.storage.tables import DeltaTables, repartitioned
 from gamelake.streaming.batch import FanOut, OpenStream
@@ -63,17 +65,31 @@ def prepare(
 
     Raises:
         StartupError: the store, Kafka, a contract or the checkpoint is not usable.
+        SettingsError: another stream writes the topic's records to the tables.
         TopicRecreatedError: the topic was deleted and created again.
     """
     require_put_if_absent(store)
     topic = SourceTopic(settings.kafka, settings.topic)
     topic_id = topic.id()
     stream = Stream(store, settings.stream, settings.topic)
+    if has_concurrent_stream:
+        _require_own_topic(store, stream, settings.topic, topic_id)
     finish_last_batch(stream, tables, has_concurrent_stream=has_concurrent_stream)
     source = OpenStream(stream, stream.open(topic_id), tables, topic)
     # A driver that still runs may have decided a batch since, which a rebuilt checkpoint counts as done.
     _commit_last_manifest(stream, tables)
     return source
+
+
+def _require_own_topic(store: Store, stream: Stream, topic: str, topic_id: str) -> None:
+    for name in stream_names(store):
+        # A stream that writes other tables, as live operations do, may read the same topic.
+        for manifest in Manifests(store, name).last(1) if name != stream.name else ():
+            if manifest.topic_id == topic_id and any(entry.table == BRONZE_EVENTS for entry in manifest.tables):
+                raise SettingsError(
+                    f"the stream '{name}' writes the records of topic '{topic}' to this lakehouse: by '{stream.name}' "
+                    f"each would become a row once more. Set GAMELAKE_STREAM={name}, or another GAMELAKE_TOPIC"
+                )
 
 
 def finish_last_batch(stream: Stream, tables: DeltaTables, *, has_concurrent_stream: bool = True) -> None:
