@@ -201,7 +201,9 @@ def _take(
     found.duplicates.update(manifest.duplicates)
     found.quarantined.update(manifest.judged.quarantined)
     found.dropped.update(manifest.judged.dropped)
-    found.problems += [f"batch {manifest.batch_id}: {problem}" for problem in batch_problems(manifest)]
+    found.problems += [
+        f"batch {manifest.batch_id} of {manifest.stream}: {problem}" for problem in batch_problems(manifest)
+    ]
     for taken in manifest.offsets:
         found.empty_offsets += taken.last - taken.first + 1 - taken.records
         offsets[manifest.topic, manifest.topic_id, taken.partition].append(taken)
