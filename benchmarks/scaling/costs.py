@@ -60,7 +60,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class MillionEvents:
     """What a million events took: CPU seconds by part, requests, bytes that were sent and bytes that are stored."""
 
     cpu: Mapping[str, float]
@@ -81,7 +81,7 @@ class Prices:
     gib_month: float
     months: float
 
-    def lines(self, cost: Cost) -> dict[str, float]:
+    def lines(self, cost: MillionEvents) -> dict[str, float]:
         """Dollars for a million events, by what they are paid for."""
         cpu = {part: seconds / 3600 / self.utilisation * self.vcpu_hour for part, seconds in cost.cpu.items()}
         requests = cost.writes * self.thousand_writes / 1000 + cost.reads * self.thousand_reads / 1000
@@ -115,7 +115,7 @@ def send(rate: int, events: int) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def measure(rate: int, events: int) -> Cost:
+def measure(rate: int, events: int) -> MillionEvents:
     """Let the stack take so many events, and scale what they took to a million.
 
     Raises:
@@ -143,7 +143,7 @@ def measure(rate: int, events: int) -> Cost:
             if each in start.cpu
         )
 
-    return Cost(
+    return MillionEvents(
         cpu={part: cpu_of(services) / events * MILLION for part, services in _PARTS.items()},
         writes=taken("writes"),
         reads=taken("reads"),
@@ -165,7 +165,7 @@ def _await_all() -> None:
         time.sleep(1)
 
 
-def print_table(cost: Cost, prices: Prices) -> None:
+def print_table(cost: MillionEvents, prices: Prices) -> None:
     """Print what a million events took, and their price."""
     lines = prices.lines(cost)
     print(
