@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 from benchmarks.results import MILLION
 from benchmarks.stack.probes import StackTopicEnds, cpu_seconds
-from benchmarks.stack.throughput import CommittedOffsets
+from benchmarks.stack.throughput import CommittedOffsets, wait_until_taken
 from gamelake.storage.store import Store
 from tests.stack.prometheus import Prometheus
 from tools.stack import COMPOSE, lakehouse, scheme
 
-_GIB, _MONTH_HOURS = 2**30, 730
-_IDLE_SECONDS, _SETTLE_SECONDS, _PATIENCE_SECONDS = 60, 30, 300
+_GIB = 2**30
+_IDLE_SECONDS, _SETTLE_SECONDS = 60, 30
 # As S3 charges for them: a listing like a write, and a deletion nothing.
 _WRITES, _READS = "put|post|copy|complete|new|list", "get|head|select"
 _REQUESTS = "sum(minio_s3_requests_total{{api=~'({kinds}).*'}})"
@@ -119,14 +119,14 @@ def measure(rate: int, events: int) -> MillionEvents:
     """Let the stack take so many events, and scale what they took to a million.
 
     Raises:
-        TimeoutError: the tables did not take all events.
+        LoadFailedError: the tables did not take all events.
     """
     before_idle = Counters.now()
     time.sleep(_IDLE_SECONDS)
     start, bytes_before = Counters.now(), stored_bytes()
     print(f"idle: {_total(before_idle, start) / (start.at - before_idle.at):.2f} cores", flush=True)
     send(rate, events)
-    _await_all()
+    wait_until_taken(StackTopicEnds(), CommittedOffsets())
     time.sleep(_SETTLE_SECONDS)
     end = Counters.now()
     print(f"{events:,} events in {end.at - start.at:.0f} s", flush=True)
@@ -154,15 +154,6 @@ def measure(rate: int, events: int) -> MillionEvents:
 
 def _total(first: Counters, last: Counters) -> float:
     return sum(last.cpu[each] - seconds for each, seconds in first.cpu.items() if each in last.cpu)
-
-
-def _await_all() -> None:
-    everything, taken = StackTopicEnds().now(), CommittedOffsets()
-    latest = time.monotonic() + _PATIENCE_SECONDS
-    while any(taken.now().get(partition, 0) < end for partition, end in everything.items()):
-        if time.monotonic() > latest:
-            raise TimeoutError(f"the tables did not take all events within {_PATIENCE_SECONDS} s")
-        time.sleep(1)
 
 
 def print_table(cost: MillionEvents, prices: Prices) -> None:

@@ -9,7 +9,7 @@ import argparse
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -119,6 +119,19 @@ def anonymous_mib() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
 
+def run_alone(measure: Callable[..., None], *arguments: object) -> None:
+    """Call a function in a process of its own, whose memory is that of this measurement alone.
+
+    Raises:
+        SystemExit: the process has failed.
+    """
+    process = multiprocessing.get_context("spawn").Process(target=measure, args=arguments)
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(process.exitcode)
+
+
 def loads(arguments: argparse.Namespace) -> Iterator[tuple[WindowLoad, int]]:
     """The loads, each with the limits on events in memory."""
     for rate in arguments.rates:
@@ -146,11 +159,7 @@ def main() -> None:
                 store, batches = Store(Location(uri=uri)), range(load.batches + _FURTHER_BATCHES)
                 written[load] = (uri, [identity_file(store, load, number) for number in batches])
             uri, files = written[load]
-            process = multiprocessing.get_context("spawn").Process(target=worker, args=(uri, load, limit, files))
-            process.start()
-            process.join()
-            if process.exitcode:
-                raise SystemExit(process.exitcode)
+            run_alone(worker, uri, load, limit, files)
 
 
 if __name__ == "__main__":

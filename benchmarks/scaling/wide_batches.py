@@ -6,7 +6,6 @@ number of files has a process of its own. Nothing is written but the figures.
 """
 
 import argparse
-import multiprocessing
 import re
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.scaling.dedup import PeakMemory
+from benchmarks.scaling.dedup import PeakMemory, run_alone
 from gamelake.layers.silver import COMMON_SCHEMA, UNIQUE_COLUMNS
 from gamelake.model.naming import game_table
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
@@ -143,12 +142,7 @@ def main() -> None:
     head = ("tasks x tables x days", "files", "reports", "manifest", "compressed", "memory", "reading", "merging")
     print(f"| {' | '.join((*head, 'writing', 'reading again'))} |\n|{' --- |' * 10}", flush=True)
     for tasks in arguments.tasks:
-        shape = BatchShape(tasks, arguments.tables, arguments.days)
-        process = multiprocessing.get_context("spawn").Process(target=measure, args=(shape,))
-        process.start()
-        process.join()
-        if process.exitcode:
-            raise SystemExit(process.exitcode)
+        run_alone(measure, BatchShape(tasks, arguments.tables, arguments.days))
 
 
 if __name__ == "__main__":

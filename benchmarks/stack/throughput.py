@@ -71,8 +71,8 @@ def measure(rate: int, seconds: int, emit: Emit) -> Throughput:
     used = {name: round(after - cpu.get(name, 0), 1) for name, after in cpu_seconds().items()}
     if simulator.wait(timeout=_DRAIN_SECONDS) != 0:
         raise LoadFailedError("the simulator failed: build/benchmarks/simulator.log says why")
-    ended, everything = time.monotonic(), ends.now()
-    _wait_for(lambda: _covers(taken.now(), everything), _DRAIN_SECONDS, "the tables did not take everything")
+    ended = time.monotonic()
+    wait_until_taken(ends, taken)
     return Throughput(
         rate=rate,
         samples=under_load(samples, events),
@@ -81,6 +81,16 @@ def measure(rate: int, seconds: int, emit: Emit) -> Throughput:
         batches=taken.batches - batches,
         cpu_seconds=used,
     )
+
+
+def wait_until_taken(ends: StackTopicEnds, taken: CommittedOffsets) -> None:
+    """Wait until the tables have all that is in Kafka now.
+
+    Raises:
+        LoadFailedError: the tables did not catch up.
+    """
+    everything = ends.now()
+    _wait_for(lambda: _covers(taken.now(), everything), _DRAIN_SECONDS, "the tables did not take everything")
 
 
 def under_load(samples: Sequence[LoadSample], events: int) -> tuple[LoadSample, ...]:

@@ -5,7 +5,6 @@
 set -euo pipefail
 # Paths in the image; tests override them.
 readonly secrets="${SPARK_SECRETS:-/run/secrets}" settings="${SPARK_SETTINGS:-/tmp/spark-settings}"
-readonly logging="${SPARK_LOGGING:-/opt/gamelake/log4j2.properties}"
 readonly secret="$secrets/spark-rpc" keys="$settings/pages.p12" password="$settings/pages.password"
 
 certificate_of_pages() {
@@ -54,6 +53,8 @@ readonly folder="$SPARK_CONF_DIR"
 unset SPARK_CONF_DIR
 readonly archive="-XX:SharedArchiveFile=$SPARK_HOME/jars.jsa -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0 -Xlog:disable"
 export JDK_JAVA_OPTIONS="$archive ${JDK_JAVA_OPTIONS:-}"
+logging="$folder/log4j2.properties"
+[ -f "$logging" ] || logging=/opt/gamelake/log4j2.properties # executors of Kubernetes have the image's
 JDK_JAVA_OPTIONS+=" -Dlog4j2.configurationFile=$logging"
 [ ! -f "$folder/metrics.properties" ] || JDK_JAVA_OPTIONS+=" -Dspark.metrics.conf=$folder/metrics.properties"
 [ "${1:-}" != executor ] || run_executor

@@ -113,6 +113,14 @@ def test_no_folder_of_settings_is_on_the_class_path_so_that_a_jvm_maps_the_archi
     assert "-Dlog4j2.configurationFile=/opt/gamelake/log4j2.properties" in options
 
 
+def test_the_mounted_settings_of_logs_are_used(container: Container) -> None:
+    (container.defaults / "log4j2.properties").touch()
+
+    options = container.output("sh", "-c", 'echo "$JDK_JAVA_OPTIONS"').split()
+
+    assert f"-Dlog4j2.configurationFile={container.defaults}/log4j2.properties" in options
+
+
 def test_an_executor_of_kubernetes_is_started_as_spark_describes_it(container: Container) -> None:
     java = container.add_program("java", 'printf "%s\\n" "$@"')
     described = {
