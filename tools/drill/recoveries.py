@@ -11,6 +11,7 @@ from gamelake.storage.delta_log import entry_path
 from gamelake.storage.generations import Generations
 from gamelake.storage.tables import open_table
 from tools.drill import bad_deploy
+from tools.drill.cut_off_worker import CutOffWorker
 from tools.drill.environment import STREAM, DrillEnvironment, DrillError
 from tools.stack import COMPOSE, StackError, compose, containers, crash, run, run_job
 
@@ -48,6 +49,7 @@ class Drill:
         strike: injects the fault; the clock starts when it returns.
         recover: recovers from the fault.
         keeps_playing: whether the game sends events meanwhile; not where these are lost, as documented.
+        clean_up: restores the stack after the drill, also after one that failed; it is not part of the time.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Drill:
     strike: Callable[[DrillEnvironment], None]
     recover: Callable[[DrillEnvironment], None]
     keeps_playing: bool = True
+    clean_up: Callable[[DrillEnvironment], None] | None = None
 
 
 def _deploy_a_bad_version(environment: DrillEnvironment) -> None:
@@ -164,6 +167,7 @@ def _make_up(_: DrillEnvironment) -> None:
     run((str(COMPOSE / "up.sh"), *minimal))
 
 
+_worker = CutOffWorker()
 DRILLS = (
     Drill(
         name="bad-deploy",
@@ -201,6 +205,15 @@ DRILLS = (
         strike=_lose_kafkas_disk,
         recover=_begin_on_a_new_disk,
         keeps_playing=False,
+    ),
+    Drill(
+        name="cut-off-worker",
+        description="one of three Spark workers loses its network in the middle of a batch; the others repeat its "
+        "tasks, and it comes back",
+        bound=WHOLE_STACK,
+        strike=_worker.strike,
+        recover=_worker.wait_for_the_other_workers,
+        clean_up=_worker.reconnect,
     ),
     Drill(
         name="random-kills",

@@ -45,20 +45,25 @@ def run_drill(drill: Drill, environment: DrillEnvironment, report: Callable[[str
         steps[step] = round(clock() - started, 1)
 
     struck = clock()
+    seconds = 0.0
     try:
         for _ in range(_STEPS_BEFORE):
             environment.game.send(Event())
         environment.wait_for_rows()
         with environment.game.playing() if drill.keeps_playing else nullcontext():
-            timed("fault", lambda: drill.strike(environment))
-            struck = clock()
-            timed("recovery", lambda: drill.recover(environment))
-            timed("healthy again", environment.wait_until_healthy)
-            seconds = clock() - struck
+            try:
+                timed("fault", lambda: drill.strike(environment))
+                struck = clock()
+                timed("recovery", lambda: drill.recover(environment))
+                timed("healthy again", environment.wait_until_healthy)
+                seconds = clock() - struck
+            finally:
+                if clean_up := drill.clean_up:
+                    timed("clean-up", lambda: clean_up(environment))
         timed("all rows present", environment.wait_for_rows)
         problems = environment.problems()
     except GamelakeError as error:
-        seconds = clock() - struck
+        seconds = seconds or clock() - struck
         problems = [*problems, f"{type(error).__name__}: {error}"]
     return DrillResult(
         name=drill.name,

@@ -77,6 +77,22 @@ def test_a_good_recovery_names_its_steps_and_their_times() -> None:
     assert result.acknowledged == 6
 
 
+def test_a_drill_is_cleaned_up_even_if_its_recovery_fails_and_that_is_not_part_of_its_time() -> None:
+    def fails(_: DrillEnvironment) -> None:
+        raise StackError("compose said no")
+
+    cleaned: list[DrillEnvironment] = []
+    environment = FakeEnvironment()
+
+    good = practised(a_drill(clean_up=cleaned.append), environment)
+    bad = practised(a_drill(recover=fails, clean_up=cleaned.append), environment)
+
+    assert good.is_successful
+    assert list(good.steps) == ["fault", "recovery", "healthy again", "clean-up", "all rows present"]
+    assert bad.problems == ("StackError: compose said no",)
+    assert cleaned == [environment, environment]
+
+
 def test_a_drill_that_takes_too_long_fails() -> None:
     result = practised(a_drill(bound=timedelta(0), recover=lambda _: sum(range(10**6 * 4))), FakeEnvironment())
 

@@ -8,6 +8,8 @@ spark.scheduler.mode                  FAIR
 spark.python.worker.idleTimeoutSeconds 300
 spark.python.worker.killOnIdleTimeout  true
 spark.task.maxFailures                4
+spark.network.timeout                 60s
+spark.network.timeoutInterval         10s
 spark.ui.enabled                      false
 spark.ui.showConsoleProgress          false
 {{- if $executors.max }}
