@@ -217,11 +217,12 @@ Record(d) ==
   /\ To(d, IF driver[d].batch \in Batches(StreamOf(d)) THEN "settle" ELSE "put record")
   /\ UNCHANGED <<lake, late, crashes>>
 
+\* Another stream may have taken the number: what it has decided is read, and the same decision takes the next number.
 PutRecord(d) ==
   LET n == driver[d].number + 1 IN
   /\ At(d, "put record")
   /\ IF n \in DOMAIN records
-     THEN To(d, IF records[n] = driver[d].m THEN "check record" ELSE "refresh") /\ UNCHANGED records
+     THEN To(d, IF records[n] = driver[d].m THEN "check record" ELSE "follow") /\ UNCHANGED records
      ELSE records' = records @@ (n :> driver[d].m) /\ To(d, "check record")
   /\ UNCHANGED <<generations, plans, marked, manifests, log, late, crashes>>
 
@@ -239,7 +240,7 @@ CheckRecord(d) ==
 Withdraw(d) ==
   /\ At(d, "withdraw")
   /\ records' = Restrict(records, DOMAIN records \ {driver[d].number + 1})
-  /\ To(d, "refresh")
+  /\ To(d, "follow")
   /\ UNCHANGED <<generations, plans, marked, manifests, log, late, crashes>>
 
 CleanUp(d) ==

@@ -17,9 +17,7 @@ LINEAGE_EVENTS = "lineage/events"
 AUDIT_QUERIES = "audit/queries"
 AUDIT_SUPPORT_CALLS = "audit/support_calls"
 
-
-# The lease of a stream that decides a batch while a concurrent stream writes the same tables.
-SETTLING_LEASE = "_gamelake/leases/settling"
+# The order in which streams that write the same tables decide their batches.
 SETTLE_RECORDS = "_gamelake/settled"
 # An object for each vacuum of a table that has begun, and is not known to have ended.
 VACUUM_MARKS = "_gamelake/upkeep/vacuum_marks"

@@ -29,7 +29,7 @@ from gamelake.storage.manifests import BatchManifest, TableFiles
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch_commits import BatchCommits
 from gamelake.streaming.batch_records import BatchRecords
-from gamelake.streaming.cross_source import CrossSourceLock, NoOpCrossSourceLock
+from gamelake.streaming.cross_source import DecisionOrder, NoOpDecisionOrder
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.flood import FloodBreaker
 from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic, check_same_offsets
@@ -39,6 +39,7 @@ from gamelake.streaming.stream import Stream
 log = event_logger(__name__)
 
 _ATTEMPTS = 5
+_TURNS = 20
 _TICK_SECONDS = 0.1
 _MARK_SECONDS = 10
 
@@ -109,7 +110,7 @@ class FanOut(Generic[Plan]):
         breaker: stops the query if too many records are dead letters.
         failpoints: where tests kill the process.
         window: state kept between batches; without it no duplicates are found.
-        lock: excludes other streams that write the same tables.
+        order: of the decisions of all streams that write the same tables.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class FanOut(Generic[Plan]):
         breaker: FloodBreaker,
         failpoints: Failpoints,
         window: StreamMemory[Plan] | None = None,
-        lock: CrossSourceLock | None = None,
+        order: DecisionOrder | None = None,
     ) -> None:
         self._stream = source.stream
         self._generation = source.generation
@@ -127,7 +128,7 @@ class FanOut(Generic[Plan]):
         self._topic = source.topic
         self._decider = decider
         self._window = window
-        self._lock = lock or NoOpCrossSourceLock()
+        self._order = order or NoOpDecisionOrder()
         self._breaker = breaker
         self._failpoints = failpoints
         self.observer: BatchObserver = BatchObserver()
@@ -208,30 +209,35 @@ class FanOut(Generic[Plan]):
         if self._window:
             self.observer.window_checked(self._window.left_out)
         for _ in range(_ATTEMPTS):
-            self._lock.refresh()
+            self._order.refresh()
             decision = self._decider.decide(records, planned, dedup)
             self._failpoints.reach(Failpoint.AFTER_FILES)
             self._check_topic()
             self._breaker.check(decision.records, decision.dead_letters)
             require_no_failures(decision.judged)
-            with self._lock.locked(decision.tables) as is_clear:
-                clashes = self._clashes(decision.tables)
-                manifest = self._manifest(decision, batch_id)
-                if is_clear and not clashes and self._lock.record(manifest):
+            manifest = self._manifest(decision, batch_id)
+            clashes: dict[str, pa.Schema] = {}
+            # Each turn that is lost, another stream has decided a batch: it waits for its next one now.
+            for _ in range(_TURNS):
+                is_clear = self._order.is_clear(decision.tables)
+                clashes = self._clashes(decision.tables) if is_clear else {}
+                if not is_clear or clashes:
+                    break
+                if self._order.record(manifest):
                     return self._settle(manifest)
             if clashes:
                 # In the next attempt the records with the conflicting columns become dead letters.
                 self._decider.learn(clashes)
                 log.warning("batch_decided_again", batch=batch_id, reason="columns of other types", tables=[*clashes])
             else:
-                log.info("batch_decided_again", batch=batch_id, reason="another stream has decided a batch meanwhile")
+                log.info("batch_decided_again", batch=batch_id, reason="another stream has decided some of its events")
         raise TwiceTakenError(
             f"batch {batch_id}: in {_ATTEMPTS} attempts another stream committed some of its events first"
         )
 
     def _clashes(self, tables: Sequence[TableFiles]) -> dict[str, pa.Schema]:
         """The columns of tables that other writers have widened so that a decision could not be committed."""
-        decided = {entry.table: entry for entry in self._lock.decided()}
+        decided = {entry.table: entry for entry in self._order.decided()}
         clashes = {}
         for entry in tables:
             have = self._columns_for(entry)

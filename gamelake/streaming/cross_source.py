@@ -1,15 +1,14 @@
 """Cross-source deduplication: two streams write the same tables, and each event becomes one row.
 
-Before a stream decides a batch, it reads what the other stream has decided. To write its manifest it takes a lease that
-both streams share, and reads the other stream's manifests again. If the other stream has decided an event of this batch
-meanwhile, the batch is decided again. So an event that comes from both sources is ingested once, in either order. The
-lease spares attempts; that a stream which stalls decides nothing is up to the settle records.
+Before a stream decides a batch, it reads what the other stream has decided. Then it decides by a settle record, which
+needs the number after the newest one; if that has grown, the other stream has decided a batch meanwhile. Unless both
+have an event in common, the number after that is tried, at once and with the same files; otherwise the batch is decided
+again. So an event that comes from both sources is ingested once, in either order.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from typing import Protocol
@@ -21,9 +20,8 @@ import pyarrow.parquet as pq
 from gamelake.layers.identity import Identities
 from gamelake.layers.known_events import ANY_TIME, Events, Flags, KnownEvents
 from gamelake.layers.routing import NOWHERE
-from gamelake.model.errors import LeaseHeldError, StoreError
-from gamelake.model.naming import SETTLING_LEASE, SILVER_EVENTS, events_folder, generation_path
-from gamelake.storage.leases import Lease, LeaseTiming
+from gamelake.model.errors import StoreError
+from gamelake.model.naming import SILVER_EVENTS, events_folder, generation_path
 from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests, TableFiles
 from gamelake.storage.settle_records import SettleRecords
 from gamelake.storage.store import Store
@@ -49,9 +47,6 @@ _SHORTEST_WINDOW = 86_400
 _LONGEST_BATCH = 3_600
 _EXPIRED_AT_ONCE = 64
 _IDENTITY = ["game_name", "event_id"]
-_TRIES = 20
-# A holder needs the lease for a few requests; one that does not renew it for so long has died.
-_TIMING = LeaseTiming(renew=1.0, patience=6.0, poll=0.02, wait=5.0)
 
 
 @dataclass
@@ -95,39 +90,35 @@ class CrossSourceDuplicateFilter:
         return file, dict(counts + Counter(others))
 
 
-class CrossSourceLock(Protocol):
-    """The lock between streams that write the same tables."""
+class DecisionOrder(Protocol):
+    """The order in which streams that write the same tables decide their batches."""
 
     def refresh(self) -> None:
-        """Read what the other streams have decided; `locked` compares with what they decide from now on."""
+        """Read what the other streams have decided; `is_clear` compares with what they decide from now on."""
 
-    def locked(self, tables: Sequence[TableFiles]) -> AbstractContextManager[bool]:
-        """No other stream decides a batch during the block.
-
-        Gives False if one has decided an event of these tables since `refresh`.
-        """
+    def is_clear(self, tables: Sequence[TableFiles]) -> bool:
+        """Whether no other stream has decided an event of these tables since `refresh`, or the last call."""
 
     def record(self, manifest: BatchManifest) -> bool:
-        """Decide a batch, in the block of `locked`; gives False if another stream has decided one since it began."""
+        """Decide a batch; gives False if another stream has decided one since `is_clear`."""
 
     def decided(self) -> Sequence[TableFiles]:
         """The tables of the other stream's newest batch, which may not be committed yet."""
 
 
-class NoOpCrossSourceLock:
+class NoOpDecisionOrder:
     """For a stream that alone writes its tables."""
 
     def refresh(self) -> None:
         """Do nothing."""
 
-    @contextmanager
-    def locked(self, tables: Sequence[TableFiles]) -> Iterator[bool]:
-        """Give True at once."""
+    def is_clear(self, tables: Sequence[TableFiles]) -> bool:
+        """Give True."""
         del tables
-        yield True
+        return True
 
     def record(self, manifest: BatchManifest) -> bool:
-        """Give True at once: the manifest decides."""
+        """Give True: the manifest decides."""
         del manifest
         return True
 
@@ -177,22 +168,16 @@ class ConcurrentStream:
         self._unreported += found
         return found
 
-    @contextmanager
-    def locked(self, tables: Sequence[TableFiles]) -> Iterator[bool]:
-        """The other stream decides no batch during the block.
-
-        Gives False if it has decided an event of these tables since `refresh`.
-        """
+    def is_clear(self, tables: Sequence[TableFiles]) -> bool:
+        """Whether the other stream has decided no event of these tables since `refresh`, or the last call."""
         if not self._is_opened():
-            yield True
-            return
-        with commit_lease(self.store):
-            # First, so that a manifest of a later record is not missed without the number being taken.
-            self._records.follow()
-            yield not self._has_any_of(tables)
+            return True
+        # First, so that a manifest of a later record is not missed without the number being taken.
+        self._records.follow()
+        return not self._has_any_of(tables)
 
     def record(self, manifest: BatchManifest) -> bool:
-        """Decide a batch, in the block of `locked`; gives False if the other stream has decided one since it began."""
+        """Decide a batch; gives False if the other stream has decided one since `is_clear`."""
         return not self._opened or self._records.add(manifest)
 
     def decided(self) -> Sequence[TableFiles]:
@@ -274,15 +259,12 @@ class ConcurrentFilesStream:
         window = max(next(earlier, oldest) - oldest, _SHORTEST_WINDOW)
         return self.clock() + _LONGEST_BATCH - window
 
-    def locked(self, tables: Sequence[TableFiles]) -> AbstractContextManager[bool]:
-        """The other stream decides no batch during the block.
-
-        Gives False if it has decided an event of these tables since `refresh`.
-        """
-        return self.other.locked(tables)
+    def is_clear(self, tables: Sequence[TableFiles]) -> bool:
+        """Whether the other stream has decided no event of these tables since `refresh`, or the last call."""
+        return self.other.is_clear(tables)
 
     def record(self, manifest: BatchManifest) -> bool:
-        """Decide a batch, in the block of `locked`; gives False if the other stream has decided one since it began."""
+        """Decide a batch; gives False if the other stream has decided one since `is_clear`."""
         return self.other.record(manifest)
 
     def decided(self) -> Sequence[TableFiles]:
@@ -302,25 +284,6 @@ class ConcurrentFilesStream:
                     if each.partition == EVENTS_OF_FILES:
                         known = KnownFile(file.path, each.start, each.events, ANY_TIME)
                         self._events[file.path] = _IdentityFile(manifest.query_id, known, each.newest)
-
-
-def commit_lease(store: Store) -> Lease:
-    """The lease that a stream holds while it decides a batch; LeaseHeldError if another process does not release it."""
-    return _RetriedLease(store, SETTLING_LEASE, "decisions on batches", _TIMING)
-
-
-class _RetriedLease(Lease):
-    """A lease that is requested again if another process gets its next number first."""
-
-    def __enter__(self) -> "_RetriedLease":
-        for _ in range(_TRIES):
-            try:
-                super().__enter__()
-            except LeaseHeldError as error:
-                held = error
-            else:
-                return self
-        raise held
 
 
 def have_common_events(store: Store, some: Sequence[TableFiles], others: Sequence[TableFiles]) -> bool:

@@ -26,7 +26,6 @@ from gamelake.storage import appends, commits, leases, tables
 from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.columns import conflicts
 from gamelake.storage.data_files import DataFile, encode_parquet
-from gamelake.storage.leases import LeaseTiming
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange, TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import CommitOutcome, DeltaTables
@@ -38,7 +37,7 @@ from gamelake.streaming.cross_source import (
     ConcurrentFilesStream,
     ConcurrentStream,
     CrossSourceDuplicateFilter,
-    CrossSourceLock,
+    DecisionOrder,
 )
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
@@ -60,7 +59,6 @@ LEVEL = "level"
 _GAME = game_table("Archery")
 _DAY = 86_400
 _REMEMBERED = timedelta(days=14)
-_TIMING = LeaseTiming(renew=1, patience=4, poll=1, wait=20)
 
 
 def simulated_lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
@@ -68,7 +66,6 @@ def simulated_lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     simulate(
         monkeypatch, appends, batch, batch_commits, commits, cross_source, dedup_window, duplicates, leases, tables
     )
-    monkeypatch.setattr(cross_source, "_TIMING", _TIMING)
     return Lake(monkeypatch, tables)
 
 
@@ -225,7 +222,7 @@ class Streams:
         columns = TableColumns({SILVER_EVENTS: schema} if schema is not None else {})
         other = ConcurrentStream(self.store, FILES if name == KAFKA else KAFKA)
         of_files = ConcurrentFilesStream(other, SimulatedTime.time)
-        lock: CrossSourceLock = of_files if name == KAFKA else other
+        order: DecisionOrder = of_files if name == KAFKA else other
         decider = _Decider(
             self.store,
             name,
@@ -237,7 +234,7 @@ class Streams:
         source = OpenStream(stream, generation, tables, cast("SourceTopic", _Topic()))
         window = self._window(stream) if name == FILES and self.days else None
         breaker = FloodBreaker(FloodLimit())
-        fan_out: FanOut[DedupPlan] = FanOut(source, decider, breaker, Failpoints(), window, lock)
+        fan_out: FanOut[DedupPlan] = FanOut(source, decider, breaker, Failpoints(), window, order)
         for number, ids in enumerate(self.batches[name]):
             if self.days:
                 self.world.sleep(max(0.0, self.days[name][number] * _DAY - self.world.now))

@@ -1,8 +1,7 @@
 """What the fan-out's tasks report to the driver, and what the driver makes of it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,7 +17,7 @@ from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.cross_source import NoOpCrossSourceLock
+from gamelake.streaming.cross_source import NoOpDecisionOrder
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
 from gamelake.streaming.flood import FloodBreaker, FloodLimit
@@ -81,19 +80,18 @@ def test_two_tasks_that_disagree_on_a_column_are_run_again_and_the_older_schema_
     assert Counter(ids.to_pylist()) == Counter(f"flag-{n}" for n in range(10))
 
 
-class WidenedMeanwhile(NoOpCrossSourceLock):
+class WidenedMeanwhile(NoOpDecisionOrder):
     """Before the first decision is settled, another writer adds columns to a table."""
 
     def __init__(self, widen: Callable[[], None]) -> None:
         self._widen: list[Callable[[], None]] = [widen]
 
-    @contextmanager
-    def locked(self, tables: Sequence[TableFiles]) -> Iterator[bool]:
+    def is_clear(self, tables: Sequence[TableFiles]) -> bool:
         """Widen the table, once."""
         del tables
         while self._widen:
             self._widen.pop()()
-        yield True
+        return True
 
 
 def test_records_that_conflict_with_columns_added_by_another_writer_become_dead_letters(
@@ -113,10 +111,10 @@ def test_records_that_conflict_with_columns_added_by_another_writer_become_dead_
 
         commit(others, decided(records(plain, "before")), 0)
         decider = schemas.decider(tables, ["silver/archery_events"])
-        lock = WidenedMeanwhile(lambda: commit(others, decided(records(as_text, "text")), 1))
+        order = WidenedMeanwhile(lambda: commit(others, decided(records(as_text, "text")), 1))
         frames = SimpleNamespace(id=lambda: "topic-1", batch=lambda frame, _: FrameRecords(frame))
         source = OpenStream(stream, generation, tables, cast("Any", frames))
-        body = FanOut(source, decider, FloodBreaker(FloodLimit(1, 1)), Failpoints(), lock=lock)
+        body = FanOut(source, decider, FloodBreaker(FloodLimit(1, 1)), Failpoints(), order=order)
         log_batch(schemas.folder, generation, 0, {0: 5}, "events")
 
         body(as_frame(spark, records(as_number, "number")).frame, 0)

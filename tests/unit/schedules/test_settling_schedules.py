@@ -147,4 +147,4 @@ def test_a_window_that_is_guessed_by_files_which_are_about_to_be_deleted_is_foun
     case = more_days_than_files_are_remembered(lake)
 
     with pytest.raises(AssertionError, match="is gone or cut off"):
-        explore(exhaustive(case, Faults(stalls=1), 1), case, Faults(stalls=1))
+        explore(exhaustive(case, Faults(stalls=1), 2), case, Faults(stalls=1))

@@ -1,7 +1,6 @@
 """A stream knows the events of a concurrent stream, and commits only events that the other one has not committed."""
 
 from pathlib import Path
-from threading import Event, Thread
 
 import pyarrow as pa
 import pytest
@@ -12,7 +11,7 @@ from gamelake.storage.data_files import DataFile, encode_parquet
 from gamelake.storage.generations import Generation, Generations
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, TableFiles
 from gamelake.storage.store import Location, Store
-from gamelake.streaming.cross_source import EVENTS_OF_FILES, ConcurrentFilesStream, ConcurrentStream, commit_lease
+from gamelake.streaming.cross_source import EVENTS_OF_FILES, ConcurrentFilesStream, ConcurrentStream
 from gamelake.streaming.duplicates import WorkerMemory
 
 STREAM = "ingest_files"
@@ -90,8 +89,7 @@ def test_events_committed_during_a_batch_are_known_to_the_next_batch(store: Stor
     other.refresh()
     path = files.settle("a")
 
-    with other.locked((silver(store, "b"),)) as is_clear:
-        assert is_clear
+    assert other.is_clear((silver(store, "b"),))
     other.refresh()
 
     assert known(other) == {path}
@@ -102,13 +100,11 @@ def test_a_batch_with_an_event_that_was_committed_meanwhile_is_not_clear(store: 
     other.refresh()
     path = files.settle("a", "b")
 
-    with other.locked((silver(store, "b", "c"),)) as is_clear:
-        assert not is_clear
+    assert not other.is_clear((silver(store, "b", "c"),))
     other.refresh()
 
     assert known(other) == {path}
-    with other.locked((silver(store, "c"),)) as is_clear:
-        assert is_clear
+    assert other.is_clear((silver(store, "c"),))
 
 
 def read_by_a_new_worker(store: Store, other: ConcurrentFilesStream) -> int:
@@ -164,40 +160,12 @@ def test_the_same_id_of_another_game_is_another_event(store: Store) -> None:
     other.refresh()
     files.settle("a")
 
-    with other.locked((silver(store, "a", game="Bingo"),)) as is_clear:
-        assert is_clear
+    assert other.is_clear((silver(store, "a", game="Bingo"),))
 
 
 def test_a_stream_that_was_never_started_blocks_no_other(store: Store) -> None:
     other = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
     other.refresh()
 
-    with commit_lease(store), other.locked((silver(store, "a"),)) as is_clear:
-        assert is_clear
+    assert other.is_clear((silver(store, "a"),))
     assert known(other) == set()
-
-
-def test_two_streams_never_commit_a_decision_at_the_same_time(store: Store) -> None:
-    Files(store)
-    other = ConcurrentFilesStream(ConcurrentStream(store, STREAM))
-    other.refresh()
-    order: list[str] = []
-    entered, leave = Event(), Event()
-
-    def hold() -> None:
-        with commit_lease(store):
-            entered.set()
-            leave.wait(10)
-            order.append("other")
-
-    thread = Thread(target=hold)
-    thread.start()
-    assert entered.wait(10)
-    waiting = Thread(target=leave.set)
-    waiting.start()
-    with other.locked(()):
-        order.append("ours")
-    thread.join()
-    waiting.join()
-
-    assert order == ["other", "ours"]
