@@ -19,11 +19,10 @@ from gamelake.storage.appends import (
     CHECKPOINT_EVERY,
     BatchTransaction,
     TableHead,
-    columns_of,
     is_log_checkpoint_due,
     schema_of,
 )
-from gamelake.storage.columns import conflicts, merged
+from gamelake.storage.columns import merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.delta_log import Action, TableMetadata, commit_info, encode_entry, entry_path, now_milliseconds
@@ -172,8 +171,7 @@ class DeltaTables:
         head = self._head(entry.table, app_id)
         if head is None:
             return None
-        added = columns_of(entry)
-        if not conflicts(head.schema, added) and merged(head.schema, added) is head.schema:
+        if head.has_columns(entry):
             return None
         try:
             head.follow(self._store, entry.table)
@@ -226,7 +224,7 @@ class DeltaTables:
         taken = head.taken[transaction.app_id]
         if taken is not None and taken >= transaction.version:
             return CommitOutcome.ALREADY_COMMITTED
-        if merged(head.schema, columns_of(entry)) is not head.schema:
+        if not head.has_columns(entry):
             self.widen(entry)
             head.follow(self._store, entry.table)
         if not head.put(self._store, entry, transaction):
