@@ -86,9 +86,8 @@ class CutOffWorker:
     def _start_workers(self, environment: DrillEnvironment) -> None:
         _FOLDER.mkdir(parents=True, exist_ok=True)
         # Workers of one service would share a volume: each gets a disk of its own.
-        disk = {"type": "tmpfs", "target": "/var/lib/spark", "tmpfs": {"mode": 0o1777}}
         overlay = {
-            "spark-worker": {"volumes": [disk]},
+            "spark-worker": {"volumes": ["/var/lib/spark"]},
             "ingest-events": {"environment": {"GAMELAKE_RECORDS_PER_TASK": str(_RECORDS_PER_TASK)}},
         }
         _OVERLAY.write_bytes(msgspec.yaml.encode({"services": overlay}))
