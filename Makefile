@@ -7,7 +7,9 @@ MAKEFLAGS += --no-print-directory
 EVENTS ?= 1000000
 GAMES ?= 30
 RATE ?=
-export GAMELAKE_LAKEHOUSE ?= file://$(CURDIR)/build/demo/lakehouse
+# Whose tables the targets without Docker read: those of make demo, or of make dev.
+ON ?= demo
+export GAMELAKE_LAKEHOUSE ?= file://$(CURDIR)/build/$(ON)/lakehouse
 
 python := .venv/bin/python
 stamps := build/stamps
@@ -50,7 +52,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
 
 ##@ Start here
 
@@ -65,18 +67,24 @@ setup: $(environment) $(native) $(jars) $(class_archive) ## Make .venv from requ
 demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=1000000 GAMES=30 RATE=<events per second; empty: no limit>
 	@$(with_java) $(python) -m tools.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
 
-lineage: $(environment) ## Draw the lineage of all tables as one HTML page (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
+dev: setup ## Run the platform without Docker until Ctrl-C, with data that stays: RATE=<events per second of simulated players, none> GAMES=30
+	@$(with_java) $(python) -m tools.dev $(if $(RATE),--rate $(RATE) --games $(GAMES))
+
+dev-clean: $(environment) ## Remove the data of make dev, after asking (YES=1: don't ask, DRY_RUN=1: only show them)
+	@$(python) -m tools.dev.clean $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run)
+
+lineage: $(environment) ## Draw the lineage of all tables as one HTML page (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
 	@$(python) -m tools.lineage
 
 # No process refreshes the gold tables of make demo; in the stack the service `serving` does.
 notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run both notebooks and keep their output under build/notebooks: N=<analyst, engineer>
 	@$(with_java) $(python) -m notebooks $(N)
 
-gold: setup ## Refresh the gold tables once (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
+gold: setup ## Refresh the gold tables once (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
 	@$(with_java) GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark PYSPARK_PYTHON=$(python) \
 	  $(python) -m jobs.gold --once >/dev/null
 
-verify: setup ## Reconcile records in with rows, duplicates and dead letters (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
+verify: setup ## Reconcile records in with rows, duplicates and dead letters (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
 	@$(with_java) $(python) -m jobs.verify
 
 # The default day is yesterday, which the tables of make demo don't have yet: there, the newest day is validated.
@@ -138,7 +146,7 @@ logs: ## Follow the logs: S=<service, empty for all>
 # The value is passed on unexpanded: SQL has its own dollars and quotes.
 sql: export QUERY := $(value Q)
 ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
-sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables
+sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables, with ON=dev those of make dev
 ifneq ($(filter duckdb spark,$(ENGINE)),)
 	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of $(AS_OF)) \
 	  $(if $(F),--file '$(F)',$(if $(Q),"$$QUERY"))

@@ -1,0 +1,182 @@
+"""`make dev` runs until Ctrl-C, starts ended and changed programs again, and goes on with its data at the next start."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from services.sdk import Client
+from tests.eventually import eventually
+from tests.process_table import descendants_of, still_running
+from tools.dev.options import DevOptions, DevPaths
+from tools.embedded.java import spark_environment
+from tools.embedded.ports import HOST, free_port
+from tools.embedded.service import REPOSITORY
+from tools.simulator.game_sdks import read_credentials
+
+GAME = "archery_duel"
+JARS = REPOSITORY / "build" / "jars" / "spark"
+START_SECONDS, SECONDS = 300, 120
+
+
+@pytest.fixture(autouse=True)
+def _jars(missing_service: Callable[[str], NoReturn]) -> None:
+    if not JARS.is_dir():
+        missing_service(f"{JARS} is missing: run `make setup`")
+
+
+class Dev:
+    """A running `make dev`; what it prints is in a file."""
+
+    def __init__(self, running: "subprocess.Popen[bytes]", options: DevOptions, printed: Path) -> None:
+        self.running = running
+        self._options = options
+        self._printed = printed
+
+    def lines(self, name: str) -> list[str]:
+        """What it has printed about a program."""
+        return [line for line in self._printed.read_text().splitlines() if line.startswith(f"{name}: ")]
+
+    def wait_for_start(self) -> None:
+        """Wait until all programs are healthy."""
+        eventually(lambda: "All programs run" in self._text(), START_SECONDS)
+
+    def pid_of(self, module: str) -> int:
+        """The process of a program, not the tether that started it."""
+        for pid in sorted(descendants_of(self.running.pid)):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if words[1:3] == [b"-m", module.encode()]:
+                return pid
+        raise AssertionError(f"no process of {module}")
+
+    def send(self, count: int) -> list[str]:
+        """Send new events by the SDK, and wait until they are acknowledged; gives their ids."""
+        ids = [str(uuid.uuid4()) for _ in range(count)]
+        credentials = read_credentials(self._options.directory / "gateway" / "keys.yaml")[GAME]
+        client = Client.connect(f"http://{HOST}:{self._options.ports.gateway}", credentials)
+        for each in ids:
+            client.send(
+                {"event_id": each, "event_name": "tap", "gamer_id": "a-player", "event_time": datetime.now(UTC)}
+            )
+        assert client.flush(timeout=timedelta(seconds=SECONDS))
+        client.close()
+        return ids
+
+    def rows(self) -> list[str]:
+        """The ids in the game's table, as `make sql ENGINE=duckdb ON=dev` reads them."""
+        return ids_by_sql(self._options.directory)
+
+    def stop(self) -> None:
+        """End it by Ctrl-C, and check that it leaves no process."""
+        children = descendants_of(self.running.pid)
+        self.running.send_signal(signal.SIGINT)
+        assert self.running.wait(SECONDS) == 0, self._text()
+        eventually(lambda: not still_running(children))
+
+    def _text(self) -> str:
+        assert self.running.poll() in {None, 0}, self._printed.read_text()
+        return self._printed.read_text()
+
+
+@contextmanager
+def dev(directory: Path, first_port: int, *arguments: str) -> Iterator[Dev]:
+    """Run it for as long as the block lasts."""
+    options = DevOptions(directory=directory, first_port=first_port, rate=0, games=1)
+    printed = directory.with_name("printed.txt")
+    command = (sys.executable, "-m", "tools.dev", "--directory", str(directory), "--first-port", str(first_port))
+    with (
+        printed.open("wb") as out,
+        subprocess.Popen((*command, *arguments), cwd=REPOSITORY, stdout=out, stderr=subprocess.STDOUT) as running,
+    ):
+        try:
+            yield Dev(running, options, printed)
+        finally:
+            running.terminate()
+            running.wait(SECONDS)
+
+
+def ids_by_sql(directory: Path) -> list[str]:
+    """The ids in the game's table, by DuckDB."""
+    settings = {
+        "GAMELAKE_LAKEHOUSE": DevPaths(directory).lakehouse.uri,
+        "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
+        "GAMELAKE_SPARK_JARS": str(JARS),
+    }
+    sql = "SELECT event_id FROM silver.events WHERE game_name = 'Archery Duel' AND event_name = 'tap'"
+    found = subprocess.run(
+        (sys.executable, "-m", "jobs.ask", "--format", "json", sql),
+        cwd=REPOSITORY,
+        env={**spark_environment(), **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [row["event_id"] for row in json.loads(found.stdout)] if found.returncode == 0 else []
+
+
+def ten_free_ports() -> int:
+    """The first of the ports that a `make dev` of its own listens on."""
+    return free_port()
+
+
+def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> None:
+    directory, first_port = tmp_path / "my dev", ten_free_ports()
+
+    with dev(directory, first_port) as first:
+        first.wait_for_start()
+        sent = first.send(20)
+        eventually(lambda: sorted(first.rows()) == sorted(sent), SECONDS)
+
+        job = first.pid_of("jobs.ingest_events")
+        # As a process that the system kills for its memory.
+        subprocess.run(("/bin/kill", "-KILL", str(job)), check=True)
+        (REPOSITORY / "services" / "gateway" / "__main__.py").touch()
+        eventually(lambda: len([line for line in first.lines("ingest") if "running after" in line]) == 2, START_SECONDS)
+        eventually(lambda: len([line for line in first.lines("gateway") if "running after" in line]) == 2, SECONDS)
+        assert any(
+            re.match(r"ingest: ended with exit code 137; starts again after 1 s", line)
+            for line in first.lines("ingest")
+        )
+        assert "gateway: starts again, as __main__.py changed" in first.lines("gateway")
+        assert len(first.lines("kafka")) == len(first.lines("registry")) == len(first.lines("serving")) == 1
+        sent += first.send(20)
+        eventually(lambda: sorted(first.rows()) == sorted(sent), SECONDS)
+        first.stop()
+    assert sorted(ids_by_sql(directory)) == sorted(sent)
+
+    with dev(directory, first_port) as second:
+        second.wait_for_start()
+        sent += second.send(20)
+        eventually(lambda: sorted(second.rows()) == sorted(sent), SECONDS)
+        second.stop()
+
+
+def test_a_second_make_dev_names_what_is_in_its_way(tmp_path: Path) -> None:
+    directory, first_port = tmp_path / "dev", ten_free_ports()
+    command = (sys.executable, "-m", "tools.dev", "--first-port", str(first_port), "--directory")
+
+    with dev(directory, first_port) as first:
+        eventually(lambda: bool(first.lines("registry")), START_SECONDS)
+        same = subprocess.run((*command, str(directory)), cwd=REPOSITORY, capture_output=True, text=True, check=False)
+        other = subprocess.run(
+            (*command, str(tmp_path / "other")), cwd=REPOSITORY, capture_output=True, text=True, check=False
+        )
+        removed = subprocess.run(
+            (sys.executable, "-m", "tools.dev.clean", "--yes", "--directory", str(directory)),
+            cwd=REPOSITORY, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        first.stop()
+
+    assert same.returncode == other.returncode == removed.returncode == 1
+    assert same.stderr == f"gamelake: make dev runs already in {directory}: end it by Ctrl-C first\n" == removed.stderr
+    assert re.fullmatch(r"gamelake: another program listens on port \d+ of this machine: .+\n", other.stderr)
+    assert directory.is_dir()
