@@ -1,4 +1,4 @@
-"""`make dev` runs until Ctrl-C, starts ended and changed programs again, and goes on with its data at the next start."""
+"""`make dev` runs until Ctrl-C, starts ended and changed programs again, and goes on with its data afterwards."""
 
 import json
 import re
@@ -45,6 +45,10 @@ class Dev:
     def lines(self, name: str) -> list[str]:
         """What it has printed about a program."""
         return [line for line in self._printed.read_text().splitlines() if line.startswith(f"{name}: ")]
+
+    def starts(self, name: str) -> int:
+        """How often a program has become healthy."""
+        return sum("running after" in line for line in self.lines(name))
 
     def wait_for_start(self) -> None:
         """Wait until all programs are healthy."""
@@ -120,16 +124,12 @@ def ids_by_sql(directory: Path) -> list[str]:
         text=True,
         check=False,
     )
-    return [row["event_id"] for row in json.loads(found.stdout)] if found.returncode == 0 else []
-
-
-def ten_free_ports() -> int:
-    """The first of the ports that a `make dev` of its own listens on."""
-    return free_port()
+    # Before the first batch there are no tables.
+    return [json.loads(line)["event_id"] for line in found.stdout.splitlines()] if found.returncode == 0 else []
 
 
 def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> None:
-    directory, first_port = tmp_path / "my dev", ten_free_ports()
+    directory, first_port = tmp_path / "my dev", free_port()
 
     with dev(directory, first_port) as first:
         first.wait_for_start()
@@ -140,8 +140,7 @@ def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> N
         # As a process that the system kills for its memory.
         subprocess.run(("/bin/kill", "-KILL", str(job)), check=True)
         (REPOSITORY / "services" / "gateway" / "__main__.py").touch()
-        eventually(lambda: len([line for line in first.lines("ingest") if "running after" in line]) == 2, START_SECONDS)
-        eventually(lambda: len([line for line in first.lines("gateway") if "running after" in line]) == 2, SECONDS)
+        eventually(lambda: first.starts("ingest") == first.starts("gateway") == 2, START_SECONDS)
         assert any(
             re.match(r"ingest: ended with exit code 137; starts again after 1 s", line)
             for line in first.lines("ingest")
@@ -161,7 +160,7 @@ def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> N
 
 
 def test_a_second_make_dev_names_what_is_in_its_way(tmp_path: Path) -> None:
-    directory, first_port = tmp_path / "dev", ten_free_ports()
+    directory, first_port = tmp_path / "dev", free_port()
     command = (sys.executable, "-m", "tools.dev", "--first-port", str(first_port), "--directory")
 
     with dev(directory, first_port) as first:

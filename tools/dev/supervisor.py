@@ -125,7 +125,7 @@ class SupervisedProgram:
         code = self.program.service.process.exit_code()
         if code is None:
             return False
-        self._fail(f"ended with exit code {code}")
+        self._fail(f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}")
         return True
 
     def _fail(self, what: str) -> None:
