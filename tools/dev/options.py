@@ -28,6 +28,11 @@ class DevPorts:
     first: int
 
     @property
+    def portal(self) -> int:
+        """The portal, HTTP."""
+        return self.first
+
+    @property
     def gateway(self) -> int:
         """The ingest gateway, HTTP."""
         return self.first + 1
@@ -48,9 +53,9 @@ class DevPorts:
         return self.first + 6
 
     @property
-    def serving_metrics(self) -> int:
-        """The metrics of gold; those of the key figures and of live operations are at the next two."""
-        return self.first + 7
+    def serving_metrics(self) -> range:
+        """The metrics of gold, of the key figures and of live operations."""
+        return range(self.first + 7, self.first + 10)
 
     @property
     def all(self) -> range:

@@ -16,7 +16,7 @@ from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.java import spark_environment
 from tools.embedded.kafka import SYNCED, create_topic
-from tools.embedded.ports import HOST
+from tools.embedded.ports import HOST, accepts_connections
 from tools.embedded.process import Program, ServiceUnhealthyError
 from tools.embedded.service import REPOSITORY, EmbeddedService, fetched
 
@@ -33,6 +33,7 @@ _RECORDS_PER_BATCH = 200_000
 # A running batch may end.
 _TIME_TO_END = timedelta(seconds=30)
 _PLAYERS = 20_000
+_SERVED = ("gold", "kpis", "live_ops")
 _EVENTS = 10**9
 
 
@@ -120,6 +121,31 @@ class SimulatedPlayers(EmbeddedService):
         return True
 
 
+class EmbeddedPortal(EmbeddedService):
+    """The portal; it runs questions by DuckDB."""
+
+    name = "portal"
+
+    def __init__(self, paths: DevPaths, port: int, settings: Mapping[str, str]) -> None:
+        super().__init__(paths.directory)
+        self._port = port
+        self._settings = settings
+        self._log = paths.log("portal")
+
+    def program(self) -> Program:
+        """Describe the process."""
+        return Program(
+            name=self.name,
+            command=(sys.executable, "-m", "services.portal"),
+            log_file=self._log,
+            environment={**spark_environment(), **importable(), **self._settings, "PORTAL_PORT": str(self._port)},
+        )
+
+    def is_healthy(self) -> bool:
+        """Whether it responds."""
+        return accepts_connections(self._port)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DevProgram:
     """One program of the platform.
@@ -172,12 +198,24 @@ def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
     gateway = EmbeddedGateway(paths.directory / "gateway", backing, port=ports.gateway)
     gateway.keep_keys([game.name for game in load_games(CONTRACTS / "games.yaml").games], _KEY_RATE)
     shared = _settings_of_jobs(paths, backing)
+    metrics = [f"{address(port)}/metrics" for port in (ports.ingest_metrics, *ports.serving_metrics)]
     ingest = shared | {
         "GAMELAKE_METRICS_PORT": str(ports.ingest_metrics),
         "GAMELAKE_TRIGGER_SECONDS": "1",
         "GAMELAKE_RULES": str(_RULES),
     }
-    serving = shared | {"GAMELAKE_METRICS_PORT": str(ports.serving_metrics), "GAMELAKE_TRIGGER_SECONDS": "2"}
+    serving = shared | {"GAMELAKE_METRICS_PORT": str(ports.serving_metrics.start), "GAMELAKE_TRIGGER_SECONDS": "2"}
+    portal = shared | {
+        "PORTAL_PROBES": ",".join(
+            (
+                f"kafka=tcp://{kafka.bootstrap_servers}",
+                f"registry={registry.url}/subjects",
+                f"gateway={gateway.url}/readyz",
+                *(f"{name}={page}" for name, page in zip(("ingest", *_SERVED), metrics, strict=True)),
+            )
+        ),
+        "PORTAL_METRICS": ",".join(metrics),
+    }
     both = ("kafka", "registry")
     found = [
         DevProgram(name="kafka", service=kafka, address=kafka.bootstrap_servers),
@@ -192,18 +230,26 @@ def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
         DevProgram(
             name="ingest",
             service=PythonJob(paths, "jobs.ingest_events", ingest),
-            address=address(ports.ingest_metrics) + "/metrics",
+            address=metrics[0],
             needs=both,
             modules=("jobs.ingest_events", "gamelake.streaming.python_daemon"),
         ),
         DevProgram(
             name="serving",
-            service=PythonJob(paths, "jobs.serving", serving, ".gold", ".kpis", ".live_ops"),
-            address=address(ports.serving_metrics) + "/metrics",
+            service=PythonJob(paths, "jobs.serving", serving, *(f".{name}" for name in _SERVED)),
+            address=metrics[1],
             needs=both,
             modules=("jobs.serving", "gamelake.streaming.python_daemon"),
         ),
     ]
+    found.append(
+        DevProgram(
+            name="portal",
+            service=EmbeddedPortal(paths, ports.portal, portal),
+            address=address(ports.portal),
+            modules=("services.portal.__main__", "services.portal.process"),
+        )
+    )
     if options.rate:
         players = SimulatedPlayers(options, paths, gateway)
         found.append(
