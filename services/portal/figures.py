@@ -81,7 +81,7 @@ class PrometheusFigures:
     _BY_QUERY: ClassVar[Mapping[str, str]] = {
         _UP: f"max by (query) ({_UP})",
         _RECORDS: f"sum by (query) (rate({_RECORDS}[1m]))",
-        _LAG: f"sum by (query) ({_LAG})",
+        _LAG: f'sum by (query) ({_LAG}{{statistic="sum"}})',
         _AGE: f"max by (query) ({_AGE})",
     }
 
@@ -157,7 +157,13 @@ class ProbedFigures:
             health = list(pool.map(self._is_healthy, self._probes.values()))
             pages = list(pool.map(self._page, self._metrics))
         services = tuple(map(ServiceHealth, self._probes, health))
-        samples = [sample for page in pages for sample in metric_samples(page)]
+        # Of the lag there are also the least, the mean and the largest of a partition.
+        samples = [
+            (name, each)
+            for page in pages
+            for name, each in metric_samples(page)
+            if each.labels.get("statistic", "sum") == "sum"
+        ]
         values = {metric: _by_query(each for name, each in samples if name == metric) for metric in (_UP, _LAG, _AGE)}
         totals = _by_query(each for name, each in samples if name == _RECORDS)
         return Overview(services, tuple(_streams({**values, _RECORDS: self._rates(totals)})))
@@ -221,7 +227,7 @@ def figure_source(settings: PortalSettings) -> FigureSource:
 
 
 def _by_query(samples: Iterable[Sample]) -> dict[str, float]:
-    """The sums by query; partitions and tables have series of their own."""
+    """The sums by query; topics and tables have series of their own."""
     found: dict[str, float] = {}
     for each in samples:
         query = each.labels.get("query", "")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+import urllib3
 
 from services.sdk import Client
 from tests.eventually import eventually
@@ -26,6 +28,11 @@ from tools.simulator.game_sdks import read_credentials
 GAME = "archery_duel"
 JARS = REPOSITORY / "build" / "jars" / "spark"
 START_SECONDS, SECONDS = 300, 120
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSER_PYTHON = REPOSITORY / "build" / "browser" / "bin" / "python"
+QUESTION = "events_per_hour"
+# With a rate that is known.
+RUNNING_STREAM = r'ingest_events</th><td><span class="good">runs</span></td><td class="number">\d'
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +48,29 @@ class Dev:
         self.running = running
         self._options = options
         self._printed = printed
+
+    @property
+    def directory(self) -> Path:
+        """Its data."""
+        return self._options.directory
+
+    @property
+    def first_port(self) -> int:
+        """The first of its ports."""
+        return self._options.first_port
+
+    @property
+    def portal(self) -> str:
+        """The address of the portal."""
+        return f"http://{HOST}:{self._options.ports.portal}"
+
+    def get(self, path: str) -> str:
+        """A page of the portal."""
+        return urllib3.request("GET", f"{self.portal}{path}", timeout=SECONDS).data.decode()
+
+    def ask(self, question: str) -> str:
+        """The page with a question's result, or with the reason why there is none."""
+        return urllib3.request("POST", f"{self.portal}/questions/{question}", timeout=SECONDS).data.decode()
 
     def lines(self, name: str) -> list[str]:
         """What it has printed about a program."""
@@ -146,7 +176,7 @@ def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> N
             for line in first.lines("ingest")
         )
         assert "gateway: starts again, as __main__.py changed" in first.lines("gateway")
-        assert len(first.lines("kafka")) == len(first.lines("registry")) == len(first.lines("serving")) == 1
+        assert len(first.lines("kafka")) == len(first.lines("registry")) == len(first.lines("portal")) == 1
         sent += first.send(20)
         eventually(lambda: sorted(first.rows()) == sorted(sent), SECONDS)
         first.stop()
@@ -159,21 +189,73 @@ def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> N
         second.stop()
 
 
-def test_a_second_make_dev_names_what_is_in_its_way(tmp_path: Path) -> None:
-    directory, first_port = tmp_path / "dev", free_port()
-    command = (sys.executable, "-m", "tools.dev", "--first-port", str(first_port), "--directory")
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
+    """A running `make dev` with simulated players: leave it running."""
+    directory, first_port = tmp_path_factory.mktemp("platform") / "dev", free_port()
+    with dev(directory, first_port, "--rate", "20", "--games", "3") as running:
+        running.wait_for_start()
+        yield running
 
-    with dev(directory, first_port) as first:
-        eventually(lambda: bool(first.lines("registry")), START_SECONDS)
-        same = subprocess.run((*command, str(directory)), cwd=REPOSITORY, capture_output=True, text=True, check=False)
-        other = subprocess.run(
-            (*command, str(tmp_path / "other")), cwd=REPOSITORY, capture_output=True, text=True, check=False
+
+def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
+    platform: Dev, missing_service: Callable[[str], NoReturn]
+) -> None:
+    chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if chromium is None or not BROWSER_PYTHON.exists():
+        missing_service("Chromium or build/browser is missing: install the package chromium and run `make browser`")
+    # The question finds rows once there are some.
+    eventually(lambda: "<caption>Result" in platform.ask(QUESTION), START_SECONDS)
+    script = REPOSITORY / "tests" / "portal_in_a_browser.py"
+
+    ran = subprocess.run(
+        (str(BROWSER_PYTHON), str(script), chromium, platform.portal), capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["violations"] == {"light": [], "dark": []}
+    assert found["background_light"] != found["background_dark"]
+    # No error, no script or style that the policy refuses, and nothing from other machines.
+    assert found["problems"] == []
+    assert {platform.portal} == {f"http://{host}" for host in found["hosts"]}
+    assert found["refreshed"]
+    assert found["without_portal"] == "Services"
+    by_keyboard = found["by_keyboard"]
+    assert by_keyboard["first_focus"] == "Skip to the content"
+    assert by_keyboard["columns"] == ["hour", "game_name", "events"]
+    assert re.fullmatch(r"(the first )?\d+ rows?", by_keyboard["status"])
+    assert by_keyboard["violations"] == []
+    assert re.fullmatch(r"(the first )?\d+ rows?", found["without_script"])
+    assert not found["wider_than_a_phone"]
+    assert found["lineage"] > 0
+
+
+def test_the_portal_has_the_health_and_figures_of_the_programs(platform: Dev) -> None:
+    names = ("kafka", "registry", "gateway", "ingest", "gold", "kpis", "live_ops")
+
+    def is_complete() -> bool:
+        page = platform.get("/")
+        healthy = all(f'<th scope="row">{name}</th><td><span class="good">responds' in page for name in names)
+        return healthy and bool(
+            re.search(r'ingest_events</th><td><span class="good">runs</span></td><td class="number">\d', page)
         )
-        removed = subprocess.run(
+
+    eventually(is_complete, SECONDS)
+
+
+def test_a_second_make_dev_names_what_is_in_its_way(platform: Dev, tmp_path: Path) -> None:
+    directory = platform.directory
+    command = (sys.executable, "-m", "tools.dev", "--first-port", str(platform.first_port), "--directory")
+
+    same = subprocess.run((*command, str(directory)), cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    other = subprocess.run(
+        (*command, str(tmp_path / "other")), cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    removed = subprocess.run(
             (sys.executable, "-m", "tools.dev.clean", "--yes", "--directory", str(directory)),
             cwd=REPOSITORY, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        first.stop()
 
     assert same.returncode == other.returncode == removed.returncode == 1
     assert same.stderr == f"gamelake: make dev runs already in {directory}: end it by Ctrl-C first\n" == removed.stderr
