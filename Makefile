@@ -7,7 +7,9 @@ MAKEFLAGS += --no-print-directory
 EVENTS ?= 1000000
 GAMES ?= 30
 RATE ?=
-export GAMELAKE_LAKEHOUSE ?= file://$(CURDIR)/build/demo/lakehouse
+# Whose tables the targets without Docker read: those of make demo, or of make dev.
+ON ?= demo
+export GAMELAKE_LAKEHOUSE ?= file://$(CURDIR)/build/$(ON)/lakehouse
 
 python := .venv/bin/python
 stamps := build/stamps
@@ -20,6 +22,7 @@ maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-acces
 maven := $(prerequisites) maven >/dev/null && $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" mvn --quiet --batch-mode package --file
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+compile_browser := $(subst pyproject.toml,--group pyproject.toml:browser,$(compile)) --no-annotate
 compile_engines := $(subst pyproject.toml,--group pyproject.toml:engines,$(compile)) --no-annotate
 # uv does not read pip's settings, in which a machine may have a mirror.
 install := UV_SYSTEM_CERTS=true UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(python) -m pip config get global.index-url 2>/dev/null)}" \
@@ -30,6 +33,9 @@ native := $(stamps)/native
 # The conformance test asks engines that users bring; it is skipped without them, except in CI.
 engines := $(stamps)/engines
 engines_in_ci := $(if $(filter true,$(CI)),$(engines))
+# Opens the portal in Chromium, where that is installed.
+browser := $(stamps)/browser
+browser_in_ci := $(if $(filter true,$(CI)),$(browser))
 # Spark's JVMs map classes that are parsed and verified already, if this Java has archived them.
 class_archive := build/jars/spark.jsa
 jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry $(stamps)/model-jar
@@ -50,7 +56,7 @@ TEST_WORKERS ?= 2
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
 
 ##@ Start here
 
@@ -65,18 +71,24 @@ setup: $(environment) $(native) $(jars) $(class_archive) ## Make .venv from requ
 demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=1000000 GAMES=30 RATE=<events per second; empty: no limit>
 	@$(with_java) $(python) -m tools.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
 
-lineage: $(environment) ## Draw the lineage of all tables as one HTML page (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
+dev: setup ## Run the platform without Docker until Ctrl-C, with data that stays: RATE=<events per second of simulated players, none> GAMES=30
+	@$(with_java) $(python) -m tools.dev $(if $(RATE),--rate $(RATE) --games $(GAMES))
+
+dev-clean: $(environment) ## Remove the data of make dev, after asking (YES=1: don't ask, DRY_RUN=1: only show them)
+	@$(python) -m tools.dev.clean $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run)
+
+lineage: $(environment) ## Draw the lineage of all tables as one HTML page (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
 	@$(python) -m tools.lineage
 
 # No process refreshes the gold tables of make demo; in the stack the service `serving` does.
 notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run both notebooks and keep their output under build/notebooks: N=<analyst, engineer>
 	@$(with_java) $(python) -m notebooks $(N)
 
-gold: setup ## Refresh the gold tables once (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
+gold: setup ## Refresh the gold tables once (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
 	@$(with_java) GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark PYSPARK_PYTHON=$(python) \
 	  $(python) -m jobs.gold --once >/dev/null
 
-verify: setup ## Reconcile records in with rows, duplicates and dead letters (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's)
+verify: setup ## Reconcile records in with rows, duplicates and dead letters (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
 	@$(with_java) $(python) -m jobs.verify
 
 # The default day is yesterday, which the tables of make demo don't have yet: there, the newest day is validated.
@@ -138,7 +150,7 @@ logs: ## Follow the logs: S=<service, empty for all>
 # The value is passed on unexpanded: SQL has its own dollars and quotes.
 sql: export QUERY := $(value Q)
 ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
-sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables
+sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables, with ON=dev those of make dev
 ifneq ($(filter duckdb spark,$(ENGINE)),)
 	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of $(AS_OF)) \
 	  $(if $(F),--file '$(F)',$(if $(Q),"$$QUERY"))
@@ -183,7 +195,7 @@ format: $(environment) ## Format the code
 	@.venv/bin/ruff format .
 	@! command -v cargo-fmt >/dev/null || (cd native && cargo fmt)
 
-test: setup $(engines_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
+test: setup $(engines_in_ci) $(browser_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
 	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
@@ -192,10 +204,13 @@ test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 test-spark: $(class_archive) $(stamps)/model-jar $(engines_in_ci) ## Run the tests that need Spark
 	@$(with_java) $(for_seconds) $(call pytest,spark) $(spread) tests/spark
 
-test-embedded: setup ## Run the tests that need Kafka and the schema registry
+test-embedded: setup $(browser_in_ci) ## Run the tests that need Kafka and the schema registry
 	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
 
 engines: $(engines) ## Install the engines that users bring (Daft, ClickHouse, Sail, ...) for the conformance test (1.5 GB)
+	@:
+
+browser: $(browser) ## Install what opens the portal in Chromium for its test (200 MB, without Chromium)
 	@:
 
 model: $(environment) $(stamps)/model-jar ## Check the model of the protocol by TLC, with all bounds (about 5 minutes): B="<bounds of docs/model, empty: all>"
@@ -260,11 +275,12 @@ restore-backup: setup ## Restore a backup into an empty platform, after asking: 
 rotate: ## Replace a secret of the running stack, all certificates, or all of both: S=<its name, certificates, or all> (DRY_RUN=1: only list the steps)
 	@compose/rotate.sh $(if $(DRY_RUN),--dry-run) '$(S)'
 
-lock: $(environment) ## Update the lock files (development, images, engines) from pyproject.toml
+lock: $(environment) ## Update the lock files (development, images, engines, browser) from pyproject.toml
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
 	@$(compile) --extra quality --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
 	@$(compile_engines) --output-file requirements-engines.lock
+	@$(compile_browser) --output-file requirements-browser.lock
 
 clean: ## Remove tables, stream state, logs and the stack's data, after asking (YES=1: don't ask, DRY_RUN=1: only list them)
 	@compose/clean.sh
@@ -295,6 +311,12 @@ $(engines): requirements-engines.lock $(environment)
 	@echo "Making build/engines from requirements-engines.lock"
 	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear build/engines
 	@$(subst --python $(python),--python build/engines/bin/python,$(install)) --require-hashes --requirement $<
+	@touch $@
+
+$(browser): requirements-browser.lock $(environment)
+	@echo "Making build/browser from requirements-browser.lock"
+	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear build/browser
+	@$(subst --python $(python),--python build/browser/bin/python,$(install)) --require-hashes --requirement $<
 	@touch $@
 
 build/helm/helm: deploy/helm/tools/go.mod deploy/helm/tools/go.sum

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tools.embedded.ports import HOST, accepts_connections, free_port
 from tools.embedded.process import Program
@@ -38,6 +39,7 @@ class EmbeddedGateway(EmbeddedService):
         settings: variables of the service beyond those that this class sets, or instead of them.
         certificates: the directory of certificates with which it serves HTTPS, as `services.provision.certificates`
             makes it; without it the gateway serves HTTP.
+        port: a free one if None.
     """
 
     name = "gateway"
@@ -48,12 +50,13 @@ class EmbeddedGateway(EmbeddedService):
         backing: GatewayBackend,
         settings: Mapping[str, str] = _NONE,
         certificates: Path | None = None,
+        port: int | None = None,
     ) -> None:
         super().__init__(directory)
         self._backing = backing
         self._settings = settings
         self._certificates = certificates
-        self.port = free_port()
+        self.port = port or free_port()
 
     @property
     def url(self) -> str:
@@ -84,12 +87,14 @@ class EmbeddedGateway(EmbeddedService):
 
     def make_keys(self, games: Iterable[str], events_per_second: int) -> None:
         """Give each game a new key, whose id is the game's name; old keys become invalid."""
-        keys = [
-            {"id": game, "game": game, "secrets": [secrets.token_urlsafe(_SECRET_BYTES)], "rate": events_per_second}
-            for game in games
-        ]
-        self.directory.mkdir(parents=True, exist_ok=True)
-        _write_secret(self.keys_file, json.dumps({"keys": keys}, indent=1))  # JSON is YAML
+        self._write_keys([_new_key(game, events_per_second) for game in games])
+
+    def keep_keys(self, games: Iterable[str], events_per_second: int) -> None:
+        """Give each game that has no key one, as `make_keys` does; keys that are there stay valid."""
+        kept = json.loads(self.keys_file.read_text())["keys"] if self.keys_file.exists() else []
+        missing = [game for game in games if game not in {key["game"] for key in kept}]
+        if missing:
+            self._write_keys([*kept, *(_new_key(game, events_per_second) for game in missing)])
 
     def program(self) -> Program:
         """Create the vault's keys if there are none, and describe the process."""
@@ -126,6 +131,10 @@ class EmbeddedGateway(EmbeddedService):
             connection.close()
         return body if answer.status == 200 else None  # noqa: PLR2004 - OK
 
+    def _write_keys(self, keys: list[dict[str, Any]]) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        _write_secret(self.keys_file, json.dumps({"keys": keys}, indent=1))  # JSON is YAML
+
     def _environment(self) -> Mapping[str, str]:
         already = os.environ.get("PYTHONPATH")
         return {
@@ -140,6 +149,10 @@ class EmbeddedGateway(EmbeddedService):
             "INGEST_KEYS_FILE": str(self.keys_file),
             "INGEST_CERTIFICATE_FILE": str(self._certificates / "ingest.pem") if self._certificates else "",
         }
+
+
+def _new_key(game: str, events_per_second: int) -> dict[str, Any]:
+    return {"id": game, "game": game, "secrets": [secrets.token_urlsafe(_SECRET_BYTES)], "rate": events_per_second}
 
 
 def _write_secret(file: Path, text: str) -> None:

@@ -73,15 +73,17 @@ class EmbeddedKafka(EmbeddedService):
 
     Args:
         settings: settings of the broker, in addition to those of this class or replacing them.
+        ports: of clients and of the controller; free ones if None.
     """
 
     name = "Kafka"
 
-    def __init__(self, directory: Path, settings: Mapping[str, str | int] = _NONE) -> None:
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str | int] = _NONE, ports: tuple[int, int] | None = None
+    ) -> None:
         super().__init__(directory)
         self._own_settings = settings
-        self._port = free_port()
-        self._controller_port = free_port()
+        self._port, self._controller_port = ports or (free_port(), free_port())
 
     @property
     def bootstrap_servers(self) -> str:

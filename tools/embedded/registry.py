@@ -15,14 +15,17 @@ JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-
 
 
 class EmbeddedRegistry(EmbeddedService):
-    """A registry on this machine; schemas and their ids are in `directory` and outlive the process."""
+    """A registry on this machine; schemas and their ids are in `directory` and outlive the process.
+
+    Args:
+        ports: of clients and of its management; free ones if None.
+    """
 
     name = "schema registry"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, ports: tuple[int, int] | None = None) -> None:
         super().__init__(directory)
-        self._port = free_port()
-        self._management_port = free_port()
+        self._port, self._management_port = ports or (free_port(), free_port())
 
     @property
     def url(self) -> str:

@@ -1,0 +1,66 @@
+"""The lineage of the tables as a page, drawn by `python -m tools.lineage` in a process and kept for a minute."""
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from gamelake.model.errors import GamelakeError
+
+_KEPT_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+
+class LineageUnavailableError(GamelakeError):
+    """The lineage can't be drawn."""
+
+
+class LineagePage:
+    """The page of the lakehouse in the environment."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._drawn_at = float("-inf")
+        self._page = ""
+
+    def get(self) -> str:
+        """The page, at most a minute old.
+
+        Raises:
+            LineageUnavailableError: it can't be drawn.
+        """
+        with self._lock:
+            if time.monotonic() - self._drawn_at > _KEPT_SECONDS:
+                self._page = _drawn()
+                self._drawn_at = time.monotonic()
+            return self._page
+
+
+def script_hashes(page: str) -> list[str]:
+    """The page's own scripts, as a Content-Security-Policy names them.
+
+    Source: CSP Level 3, https://www.w3.org/TR/CSP3/#grammardef-hash-source.
+    """
+    digests = (hashlib.sha256(text.encode()).digest() for text in _SCRIPT.findall(page))
+    return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+
+
+def _drawn() -> str:
+    with tempfile.TemporaryDirectory(prefix="gamelake-portal-") as folder:
+        file = Path(folder) / "lineage.html"
+        command = (sys.executable, "-m", "tools.lineage", "--output", str(file))
+        try:
+            outcome = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired as error:
+            raise LineageUnavailableError(f"the lineage was not drawn within {_TIMEOUT_SECONDS:.0f} s") from error
+        if outcome.returncode != 0:
+            raise LineageUnavailableError(f"the lineage can't be drawn: {outcome.stderr.strip()[-500:]}")
+        return file.read_text(encoding="utf-8")

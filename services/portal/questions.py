@@ -1,0 +1,215 @@
+"""Runs the questions of `sql/questions`, and nothing else: with a limit of rows and of time, one at a time."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import requests.exceptions
+from trino.exceptions import Error as TrinoClientError
+from trino.exceptions import TrinoQueryError
+
+from gamelake.model.errors import GamelakeError
+from gamelake.serving.sql.dialects import QueryEngine
+from gamelake.serving.sql.questions import Question, load_questions
+from gamelake.trino import TrinoAccess
+from services.portal.settings import PortalSettings, QueryLimits
+
+_ASKED_BY = "analyst"
+_LONGEST_CELL = 200
+_LONGEST_ERROR = 64 * 1024
+
+
+class QuestionFailedError(GamelakeError):
+    """A question has no result; the text is for the person who has run it."""
+
+
+class PortalBusyError(GamelakeError):
+    """Another question runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionResult:
+    """The first rows of a result, as text; `is_cut` if there are more."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    is_cut: bool
+
+
+class QuestionEngine(Protocol):
+    """What runs a question."""
+
+    engine: QueryEngine
+
+    def run(self, question: Question, limits: QueryLimits) -> QuestionResult:
+        """The result.
+
+        Raises:
+            QuestionFailedError: there is none.
+        """
+
+
+class Questions:
+    """The analyst's questions that the engine can run."""
+
+    def __init__(self, settings: PortalSettings) -> None:
+        self._limits = settings.limits
+        self._engine = _engine(settings)
+        self._folder = settings.sql / "questions"
+        self._one_at_a_time = threading.Lock()
+
+    def all(self) -> Mapping[str, Question]:
+        """The questions by name; files that have changed are read again."""
+        return {
+            name: each
+            for name, each in load_questions(self._folder).items()
+            if each.asked_by == _ASKED_BY and self._engine.engine in each.engines
+        }
+
+    def run(self, question: Question) -> QuestionResult:
+        """Run one.
+
+        Raises:
+            QuestionFailedError: it has no result.
+            PortalBusyError: another one runs.
+        """
+        if not self._one_at_a_time.acquire(blocking=False):
+            raise PortalBusyError("another question runs: try again when it has ended")
+        try:
+            return self._engine.run(question, self._limits)
+        finally:
+            self._one_at_a_time.release()
+
+
+class TrinoQuestions:
+    """By Trino, as the user of the settings."""
+
+    engine = QueryEngine.TRINO
+
+    def __init__(self, access: TrinoAccess) -> None:
+        self._access = access
+
+    def run(self, question: Question, limits: QueryLimits) -> QuestionResult:
+        """See `QuestionEngine`; a query that takes too long is cancelled in Trino."""
+        seconds = limits.time.total_seconds()
+        connection = self._access.connect("gamelake-portal", seconds=seconds, attempts=1)
+        cursor = connection.cursor()
+        is_late = threading.Event()
+
+        def give_up() -> None:
+            is_late.set()
+            with suppress(TrinoClientError, requests.exceptions.RequestException):
+                cursor.cancel()
+
+        timer = threading.Timer(seconds, give_up)
+        timer.start()
+        try:
+            cursor.execute(question.sql)
+            rows = cursor.fetchmany(limits.rows + 1)
+            columns = [str(column[0]) for column in cursor.description or ()]
+            if len(rows) > limits.rows:
+                cursor.cancel()
+        except (TrinoClientError, requests.exceptions.RequestException) as error:
+            if is_late.is_set():
+                raise QuestionFailedError(_too_long(limits)) from error
+            raise QuestionFailedError(_said_by_trino(error)) from error
+        finally:
+            timer.cancel()
+            connection.close()  # type: ignore[no-untyped-call] # untyped
+        return _result(columns, rows, limits)
+
+
+class DuckDbQuestions:
+    """By DuckDB in a process of its own, `python -m jobs.ask`, which is killed when it takes too long."""
+
+    engine = QueryEngine.DUCKDB
+
+    def __init__(self, sql: Path) -> None:
+        self._sql = sql
+
+    def run(self, question: Question, limits: QueryLimits) -> QuestionResult:
+        """See `QuestionEngine`."""
+        file = self._sql / "questions" / f"{question.name}.sql"
+        asked = ("--file", str(file), "--format", "json", "--sql", str(self._sql))
+        with (
+            subprocess.Popen(
+                (sys.executable, "-m", "jobs.ask", *asked),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "GAMELAKE_LOG_FORMAT": "json"},
+            ) as asking,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            timer = threading.Timer(limits.time.total_seconds(), asking.kill)
+            timer.start()
+            assert asking.stdout is not None  # noqa: S101 - Popen was asked for pipes
+            assert asking.stderr is not None  # noqa: S101 - see above
+            # Read at the same time: a full pipe would stop the process.
+            errors = pool.submit(asking.stderr.read, _LONGEST_ERROR)
+            lines = [line for line, _ in zip(asking.stdout, range(limits.rows + 1), strict=False)]
+            if len(lines) > limits.rows:
+                asking.kill()
+            code = asking.wait()
+            is_late = timer.finished.is_set() and code < 0 and len(lines) <= limits.rows
+            timer.cancel()
+            said = errors.result()
+        if is_late:
+            raise QuestionFailedError(_too_long(limits))
+        if code > 0:
+            raise QuestionFailedError(_said_by_job(said))
+        records = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines]
+        columns = list(records[0]) if records else []
+        return _result(columns, [[record.get(name) for name in columns] for record in records], limits)
+
+
+def as_text(value: object) -> str:
+    """A value as a cell shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | int):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}…"
+
+
+def _engine(settings: PortalSettings) -> QuestionEngine:
+    return DuckDbQuestions(settings.sql) if settings.trino is None else TrinoQuestions(settings.trino)
+
+
+def _result(columns: list[str], rows: list[Any], limits: QueryLimits) -> QuestionResult:
+    shown = tuple(tuple(as_text(value) for value in row) for row in rows[: limits.rows])
+    return QuestionResult(tuple(columns), shown, len(rows) > limits.rows)
+
+
+def _too_long(limits: QueryLimits) -> str:
+    return f"the query was stopped after {limits.time.total_seconds():.0f} s"
+
+
+def _said_by_trino(error: Exception) -> str:
+    if isinstance(error, TrinoQueryError):
+        return f"Trino can't run this: {error.message}"
+    return f"Trino does not respond ({type(error).__name__}); it may still be starting"
+
+
+class _LogLine(msgspec.Struct):
+    error: str = ""
+
+
+def _said_by_job(log: bytes) -> str:
+    """The error in the last line of the job's log."""
+    for line in reversed(log.splitlines()):
+        with suppress(msgspec.MsgspecError):
+            if found := msgspec.json.decode(line, type=_LogLine).error:
+                return found
+    return "the query failed; the portal's log has no reason"

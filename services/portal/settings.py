@@ -1,0 +1,100 @@
+"""The settings of the portal, from the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Self
+
+from gamelake.model.environment import Environment
+from gamelake.model.errors import SettingsError
+from gamelake.model.options import EndpointTls, endpoint_tls
+from gamelake.trino import TrinoAccess, trino_access
+
+_SQL = Path(__file__).parents[2] / "sql"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryLimits:
+    """What a question may take."""
+
+    time: timedelta = timedelta(seconds=30)
+    rows: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortalSettings:
+    """The settings of the portal; docs/settings.md explains each variable.
+
+    Attributes:
+        names: by which browsers may address it.
+        prometheus: the URL of Prometheus; None: health and figures come from `probes` and `metrics`.
+        probes: the health check of each service, by HTTP or TCP.
+        metrics: the metrics pages of streams.
+        links: pages of other services, by their names.
+        trino: None: questions are run by DuckDB.
+        has_lakehouse: whether the tables can be read without Trino, so that their lineage can be drawn.
+    """
+
+    host: str
+    port: int
+    tls: EndpointTls | None
+    names: frozenset[str]
+    prometheus: str | None
+    probes: Mapping[str, str]
+    metrics: tuple[str, ...]
+    links: Mapping[str, str]
+    sql: Path
+    trino: TrinoAccess | None
+    has_lakehouse: bool
+    limits: QueryLimits = field(default_factory=QueryLimits)
+
+    @classmethod
+    def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        env = Environment(variables)
+        return cls(
+            host=env.optional("PORTAL_HOST", "127.0.0.1"),
+            port=env.whole("PORTAL_PORT", 8088, 1, 65_535),
+            tls=endpoint_tls(env, "PORTAL_CERTIFICATE_FILE", "PORTAL_CA_FILE"),
+            names=frozenset(env.optional("PORTAL_NAMES", "127.0.0.1,localhost").lower().split(",")),
+            prometheus=env.optional("PORTAL_PROMETHEUS_URL", "").rstrip("/") or None,
+            probes=_pairs(env, "PORTAL_PROBES"),
+            metrics=tuple(filter(None, env.optional("PORTAL_METRICS", "").split(","))),
+            links=_pairs(env, "PORTAL_LINKS"),
+            sql=Path(env.optional("PORTAL_SQL", str(_SQL))),
+            trino=_trino(env) if env.optional("GAMELAKE_TRINO_URL", "") else None,
+            has_lakehouse=bool(env.optional("GAMELAKE_LAKEHOUSE", "")),
+            limits=QueryLimits(
+                time=timedelta(seconds=env.number("PORTAL_QUERY_SECONDS", 30, 1, 600)),
+                rows=env.whole("PORTAL_QUERY_ROWS", 200, 1, 10_000),
+            ),
+        )
+
+
+def _trino(env: Environment) -> TrinoAccess:
+    return trino_access(
+        env,
+        url="GAMELAKE_TRINO_URL",
+        credentials_file="GAMELAKE_TRINO_CREDENTIALS_FILE",
+        user="GAMELAKE_TRINO_USER",
+        default_user="analyst",
+    )
+
+
+def _pairs(env: Environment, name: str) -> dict[str, str]:
+    """A variable like `Grafana=https://127.0.0.1:3000,Trino=https://127.0.0.1:8080`."""
+    found = {}
+    for pair in filter(None, env.optional(name, "").split(",")):
+        key, _, address = pair.partition("=")
+        if not key or not address.startswith(("http://", "https://", "tcp://")):
+            raise SettingsError(
+                f"{name} has '{pair}'; it must be like 'Grafana=https://127.0.0.1:3000', with commas between"
+            )
+        found[key] = address
+    return found

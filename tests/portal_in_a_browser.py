@@ -1,0 +1,127 @@
+"""Opens the portal in Chromium as a person does, by the keyboard, and prints what it found as JSON.
+
+Run by the Python of build/browser (make browser), which has Playwright and axe: `portal_in_a_browser.py CHROMIUM URL`.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Route, sync_playwright
+
+QUESTION = "How many events came from each game, hour by hour?"
+MILLISECONDS = 60_000
+MOST_TABS = 60
+
+
+class Watched:
+    """A page, and what went wrong on it."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        self.hosts: set[str] = set()
+        page.set_default_timeout(MILLISECONDS)
+        page.on("console", lambda message: self.problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
+
+    def violations(self) -> list[str]:
+        """What axe finds wrong, with the elements."""
+        found: list[dict[str, Any]] = Axe().run(self.page).response["violations"]
+        return [f"{each['id']}: {node['html']}" for each in found for node in each["nodes"]]
+
+    def focused(self) -> str:
+        """The text or name of what has the focus."""
+        text: str = self.page.evaluate(
+            "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
+        )
+        return text.strip()
+
+
+@contextmanager
+def opened(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:  # noqa: ANN401 # Playwright's
+    """The first page in a window of its own."""
+    context = browser.new_context(**options)
+    watched = Watched(context.new_page())
+    watched.page.goto(url)
+    yield watched
+    context.close()
+
+
+def run_by_keyboard(watched: Watched) -> dict[str, Any]:
+    """Reach a question's button by Tab alone, press it, and read the result."""
+    names = []
+    for _ in range(MOST_TABS):
+        watched.page.keyboard.press("Tab")
+        names.append(watched.focused())
+        if names[-1] == f"Run: {QUESTION}":
+            break
+    watched.page.keyboard.press("Enter")
+    watched.page.wait_for_selector("[role=status]")
+    return {
+        "first_focus": names[0],
+        "heading": watched.page.inner_text("h1"),
+        "status": watched.page.inner_text("[role=status]"),
+        "columns": watched.page.locator("thead th").all_inner_texts(),
+        "violations": watched.violations(),
+    }
+
+
+def refreshed(watched: Watched) -> bool:
+    """Whether the figures are refreshed while the page is open."""
+    before = watched.page.inner_text("#status > p")
+    watched.page.wait_for_function("text => document.querySelector('#status > p').innerText !== text", arg=before)
+    return True
+
+
+def without_portal(watched: Watched) -> str:
+    """What the page shows of the figures while the portal is away."""
+
+    def fail(route: Route) -> None:
+        route.abort()
+
+    watched.page.route("**/status", fail)
+    watched.page.wait_for_event("requestfailed")
+    shown: str = watched.page.inner_text("#services")
+    return shown
+
+
+def main(chromium: str, url: str) -> None:
+    """Check everything, and print it."""
+    # The sandbox of Chromium does not work for root, as whom CI runs.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        found: dict[str, Any] = {"violations": {}, "problems": [], "hosts": []}
+        for scheme in ("light", "dark"):
+            with opened(browser, url, color_scheme=scheme) as home:
+                found["violations"][scheme] = home.violations()
+                found[f"background_{scheme}"] = home.page.evaluate("getComputedStyle(document.body).backgroundColor")
+                found["refreshed"] = refreshed(home)
+                found["problems"] += home.problems
+                found["hosts"] += home.hosts
+                found["without_portal"] = without_portal(home)
+        with opened(browser, url) as home:
+            found["by_keyboard"] = run_by_keyboard(home)
+            found["problems"] += home.problems
+        with opened(browser, url, java_script_enabled=False) as home:
+            home.page.get_by_role("button", name=f"Run: {QUESTION}").click()
+            home.page.wait_for_selector("[role=status]")
+            found["without_script"] = home.page.inner_text("[role=status]")
+        with opened(browser, url, viewport={"width": 320, "height": 640}) as home:
+            found["wider_than_a_phone"] = home.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        with opened(browser, f"{url}/lineage") as lineage:
+            found["lineage"] = lineage.page.locator("svg").count()
+            found["problems"] += lineage.problems
+            found["hosts"] += lineage.hosts
+        browser.close()
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

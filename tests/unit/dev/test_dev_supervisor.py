@@ -1,0 +1,141 @@
+"""Programs start after those that they need, start again after an end or a change, and all of them are stopped."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.eventually import eventually
+from tools.dev.programs import DevProgram
+from tools.dev.supervisor import LONGEST_PAUSE, ProgramState, SupervisedProgram, Supervisor
+from tools.embedded.process import Program
+from tools.embedded.service import REPOSITORY, EmbeddedService
+
+CONTRACT = REPOSITORY / "contracts" / "games.yaml"
+UNTIL_STOPPED = "exec sleep 600"
+
+
+class Script(EmbeddedService):
+    """A line of the shell, healthy once a file exists."""
+
+    name = "script"
+    deadline = timedelta(seconds=60)
+
+    def __init__(self, directory: Path, code: str) -> None:
+        super().__init__(directory)
+        self.code = code
+
+    @property
+    def ready(self) -> Path:
+        """Makes it healthy."""
+        return self.directory / "ready"
+
+    def program(self) -> Program:
+        """Describe the process."""
+        return Program(name=self.name, command=("/bin/sh", "-c", self.code), log_file=self.directory / "log")
+
+    def is_healthy(self) -> bool:
+        """Whether the file exists."""
+        return self.ready.exists()
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[..., DevProgram]:
+    """Makes a program of a name, healthy as soon as it runs."""
+
+    def make(name: str, code: str = UNTIL_STOPPED, *, needs: tuple[str, ...] = (), is_ours: bool = True) -> DevProgram:
+        service = Script(tmp_path / name, code)
+        service.directory.mkdir()
+        service.ready.touch()
+        return DevProgram(name=name, service=service, needs=needs, modules=("jobs.gold",) if is_ours else ())
+
+    return make
+
+
+def states(supervisor: Supervisor) -> dict[str, ProgramState]:
+    """The state of each program after a poll."""
+    supervisor.poll()
+    return {each.name: each.state for each in supervisor.status()}
+
+
+def test_a_program_starts_once_those_that_it_needs_are_healthy(script: Callable[..., DevProgram]) -> None:
+    store, job = script("store"), script("job", needs=("store",))
+    service = store.service
+    assert isinstance(service, Script)
+    service.ready.unlink()
+    supervisor = Supervisor([store, job], print)
+
+    assert states(supervisor) == states(supervisor) == {"store": "starting", "job": "waiting"}
+    service.ready.touch()
+    eventually(lambda: states(supervisor) == {"store": "running", "job": "running"})
+
+    assert supervisor.are_all_running
+    supervisor.stop()
+    assert not store.service.process.is_running()
+    assert not job.service.process.is_running()
+
+
+def test_an_ended_program_is_named_and_starts_again_with_growing_pauses(script: Callable[..., DevProgram]) -> None:
+    program, lines, now = script("job", "exit 4"), list[str](), [0.0]
+    job = SupervisedProgram(program, lines.append, lambda: now[0])
+    service = program.service
+    assert isinstance(service, Script)
+    service.ready.unlink()
+
+    def has_ended(times: int) -> bool:
+        job.poll([])
+        return len(lines) == times
+
+    for times in range(1, 8):
+        now[0] += LONGEST_PAUSE
+        eventually(partial(has_ended, times))
+
+    assert [line.partition(" after ")[2].partition(";")[0] for line in lines] == [
+        "1 s", "2 s", "4 s", "8 s", "16 s", "30 s", "30 s",
+    ]  # fmt: skip
+    assert lines[0] == f"job: ended with exit code 4; starts again after 1 s; its log is {service.directory / 'log'}"
+    assert job.status().restarts == 6
+    job.stop()
+
+
+def test_a_program_waits_for_its_pause(script: Callable[..., DevProgram]) -> None:
+    program, now = script("job"), [0.0]
+    job = SupervisedProgram(program, lambda _: None, lambda: now[0])
+    job.poll([])
+    job.poll([])
+    program.service.kill()
+
+    job.poll([])
+    now[0] = 0.9
+    job.poll([])
+    paused = job.status()
+    now[0] = 1.0
+    job.poll([])
+
+    assert (paused.state, job.status().state) == (ProgramState.PAUSED, ProgramState.STARTING)
+    assert paused.detail.startswith("was killed by signal 9; starts again after 1 s")
+    job.stop()
+
+
+def test_a_change_restarts_the_programs_that_it_is_a_part_of(script: Callable[..., DevProgram]) -> None:
+    lines: list[str] = []
+    job, store = script("job"), script("store", is_ours=False)
+    supervisor = Supervisor([job, store], lines.append)
+    eventually(lambda: set(states(supervisor).values()) == {ProgramState.RUNNING})
+    pid = job.service.process.pid
+
+    supervisor.restart_changed({REPOSITORY / "services" / "gateway" / "app.py", REPOSITORY / "jobs" / "kpis.py"})
+    assert job.service.process.pid == pid
+    supervisor.restart_changed({REPOSITORY / "gamelake" / "serving" / "gold" / "refresh.py"})
+    second = job.service.process.pid
+    supervisor.restart_changed({CONTRACT})
+
+    assert len({pid, second, job.service.process.pid}) == 3
+    assert [line for line in lines if "starts again" in line] == [
+        "job: starts again, as refresh.py changed",
+        "job: starts again, as games.yaml changed",
+    ]
+    assert store.service.process.is_running()
+    supervisor.stop()

@@ -1,0 +1,203 @@
+"""The portal's pages have the figures, run nothing but its questions, and let no text of others become markup."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from gamelake.serving.sql.dialects import QueryEngine
+from gamelake.serving.sql.questions import Question, load_questions
+from services.portal.app import PortalApp, PortalResponse
+from services.portal.figures import Overview, ServiceHealth, StreamFigures, metric_samples, samples_of
+from services.portal.lineage import script_hashes
+from services.portal.pages import question_page, status_part
+from services.portal.questions import QuestionResult, Questions, as_text
+from services.portal.settings import PortalSettings
+from tools.embedded.service import REPOSITORY
+
+SQL = REPOSITORY / "sql"
+NOON = datetime(2026, 11, 26, 12, 0, 0, tzinfo=UTC)
+OWN = {"host": "127.0.0.1:17000"}
+EVIL = "<script>alert(1)</script>"
+QUESTION = Question("evil", EVIL + "?", "a <b>row</b>", "analyst", frozenset({QueryEngine.DUCKDB}), f"SELECT '{EVIL}'")
+
+
+class Figures:
+    """An overview with one service that does not respond."""
+
+    def overview(self) -> Overview:
+        """The same at each call."""
+        return Overview((ServiceHealth("kafka", is_healthy=True), ServiceHealth("gateway", is_healthy=False)), ())
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes, and those that were not closed in their order."""
+
+    EMPTY = frozenset({"meta", "link", "br"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self._open: list[str] = []
+        self.feed(page)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note it."""
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.EMPTY:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Check that it closes what was opened last."""
+        assert self._open.pop() == tag
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a kind."""
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> PortalSettings:
+    """The settings of `make dev`, more or less."""
+    return PortalSettings.from_env(
+        {
+            "PORTAL_PROBES": "kafka=tcp://127.0.0.1:1",
+            "PORTAL_LINKS": "Data Docs=https://127.0.0.1:8765",
+            "GAMELAKE_LAKEHOUSE": f"file://{tmp_path}",
+        }
+    )
+
+
+@pytest.fixture
+def portal(settings: PortalSettings) -> PortalApp:
+    """A portal whose questions are those of the repository."""
+    return PortalApp(settings, Figures(), Questions(settings))
+
+
+def get(portal: PortalApp, path: str, headers: Mapping[str, str] = OWN) -> PortalResponse:
+    """The response to a GET request."""
+    return portal.respond("GET", path, headers)
+
+
+def test_the_first_page_has_health_every_question_and_the_links(portal: PortalApp) -> None:
+    response = get(portal, "/")
+    elements = Elements(response.body)
+    forms = {form["action"] for form in elements.all("form")}
+
+    assert response.status == 200
+    assert "does not respond" in response.body
+    analysts = load_questions(SQL / "questions").values()
+    assert forms == {
+        f"/questions/{each.name}"
+        for each in analysts
+        if each.asked_by == "analyst" and QueryEngine.DUCKDB in each.engines
+    }
+    assert len(forms) >= 20
+    assert {"/lineage", "https://127.0.0.1:8765"} <= {link["href"] for link in elements.all("a")}
+    assert "gamelake credentials" in response.body
+    assert len({button["aria-label"] for button in elements.all("button")}) == len(forms)
+
+
+def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
+    streams = (
+        StreamFigures(stream="ingest_events", is_up=True, records_per_second=1234.4, lag=5, seconds_behind=0.25),
+        StreamFigures(stream="kpis", is_up=False),
+    )
+
+    part = status_part(Overview((), streams, "Prometheus does not respond: X"), NOON)
+
+    assert '<td class="number">1,234</td><td class="number">5</td><td class="number">0.2</td>' in part
+    assert part.count("unknown") == 3
+    assert "is down" in part
+    assert "Prometheus does not respond: X" in part
+    assert "As of 12:00:00 UTC." in part
+
+
+def test_no_text_becomes_markup() -> None:
+    page = question_page(QUESTION, QuestionResult((EVIL,), ((EVIL,),), is_cut=True), problem=EVIL)
+
+    assert [script["src"] for script in Elements(page).all("script")] == ["/portal.js"]
+    assert EVIL not in page
+    assert "the first 1 row" in page
+
+
+def test_tables_have_captions_and_headings_for_screen_readers(portal: PortalApp) -> None:
+    page = get(portal, "/").body + question_page(QUESTION, QuestionResult(("a",), (("1",),), is_cut=False))
+    elements = [*Elements(get(portal, "/").body).found, *Elements(page.partition("</html>")[2]).found]
+    tables = sum(tag == "table" for tag, _ in elements)
+
+    assert tables == sum(tag == "caption" for tag, _ in elements) == 3
+    assert all(attributes["scope"] in {"col", "row"} for tag, attributes in elements if tag == "th")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/nothing", OWN, 404),
+        ("GET", "/questions/../../etc/passwd", OWN, 404),
+        ("POST", "/questions/dead_letters_by_reason", OWN, 404),
+        ("POST", "/", OWN, 405),
+        ("DELETE", "/questions/retention", OWN, 405),
+        ("GET", "/", {"host": "rebound.example.com"}, 421),
+        ("GET", "/", {}, 421),
+        ("POST", "/questions/retention", {**OWN, "sec-fetch-site": "cross-site"}, 403),
+        ("POST", "/questions/retention", {**OWN, "origin": "https://example.com"}, 403),
+        ("POST", "/questions/retention", {**OWN, "origin": "null"}, 403),
+    ],
+)
+def test_requests_that_no_page_of_the_portal_makes_are_refused(
+    portal: PortalApp, method: str, path: str, headers: Mapping[str, str], status: int
+) -> None:
+    response = portal.respond(method, path, headers)
+
+    assert response.status == status
+    Elements(response.body)
+
+
+def test_a_health_check_needs_no_name(portal: PortalApp) -> None:
+    assert get(portal, "/healthz", {}).status == 200
+
+
+def test_pages_run_no_script_but_their_own(portal: PortalApp) -> None:
+    policy = get(portal, "/").policy
+
+    assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert get(portal, "/portal.js").content_type.startswith("text/javascript")
+    for path in ("/portal.js", "/portal.css"):
+        assert "http" not in get(portal, path).body
+
+
+def test_scripts_of_the_lineage_are_named_by_their_hashes() -> None:
+    # echo -n 'alert(1)' | openssl dgst -sha256 -binary | base64
+    page = '<script type="application/json">{}</script><script>alert(1)</script>'
+
+    assert script_hashes(page) == ["'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"]
+
+
+def test_a_metrics_page_that_is_cut_off_gives_what_comes_before() -> None:
+    page = '# TYPE a gauge\na{query="x"} 1\n# TYPE b gauge\nb{query="y"} 2\nb{query="z'
+
+    assert [(name, dict(each.labels), each.value) for name, each in metric_samples(page)] == [("a", {"query": "x"}, 1)]
+
+
+def test_prometheus_answers_are_parsed() -> None:
+    body = (
+        b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"job":"kafka"},"value":[1.5,"1"]}]}}'
+    )
+
+    (sample,) = samples_of(body)
+
+    assert (sample.labels, sample.value) == ({"job": "kafka"}, 1.0)
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, ""), (True, "True"), (3, "3"), (1 / 3, "0.333333"), ("x", "x")])
+def test_cells_are_text(value: object, text: str) -> None:
+    assert as_text(value) == text
+
+
+def test_long_cells_are_cut() -> None:
+    assert as_text("x" * 1000) == "x" * 200 + "…"

@@ -1,0 +1,277 @@
+"""The programs of `make dev`: what each one runs, when it is healthy, what it needs and what it is made of."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from gamelake.model.games import load_games
+from tools.dev.imports import files_of
+from tools.dev.options import DevOptions, DevPaths, address
+from tools.embedded import EmbeddedKafka, EmbeddedRegistry
+from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
+from tools.embedded.java import spark_environment
+from tools.embedded.kafka import SYNCED, create_topic
+from tools.embedded.ports import HOST, accepts_connections
+from tools.embedded.process import Program, ServiceUnhealthyError
+from tools.embedded.service import REPOSITORY, EmbeddedService, fetched
+
+TOPIC = "events"
+CONTRACTS = REPOSITORY / "contracts"
+_PARTITIONS = 4
+# Of live operations, as compose/kafka/topics.yaml has them.
+_STATES, _SIGNALS = "live-ops.player-state", "live-ops.signals"
+_KEY_RATE = 1_000_000
+_SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
+_RULES = REPOSITORY / "quality" / "rules"
+# Memory of a batch grows with its records: a backlog is read in portions that a laptop has room for.
+_RECORDS_PER_BATCH = 200_000
+# A running batch may end.
+_TIME_TO_END = timedelta(seconds=30)
+_PLAYERS = 20_000
+_SERVED = ("gold", "kpis", "live_ops")
+_EVENTS = 10**9
+
+
+class PythonJob(EmbeddedService):
+    """A program of `jobs`: healthy once it has touched all of its heartbeat files; SIGTERM lets its batch end."""
+
+    deadline = timedelta(seconds=180)
+
+    def __init__(self, paths: DevPaths, module: str, settings: Mapping[str, str], *heartbeats: str) -> None:
+        super().__init__(paths.directory)
+        self._module = module
+        self._settings = settings
+        self._short_name = module.rpartition(".")[2]
+        self._heartbeat = paths.heartbeat(self._short_name)
+        self._touched = [self._heartbeat.with_name(f"{self._heartbeat.name}{end}") for end in heartbeats or ("",)]
+        self._log = paths.log(self._short_name)
+
+    def program(self) -> Program:
+        """Remove the heartbeats of the last start, and describe the process."""
+        for file in self._touched:
+            file.unlink(missing_ok=True)
+        return Program(
+            name=self._short_name,
+            command=(sys.executable, "-m", self._module),
+            log_file=self._log,
+            environment={
+                **spark_environment(),
+                **importable(),
+                **self._settings,
+                "GAMELAKE_HEARTBEAT_FILE": str(self._heartbeat),
+            },
+        )
+
+    def is_healthy(self) -> bool:
+        """Whether it has begun its work."""
+        return all(file.exists() for file in self._touched)
+
+    def stop(self) -> None:
+        """Let the running batch end, but not for longer than half a minute; killed, it loses nothing either."""
+        if self._process is None:
+            return
+        try:
+            with suppress(ServiceUnhealthyError):
+                self._process.finish(_TIME_TO_END)
+        finally:
+            self._process.kill()
+
+
+class SimulatedPlayers(EmbeddedService):
+    """Players that send events to the gateway at a rate, from new seeds at each start."""
+
+    name = "players"
+
+    def __init__(self, options: DevOptions, paths: DevPaths, gateway: EmbeddedGateway) -> None:
+        super().__init__(paths.directory)
+        self._options = options
+        self._gateway = gateway
+        self._log = paths.log("players")
+
+    def program(self) -> Program:
+        """Describe the process."""
+        arguments = {
+            "--target": "http",
+            "--url": self._gateway.url,
+            "--keys-file": str(self._gateway.keys_file),
+            "--contracts": str(CONTRACTS),
+            "--games": str(self._options.games),
+            "--rate": str(self._options.rate),
+            "--events": str(_EVENTS),
+            "--players": str(_PLAYERS),
+            # The same seed would make events with the same ids again.
+            "--seed": str(time.time_ns() // 1_000_000),
+            "--ledger": str(self.directory / "players.json"),
+        }
+        words = [word for argument in arguments.items() for word in argument]
+        return Program(
+            name=self.name,
+            command=(sys.executable, "-m", "tools.simulator", *words),
+            log_file=self._log,
+            environment=importable(),
+        )
+
+    def is_healthy(self) -> bool:
+        """It is while it runs."""
+        return True
+
+
+class EmbeddedPortal(EmbeddedService):
+    """The portal; it runs questions by DuckDB."""
+
+    name = "portal"
+
+    def __init__(self, paths: DevPaths, port: int, settings: Mapping[str, str]) -> None:
+        super().__init__(paths.directory)
+        self._port = port
+        self._settings = settings
+        self._log = paths.log("portal")
+
+    def program(self) -> Program:
+        """Describe the process."""
+        return Program(
+            name=self.name,
+            command=(sys.executable, "-m", "services.portal"),
+            log_file=self._log,
+            environment={**spark_environment(), **importable(), **self._settings, "PORTAL_PORT": str(self._port)},
+        )
+
+    def is_healthy(self) -> bool:
+        """Whether it responds."""
+        return accepts_connections(self._port)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevProgram:
+    """One program of the platform.
+
+    Attributes:
+        address: what people open or connect to, if anything.
+        needs: names of the programs that must be healthy before its first start.
+        modules: whose files, with all that they import, it is made of; none for what is not ours.
+        reads: folders whose changes need a restart, too.
+    """
+
+    name: str
+    service: EmbeddedService
+    address: str = ""
+    needs: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    reads: tuple[Path, ...] = field(default=(CONTRACTS,))
+
+    def is_changed_by(self, changed: set[Path]) -> bool:
+        """Whether one of these files is a part of it."""
+        if not self.modules:
+            return False
+        if any(file.is_relative_to(folder) for file in changed for folder in self.reads):
+            return True
+        return not changed.isdisjoint(files_of(self.modules, REPOSITORY))
+
+
+class _Kafka(EmbeddedKafka):
+    """Kafka, healthy once the topics are there."""
+
+    has_topics = False
+
+    def is_healthy(self) -> bool:
+        if not super().is_healthy():
+            return False
+        if not self.has_topics:
+            create_topic(self.bootstrap_servers, TOPIC, _PARTITIONS)
+            create_topic(self.bootstrap_servers, _STATES, _PARTITIONS, {"cleanup.policy": "compact"})
+            create_topic(self.bootstrap_servers, _SIGNALS, 1)
+            self.has_topics = True
+        return True
+
+
+def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
+    """All programs, each after those that it needs; the gateway's keys are made for games that have none."""
+    ports = options.ports
+    kafka = _Kafka(paths.directory / "kafka", SYNCED, ports.kafka)
+    registry = EmbeddedRegistry(paths.directory / "registry", ports.registry)
+    backing = GatewayBackend(bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=TOPIC)
+    gateway = EmbeddedGateway(paths.directory / "gateway", backing, port=ports.gateway)
+    gateway.keep_keys([game.name for game in load_games(CONTRACTS / "games.yaml").games], _KEY_RATE)
+    shared = _settings_of_jobs(paths, backing)
+    metrics = [f"{address(port)}/metrics" for port in (ports.ingest_metrics, *ports.serving_metrics)]
+    ingest = shared | {
+        "GAMELAKE_METRICS_PORT": str(ports.ingest_metrics),
+        "GAMELAKE_TRIGGER_SECONDS": "1",
+        "GAMELAKE_RULES": str(_RULES),
+    }
+    serving = shared | {"GAMELAKE_METRICS_PORT": str(ports.serving_metrics.start), "GAMELAKE_TRIGGER_SECONDS": "2"}
+    portal = shared | {
+        "PORTAL_PROBES": ",".join(
+            (
+                f"kafka=tcp://{kafka.bootstrap_servers}",
+                f"registry={registry.url}/subjects",
+                f"gateway={gateway.url}/readyz",
+                *(f"{name}={page}" for name, page in zip(("ingest", *_SERVED), metrics, strict=True)),
+            )
+        ),
+        "PORTAL_METRICS": ",".join(metrics),
+    }
+    both = ("kafka", "registry")
+    found = [
+        DevProgram(name="kafka", service=kafka, address=kafka.bootstrap_servers),
+        DevProgram(name="registry", service=registry, address=registry.url),
+        DevProgram(
+            name="gateway",
+            service=gateway,
+            address=gateway.url,
+            needs=both,
+            modules=("services.gateway.__main__", "services.gateway.process"),
+        ),
+        DevProgram(
+            name="ingest",
+            service=PythonJob(paths, "jobs.ingest_events", ingest),
+            address=metrics[0],
+            needs=both,
+            modules=("jobs.ingest_events", "gamelake.streaming.python_daemon"),
+        ),
+        DevProgram(
+            name="serving",
+            service=PythonJob(paths, "jobs.serving", serving, *(f".{name}" for name in _SERVED)),
+            address=metrics[1],
+            needs=both,
+            modules=("jobs.serving", "gamelake.streaming.python_daemon"),
+        ),
+    ]
+    found.append(
+        DevProgram(
+            name="portal",
+            service=EmbeddedPortal(paths, ports.portal, portal),
+            address=address(ports.portal),
+            modules=("services.portal.__main__", "services.portal.process"),
+        )
+    )
+    if options.rate:
+        players = SimulatedPlayers(options, paths, gateway)
+        found.append(
+            DevProgram(name="players", service=players, needs=("gateway",), modules=("tools.simulator.__main__",))
+        )
+    return found
+
+
+def importable() -> Mapping[str, str]:
+    """PYTHONPATH with the repository, whatever directory the process was started in."""
+    already = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), *([already] if already else [])])}
+
+
+def _settings_of_jobs(paths: DevPaths, backing: GatewayBackend) -> dict[str, str]:
+    return {
+        "GAMELAKE_LAKEHOUSE": paths.lakehouse.uri,
+        "GAMELAKE_BOOTSTRAP_SERVERS": backing.bootstrap_servers,
+        "GAMELAKE_TOPIC": backing.topic,
+        "GAMELAKE_REGISTRY_URL": backing.registry_url,
+        "GAMELAKE_GAMES_FILE": str(CONTRACTS / "games.yaml"),
+        "GAMELAKE_SPARK_JARS": str(fetched(_SPARK_JARS)),
+        "GAMELAKE_MAX_OFFSETS_PER_TRIGGER": str(_RECORDS_PER_BATCH),
+        "GAMELAKE_METRICS_HOST": HOST,
+    }
