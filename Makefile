@@ -51,6 +51,9 @@ WORKERS ?= 1
 export WORKERS
 
 TEST_WORKERS ?= 2
+# 1: also the tests that are marked slow.
+SLOW_TESTS ?= 0
+export SLOW_TESTS
 # $(1): the JUnit file's name. A file's tests stay on one worker, since many share a service that the file has started;
 # the files begin in the order that tests/conftest.py gives them.
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml

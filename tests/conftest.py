@@ -34,8 +34,10 @@ def pytest_configure() -> None:
         main.__file__ = pytest.__file__
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test with its folder, so that `-m "not spark"` needs no mark in any file; put the slow folders first.
+
+    Tests that are marked `slow` run with SLOW_TESTS=1 only.
 
     Workers take whole files in this order: the many short ones at the end fill what time the long ones leave. Unit
     tests, which switch off sockets, come after all that need them.
@@ -44,6 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _folder(item) in MARKED_FOLDERS:
             item.add_marker(_folder(item))
     items.sort(key=lambda item: SLOWEST_FIRST.index(_folder(item)))
+    if os.environ.get("SLOW_TESTS") != "1":
+        left_out = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _folder(item: pytest.Item) -> str:

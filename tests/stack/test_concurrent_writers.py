@@ -64,6 +64,7 @@ def engines(lakehouse: Location) -> list[str]:
     return [action["commitInfo"]["engineInfo"].split("/")[0] for action in actions if "commitInfo" in action]
 
 
+@pytest.mark.slow
 def test_eight_writers_of_three_engines_make_every_version_once_and_lose_no_row(
     object_store: ObjectStore, uri: str, lakehouse: Location, tmp_path: Path
 ) -> None:

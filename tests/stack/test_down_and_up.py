@@ -3,6 +3,8 @@
 import shutil
 import subprocess
 
+import pytest
+
 from tests.embedded.sending import Sender
 from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack
@@ -24,6 +26,7 @@ def make(target: str) -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_a_stack_that_went_down_and_came_up_has_lost_nothing(stack: Stack, sender: Sender) -> None:
     before = stack.event_ids()
     sender.send_events(EVENTS, "Archery Duel")

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import pytest
+
 from services.alert_receiver.notification import AlertLine
 from tests.eventually import eventually
 from tests.stack.platform import Stack
@@ -63,6 +65,7 @@ def stopped(stack: Stack, service: str) -> Iterator[None]:
         stack.compose("start", service)
 
 
+@pytest.mark.slow
 def test_a_query_and_a_gateway_that_are_stopped_fire_alerts_that_resolve_on_their_return(stack: Stack) -> None:
     """Both at once: each takes minutes."""
     prometheus, file = Prometheus(), AlertFile(stack)

@@ -28,6 +28,7 @@ def yesterday() -> str:
     return (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
 
 
+@pytest.mark.slow
 def test_a_day_is_validated_by_the_clock_and_its_data_docs_are_shown(quality: Stack) -> None:
     day_before = yesterday()
     reported = json.loads(
