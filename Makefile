@@ -59,7 +59,7 @@ export SLOW_TESTS
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
 
 ##@ Start here
 
@@ -180,6 +180,10 @@ quality-stack: ## Validate a day of the running stack with Great Expectations: D
 quality-daily: ## Let the running stack validate each day after it ends, hold gold where that fails, and serve Data Docs
 	@$(stack) up --detach --wait --no-deps quality data-docs
 	@compose/urls.sh | grep 'Data Docs'
+
+portal: ## Start the portal of the running stack: one page of what runs, links to all pages, and questions to run
+	@$(stack) up --detach --wait --no-deps portal
+	@compose/urls.sh | grep 'Portal'
 
 down: ## Stop the stack; its data stays
 	@$(stack) --profile '*' down --remove-orphans

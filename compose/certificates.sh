@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Creates the internal certificate authority, the services' certificates, and the operator's one for the pages of Prometheus,
-# Alertmanager, Spark and Data Docs, once, and again those that expire within a month: `certificates.sh`; `certificates.sh
+# Alertmanager, Spark, Data Docs and the portal, once, and again those that expire within a month: `certificates.sh`; `certificates.sh
 # --renew` issues all again. They are in compose/certificates, for this user only. The images must be there: a container
 # creates them.
 set -euo pipefail
@@ -10,7 +10,7 @@ cd "$(dirname "$0")"
 read_env .
 
 services=(alert-receiver alertmanager audit catalog data-docs delivery grafana ingest ingest-events kafka maintenance-scheduler
-  node-exporter object-store postgres prometheus quality registry serving spark-history spark-master spark-worker trino)
+  node-exporter object-store portal postgres prometheus quality registry serving spark-history spark-master spark-worker trino)
 # The provider to try logins with, by the name that browsers know it by, too.
 [ "${OIDC:-0}" != keycloak ] || services+=(identity.localhost)
 

@@ -49,6 +49,7 @@ if [ -z "$running" ]; then
 fi
 
 [ "$form" = --tabs ] || echo
+row portal "Portal" "https://$host:$PORTAL_PORT" "$certificate; what runs, links, questions to run"
 row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
 row trino "Trino (SQL)" "$scheme://$host:$TRINO_PORT" "analyst, $(password_in trino-analyst); others in contracts/access.yaml"
 row keycloak "Logins to Trino" "https://identity.localhost:$KEYCLOAK_PORT" "Keycloak: people of contracts/access.yaml, $(password_in 'trino-<user>')"

@@ -68,7 +68,7 @@ class PortalSettings:
             metrics=tuple(filter(None, env.optional("PORTAL_METRICS", "").split(","))),
             links=_pairs(env, "PORTAL_LINKS"),
             sql=Path(env.optional("PORTAL_SQL", str(_SQL))),
-            trino=_trino(env) if env.optional("GAMELAKE_TRINO_URL", "") else None,
+            trino=_trino(env) if env.optional("PORTAL_TRINO_URL", "") else None,
             has_lakehouse=bool(env.optional("GAMELAKE_LAKEHOUSE", "")),
             limits=QueryLimits(
                 time=timedelta(seconds=env.number("PORTAL_QUERY_SECONDS", 30, 1, 600)),
@@ -80,9 +80,9 @@ class PortalSettings:
 def _trino(env: Environment) -> TrinoAccess:
     return trino_access(
         env,
-        url="GAMELAKE_TRINO_URL",
-        credentials_file="GAMELAKE_TRINO_CREDENTIALS_FILE",
-        user="GAMELAKE_TRINO_USER",
+        url="PORTAL_TRINO_URL",
+        credentials_file="PORTAL_TRINO_CREDENTIALS_FILE",
+        user="PORTAL_TRINO_USER",
         default_user="analyst",
     )
 
@@ -90,7 +90,7 @@ def _trino(env: Environment) -> TrinoAccess:
 def _pairs(env: Environment, name: str) -> dict[str, str]:
     """A variable like `Grafana=https://127.0.0.1:3000,Trino=https://127.0.0.1:8080`."""
     found = {}
-    for pair in filter(None, env.optional(name, "").split(",")):
+    for pair in filter(None, map(str.strip, env.optional(name, "").split(","))):
         key, _, address = pair.partition("=")
         if not key or not address.startswith(("http://", "https://", "tcp://")):
             raise SettingsError(

@@ -13,6 +13,7 @@ from services.audit.settings import AuditSettings
 from services.catalog.settings import CatalogSettings
 from services.delivery.settings import DeliverySettings
 from services.gateway.settings import GatewaySettings
+from services.portal.settings import PortalSettings
 from services.provision.settings import COMPOSE, BucketsSettings, DatabasesSettings, SubjectsSettings, TopicsSettings
 from tools.smoke.settings import SmokeSettings
 
@@ -119,6 +120,7 @@ _READERS: dict[str, tuple[Callable[[Mapping[str, str]], object], ...]] = {
     ),
     "alert receiver": (ReceiverSettings.from_env,),
     "ingest": (GatewaySettings.from_env,),
+    "portal": (PortalSettings.from_env,),
 }
 
 

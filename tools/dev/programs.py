@@ -82,7 +82,7 @@ class PythonJob(EmbeddedService):
             self._process.kill()
 
 
-class SimulatedPlayers(EmbeddedService):
+class PlayersProcess(EmbeddedService):
     """Players that send events to the gateway at a rate, from new seeds at each start."""
 
     name = "players"
@@ -251,7 +251,7 @@ def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
         )
     )
     if options.rate:
-        players = SimulatedPlayers(options, paths, gateway)
+        players = PlayersProcess(options, paths, gateway)
         found.append(
             DevProgram(name="players", service=players, needs=("gateway",), modules=("tools.simulator.__main__",))
         )

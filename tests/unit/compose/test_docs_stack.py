@@ -85,7 +85,7 @@ def test_the_sum_excludes_one_shots_because_their_dependents_need_more(mix: tupl
 def test_what_runs_for_a_command_is_named_with_its_limit() -> None:
     for_a_command = [service for service in services(EVERYTHING) if not service.is_started_by_up]
 
-    assert {service.name for service in for_a_command} == {"maintenance", "privacy", "tools"}
+    assert {service.name for service in for_a_command} == {"maintenance", "portal", "privacy", "tools"}
     for service in for_a_command:
         assert f"`{service.name}`, {service.memory_mib:,.0f} MiB" in PAGE
 
