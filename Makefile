@@ -22,8 +22,8 @@ maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-acces
 maven := $(prerequisites) maven >/dev/null && $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" mvn --quiet --batch-mode package --file
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
-compile_browser := $(subst pyproject.toml,--group pyproject.toml:browser,$(compile)) --no-annotate
-compile_engines := $(subst pyproject.toml,--group pyproject.toml:engines,$(compile)) --no-annotate
+# $(1): a dependency group, which has an environment of its own.
+compile_group = $(subst pyproject.toml,--group pyproject.toml:$(1),$(compile)) --no-annotate --output-file requirements-$(1).lock
 # uv does not read pip's settings, in which a machine may have a mirror.
 install := UV_SYSTEM_CERTS=true UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(python) -m pip config get global.index-url 2>/dev/null)}" \
   .venv/bin/uv pip install --quiet --python $(python)
@@ -32,6 +32,10 @@ environment := $(stamps)/environment
 native := $(stamps)/native
 # The conformance test asks engines that users bring; it is skipped without them, except in CI.
 engines := $(stamps)/engines
+# The docs site's tools, and the script that draws its diagrams.
+docs_environment := build/docs/environment/complete
+mermaid := build/docs/mermaid/mermaid.min.js
+mkdocs := PYTHONPATH='$(CURDIR)' NO_MKDOCS_2_WARNING=1 build/docs/environment/bin/mkdocs
 engines_in_ci := $(if $(filter true,$(CI)),$(engines))
 # Opens the portal in Chromium, where that is installed.
 browser := $(stamps)/browser
@@ -59,7 +63,7 @@ export SLOW_TESTS
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes
+.PHONY: help setup lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes docs docs-serve
 
 ##@ Start here
 
@@ -239,6 +243,14 @@ chart-check: $(environment) $(filter build/helm/%,$(HELM)) ## Render, lint and v
 test-oidc: $(environment) ## Bring up Trino with logins at Keycloak, run the tests of logins, and take both down
 	@tests/stack/oidc.sh
 
+##@ Documents
+
+docs: $(docs_environment) $(mermaid) ## Build the docs site in build/docs/site; a broken link fails it
+	@$(mkdocs) build && echo "build/docs/site/index.html is the docs site; make docs-serve serves it"
+
+docs-serve: $(docs_environment) $(mermaid) ## Serve the docs site on this machine, built again when a document changes: PORT=<8000>
+	@$(mkdocs) serve --dev-addr 127.0.0.1:$(or $(PORT),8000)
+
 ##@ Kubernetes (docs/cluster.md)
 
 chart: ## Assemble the Helm chart in build/chart/gamelake, with the files that it shares with the stack
@@ -282,12 +294,13 @@ restore-backup: setup ## Restore a backup into an empty platform, after asking: 
 rotate: ## Replace a secret of the running stack, all certificates, or all of both: S=<its name, certificates, or all> (DRY_RUN=1: only list the steps)
 	@compose/rotate.sh $(if $(DRY_RUN),--dry-run) '$(S)'
 
-lock: $(environment) ## Update the lock files (development, images, engines, browser) from pyproject.toml
+lock: $(environment) ## Update the lock files (development, images, engines, browser, docs site) from pyproject.toml
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
 	@$(compile) --extra quality --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
-	@$(compile_engines) --output-file requirements-engines.lock
-	@$(compile_browser) --output-file requirements-browser.lock
+	@$(call compile_group,engines)
+	@$(call compile_group,browser)
+	@$(call compile_group,docs)
 
 clean: ## Remove tables, stream state, logs and the stack's data, after asking (YES=1: don't ask, DRY_RUN=1: only list them)
 	@compose/clean.sh
@@ -324,6 +337,17 @@ $(browser): requirements-browser.lock $(environment)
 	@echo "Making build/browser from requirements-browser.lock"
 	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear build/browser
 	@$(subst --python $(python),--python build/browser/bin/python,$(install)) --require-hashes --requirement $<
+	@touch $@
+
+$(docs_environment): requirements-docs.lock $(environment)
+	@echo "Making build/docs/environment from requirements-docs.lock"
+	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear build/docs/environment
+	@$(subst --python $(python),--python build/docs/environment/bin/python,$(install)) --require-hashes --requirement $<
+	@touch $@
+
+$(mermaid): compose/docs/pom.xml
+	@echo "Fetching Mermaid"
+	@$(maven) $<
 	@touch $@
 
 build/helm/helm: deploy/helm/tools/go.mod deploy/helm/tools/go.sum

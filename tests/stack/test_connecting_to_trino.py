@@ -1,0 +1,22 @@
+"""The snippet of docs/sql.md for Trino's Python client runs as it stands there."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.stack.platform import ROOT
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.mark.usefixtures("stack")
+def test_the_snippet_of_trinos_client_runs_as_it_stands_in_the_page() -> None:
+    page = (ROOT / "docs/sql.md").read_text()
+    [code] = [code for code in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "trino" in code]
+
+    run = subprocess.run((sys.executable, "-c", code), cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("[")

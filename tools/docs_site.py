@@ -1,0 +1,108 @@
+"""What the docs site consists of: documents at their paths in the repository, and pages for files that they link to.
+
+MkDocs calls it by `docs/site/hook.py`, in an environment of its own. It imports nothing but Python.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from posixpath import normpath
+
+_NOT_PAGES = frozenset({"build", "node_modules"})
+_AS_IT_IS = frozenset({".md", ".svg", ".png", ".ipynb"})
+_LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".sql": "sql", ".proto": "protobuf", ".toml": "toml"}
+_CODE = re.compile(r"(^ *```.*?^ *```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
+_EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:")
+_NOT_IN_SEARCH = "---\nsearch:\n  exclude: true\n---\n"
+
+Nav = str | list["Nav"] | dict[str, "Nav"]
+
+
+def documents(repository: Path) -> list[str]:
+    """All documents of the repository, as paths in it; none in folders that are hidden or built."""
+    found = (path.relative_to(repository) for path in repository.rglob("*.md"))
+    return sorted(
+        path.as_posix() for path in found if not any(part in _NOT_PAGES or part.startswith(".") for part in path.parts)
+    )
+
+
+def expand(nav: Nav, names: list[str]) -> Nav:
+    """The nav with each `folder/*` replaced by the documents of this folder that the nav does not name itself."""
+    if isinstance(nav, dict):
+        return {title: expand(entry, names) for title, entry in nav.items()}
+    if isinstance(nav, str):
+        return nav
+    own = set(entries(nav))
+    expanded: list[Nav] = []
+    for entry in nav:
+        if isinstance(entry, str) and entry.endswith("/*"):
+            folder = entry.removesuffix("*")
+            inside = (name for name in names if name.startswith(folder) and "/" not in name.removeprefix(folder))
+            expanded += [name for name in inside if name not in own]
+        else:
+            expanded.append(expand(entry, names))
+    return expanded
+
+
+def entries(nav: Nav) -> Iterator[str]:
+    """The paths that a nav names."""
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for entry in nav.values() if isinstance(nav, dict) else nav:
+            yield from entries(entry)
+
+
+def page_of(repository: Path, target: str) -> str:
+    """The page that shows a file or folder of the repository; the path itself for what the site has as it is."""
+    path = repository / target
+    if path.is_dir():
+        return f"{target}/README.md"
+    return target if path.suffix in _AS_IT_IS else f"{target}.md"
+
+
+def _targets(repository: Path, document: str, text: str) -> Iterator[str]:
+    folder = document.rpartition("/")[0]
+    for part in _CODE.split(text)[::2]:
+        for name, _ in _LINK.findall(part):
+            target = normpath(f"{folder}/{name}" if folder else name)
+            if not _EXTERNAL.match(name) and (repository / target).exists():
+                yield target
+
+
+def linked_files(repository: Path, names: list[str]) -> list[str]:
+    """Files and folders, not documents, that documents link to, as paths in the repository."""
+    targets = {
+        target
+        for name in names
+        for target in _targets(repository, name, (repository / name).read_text(encoding="utf-8"))
+    }
+    return sorted(target for target in targets if page_of(repository, target) not in names)
+
+
+def show(repository: Path, target: str) -> str:
+    """The page of a file, with its text, or of a folder, with the names of its files."""
+    path = repository / target
+    if path.is_dir():
+        inside = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
+        listed = "\n".join(f"- `{name}`" for name in inside if "__pycache__" not in name)
+        return f"{_NOT_IN_SEARCH}# {target}\n\n{listed}\n"
+    text = path.read_text(encoding="utf-8").rstrip()
+    return f"{_NOT_IN_SEARCH}# {target}\n\n`````{_LANGUAGES.get(path.suffix, 'text')}\n{text}\n`````\n"
+
+
+def link_to_pages(repository: Path, document: str, text: str) -> str:
+    """The text of a document, whose links to files and folders lead to their pages."""
+    folder = document.rpartition("/")[0]
+
+    def page(link: re.Match[str]) -> str:
+        name, anchor = link[1], link[2] or ""
+        target = normpath(f"{folder}/{name}" if folder else name)
+        if _EXTERNAL.match(name) or not (repository / target).exists():
+            return link[0]
+        return f"{name.rstrip('/')}{page_of(repository, target).removeprefix(target)}{anchor}"
+
+    parts = _CODE.split(text)
+    parts[::2] = [_LINK.sub(page, part) for part in parts[::2]]
+    return "".join(parts)
