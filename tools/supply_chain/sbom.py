@@ -60,7 +60,9 @@ class Sources:
         return {
             "python": lambda: self._lock("requirements.lock", *_own_site_packages()),
             "python-runtime": lambda: self._lock("requirements-runtime.lock", *_own_site_packages()),
-            "python-engines": self._engines,
+            "python-engines": lambda: self._own_environment("engines", "build/engines"),
+            "python-browser": lambda: self._own_environment("browser", "build/browser"),
+            "python-docs": lambda: self._own_environment("docs", "build/docs/environment"),
             "java-kafka": lambda: self._jars("build/jars/kafka"),
             "java-model": lambda: self._jars("build/jars/model"),
             "java-registry": lambda: self._jars("build/registry"),
@@ -73,11 +75,12 @@ class Sources:
     def _lock(self, lock: str, *site_packages: Path) -> Iterator[Component]:
         return locked(self.project / lock, installed_in(*site_packages))
 
-    def _engines(self) -> Iterable[Component]:
-        installed = [*self.project.glob("build/engines/lib/python3*/site-packages")]
+    def _own_environment(self, group: str, folder: str) -> Iterable[Component]:
+        """The lock of a dependency group, whose environment `make <group>` makes."""
+        installed = [*self.project.glob(f"{folder}/lib/python3*/site-packages")]
         if not installed:
-            raise NothingToReadError("build/engines is missing, which states the licences; run make engines")
-        return self._lock("requirements-engines.lock", *installed)
+            raise NothingToReadError(f"{folder} is missing, which states the licences; run make {group}")
+        return self._lock(f"requirements-{group}.lock", *installed)
 
     def _jars(self, folder: str) -> Iterable[Component]:
         path = self.project / folder

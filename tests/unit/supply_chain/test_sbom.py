@@ -33,11 +33,19 @@ def test_an_sbom_of_the_real_lock_is_valid_and_reads_back(tmp_path: Path) -> Non
     assert {one.purl for one in read(path).components} == {one.purl for one in written.components}
 
 
-def test_a_lock_without_its_environment_which_states_the_licences_has_no_sbom(tmp_path: Path) -> None:
+@pytest.mark.parametrize("group", ["engines", "browser", "docs"])
+def test_a_lock_without_its_environment_which_states_the_licences_has_no_sbom(tmp_path: Path, group: str) -> None:
     sources = Sources(tmp_path, {"GAMELAKE_TAG": "dev"}, MavenPoms(tmp_path))
 
-    with pytest.raises(NothingToReadError, match="run make engines"):
-        list(sources.readers()["python-engines"]())
+    with pytest.raises(NothingToReadError, match=f"run make {group}"):
+        list(sources.readers()[f"python-{group}"]())
+
+
+def test_each_lock_has_an_sbom(tmp_path: Path) -> None:
+    names = Sources(tmp_path, {"GAMELAKE_TAG": "dev"}, MavenPoms(tmp_path)).readers().keys()
+    locks = [path.stem for path in REPOSITORY.glob("requirements*.lock")]
+
+    assert {lock.replace("requirements", "python") for lock in locks} <= names
 
 
 def test_a_component_that_comes_twice_is_written_once(tmp_path: Path) -> None:
