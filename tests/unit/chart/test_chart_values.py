@@ -103,7 +103,9 @@ def test_the_settings_that_values_may_have_are_those_of_the_page_with_its_bounds
         for row in rows
         if re.fullmatch(r"[\d.]+", row[-2]) and re.fullmatch(r"[\d.]+", row[-1])
     }
-    of_others = {name for name in bounds if name.startswith(("PROVISION_", "ALERT_", "PORTAL_")) or name.endswith("_PORT")}
+    of_others = {
+        name for name in bounds if name.startswith(("PROVISION_", "ALERT_", "PORTAL_")) or name.endswith("_PORT")
+    }
 
     numbers = {name: (each["minimum"], each["maximum"]) for name, each in settings.items() if "minimum" in each}
     assert numbers == {name: both for name, both in bounds.items() if name not in of_others}
