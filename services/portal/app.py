@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from gamelake.model.errors import GamelakeError
 from gamelake.model.logs import event_logger
+from gamelake.observability.faults import load_faults
 from gamelake.serving.sql.questions import Question
 from services.portal.figures import FigureSource
 from services.portal.lineage import LineagePage, LineageUnavailableError, script_hashes
@@ -59,6 +60,7 @@ class PortalApp:
         self._settings = settings
         self._figures = figures
         self._questions = questions
+        self._faults = tuple(load_faults(settings.faults).values()) if settings.faults else ()
         lineage = LineagePage()
         self._pages: dict[str, Callable[[], PortalResponse]] = {
             "/": self._home,
@@ -110,10 +112,18 @@ class PortalApp:
     def _home(self) -> PortalResponse:
         overview, questions = self._figures.overview(), self._questions.all()
         has_lineage = self._settings.has_lakehouse
-        return PortalResponse(home_page(overview, questions, self._settings.links, has_lineage=has_lineage))
+        page = home_page(
+            overview,
+            questions,
+            self._settings.links,
+            self._faults,
+            self._settings.consoles,
+            has_lineage=has_lineage,
+        )
+        return PortalResponse(page)
 
     def _status(self) -> PortalResponse:
-        return PortalResponse(status_part(self._figures.overview()))
+        return PortalResponse(status_part(self._figures.overview(), self._settings.consoles))
 
     def _question(self, method: str, name: str, headers: Mapping[str, str]) -> PortalResponse:
         question = self._questions.all().get(name)

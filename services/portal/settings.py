@@ -34,6 +34,8 @@ class PortalSettings:
         metrics: the metrics pages of streams.
         links: pages of other services, by their names.
         trino: None: questions are run by DuckDB.
+        faults: the file of the faults to practise with; None: none are shown.
+        consoles: where browsers find the dashboards and runbooks that Prometheus serves.
         has_lakehouse: whether the tables can be read without Trino, so that their lineage can be drawn.
     """
 
@@ -46,6 +48,8 @@ class PortalSettings:
     metrics: tuple[str, ...]
     links: Mapping[str, str]
     sql: Path
+    faults: Path | None
+    consoles: str
     trino: TrinoAccess | None
     has_lakehouse: bool
     limits: QueryLimits = field(default_factory=QueryLimits)
@@ -68,6 +72,8 @@ class PortalSettings:
             metrics=tuple(filter(None, env.optional("PORTAL_METRICS", "").split(","))),
             links=_pairs(env, "PORTAL_LINKS"),
             sql=Path(env.optional("PORTAL_SQL", str(_SQL))),
+            faults=Path(faults) if (faults := env.optional("PORTAL_FAULTS", "")) else None,
+            consoles=env.optional("PORTAL_CONSOLES_URL", "https://127.0.0.1:9090/consoles").rstrip("/"),
             trino=_trino(env) if env.optional("PORTAL_TRINO_URL", "") else None,
             has_lakehouse=bool(env.optional("GAMELAKE_LAKEHOUSE", "")),
             limits=QueryLimits(

@@ -1,12 +1,14 @@
 """The portal's pages have the figures, run nothing but its questions, and let no text of others become markup."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from gamelake.observability.faults import load_faults
 from gamelake.serving.sql.dialects import QueryEngine
 from gamelake.serving.sql.questions import Question, load_questions
 from services.portal.app import PortalApp, PortalResponse
@@ -107,13 +109,31 @@ def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
         StreamFigures(stream="kpis", is_up=False),
     )
 
-    part = status_part(Overview((), streams, "Prometheus does not respond: X"), NOON)
+    part = status_part(Overview((), streams, "Prometheus does not respond: X"), now=NOON)
 
     assert '<td class="number">1,234</td><td class="number">5</td><td class="number">0.2</td>' in part
     assert part.count("unknown") == 3
     assert "is down" in part
     assert "Prometheus does not respond: X" in part
     assert "As of 12:00:00 UTC." in part
+
+
+def test_alerts_that_fire_lead_to_their_runbooks_and_none_is_said_to_be_none() -> None:
+    fires = status_part(Overview((), (), alerts=("GatewayDown",)), "https://127.0.0.1:9090/consoles")
+
+    assert '<a href="https://127.0.0.1:9090/consoles/runbooks/GatewayDown.html">GatewayDown</a>' in fires
+    assert "No alert fires." in status_part(Overview((), (), alerts=()))
+    assert "Alerts" not in status_part(Overview((), ()))
+
+
+def test_the_first_page_lists_the_faults_to_practise_with_where_their_file_is_given(settings: PortalSettings) -> None:
+    faults = REPOSITORY / "monitoring/faults.yaml"
+    portal = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings))
+
+    page = get(portal, "/").body
+
+    assert all(f"<code>gamelake fault on {name}</code>" in page for name in load_faults(faults))
+    Elements(page)
 
 
 def test_no_text_becomes_markup() -> None:
