@@ -129,7 +129,7 @@ class _Traffic:
             "from": f"{now + timedelta(minutes=_USUAL_MINUTES):%H:%M}",
             "to": f"{now + timedelta(minutes=_MINUTES):%H:%M}",
         }
-        title = load_games(REPOSITORY / "contracts/games.yaml").games[0].game_name
+        title = load_games(REPOSITORY / "contracts/games.yaml").games[-1].game_name
         arguments = [each.format(game=title, **hour) for each in self.injection.arguments]
         self.container.start(self.injection.rate, _MINUTES, arguments)
 
