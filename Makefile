@@ -185,7 +185,7 @@ quality-daily: ## Let the running stack validate each day after it ends, hold go
 	@$(stack) up --detach --wait --no-deps quality data-docs
 	@compose/urls.sh | grep 'Data Docs'
 
-portal: ## Start the portal of the running stack: one page of what runs, links to all pages, and questions to run
+portal: docs ## Start the portal of the running stack: one page of what runs, links, the docs site, questions to run
 	@$(stack) up --detach --wait --no-deps portal
 	@compose/urls.sh | grep 'Portal'
 

@@ -136,6 +136,42 @@ def test_the_first_page_lists_the_faults_to_practise_with_where_their_file_is_gi
     Elements(page)
 
 
+@pytest.fixture
+def documented(settings: PortalSettings, tmp_path: Path) -> PortalApp:
+    """A portal with a docs site of two pages, next to a file that is none of it."""
+    site = tmp_path / "site"
+    (site / "guide").mkdir(parents=True)
+    (site / "index.html").write_text("<p>Welcome</p><script>run()</script>")
+    (site / "guide" / "index.html").write_text("<p>Guide</p>")
+    (site / "picture.png").write_bytes(b"\x89PNG")
+    (tmp_path / "secret").write_text("secret")
+    (site / "link").symlink_to(tmp_path / "secret")
+    return PortalApp(replace(settings, docs=site), Figures(), Questions(settings))
+
+
+def test_the_docs_site_is_a_part_of_the_portal(documented: PortalApp) -> None:
+    first = get(documented, "/documents/")
+
+    assert first.file == b"<p>Welcome</p><script>run()</script>"
+    assert first.content_type == "text/html; charset=utf-8"
+    assert script_hashes("<script>run()</script>")[0] in first.policy
+    assert get(documented, "/documents/guide/").file == b"<p>Guide</p>"
+    assert get(documented, "/documents/picture.png").content_type == "image/png"
+    assert '<a href="/documents/">Documents</a>' in get(documented, "/").body
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "guide/../../secret", "link", "guide", "none/", "/etc/passwd", "a\0b", "%2e%2e/secret"]
+)
+def test_no_path_leads_out_of_the_docs_site(documented: PortalApp, path: str) -> None:
+    assert get(documented, f"/documents/{path}").status == 404
+
+
+def test_without_a_docs_site_its_pages_are_not_found_and_not_linked(portal: PortalApp) -> None:
+    assert get(portal, "/documents/").status == 404
+    assert "/documents/" not in get(portal, "/").body
+
+
 def test_no_text_becomes_markup() -> None:
     page = question_page(QUESTION, QuestionResult((EVIL,), ((EVIL,),), is_cut=True), problem=EVIL)
 
