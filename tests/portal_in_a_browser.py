@@ -92,7 +92,7 @@ def without_portal(watched: Watched) -> str:
 
 
 def read_documents(page: Page) -> dict[str, Any]:
-    """Look at the diagrams of the docs site's first page, and search all of it."""
+    """See the diagrams of the docs site's first page, and search all of it."""
     # The theme puts each diagram that it has drawn into an element of its own.
     page.wait_for_selector("div.mermaid", state="attached")
     diagrams = page.locator("div.mermaid").count()
