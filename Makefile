@@ -36,7 +36,7 @@ engines := $(stamps)/engines
 docs_environment := build/docs/environment/complete
 mermaid := build/docs/mermaid/mermaid.min.js
 mkdocs := PYTHONPATH='$(CURDIR)' NO_MKDOCS_2_WARNING=1 build/docs/environment/bin/mkdocs
-engines_in_ci := $(if $(filter true,$(CI)),$(engines))
+engines_in_ci = $(if $(and $(filter true,$(CI)),$(filter 1,$(SLOW_TESTS))),$(engines))
 # Opens the portal in Chromium, where that is installed.
 browser := $(stamps)/browser
 browser_in_ci := $(if $(filter true,$(CI)),$(browser))
