@@ -92,6 +92,8 @@ def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
     chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     if chromium is None or not BROWSER_PYTHON.exists():
         missing_service("Chromium or build/browser is missing: install the package chromium and run `make browser`")
+    if not (REPOSITORY / "build/docs/site/index.html").exists():
+        missing_service("the docs site is missing: run `make docs`")
     # The question finds rows once there are some.
     eventually(lambda: "<caption>Result" in platform.ask(QUESTION), START_SECONDS)
     script = REPOSITORY / "tests" / "portal_in_a_browser.py"
@@ -117,6 +119,10 @@ def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
     assert re.fullmatch(r"(the first )?\d+ rows?", found["without_script"])
     assert not found["wider_than_a_phone"]
     assert found["lineage"] > 0
+    documents = found["documents"]
+    assert documents["diagrams"] > 0
+    assert documents["not_drawn"] == 0
+    assert documents["results"] > 0
 
 
 def test_the_portal_has_the_health_and_figures_of_the_programs(platform: Dev) -> None:

@@ -231,6 +231,8 @@ def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
             )
         ),
         "PORTAL_METRICS": ",".join(metrics),
+        # As soon as make docs has built it.
+        "PORTAL_DOCS": str(REPOSITORY / "build/docs/site"),
     }
     both = ("kafka", "registry")
     found = [
