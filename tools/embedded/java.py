@@ -30,7 +30,9 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
     for home in _candidates(environment):
         if (home / "bin" / "java").is_file() and java_version(home) >= OLDEST:
             return home
-    raise ServiceMissingError(f"a JDK {OLDEST} or newer is missing: run make java, or install one, or set JAVA_HOME to it")
+    raise ServiceMissingError(
+        f"a JDK {OLDEST} or newer is missing: run make java, or install one, or set JAVA_HOME to it"
+    )
 
 
 def spark_environment() -> dict[str, str]:

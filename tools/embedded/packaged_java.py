@@ -44,7 +44,7 @@ def make_home(folder: Path) -> None:
 
 
 def _trust_the_machines_authorities(store: Path) -> None:
-    """Write the certificate authorities that Python trusts as a store that Java prefers to its own; without any, none."""
+    """Write the certificate authorities that Python trusts as a store that Java prefers to its own."""
     encoded = ssl.create_default_context().get_ca_certs(binary_form=True)
     with warnings.catch_warnings():
         # Some authorities' serial numbers are negative.

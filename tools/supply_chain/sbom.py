@@ -62,6 +62,7 @@ class Sources:
             "python-runtime": lambda: self._lock("requirements-runtime.lock", *_own_site_packages()),
             "python-engines": lambda: self._own_environment("engines", "build/engines"),
             "python-browser": lambda: self._own_environment("browser", "build/browser"),
+            "python-java": lambda: self._own_environment("java", "build/java/packages", ""),
             "python-docs": lambda: self._own_environment("docs", "build/docs/environment"),
             "java-kafka": lambda: self._jars("build/jars/kafka"),
             "java-model": lambda: self._jars("build/jars/model"),
@@ -75,9 +76,11 @@ class Sources:
     def _lock(self, lock: str, *site_packages: Path) -> Iterator[Component]:
         return locked(self.project / lock, installed_in(*site_packages))
 
-    def _own_environment(self, group: str, folder: str) -> Iterable[Component]:
+    def _own_environment(
+        self, group: str, folder: str, packages: str = "/lib/python3*/site-packages"
+    ) -> Iterable[Component]:
         """The lock of a dependency group, whose environment `make <group>` makes."""
-        installed = [*self.project.glob(f"{folder}/lib/python3*/site-packages")]
+        installed = [*self.project.glob(f"{folder}{packages}")]
         if not installed:
             raise NothingToReadError(f"{folder} is missing, which states the licences; run make {group}")
         return self._lock(f"requirements-{group}.lock", *installed)
