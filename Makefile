@@ -21,7 +21,7 @@ with_java := export JAVA_HOME && JAVA_HOME="$$($(prerequisites) java)" &&
 MAVEN ?= $(or $(shell command -v mvn 2>/dev/null),build/apache-maven/bin/mvn)
 # Maven 3.8 on a new JDK warns about its own libraries at every start. An old JDK does not know the last option, hence the one before.
 maven_options := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
-# Maven 3.9 reads poms one after the other, unless it is told not to.
+# By default Maven 3.9 reads poms one after the other.
 maven := $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" $(MAVEN) --quiet --batch-mode --threads 4 \
   -Daether.dependencyCollector.impl=bf -Dmaven.artifact.threads=10 package --file
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
