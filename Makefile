@@ -72,7 +72,7 @@ export SLOW_TESTS
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup java lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes docs docs-serve
+.PHONY: help setup java lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
 
 ##@ Start here
 
@@ -292,8 +292,17 @@ vulnerability-database: ## Download OSV's database for the ecosystems of the SBO
 wheel: $(environment) ## Build the library's wheel in build/dist
 	@.venv/bin/uv build --quiet --wheel --no-build-isolation --python $(python) --out-dir build/dist
 
-push-images: ## Push the stack's images to a container registry and list their digests in build/dist: REGISTRY=<host/owner> TAG=<tag>
-	@compose/push.sh '$(REGISTRY)' '$(TAG)'
+version = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+release_parts := setup wheel java engines browser $(docs_environment) images
+make_release = $(MAKE) $(release_parts) && $(MAKE) sbom COMPLETE=1 && $(MAKE) licences \
+  && $(if $(wildcard $(DB)),$(MAKE) vulnerabilities,echo "Vulnerabilities are not looked up: make vulnerability-database downloads them") \
+  $(if $(REGISTRY),&& $(MAKE) push-images TAG='$(or $(TAG),v$(version))') && $(python) -m tools.release collect
+release: $(environment) ## Build a release of the committed version in build/release: wheel, our jar, images, SBOMs, notes, checksums: REGISTRY=<host/owner>: push the images, too, TAG=<v and the version>; DRY_RUN=1: only check
+	@$(python) -m tools.release check
+	@$(if $(DRY_RUN),echo "It would be built in build/release/$(version): $(release_parts) sbom licences",$(make_release))
+
+push-images: ## Push the stack's images to a container registry and list their digests in build/dist: REGISTRY=<host/owner> TAG=<tag> JOIN="<architectures that were pushed as TAG-architecture: join them under TAG>"
+	@compose/push.sh '$(REGISTRY)' '$(TAG)' $(JOIN)
 
 ##@ Maintain
 

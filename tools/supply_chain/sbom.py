@@ -22,7 +22,7 @@ from tools.supply_chain.names_of_licences import license_of
 from tools.supply_chain.python_packages import component, installed_in, locked
 
 _VERSION = SchemaVersion.V1_6
-_IMAGES = (
+IMAGES = (
     "base",
     "java",
     "postgres",
@@ -70,7 +70,7 @@ class Sources:
             "java-spark": lambda: self._jars("build/jars/spark"),
             "others": self._programs_of_others,
             "rust-native": lambda: crates(self.project / "native"),
-            **{f"image-{name}": partial(self._image, f"gamelake/{name}:{tag}") for name in _IMAGES},
+            **{f"image-{name}": partial(self._image, f"gamelake/{name}:{tag}") for name in IMAGES},
         }
 
     def _lock(self, lock: str, *site_packages: Path) -> Iterator[Component]:
