@@ -24,6 +24,7 @@ maven_options := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+IgnoreUnrecognize
 # By default Maven 3.9 reads poms one after the other.
 maven := $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" $(MAVEN) --quiet --batch-mode --threads 4 \
   -Daether.dependencyCollector.impl=bf -Dmaven.artifact.threads=10 package --file
+fetch_jars = rm -rf build/jars/spark build/jars/kafka build/jars/model build/registry && $(maven) compose/pom.xml
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 # $(1): a dependency group, which has an environment of its own.
@@ -315,7 +316,7 @@ restore-backup: setup ## Restore a backup into an empty platform, after asking: 
 rotate: ## Replace a secret of the running stack, all certificates, or all of both: S=<its name, certificates, or all> (DRY_RUN=1: only list the steps)
 	@compose/rotate.sh $(if $(DRY_RUN),--dry-run) '$(S)'
 
-lock: $(environment) ## Update the lock files (development, images, engines, browser, docs site, Java) from pyproject.toml
+lock: $(environment) | $(needs_maven) ## Update the lock files (development, images, engines, browser, docs site, Java) from pyproject.toml, and the hashes of the jars
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
 	@$(compile) --extra quality --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
@@ -323,6 +324,9 @@ lock: $(environment) ## Update the lock files (development, images, engines, bro
 	@$(call compile_group,browser)
 	@$(call compile_group,docs)
 	@$(call compile_group,java)
+	@echo "Hashing the jars"
+	@$(fetch_jars)
+	@$(python) -m tools.supply_chain.jar_hashes write
 
 clean: ## Remove tables, stream state, logs and the stack's data, after asking (YES=1: don't ask, DRY_RUN=1: only list them)
 	@compose/clean.sh
@@ -394,11 +398,11 @@ build/helm/helm: deploy/helm/tools/go.mod deploy/helm/tools/go.sum
 	  -X $(helm_of)/pkg/chartutil.k8sVersionMajor=1 -X $(helm_of)/pkg/chartutil.k8sVersionMinor=34" \
 	  -o ../../../$@ $(helm_of)/cmd/helm
 
-$(jars): compose/pom.xml $(wildcard compose/kafka/pom.xml compose/model/pom.xml compose/registry/pom.xml) \
+$(jars): compose/pom.xml compose/jars.sha256 $(wildcard compose/kafka/pom.xml compose/model/pom.xml compose/registry/pom.xml) \
   $(shell find compose/spark -name pom.xml -o -name '*.java') | $(needs_maven)
 	@echo "Fetching the jars of Spark, Kafka, the schema registry and TLC, building ours"
-	@rm -rf build/jars/spark build/jars/kafka build/jars/model build/registry
-	@$(maven) compose/pom.xml
+	@$(fetch_jars)
+	@$(python) -m tools.supply_chain.jar_hashes check
 	@mkdir -p $(@D) && touch $@
 
 $(class_archive): $(environment) $(jars)
