@@ -1,7 +1,7 @@
 """Compares the jars that Maven has fetched with a list: `python -m tools.supply_chain.jar_hashes check|write`.
 
-Maven itself compares a jar with a checksum of the same place, which shows damage and not forgery. The list is in the format
-of sha256sum, and has no jar of our own.
+Maven itself compares a jar with a checksum of the same place, which shows damage and not forgery. The list,
+`compose/jars.sha256`, is in the format of sha256sum, and has no jar of our own.
 """
 
 import hashlib
