@@ -59,7 +59,7 @@ def demo(directory: Path, tree: Path = REPOSITORY) -> tuple[str, dict[str, Any]]
 
 def served(directory: Path, tree: Path = REPOSITORY) -> dict[str, str]:
     """Bring the KPIs and the gold tables of a demo up to date, by a tree's code; how each gold table was refreshed."""
-    lakehouse = (directory / "lakehouse").as_uri()
+    lakehouse = f"file://{directory / 'lakehouse'}"
     settings = {"GAMELAKE_LAKEHOUSE": lakehouse, "GAMELAKE_SPARK_JARS": str(SPARK_JARS), **spark_environment()}
     run_in(tree, "-m", "jobs.kpis", "--available-now", **settings)
     outcomes: dict[str, str] = json.loads(run_in(tree, "-c", _GOLD, lakehouse).stdout)
