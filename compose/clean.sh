@@ -12,7 +12,7 @@ readonly ours="label=com.docker.compose.project=$project"
 
 files() {
   [ -d "$build" ] || return 0
-  find "$build" -mindepth 1 -maxdepth 1 ! -name jars ! -name registry ! -name stamps | sort
+  find "$build" -mindepth 1 -maxdepth 1 ! -name jars ! -name java ! -name registry ! -name stamps | sort
 }
 
 # By label, not from the compose files, so that volumes of all overlays are included.

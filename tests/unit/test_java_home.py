@@ -54,8 +54,17 @@ def test_a_newer_java_home_in_another_folder_is_preferred_to_an_old_one(tmp_path
     assert found_by_script(environment) == found
 
 
-def test_the_message_about_a_missing_java_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_jdk_the_packaged_java_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tools.embedded.java.INSTALLED", ())
+    packaged = a_java_home(tmp_path / "java", "25.0.2")
+    monkeypatch.setattr("tools.embedded.java.PACKAGED", packaged)
 
-    with pytest.raises(ServiceMissingError, match="JDK 21 or newer is missing: install one"):
+    assert find_java_home({"PATH": ""}) == packaged
+
+
+def test_the_message_about_a_missing_java_has_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tools.embedded.java.INSTALLED", ())
+    monkeypatch.setattr("tools.embedded.java.PACKAGED", tmp_path)
+
+    with pytest.raises(ServiceMissingError, match="JDK 21 or newer is missing: run make java"):
         find_java_home({"PATH": ""})

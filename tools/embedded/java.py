@@ -18,10 +18,11 @@ INSTALLED = (
     "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
     "/Library/Java/JavaVirtualMachines/*/Contents/Home",
 )
+PACKAGED = REPOSITORY / "build" / "java"  # the one that `make java` installs
 
 
 def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """The first Java 21 or newer among JAVA_HOME, the `java` on the PATH and the usual places.
+    """The first Java 21 or newer among JAVA_HOME, the `java` on the PATH, the usual places and that of `make java`.
 
     Raises:
         ServiceMissingError: there is none.
@@ -29,7 +30,9 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
     for home in _candidates(environment):
         if (home / "bin" / "java").is_file() and java_version(home) >= OLDEST:
             return home
-    raise ServiceMissingError(f"a JDK {OLDEST} or newer is missing: install one, or set JAVA_HOME to it")
+    raise ServiceMissingError(
+        f"a JDK {OLDEST} or newer is missing: run make java, or install one, or set JAVA_HOME to it"
+    )
 
 
 def spark_environment() -> dict[str, str]:
@@ -57,6 +60,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
     for pattern in INSTALLED:
         folder = pattern.format(home=environment.get("HOME", "/nonexistent"))
         yield from sorted(Path("/").glob(folder.lstrip("/")))
+    yield PACKAGED
 
 
 def _home_of_java_on_path(environment: Mapping[str, str]) -> Iterator[Path]:

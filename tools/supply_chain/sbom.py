@@ -22,7 +22,7 @@ from tools.supply_chain.names_of_licences import license_of
 from tools.supply_chain.python_packages import component, installed_in, locked
 
 _VERSION = SchemaVersion.V1_6
-_IMAGES = (
+IMAGES = (
     "base",
     "java",
     "postgres",
@@ -62,6 +62,7 @@ class Sources:
             "python-runtime": lambda: self._lock("requirements-runtime.lock", *_own_site_packages()),
             "python-engines": lambda: self._own_environment("engines", "build/engines"),
             "python-browser": lambda: self._own_environment("browser", "build/browser"),
+            "python-java": lambda: self._own_environment("java", "build/java/packages", ""),
             "python-docs": lambda: self._own_environment("docs", "build/docs/environment"),
             "java-kafka": lambda: self._jars("build/jars/kafka"),
             "java-model": lambda: self._jars("build/jars/model"),
@@ -69,15 +70,17 @@ class Sources:
             "java-spark": lambda: self._jars("build/jars/spark"),
             "others": self._programs_of_others,
             "rust-native": lambda: crates(self.project / "native"),
-            **{f"image-{name}": partial(self._image, f"gamelake/{name}:{tag}") for name in _IMAGES},
+            **{f"image-{name}": partial(self._image, f"gamelake/{name}:{tag}") for name in IMAGES},
         }
 
     def _lock(self, lock: str, *site_packages: Path) -> Iterator[Component]:
         return locked(self.project / lock, installed_in(*site_packages))
 
-    def _own_environment(self, group: str, folder: str) -> Iterable[Component]:
+    def _own_environment(
+        self, group: str, folder: str, packages: str = "/lib/python3*/site-packages"
+    ) -> Iterable[Component]:
         """The lock of a dependency group, whose environment `make <group>` makes."""
-        installed = [*self.project.glob(f"{folder}/lib/python3*/site-packages")]
+        installed = [*self.project.glob(f"{folder}{packages}")]
         if not installed:
             raise NothingToReadError(f"{folder} is missing, which states the licences; run make {group}")
         return self._lock(f"requirements-{group}.lock", *installed)

@@ -56,8 +56,8 @@ class Checkout:
         return sorted(path.name for path in (self.folder / "build").iterdir())
 
 
-ALL = ["demo", "images.log", "jars", "registry", "stamps"]
-KEPT = ["jars", "registry", "stamps"]
+ALL = ["demo", "images.log", "jars", "java", "registry", "stamps"]
+KEPT = ["jars", "java", "registry", "stamps"]
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def test_an_sbom_of_the_real_lock_is_valid_and_reads_back(tmp_path: Path) -> Non
     assert {one.purl for one in read(path).components} == {one.purl for one in written.components}
 
 
-@pytest.mark.parametrize("group", ["engines", "browser", "docs"])
+@pytest.mark.parametrize("group", ["engines", "browser", "docs", "java"])
 def test_a_lock_without_its_environment_which_states_the_licences_has_no_sbom(tmp_path: Path, group: str) -> None:
     sources = Sources(tmp_path, {"GAMELAKE_TAG": "dev"}, MavenPoms(tmp_path))
 
