@@ -122,7 +122,7 @@ def copy_of_repository(target: Path) -> Path:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(REPOSITORY / name, target / name)
     (target / "build").mkdir()
-    for made in (".venv", "build/jars", "build/registry", "build/native"):
+    for made in (".venv", "build/docs", "build/jars", "build/native", "build/registry"):
         (target / made).symlink_to(REPOSITORY / made)
     return target
 
