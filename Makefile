@@ -41,7 +41,7 @@ engines := $(stamps)/engines
 docs_environment := build/docs/environment/complete
 mermaid := build/docs/mermaid/mermaid.min.js
 mkdocs := PYTHONPATH='$(CURDIR)' NO_MKDOCS_2_WARNING=1 build/docs/environment/bin/mkdocs
-engines_in_ci := $(if $(filter true,$(CI)),$(engines))
+engines_in_ci = $(if $(and $(filter true,$(CI)),$(filter 1,$(SLOW_TESTS))),$(engines))
 # Opens the portal in Chromium, where that is installed.
 browser := $(stamps)/browser
 browser_in_ci := $(if $(filter true,$(CI)),$(browser))
@@ -73,7 +73,7 @@ export SLOW_TESTS
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup java lint format lock model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
+.PHONY: help setup java lint format lock dbt pictures model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
 
 ##@ Start here
 
@@ -170,6 +170,13 @@ logs: ## Follow the logs: S=<service, empty for all>
 # The value is passed on unexpanded: SQL has its own dollars and quotes.
 sql: export QUERY := $(value Q)
 ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
+dbt: $(engines) ## Build the models of sql/dbt with DuckDB in build/dbt (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
+	@mkdir -p build/dbt && DBT_TARGET_PATH=build/dbt/target DBT_LOG_PATH=build/dbt/logs \
+	  build/engines/bin/dbt build --project-dir sql/dbt --profiles-dir sql/dbt
+
+pictures: $(environment) $(browser) ## Make docs/pictures again: W=<demo, pages (make dev must run); all if empty>
+	@$(python) -m tools.pictures $(W)
+
 sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables, with ON=dev those of make dev
 ifneq ($(filter duckdb spark,$(ENGINE)),)
 	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of $(AS_OF)) \
@@ -198,7 +205,7 @@ quality-daily: ## Let the running stack validate each day after it ends, hold go
 	@$(stack) up --detach --wait --no-deps quality data-docs
 	@compose/urls.sh | grep 'Data Docs'
 
-portal: ## Start the portal of the running stack: one page of what runs, links to all pages, and questions to run
+portal: docs ## Start the portal of the running stack: one page of what runs, links, the docs site, questions to run
 	@$(stack) up --detach --wait --no-deps portal
 	@compose/urls.sh | grep 'Portal'
 
@@ -231,7 +238,7 @@ test-spark: $(class_archive) $(engines_in_ci) ## Run the tests that need Spark
 test-embedded: setup $(browser_in_ci) $(packaged_java_in_ci) ## Run the tests that need Kafka and the schema registry
 	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
 
-engines: $(engines) ## Install the engines that users bring (Daft, ClickHouse, Sail, ...) for the conformance test (1.5 GB)
+engines: $(engines) ## Install the engines that users bring (Daft, ClickHouse, Sail, dbt, ...) for the conformance test (1.6 GB)
 	@:
 
 browser: $(browser) ## Install what opens the portal in Chromium for its test (200 MB, without Chromium)

@@ -91,6 +91,18 @@ def without_portal(watched: Watched) -> str:
     return shown
 
 
+def read_documents(page: Page) -> dict[str, Any]:
+    """See the diagrams of the docs site's first page, and search all of it."""
+    # The theme puts each diagram that it has drawn into an element of its own.
+    page.wait_for_selector("div.mermaid", state="attached")
+    diagrams = page.locator("div.mermaid").count()
+    not_drawn = page.locator("pre.mermaid").count()
+    page.keyboard.press("s")
+    page.keyboard.type("pseudonym")
+    page.wait_for_selector(".md-search-result__item", state="attached")
+    return {"diagrams": diagrams, "not_drawn": not_drawn, "results": page.locator(".md-search-result__item").count()}
+
+
 def main(chromium: str, url: str) -> None:
     """Check everything, and print it."""
     # The sandbox of Chromium does not work for root, as whom CI runs.
@@ -119,6 +131,10 @@ def main(chromium: str, url: str) -> None:
             found["lineage"] = lineage.page.locator("svg").count()
             found["problems"] += lineage.problems
             found["hosts"] += lineage.hosts
+        with opened(browser, f"{url}/documents/") as documents:
+            found["documents"] = read_documents(documents.page)
+            found["problems"] += documents.problems
+            found["hosts"] += documents.hosts
         browser.close()
     sys.stdout.write(json.dumps(found))
 

@@ -1,4 +1,4 @@
-"""The games contract (`contracts/games.yaml`): games, their tables and layouts, aggregates, maintenance."""
+"""The games contract (`contracts/games.yaml`): games, tables, layouts, mapped messages, aggregates, maintenance."""
 
 import re
 from datetime import timedelta
@@ -10,6 +10,7 @@ import msgspec
 
 from gamelake.model.aggregates import AggregateSpec
 from gamelake.model.located_yaml import load_declaration, raise_first
+from gamelake.model.messages import MessageSpec
 from gamelake.model.naming import game_table
 
 ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -138,6 +139,7 @@ class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_unlisted_tables: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 50
     event_time: EventTimeLimits = EventTimeLimits()
     amount: AmountLimits = AmountLimits()
+    messages: tuple[MessageSpec, ...] = ()
     aggregates: tuple[AggregateSpec, ...] = ()
     tables: dict[str, TableDescription] = {}
     maintenance: MaintenancePolicy = MaintenancePolicy()

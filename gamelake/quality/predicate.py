@@ -1,4 +1,4 @@
-"""Parses the condition of a rule: its canonical form, its columns, and what it must not contain."""
+"""Parses the SQL of rules and mappings: its canonical form, its columns, and what it must not contain."""
 
 import json
 import re
@@ -36,7 +36,19 @@ class Predicate:
 
 
 def parse(text: str) -> Predicate:
-    """Parse an expression.
+    """Parse a condition.
+
+    Raises:
+        ContractError: the text is no expression, names no column, or its result may change for the same row.
+    """
+    found = parse_expression(text)
+    if not found.columns:
+        raise ContractError("names no column; a rule is a condition on the columns of one row")
+    return found
+
+
+def parse_expression(text: str) -> Predicate:
+    """Parse an expression, which may be a constant.
 
     Raises:
         ContractError: the text is no expression, or its result may change for the same row.
@@ -50,8 +62,6 @@ def parse(text: str) -> Predicate:
         _check(node)
     canonical = _query("SELECT json_deserialize_sql(?)", serialized)
     columns = {str(node["column_names"][0]).lower() for node in _nodes(expression) if node["class"] == "COLUMN_REF"}
-    if not columns:
-        raise ContractError("names no column; a rule is a condition on the columns of one row")
     return Predicate(canonical.removeprefix("SELECT "), tuple(sorted(columns)))
 
 
@@ -122,7 +132,7 @@ def _only_expression(tree: Node) -> Node:
         and not node["select_list"][0]["alias"]
     )
     if not plain:
-        raise ContractError("is more than one SQL expression; write a condition on the columns of one row")
+        raise ContractError("is more than one SQL expression; write one over the columns of one row")
     return node["select_list"][0]
 
 
@@ -141,7 +151,7 @@ def _nodes(node: Node) -> Iterator[Node]:
 def _check(node: Node) -> None:
     kind = node["class"]
     if kind in _FORBIDDEN:
-        raise ContractError(f"{_FORBIDDEN[kind]}; a rule is a condition on the columns of one row")
+        raise ContractError(f"{_FORBIDDEN[kind]}; write an expression over the columns of one row")
     if kind == "FUNCTION" and node["function_name"].lower() not in _deterministic_functions():
         raise ContractError(f"calls {node['function_name']}(), which is unknown or not deterministic")
 

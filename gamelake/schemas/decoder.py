@@ -35,11 +35,13 @@ class DecodedGroup:
     """Events of one message type.
 
     Attributes:
+        name: the full name of the message type.
         rows: int64, ascending: the events' positions in the batch.
         columns: one row for each of `rows`, in that order; one column for each field of the message, in Delta types.
     """
 
     message_type: MessageType
+    name: str
     rows: Ints
     columns: pa.RecordBatch
 
@@ -116,7 +118,7 @@ class Decoder:
             bad = np.setdiff1d(np.arange(len(group.rows)), good)
             detail = f"not a {decoder.name} of schema {group.message_type.schema_id}"
             rejects.add(group.rows[bad], DeadLetterReason.UNDECODABLE, detail)
-        return DecodedGroup(group.message_type, group.rows[good], columns) if len(good) else None
+        return DecodedGroup(group.message_type, decoder.name, group.rows[good], columns) if len(good) else None
 
     def _decoder(self, message_type: MessageType) -> "MessageDecoder | MissingSchema":
         if message_type not in self._messages:

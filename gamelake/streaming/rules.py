@@ -1,6 +1,6 @@
 """Loads the rules of a lakehouse from their folder and checks them against the columns that rows can have."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from gamelake.layers.silver import COMMON_SCHEMA, conform
 from gamelake.model.errors import IncompatibleSchemaError, SchemaError
 from gamelake.model.games import GamesContract, UnlistedGames
 from gamelake.model.logs import event_logger
+from gamelake.model.messages import MessageSpec
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.daily import store_rules
 from gamelake.quality.rules import RuleSet
@@ -21,18 +22,23 @@ from gamelake.schemas.decoder import MessageDecoder
 from gamelake.schemas.event_schemas import FIRST_MESSAGE, load_schema
 from gamelake.schemas.schema_cache import kept_schemas
 from gamelake.storage.store import Store
+from gamelake.streaming.message_mapping import MessageMapper
 
 log = event_logger(__name__)
 
 
-def known_columns(games_file: Path, store: Store, tables: Iterable[pa.Schema]) -> pa.Schema:
+def known_columns(
+    games_file: Path, store: Store, tables: Iterable[pa.Schema], messages: Sequence[MessageSpec] = ()
+) -> pa.Schema:
     """All columns that rows can have, by lower-case name, each once.
 
     They come from the platform's own columns, the schemas next to the games contract (newest first), the schemas that
-    the lakehouse keeps (newest first), and the tables. If two have a column of one name, the first type counts.
+    the lakehouse keeps (newest first; mapped by `messages`), and the tables. If two have a column of one name, the
+    first type counts.
     """
     columns = {field.name.lower(): field for field in COMMON_SCHEMA}
-    found = (*(_silver_columns(each) for each in _messages(games_file, store)), *tables)
+    mapper = MessageMapper(messages)
+    found = (*(_silver_columns(each, mapper) for each in _messages(games_file, store)), *tables)
     for field in (field for schema in found for field in schema):
         columns.setdefault(field.name.lower(), field)
     return pa.schema(list(columns.values()))
@@ -49,11 +55,11 @@ def _messages(games_file: Path, store: Store) -> Iterator[Descriptor]:
             log.info("schema_unreadable", schema=number, error=error, action="rules can't use its columns")
 
 
-def _silver_columns(message: Descriptor) -> pa.Schema:
+def _silver_columns(message: Descriptor, mapper: MessageMapper) -> pa.Schema:
     try:
         _, columns = MessageDecoder(message).decode(pa.array([], pa.binary()))
         coordinates = pa.array([], pa.int64())
-        return conform(columns, coordinates, coordinates).schema
+        return conform(mapper.apply(message.full_name, columns), coordinates, coordinates).schema
     except (SchemaError, IncompatibleSchemaError):
         return pa.schema([])
 
@@ -102,4 +108,5 @@ class RulesLoader:
         """
         any_game = self.contract.unlisted_games is UnlistedGames.OWN_TABLE
         games = () if any_game else [game.name for game in self.contract.games]
-        return check_rules(rules, known_columns(self.games_file, self.store, self.schemas().values()), games)
+        columns = known_columns(self.games_file, self.store, self.schemas().values(), self.contract.messages)
+        return check_rules(rules, columns, games)

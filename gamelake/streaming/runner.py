@@ -18,7 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from gamelake.model.errors import ContractError, SettingsError
 from gamelake.model.failpoints import Failpoints
-from gamelake.model.games import GamesContract, load_games
+from gamelake.model.games import GamesContract
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import BRONZE_EVENTS, game_of, shuffle_folder
 from gamelake.quality.rules_in_force import RulesInForce
@@ -33,6 +33,7 @@ from gamelake.streaming.decision import Decider, Parallelism
 from gamelake.streaming.dedup_window import DedupWindow
 from gamelake.streaming.flood import FloodBreaker
 from gamelake.streaming.kafka_source import SourceTopic, offset_gap
+from gamelake.streaming.message_mapping import load_event_contract
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskPlan
 from gamelake.streaming.rules import RulesLoader
 from gamelake.streaming.settings import IngestSettings
@@ -130,7 +131,7 @@ def stream_context(settings: IngestSettings, source: OpenStream, store: Store) -
     Raises:
         ContractError: the games contract or a rule is invalid, or does not fit the existing tables.
     """
-    contract = load_games(settings.games_file)
+    contract = load_event_contract(settings.games_file)
     _check_partitioning(contract, source.tables)
     plan = TaskPlan(
         lakehouse=settings.lakehouse.location,

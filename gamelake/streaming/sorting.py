@@ -20,6 +20,7 @@ from gamelake.schemas.decoder import DecodedGroup, Rejects
 from gamelake.schemas.framing import MessageType
 from gamelake.storage.columns import merged
 from gamelake.streaming.duplicates import CandidateEvents, DuplicateFilter, NoOpDuplicateFilter
+from gamelake.streaming.message_mapping import MessageMapper
 from gamelake.streaming.plan import NO_CLOCK
 
 MICROSECONDS_A_DAY = 86_400_000_000
@@ -67,7 +68,7 @@ class Sorter:
 
     Attributes:
         router: chooses the tables.
-        contract: has the limits of values.
+        contract: has the mappings of messages and the limits of values.
         schemas: the known columns, by table.
         filter: finds duplicates.
         judge: applies the rules.
@@ -81,11 +82,13 @@ class Sorter:
     filter: DuplicateFilter = field(default_factory=NoOpDuplicateFilter)
     judge: Judge = field(default_factory=NoOpJudge)
     clock: int = NO_CLOCK
+    _mapper: MessageMapper = field(init=False)
     _partitioned: dict[str, frozenset[str]] = field(init=False)
     _verdicts: dict[tuple[MessageType, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Find the text columns that partition a table, and these tables."""
+        self._mapper = MessageMapper(self.contract.messages)
         columns = {column.value for game in self.contract.games for column in game.partition_by[1:]}
         self._partitioned = {
             name: frozenset(game.table for game in self.contract.games if name in game.partition_by[1:])
@@ -119,7 +122,8 @@ class Sorter:
         """Check one group of events, as in `sort`; None if none of them passes."""
         rows = pa.array(group.rows)
         try:
-            events = conform(group.columns, placement.partitions.take(rows), placement.offsets.take(rows))
+            columns = self._mapper.apply(group.name, group.columns)
+            events = conform(columns, placement.partitions.take(rows), placement.offsets.take(rows))
         except IncompatibleSchemaError as error:
             rejects.add(group.rows, DeadLetterReason.INCOMPATIBLE_SCHEMA, str(error))
             return None

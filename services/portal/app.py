@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 
 from gamelake.model.errors import GamelakeError
 from gamelake.model.logs import event_logger
+from gamelake.observability.faults import load_faults
 from gamelake.serving.sql.questions import Question
+from services.portal.docs import DOCS, DocsSite
 from services.portal.figures import FigureSource
 from services.portal.lineage import LineagePage, LineageUnavailableError, script_hashes
 from services.portal.pages import home_page, problem_page, question_page, status_part
@@ -43,13 +45,14 @@ _HEADERS = [
 
 @dataclass(frozen=True, slots=True)
 class PortalResponse:
-    """A response; `policy` is its Content-Security-Policy."""
+    """A response; `policy` is its Content-Security-Policy, and `file` its body if that is not a page of the portal."""
 
     body: str
     status: HTTPStatus = HTTPStatus.OK
     content_type: str = _HTML
     policy: str = _POLICY
     more: tuple[tuple[str, str], ...] = field(default=())
+    file: bytes | None = None
 
 
 class PortalApp:
@@ -59,6 +62,8 @@ class PortalApp:
         self._settings = settings
         self._figures = figures
         self._questions = questions
+        self._faults = tuple(load_faults(settings.faults).values()) if settings.faults else ()
+        self._docs = DocsSite(settings.docs) if settings.docs else None
         lineage = LineagePage()
         self._pages: dict[str, Callable[[], PortalResponse]] = {
             "/": self._home,
@@ -75,9 +80,8 @@ class PortalApp:
         headers = [("content-type", response.content_type), ("content-security-policy", response.policy)]
         # What a client sends in a body is not read.
         connection = [("connection", "close")] if scope.method == "POST" else []
-        protocol.response_bytes(
-            int(response.status), [*headers, *_HEADERS, *response.more, *connection], response.body.encode()
-        )
+        body = response.body.encode() if response.file is None else response.file
+        protocol.response_bytes(int(response.status), [*headers, *_HEADERS, *response.more, *connection], body)
 
     def respond(self, method: str, path: str, headers: Mapping[str, str]) -> PortalResponse:
         """The response to a request.
@@ -100,6 +104,8 @@ class PortalApp:
             return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "The page can't be made; the portal's log says why.")
 
     def _page(self, method: str, path: str, headers: Mapping[str, str]) -> PortalResponse:
+        if path.startswith(DOCS):
+            return self._document(path.removeprefix(DOCS)) if method == "GET" else _not_allowed("GET")
         if path.startswith(_QUESTIONS):
             return self._question(method, path.removeprefix(_QUESTIONS), headers)
         page = self._pages.get(path)
@@ -110,10 +116,24 @@ class PortalApp:
     def _home(self) -> PortalResponse:
         overview, questions = self._figures.overview(), self._questions.all()
         has_lineage = self._settings.has_lakehouse
-        return PortalResponse(home_page(overview, questions, self._settings.links, has_lineage=has_lineage))
+        page = home_page(
+            overview,
+            questions,
+            {**({"Documents": DOCS} if self._docs is not None else {}), **self._settings.links},
+            self._faults,
+            self._settings.consoles,
+            has_lineage=has_lineage,
+        )
+        return PortalResponse(page)
 
     def _status(self) -> PortalResponse:
-        return PortalResponse(status_part(self._figures.overview()))
+        return PortalResponse(status_part(self._figures.overview(), self._settings.consoles))
+
+    def _document(self, path: str) -> PortalResponse:
+        found = None if self._docs is None else self._docs.get(path)
+        if found is None:
+            return _problem(HTTPStatus.NOT_FOUND, "There is no such document; make docs builds the site.")
+        return PortalResponse("", content_type=found.content_type, policy=found.policy, file=found.content)
 
     def _question(self, method: str, name: str, headers: Mapping[str, str]) -> PortalResponse:
         question = self._questions.all().get(name)

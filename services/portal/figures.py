@@ -19,6 +19,7 @@ from services.portal.settings import PortalSettings
 _SECONDS = 2.0
 _RATE_SECONDS = 60.0
 _UP, _RECORDS = "gamelake_stream_up", "gamelake_stream_records_total"
+_FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 _LAG, _AGE = "gamelake_stream_offsets_behind", "gamelake_stream_seconds_behind"
 
 
@@ -53,11 +54,16 @@ class StreamFigures:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The state of the platform at a time; `problem` says why a part of it is unknown."""
+    """The state of the platform at a time; `problem` says why a part of it is unknown.
+
+    Attributes:
+        alerts: the names of those that fire; None: there is no Prometheus.
+    """
 
     services: tuple[ServiceHealth, ...]
     streams: tuple[StreamFigures, ...]
     problem: str = ""
+    alerts: tuple[str, ...] | None = None
 
 
 class FigureSource(Protocol):
@@ -96,9 +102,11 @@ class PrometheusFigures:
                 ServiceHealth(each.labels["job"], each.value == 1) for each in self._ask("min by (job) (up)")
             )
             values = {metric: _by_query(self._ask(expression)) for metric, expression in self._BY_QUERY.items()}
+            alerts = tuple(sorted(each.labels["alertname"] for each in self._ask(_FIRING)))
         except FiguresUnavailableError as error:
             return Overview((), (), str(error))
-        return Overview(tuple(sorted(services, key=lambda each: each.name)), tuple(_streams(values)))
+        by_name = tuple(sorted(services, key=lambda each: each.name))
+        return Overview(by_name, tuple(_streams(values)), alerts=alerts)
 
     def _ask(self, expression: str) -> list[Sample]:
         try:

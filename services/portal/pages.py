@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from html import escape
 from string import Template
 
+from gamelake.observability.faults import Fault
 from gamelake.serving.sql.questions import Question
 from services.portal.figures import Overview, ServiceHealth, StreamFigures
 from services.portal.questions import QuestionResult
@@ -38,27 +39,44 @@ _UNKNOWN = "unknown"
 
 
 def home_page(
-    overview: Overview, questions: Mapping[str, Question], links: Mapping[str, str], *, has_lineage: bool
+    overview: Overview,
+    questions: Mapping[str, Question],
+    links: Mapping[str, str],
+    faults: Iterable[Fault] = (),
+    consoles: str = "",
+    *,
+    has_lineage: bool,
 ) -> str:
-    """The first page."""
+    """The first page.
+
+    Args:
+        overview: health and figures.
+        questions: those that can be run, by name.
+        links: addresses of other pages, by what they are.
+        faults: those that can be switched on for practice.
+        consoles: the address of the dashboards and runbooks that Prometheus serves.
+        has_lineage: whether the portal has a page of the tables' lineage.
+    """
     body = "\n".join(
         [
             "<h1>Gamelake</h1>",
             f"<p>{escape(_WHAT)}</p>",
-            f'<div id="status">{status_part(overview)}</div>',
+            f'<div id="status">{status_part(overview, consoles)}</div>',
             _questions_part(questions.values()),
+            _faults_part(tuple(faults), consoles),
             _links_part(links, has_lineage=has_lineage),
         ]
     )
     return _page("Gamelake", body)
 
 
-def status_part(overview: Overview, now: datetime | None = None) -> str:
-    """The part of the first page that is refreshed: health and figures."""
+def status_part(overview: Overview, consoles: str = "", now: datetime | None = None) -> str:
+    """The part of the first page that is refreshed: health, figures, and firing alerts."""
     moment = (now or datetime.now(UTC)).strftime("%H:%M:%S")
     problem = f'<p class="bad">{escape(overview.problem)}</p>' if overview.problem else ""
     services = _section("services", "Services", problem + _health(overview.services))
-    return services + _section("streams", "Streams", _streams(overview.streams)) + f"<p>As of {moment} UTC.</p>"
+    streams = _section("streams", "Streams", _streams(overview.streams))
+    return services + streams + _alerts_part(overview.alerts, consoles) + f"<p>As of {moment} UTC.</p>"
 
 
 def question_page(question: Question, result: QuestionResult | None = None, problem: str = "") -> str:
@@ -135,6 +153,36 @@ def _questions_part(questions: Iterable[Question]) -> str:
     )
     table = _table("Questions about the tables", ("question", "a row is", "action"), rows)
     return _section("questions", "Questions", table)
+
+
+def _alerts_part(alerts: Sequence[str] | None, consoles: str) -> str:
+    if alerts is None:
+        return ""
+    items = "".join(f'<li class="bad">{_runbook(name, consoles)}</li>' for name in alerts)
+    return _section("alerts", "Alerts", f"<ul>{items}</ul>" if items else "<p>No alert fires.</p>")
+
+
+def _runbook(alert: str, consoles: str) -> str:
+    return f'<a href="{escape(consoles)}/runbooks/{escape(alert)}.html">{escape(alert)}</a>'
+
+
+def _faults_part(faults: Sequence[Fault], consoles: str) -> str:
+    if not faults:
+        return ""
+    rows = (
+        (
+            f"{escape(each.title)}. {escape(each.effect)}",
+            f"<code>gamelake fault on {escape(each.name)}</code>",
+            ", ".join(_runbook(name, consoles) for name in each.alerts) or "none",
+            f'<a href="{escape(consoles)}/{escape(each.panel.dashboard)}.html">{escape(each.panel.title)}</a>',
+            f"<code>{escape(each.remedy or f'gamelake fault off {each.name}')}</code>",
+        )
+        for each in faults
+    )
+    columns = ("fault", "switch it on", "alerts and their runbooks", "panel", "remedy")
+    explained = "<p>The portal can change nothing in the stack: run the commands in a terminal on its machine.</p>"
+    table = _table("Faults and what shows them", columns, rows)
+    return _section("faults", "Faults to practise with", explained + table)
 
 
 def _run_button(question: Question, text: str) -> str:

@@ -34,6 +34,9 @@ class PortalSettings:
         metrics: the metrics pages of streams.
         links: pages of other services, by their names.
         trino: None: questions are run by DuckDB.
+        docs: the folder of the docs site; None: the portal has no documents.
+        faults: the file of the faults to practise with; None: none are shown.
+        consoles: where browsers find the dashboards and runbooks that Prometheus serves.
         has_lakehouse: whether the tables can be read without Trino, so that their lineage can be drawn.
     """
 
@@ -46,6 +49,9 @@ class PortalSettings:
     metrics: tuple[str, ...]
     links: Mapping[str, str]
     sql: Path
+    docs: Path | None
+    faults: Path | None
+    consoles: str
     trino: TrinoAccess | None
     has_lakehouse: bool
     limits: QueryLimits = field(default_factory=QueryLimits)
@@ -68,6 +74,9 @@ class PortalSettings:
             metrics=tuple(filter(None, env.optional("PORTAL_METRICS", "").split(","))),
             links=_pairs(env, "PORTAL_LINKS"),
             sql=Path(env.optional("PORTAL_SQL", str(_SQL))),
+            docs=_path(env, "PORTAL_DOCS"),
+            faults=_path(env, "PORTAL_FAULTS"),
+            consoles=env.optional("PORTAL_CONSOLES_URL", "https://127.0.0.1:9090/consoles").rstrip("/"),
             trino=_trino(env) if env.optional("PORTAL_TRINO_URL", "") else None,
             has_lakehouse=bool(env.optional("GAMELAKE_LAKEHOUSE", "")),
             limits=QueryLimits(
@@ -75,6 +84,11 @@ class PortalSettings:
                 rows=env.whole("PORTAL_QUERY_ROWS", 200, 1, 10_000),
             ),
         )
+
+
+def _path(env: Environment, name: str) -> Path | None:
+    given = env.optional(name, "")
+    return Path(given) if given else None
 
 
 def _trino(env: Environment) -> TrinoAccess:

@@ -3,34 +3,24 @@
 import json
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
-import urllib3
 
-from services.sdk import Client
+from tests.embedded.dev import JARS, SECONDS, START_SECONDS, Dev, Reader, copy_of_repository, dev, ids_by_sql
 from tests.eventually import eventually
-from tests.process_table import descendants_of, still_running
-from tools.dev.options import DevOptions, DevPaths
-from tools.embedded.java import spark_environment
-from tools.embedded.ports import HOST, free_port
+from tests.pages import snippets
+from tools.embedded.ports import free_port
 from tools.embedded.service import REPOSITORY
-from tools.simulator.game_sdks import read_credentials
 
-GAME = "archery_duel"
-JARS = REPOSITORY / "build" / "jars" / "spark"
-START_SECONDS, SECONDS = 300, 120
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_PYTHON = REPOSITORY / "build" / "browser" / "bin" / "python"
 QUESTION = "events_per_hour"
+HOW_TO = sorted(str(page.relative_to(REPOSITORY)) for page in REPOSITORY.glob("docs/how-to/*.md"))
 # With a rate that is known.
 RUNNING_STREAM = r'ingest_events</th><td><span class="good">runs</span></td><td class="number">\d'
 
@@ -39,123 +29,6 @@ RUNNING_STREAM = r'ingest_events</th><td><span class="good">runs</span></td><td 
 def _jars(missing_service: Callable[[str], NoReturn]) -> None:
     if not JARS.is_dir():
         missing_service(f"{JARS} is missing: run `make setup`")
-
-
-class Dev:
-    """A running `make dev`; what it prints is in a file."""
-
-    def __init__(self, running: "subprocess.Popen[bytes]", options: DevOptions, printed: Path) -> None:
-        self.running = running
-        self._options = options
-        self._printed = printed
-
-    @property
-    def directory(self) -> Path:
-        """Its data."""
-        return self._options.directory
-
-    @property
-    def first_port(self) -> int:
-        """The first of its ports."""
-        return self._options.first_port
-
-    @property
-    def portal(self) -> str:
-        """The address of the portal."""
-        return f"http://{HOST}:{self._options.ports.portal}"
-
-    def get(self, path: str) -> str:
-        """A page of the portal."""
-        return urllib3.request("GET", f"{self.portal}{path}", timeout=SECONDS).data.decode()
-
-    def ask(self, question: str) -> str:
-        """The page with a question's result, or with the reason why there is none."""
-        return urllib3.request("POST", f"{self.portal}/questions/{question}", timeout=SECONDS).data.decode()
-
-    def lines(self, name: str) -> list[str]:
-        """What it has printed about a program."""
-        return [line for line in self._printed.read_text().splitlines() if line.startswith(f"{name}: ")]
-
-    def starts(self, name: str) -> int:
-        """How often a program has become healthy."""
-        return sum("running after" in line for line in self.lines(name))
-
-    def wait_for_start(self) -> None:
-        """Wait until all programs are healthy."""
-        eventually(lambda: "All programs run" in self._text(), START_SECONDS)
-
-    def pid_of(self, module: str) -> int:
-        """The process of a program, not the tether that started it."""
-        for pid in sorted(descendants_of(self.running.pid)):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if words[1:3] == [b"-m", module.encode()]:
-                return pid
-        raise AssertionError(f"no process of {module}")
-
-    def send(self, count: int) -> list[str]:
-        """Send new events by the SDK, and wait until they are acknowledged; gives their ids."""
-        ids = [str(uuid.uuid4()) for _ in range(count)]
-        credentials = read_credentials(self._options.directory / "gateway" / "keys.yaml")[GAME]
-        client = Client.connect(f"http://{HOST}:{self._options.ports.gateway}", credentials)
-        for each in ids:
-            client.send(
-                {"event_id": each, "event_name": "tap", "gamer_id": "a-player", "event_time": datetime.now(UTC)}
-            )
-        assert client.flush(timeout=timedelta(seconds=SECONDS))
-        client.close()
-        return ids
-
-    def rows(self) -> list[str]:
-        """The ids in the game's table, as `make sql ENGINE=duckdb ON=dev` reads them."""
-        return ids_by_sql(self._options.directory)
-
-    def stop(self) -> None:
-        """End it by Ctrl-C, and check that it leaves no process."""
-        children = descendants_of(self.running.pid)
-        self.running.send_signal(signal.SIGINT)
-        assert self.running.wait(SECONDS) == 0, self._text()
-        eventually(lambda: not still_running(children))
-
-    def _text(self) -> str:
-        assert self.running.poll() in {None, 0}, self._printed.read_text()
-        return self._printed.read_text()
-
-
-@contextmanager
-def dev(directory: Path, first_port: int, *arguments: str) -> Iterator[Dev]:
-    """Run it for as long as the block lasts."""
-    options = DevOptions(directory=directory, first_port=first_port, rate=0, games=1)
-    printed = directory.with_name("printed.txt")
-    command = (sys.executable, "-m", "tools.dev", "--directory", str(directory), "--first-port", str(first_port))
-    with (
-        printed.open("wb") as out,
-        subprocess.Popen((*command, *arguments), cwd=REPOSITORY, stdout=out, stderr=subprocess.STDOUT) as running,
-    ):
-        try:
-            yield Dev(running, options, printed)
-        finally:
-            running.terminate()
-            running.wait(SECONDS)
-
-
-def ids_by_sql(directory: Path) -> list[str]:
-    """The ids in the game's table, by DuckDB."""
-    settings = {
-        "GAMELAKE_LAKEHOUSE": DevPaths(directory).lakehouse.uri,
-        "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
-        "GAMELAKE_SPARK_JARS": str(JARS),
-    }
-    sql = "SELECT event_id FROM silver.events WHERE game_name = 'Archery Duel' AND event_name = 'tap'"
-    found = subprocess.run(
-        (sys.executable, "-m", "jobs.ask", "--format", "json", sql),
-        cwd=REPOSITORY,
-        env={**spark_environment(), **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    # Before the first batch there are no tables.
-    return [json.loads(line)["event_id"] for line in found.stdout.splitlines()] if found.returncode == 0 else []
 
 
 def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> None:
@@ -190,12 +63,27 @@ def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> N
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
-    """A running `make dev` with simulated players: leave it running."""
-    directory, first_port = tmp_path_factory.mktemp("platform") / "dev", free_port()
-    with dev(directory, first_port, "--rate", "20", "--games", "3") as running:
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A running `make dev` with simulated players: leave it running.
+
+    It runs in a copy of the repository, which has been changed already as the how-to pages say.
+    """
+    repository = copy_of_repository(tmp_path_factory.mktemp("platform") / "clone")
+    for each in (snippet for page in HOW_TO for snippet in snippets(page)):
+        if each.text.startswith("cp "):
+            subprocess.run(("/bin/bash", "-ec", each.text), cwd=repository, check=True)
+        each.add_to_files(repository)
+    with dev(
+        repository / "build" / "dev", free_port(), "--rate", "20", "--games", "3", repository=repository
+    ) as running:
         running.wait_for_start()
-        yield running
+        yield Reader(repository, running)
+
+
+@pytest.fixture
+def platform(reader: Reader) -> Dev:
+    """The running `make dev` of the reader."""
+    return reader.platform
 
 
 def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
@@ -204,6 +92,8 @@ def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
     chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     if chromium is None or not BROWSER_PYTHON.exists():
         missing_service("Chromium or build/browser is missing: install the package chromium and run `make browser`")
+    if not (REPOSITORY / "build/docs/site/index.html").exists():
+        missing_service("the docs site is missing: run `make docs`")
     # The question finds rows once there are some.
     eventually(lambda: "<caption>Result" in platform.ask(QUESTION), START_SECONDS)
     script = REPOSITORY / "tests" / "portal_in_a_browser.py"
@@ -229,6 +119,10 @@ def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
     assert re.fullmatch(r"(the first )?\d+ rows?", found["without_script"])
     assert not found["wider_than_a_phone"]
     assert found["lineage"] > 0
+    documents = found["documents"]
+    assert documents["diagrams"] > 0
+    assert documents["not_drawn"] == 0
+    assert documents["results"] > 0
 
 
 def test_the_portal_has_the_health_and_figures_of_the_programs(platform: Dev) -> None:
@@ -261,3 +155,21 @@ def test_a_second_make_dev_names_what_is_in_its_way(platform: Dev, tmp_path: Pat
     assert same.stderr == f"gamelake: make dev runs already in {directory}: end it by Ctrl-C first\n" == removed.stderr
     assert re.fullmatch(r"gamelake: another program listens on port \d+ of this machine: .+\n", other.stderr)
     assert directory.is_dir()
+
+
+@pytest.mark.parametrize("page", HOW_TO)
+def test_a_how_to_page_works_as_it_stands_there(page: str, reader: Reader) -> None:
+    commands = [each for each in snippets(page) if not each.files and not each.text.startswith("cp ")]
+
+    assert any(each.is_query for each in commands)
+    reader.follow(commands)
+
+
+# It has our programs start again, for a minute and more; the how-to page of gold tables shows most of it.
+@pytest.mark.slow
+def test_the_tutorial_works_as_it_stands_there_while_make_dev_runs(reader: Reader) -> None:
+    start, *steps = snippets("docs/tutorial.md")
+
+    assert start.text == "make dev RATE=20 GAMES=3\n"
+    reader.follow(steps)
+    assert any(line.startswith("serving: starts again, as games.yaml") for line in reader.platform.lines("serving"))

@@ -232,7 +232,17 @@ def all_values(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "silver/values"
 
 
-@pytest.fixture(params=["Spark", "Polars", "DataFusion", "DuckDB", *ENGINES], scope="module")
+# The environment of the others has 1.6 GB.
+@pytest.fixture(
+    params=[
+        "Spark",
+        "Polars",
+        "DataFusion",
+        "DuckDB",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ENGINES),
+    ],
+    scope="module",
+)
 def engine(
     request: pytest.FixtureRequest, all_values: Path, missing_service: Callable[[str], NoReturn]
 ) -> Iterator[Callable[[Path, int], OpenTable]]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import GamesContract, UnlistedGames
+from gamelake.model.messages import MappedColumn, MessageSpec
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, SILVER_EVENTS
 from gamelake.recovery.backfill import RewriteError, Rewriter, RewrittenTable
 from gamelake.recovery.replay.execution import LocalReader, SparkReader
@@ -104,6 +106,23 @@ def test_dead_letters_of_a_game_that_was_unknown_land_once_and_are_marked(lake: 
     marks = lake.rows(REPLAYED)
     assert sorted(marks["offset"].to_pylist()) == list(range(5, 12))
     assert set(marks["reason"].to_pylist()) == {"unroutable"}
+
+
+def mapped_by(sql: str) -> GamesContract:
+    """The contract, with a mapping of the game event."""
+    mapping = MessageSpec(message="gamelake.events.GameEvent", columns={MappedColumn.GAMER_ID: sql})
+    return msgspec.structs.replace(CONTRACT, messages=(mapping,))
+
+
+def test_dead_letters_whose_mapping_did_not_fit_their_schema_land_once_it_does(lake: ReplayedLakehouse) -> None:
+    plain = lake.schemas.add()
+    lake.take(lake.events(names("a", 5), "Archery", plain), mapped_by("pilot.name"))
+
+    replayed = lake.replay(ReplayRequest(LETTERS), mapped_by("concat('p-', event_id)"))
+
+    assert replayed.rows == {ARCHERY: 5, SILVER_EVENTS: 5, REPLAYED: 5}
+    assert set(lake.rows(REPLAYED)["reason"].to_pylist()) == {"incompatible_schema"}
+    assert sorted(lake.rows(ARCHERY)["gamer_id"].to_pylist()) == [f"p-a-{n}" for n in range(5)]
 
 
 def test_a_dead_letter_whose_event_was_sent_again_is_settled_and_no_second_row(lake: ReplayedLakehouse) -> None:

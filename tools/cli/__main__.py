@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from gamelake.model.errors import GamelakeError, StartupError
+from gamelake.observability.faults import fault_named, load_faults
 from gamelake.program import FAILED, OK, run
-from tools.cli import credentials, load, status
+from tools.cli import credentials, faults, status
 from tools.cli.completion import SHELLS, script
 from tools.cli.jobs import COMMANDS
+from tools.cli.load import SimulatorContainer
 from tools.embedded.service import REPOSITORY
 from tools.stack import COMPOSE
 
@@ -53,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument("statement", nargs="?", metavar="SQL")
     asked.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
     _add_load(command("load", "Show, set or stop the load of simulated players.", _load))
+    _add_fault(command("fault", "List faults to practise with, and switch them on and off.", _fault))
     command("doctor", "Check the machine and the lakehouse, with a remedy for each problem.", _doctor)
     completion = command("completion", "Print a script for a shell, which completes the commands.", _completion)
     completion.add_argument("shell", choices=SHELLS)
@@ -77,6 +80,18 @@ def _add_load(command: argparse.ArgumentParser) -> None:
         "--minutes", type=_whole(1, _LONGEST_MINUTES), default=60, help="after which it ends by itself; default: 60"
     )
     actions.add_parser("stop", help="end the load")
+
+
+def _add_fault(command: argparse.ArgumentParser) -> None:
+    _with_json(command)
+    actions = command.add_subparsers(dest="action", metavar="ACTION")
+    for name, summary in (
+        ("on", "switch a fault on, and show which alert and panel to expect"),
+        ("off", "switch a fault off; without a name, all of them"),
+        ("show", "show what a fault does, and its remedy"),
+    ):
+        action = actions.add_parser(name, help=summary)
+        action.add_argument("fault", nargs="?" if name == "off" else None, metavar="NAME")
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
@@ -114,15 +129,31 @@ def _sql(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> int:
+    container = SimulatorContainer()
     if options.action == "set":
-        load.start(options.rate, games=options.games, minutes=options.minutes)
+        container.start(options.rate, options.minutes, ("--target", "http", "--games", str(options.games)))
     elif options.action == "stop":
-        load.stop()
-    found = load.current()
+        container.stop()
+    rate = container.rate()
     if options.json:
-        _print({"events_per_second": 0 if found is None else found.rate})
+        _print({"events_per_second": rate or 0})
     else:
-        _print("no load" if found is None else f"{found.rate:,} events/s")
+        _print("no load" if rate is None else f"{rate:,} events/s")
+    return OK
+
+
+def _fault(options: argparse.Namespace) -> int:
+    known = load_faults(faults.FAULTS)
+    name = getattr(options, "fault", None)
+    chosen = list(known.values()) if name is None else [fault_named(known, name)]
+    for fault in chosen:
+        switch = faults.switch_of(fault)
+        if options.action == "on" and not switch.is_on():
+            switch.turn_on()
+        elif options.action == "off" and switch.is_on():
+            switch.turn_off()
+    states = [faults.state_of(fault) for fault in chosen]
+    _print(states if options.json else faults.as_text(states))
     return OK
 
 

@@ -1,56 +1,50 @@
-"""The load of simulated players: one container of the simulator, which ends by itself."""
+"""The load of simulated players, and that of a fault: a container of the simulator each, which ends by itself."""
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tools.stack import StackError, compose, run
 
 _RATE = "--rate"
-_CONTAINER = "load"
+LOAD = "load"
 
 
 @dataclass(frozen=True, slots=True)
-class RunningLoad:
-    """The load that runs: events per second, as the simulator was started with."""
+class SimulatorContainer:
+    """A container of the simulator, by the last part of its name."""
 
-    rate: int
+    name: str = LOAD
 
+    @property
+    def full_name(self) -> str:
+        """The name of the container."""
+        return f"{os.environ.get('COMPOSE_PROJECT_NAME', 'gamelake')}-{self.name}"
 
-def container_name() -> str:
-    """The name of the simulator's container."""
-    return f"{os.environ.get('COMPOSE_PROJECT_NAME', 'gamelake')}-{_CONTAINER}"
+    def rate(self) -> int | None:
+        """The events per second with which it was started; None: it does not run."""
+        try:
+            found = json.loads(run(("docker", "inspect", self.full_name)))[0]
+        except StackError:
+            return None
+        if not found["State"]["Running"]:
+            return None
+        arguments = found["Config"]["Cmd"]
+        return int(arguments[arguments.index(_RATE) + 1])
 
+    def start(self, rate: int, minutes: int, arguments: Sequence[str]) -> None:
+        """Replace it by one that sends `rate` events per second, for so many minutes.
 
-def current() -> RunningLoad | None:
-    """The load that runs, if any."""
-    try:
-        found = json.loads(run(("docker", "inspect", container_name())))[0]
-    except StackError:
-        return None
-    if not found["State"]["Running"]:
-        return None
-    arguments = found["Config"]["Cmd"]
-    return RunningLoad(int(arguments[arguments.index(_RATE) + 1]))
+        Raises:
+            StackError: the container does not start.
+        """
+        self.stop()
+        simulator = ("python", "-m", "tools.simulator", _RATE, str(rate), "--events", str(rate * minutes * 60))
+        container = ("--rm", "--no-deps", "--no-TTY", "--detach", "--name", self.full_name)
+        compose("run", *container, "tools", *simulator, *arguments)
 
-
-def start(rate: int, *, games: int, minutes: int) -> None:
-    """Replace the load by one of `rate` events per second, for so many minutes.
-
-    Raises:
-        StackError: the container does not start.
-    """
-    stop()
-    simulator = ("python", "-m", "tools.simulator", "--target", "http", _RATE, str(rate))
-    bounds = ("--games", str(games), "--events", str(rate * minutes * 60))
-    compose(
-        "run", "--rm", "--no-deps", "--no-TTY", "--detach", "--name", container_name(), "tools", *simulator, *bounds
-    )  # fmt: skip
-
-
-def stop() -> bool:
-    """End the load; whether there was any."""
-    if current() is None:
-        return False
-    run(("docker", "stop", container_name()))
-    return True
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self.rate() is not None:
+            run(("docker", "stop", self.full_name))

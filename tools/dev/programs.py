@@ -5,10 +5,11 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
+from gamelake.model.errors import ContractError
 from gamelake.model.games import load_games
 from tools.dev.imports import files_of
 from tools.dev.options import DevOptions, DevPaths, address
@@ -189,14 +190,29 @@ class _Kafka(EmbeddedKafka):
         return True
 
 
+class _Gateway(EmbeddedGateway):
+    """The gateway, with a key for each game, and the newest version of the event, as of its latest start."""
+
+    def keep_keys_of_games(self) -> None:
+        self.keep_keys([game.name for game in load_games(CONTRACTS / "games.yaml").games], _KEY_RATE)
+
+    def program(self) -> Program:
+        # The gateway itself reports a contract that can't be read.
+        with suppress(ContractError):
+            self.keep_keys_of_games()
+        found = super().program()
+        versions = [int(folder.name[1:]) for folder in (CONTRACTS / "submitted").glob("v[0-9]*")]
+        return replace(found, environment={**found.environment, "INGEST_CONTRACT_VERSION": str(max(versions))})
+
+
 def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
     """All programs, each after those that it needs; the gateway's keys are made for games that have none."""
     ports = options.ports
     kafka = _Kafka(paths.directory / "kafka", SYNCED, ports.kafka)
     registry = EmbeddedRegistry(paths.directory / "registry", ports.registry)
     backing = GatewayBackend(bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=TOPIC)
-    gateway = EmbeddedGateway(paths.directory / "gateway", backing, port=ports.gateway)
-    gateway.keep_keys([game.name for game in load_games(CONTRACTS / "games.yaml").games], _KEY_RATE)
+    gateway = _Gateway(paths.directory / "gateway", backing, port=ports.gateway)
+    gateway.keep_keys_of_games()
     shared = _settings_of_jobs(paths, backing)
     metrics = [f"{address(port)}/metrics" for port in (ports.ingest_metrics, *ports.serving_metrics)]
     ingest = shared | {
@@ -215,6 +231,8 @@ def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
             )
         ),
         "PORTAL_METRICS": ",".join(metrics),
+        # As soon as make docs has built it.
+        "PORTAL_DOCS": str(REPOSITORY / "build/docs/site"),
     }
     both = ("kafka", "registry")
     found = [

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Self
 
 from gamelake.model.environment import Environment
-from gamelake.model.games import load_games
 from gamelake.schemas.limits import SchemaLimits, schema_limits
 from gamelake.schemas.schema_cache import SchemaWait, schema_wait
 from gamelake.storage.settings import TableSettings
+from gamelake.streaming.message_mapping import load_event_contract
 from gamelake.streaming.plan import ChunkLimits, TaskPlan
 
 
@@ -52,7 +52,7 @@ class ReplaySettings:
             lakehouse=self.tables.lakehouse.location,
             registry_url=self.registry_url,
             topic="",  # each record has its own
-            contract=load_games(self.tables.games_file),
+            contract=load_event_contract(self.tables.games_file),
             schema_wait=self.schema_wait,
             schema_limits=self.schema_limits,
             chunk=ChunkLimits(records=self.chunk_records),

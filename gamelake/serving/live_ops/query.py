@@ -27,6 +27,7 @@ from gamelake.storage.store import Store
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.decision import Parallelism
 from gamelake.streaming.flood import FloodBreaker
+from gamelake.streaming.message_mapping import load_event_contract
 from gamelake.streaming.plan import ChunkLimits, TaskPlan
 
 _SCHEMAS = Path(__file__).parents[3] / "contracts" / "proto" / "live_ops" / "v1"
@@ -100,7 +101,7 @@ def _keeper(
 def _task_plan(settings: LiveOpsSettings, source: OpenStream, store: Store) -> TaskPlan:
     """How the tasks read: as those of the fan-out, by the columns that the games' tables have now."""
     reading = settings.reading
-    contract = load_games(reading.games_file)
+    contract = load_event_contract(reading.games_file)
     names = [game_table(game) for game in games_of(store)]
     schemas = {name: schema for name in names if (schema := source.tables.schema(name)) is not None}
     return TaskPlan(

@@ -1,12 +1,14 @@
 """The portal's pages have the figures, run nothing but its questions, and let no text of others become markup."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from gamelake.observability.faults import load_faults
 from gamelake.serving.sql.dialects import QueryEngine
 from gamelake.serving.sql.questions import Question, load_questions
 from services.portal.app import PortalApp, PortalResponse
@@ -107,13 +109,67 @@ def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
         StreamFigures(stream="kpis", is_up=False),
     )
 
-    part = status_part(Overview((), streams, "Prometheus does not respond: X"), NOON)
+    part = status_part(Overview((), streams, "Prometheus does not respond: X"), now=NOON)
 
     assert '<td class="number">1,234</td><td class="number">5</td><td class="number">0.2</td>' in part
     assert part.count("unknown") == 3
     assert "is down" in part
     assert "Prometheus does not respond: X" in part
     assert "As of 12:00:00 UTC." in part
+
+
+def test_alerts_that_fire_lead_to_their_runbooks_and_none_is_said_to_be_none() -> None:
+    fires = status_part(Overview((), (), alerts=("GatewayDown",)), "https://127.0.0.1:9090/consoles")
+
+    assert '<a href="https://127.0.0.1:9090/consoles/runbooks/GatewayDown.html">GatewayDown</a>' in fires
+    assert "No alert fires." in status_part(Overview((), (), alerts=()))
+    assert "Alerts" not in status_part(Overview((), ()))
+
+
+def test_the_first_page_lists_the_faults_to_practise_with_where_their_file_is_given(settings: PortalSettings) -> None:
+    faults = REPOSITORY / "monitoring/faults.yaml"
+    portal = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings))
+
+    page = get(portal, "/").body
+
+    assert all(f"<code>gamelake fault on {name}</code>" in page for name in load_faults(faults))
+    Elements(page)
+
+
+@pytest.fixture
+def documented(settings: PortalSettings, tmp_path: Path) -> PortalApp:
+    """A portal with a docs site of two pages, next to a file that is none of it."""
+    site = tmp_path / "site"
+    (site / "guide").mkdir(parents=True)
+    (site / "index.html").write_text("<p>Welcome</p><script>run()</script>")
+    (site / "guide" / "index.html").write_text("<p>Guide</p>")
+    (site / "picture.png").write_bytes(b"\x89PNG")
+    (tmp_path / "secret").write_text("secret")
+    (site / "link").symlink_to(tmp_path / "secret")
+    return PortalApp(replace(settings, docs=site), Figures(), Questions(settings))
+
+
+def test_the_docs_site_is_a_part_of_the_portal(documented: PortalApp) -> None:
+    first = get(documented, "/documents/")
+
+    assert first.file == b"<p>Welcome</p><script>run()</script>"
+    assert first.content_type == "text/html; charset=utf-8"
+    assert script_hashes("<script>run()</script>")[0] in first.policy
+    assert get(documented, "/documents/guide/").file == b"<p>Guide</p>"
+    assert get(documented, "/documents/picture.png").content_type == "image/png"
+    assert '<a href="/documents/">Documents</a>' in get(documented, "/").body
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "guide/../../secret", "link", "guide", "none/", "/etc/passwd", "a\0b", "%2e%2e/secret"]
+)
+def test_no_path_leads_out_of_the_docs_site(documented: PortalApp, path: str) -> None:
+    assert get(documented, f"/documents/{path}").status == 404
+
+
+def test_without_a_docs_site_its_pages_are_not_found_and_not_linked(portal: PortalApp) -> None:
+    assert get(portal, "/documents/").status == 404
+    assert "/documents/" not in get(portal, "/").body
 
 
 def test_no_text_becomes_markup() -> None:

@@ -54,14 +54,14 @@ def test_an_event_of_both_sources_is_one_row_by_each_schedule_with_one_fault(one
 def test_an_event_of_both_sources_is_one_row_by_random_schedules(one_event: Case) -> None:
     faults = Faults(kills=2, stalls=2, lost_replies=2)
 
-    assert explore(sampled(one_event, faults, effort(700), 5), one_event, faults) > 1_000
+    assert explore(sampled(one_event, faults, effort(150), 5), one_event, faults) > 200
 
 
 def test_events_of_several_batches_are_one_row_each_though_two_drivers_run(lake: Lake) -> None:
     faults = Faults(kills=2, stalls=2, lost_replies=1)
     case = streams(lake, [["a", "b"], ["c", "d"]], [["b", "c"], ["a", "e"]], drivers=2)
 
-    assert explore(sampled(case, faults, effort(150), 6), case, faults) > 200
+    assert explore(sampled(case, faults, effort(60), 6), case, faults) > 80
 
 
 def test_a_decision_without_a_settle_record_is_found(one_event: Case, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,162 @@
+"""Gives messages of other schemas the columns that all events share, by SQL of the games contract."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.model.errors import ContractError, IncompatibleSchemaError
+from gamelake.model.games import GamesContract, load_games
+from gamelake.model.messages import MessageSpec
+from gamelake.quality.engine import ROWS, engine, rows_without_zones
+from gamelake.quality.predicate import Predicate, parse_expression
+from gamelake.storage.columns import MICROSECONDS_UTC
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """The types of the engine that a column may get its values from, as a pattern, and what they are cast to."""
+
+    types: str
+    cast: str
+    remedy: str
+
+
+_NUMBERS = r"(U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL)\b"
+_ACCEPTED = {
+    pa.string(): _Accepted(r"(?!STRUCT|MAP|BLOB)[^\[]+$", "VARCHAR", "write an expression that is a text or a number"),
+    pa.float64(): _Accepted(_NUMBERS, "DOUBLE", "write an expression that is a number"),
+    # A cast of a number would fail for each row, and one of a text would ignore its time zone.
+    MICROSECONDS_UTC: _Accepted("TIMESTAMP|DATE", "TIMESTAMP", "write make_timestamp(<microseconds since 1970>)"),
+}
+
+
+def load_event_contract(path: Path) -> GamesContract:
+    """Read the games contract and parse the SQL of its mappings; whether that fits a schema is seen when one comes.
+
+    Raises:
+        ContractError: the contract is invalid, or an expression is none, or not one of a single row.
+    """
+    contract = load_games(path)
+    for spec in contract.messages:
+        for column, sql in spec.columns.items():
+            try:
+                _parsed(sql)
+            except ContractError as error:
+                raise ContractError(f"{path}: '{column}' of the message {spec.message} {error}: {sql}") from error
+    return contract
+
+
+@dataclass(slots=True)
+class MessageMapper:
+    """Maps messages as the contract says; all others stay as they are.
+
+    Where the contract maps a message more than once, the first mapping that fits a schema is that of the schema.
+    """
+
+    messages: Sequence[MessageSpec]
+    _mappings: dict[tuple[str, pa.Schema], "_Mapping | str"] = field(default_factory=dict)
+
+    def apply(self, message: str, columns: pa.RecordBatch) -> pa.RecordBatch:
+        """Map rows of one message type.
+
+        Args:
+            message: its full name.
+            columns: a column for each of its fields, in Delta types.
+
+        Returns:
+            The same rows in the same order: the fields that are not left out, and the mapped columns, which take the
+            place of fields of the same name. A value that can't be computed for a row is null.
+
+        Raises:
+            IncompatibleSchemaError: no mapping of the message fits its fields.
+        """
+        specs = [spec for spec in self.messages if spec.message == message]
+        if not specs:
+            return columns
+        key = (message, columns.schema)
+        if key not in self._mappings:
+            self._mappings[key] = _fitting(specs, columns.slice(0, 0))
+        mapping = self._mappings[key]
+        if isinstance(mapping, str):
+            raise IncompatibleSchemaError(mapping)
+        return mapping.rows(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    """A mapping that fits a schema.
+
+    Attributes:
+        reads: the fields that are needed; one at least, so that there are as many rows.
+        query: gives the mapped columns.
+    """
+
+    spec: MessageSpec
+    reads: tuple[str, ...]
+    query: str
+
+    def rows(self, columns: pa.RecordBatch) -> pa.RecordBatch:
+        found = _relation(self.query, columns.select(list(self.reads))).to_arrow_table().combine_chunks()
+        mapped = {name: _array(found.column(name)).cast(COMMON_SCHEMA.field(name).type) for name in found.column_names}
+        kept = {
+            name: column
+            for name, column in zip(columns.schema.names, columns.columns, strict=True)
+            if name not in self.spec.leave_out
+        }
+        return pa.RecordBatch.from_pydict(kept | mapped)
+
+
+def _fitting(specs: Sequence[MessageSpec], nothing: pa.RecordBatch) -> _Mapping | str:
+    """The first mapping that fits the fields of a message; if none does, why the last one doesn't."""
+    problem = ""
+    for spec in specs:
+        expressions = {column.value: _parsed(sql) for column, sql in spec.columns.items()}
+        wanted = {name for each in expressions.values() for name in each.columns}
+        reads = tuple(name for name in nothing.schema.names if name.lower() in wanted) or tuple(
+            nothing.schema.names[:1]
+        )
+        found = _problem(expressions, nothing.select(list(reads)))
+        if not found:
+            values = ", ".join(f'{_value(column, each.text)} AS "{column}"' for column, each in expressions.items())
+            return _Mapping(spec, reads, f"SELECT {values} FROM {ROWS}")  # noqa: S608 # of the contract, parsed
+        problem = f"the mapping of {spec.message} does not fit its schema: {found}"
+    return problem
+
+
+def _problem(expressions: Mapping[str, Predicate], nothing: pa.RecordBatch) -> str:
+    """Why expressions do not fit the fields of a message; empty if they do."""
+    values = ", ".join(f"({each.text})" for each in expressions.values())
+    try:
+        types = [str(kind) for kind in _relation(f"SELECT {values} FROM {ROWS}", nothing).types]  # noqa: S608 # as above
+    except duckdb.Error as error:
+        return str(error).partition("\n")[0]
+    for column, kind in zip(expressions, types, strict=True):
+        accepted = _ACCEPTED[COMMON_SCHEMA.field(column).type]
+        if not re.match(accepted.types, kind):
+            return f"{column} is {kind}; {accepted.remedy}"
+    return ""
+
+
+def _value(column: str, sql: str) -> str:
+    return f"TRY(CAST(({sql}) AS {_ACCEPTED[COMMON_SCHEMA.field(column).type].cast}))"
+
+
+@lru_cache(maxsize=1024)
+def _parsed(sql: str) -> Predicate:
+    return parse_expression(sql)
+
+
+def _relation(query: str, columns: pa.RecordBatch) -> duckdb.DuckDBPyRelation:
+    connection = engine()
+    connection.register(ROWS, rows_without_zones(columns))
+    return connection.sql(query)
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)

@@ -1,0 +1,57 @@
+"""A command in a terminal becomes a picture of what it prints, as it prints it."""
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tools.pictures.terminal import Frame, Screen, animated, record, shortened
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_line_that_is_printed_again_replaces_itself_and_colours_are_left_out() -> None:
+    screen = Screen()
+
+    screen.write("10 rows\r20 rows")
+    screen.write("\r30 rows\r\n\x1b[32mdone\x1b[0m\n")
+
+    assert screen.lines() == ("30 rows", "done", "")
+
+
+def test_a_screen_keeps_as_many_lines_and_columns_as_it_has() -> None:
+    screen = Screen(columns=3, rows=2)
+
+    screen.write("abcdef\nb\nc")
+
+    assert screen.lines() == ("b", "c")
+    screen.write("defg")
+    assert screen.lines()[-1] == "cde"
+
+
+def test_a_recording_has_the_command_its_output_and_its_exit_code(tmp_path: Path) -> None:
+    program = "print('first', flush=True); print('second <b>'); raise SystemExit(3)"
+
+    frames, code = record((sys.executable, "-c", program), "demo", tmp_path)
+
+    assert code == 3
+    assert frames[0].lines == ("$ demo", "")
+    assert frames[-1].lines == ("$ demo", "first", "second <b>", "")
+
+
+def test_long_waits_are_cut_and_short_frames_left_out() -> None:
+    frames = [Frame(5.0, ("a",)), Frame(5.01, ("b",)), Frame(100.0, ("c",)), Frame(101.0, ("c",)), Frame(101.5, ("d",))]
+
+    shorter = shortened(frames)
+
+    assert [(round(frame.at, 2), frame.lines) for frame in shorter] == [(0, ("b",)), (1.21, ("c",)), (2.71, ("d",))]
+
+
+def test_the_picture_is_xml_with_the_text_and_shows_the_last_frame_without_animations() -> None:
+    frames = [Frame(0.0, ("$ demo",)), Frame(1.0, ("$ demo", "1 < 2"))]
+
+    picture = animated(frames, "a title")
+
+    root = ElementTree.fromstring(picture)  # noqa: S314 # our own
+    assert [text.text for text in root.iter(f"{SVG}text")] == ["$ demo", "$ demo", "1 < 2"]
+    assert "#f1 { animation: f1 7.00s step-end infinite; visibility: visible }" in picture
+    assert "#f0 { animation: f0 7.00s step-end infinite; visibility: hidden }" in picture

@@ -1,0 +1,208 @@
+"""Switches the faults of `monitoring/faults.yaml` on and off in the running stack, which itself has their state."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from gamelake.model.errors import StartupError
+from gamelake.model.games import load_games
+from gamelake.observability.faults import BadRules, Fault, FaultyTraffic, PausedService, SlowService, StoppedService
+from tools.cli.load import LOAD, SimulatorContainer
+from tools.embedded.service import REPOSITORY
+from tools.stack import Container, compose, containers, ports, run
+
+FAULTS = REPOSITORY / "monitoring/faults.yaml"
+_RULES = REPOSITORY / "quality/rules"
+_MINUTES, _USUAL_MINUTES = 60, 5
+_PERIOD_MICROSECONDS = 100_000
+_UNLIMITED = -1
+
+
+class FaultState(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault, whether it is on, and what it shows; `dashboard` and `runbook` are addresses, empty if there is none."""
+
+    fault: str
+    title: str
+    is_on: bool
+    effect: str
+    alerts: tuple[str, ...]
+    within_seconds: int
+    panel: str
+    shows: str
+    dashboard: str
+    runbook: str
+    remedy: str
+
+
+class FaultSwitch(Protocol):
+    """Switches one fault."""
+
+    def is_on(self) -> bool:
+        """Whether the fault is on."""
+
+    def turn_on(self) -> None:
+        """Switch it on."""
+
+    def turn_off(self) -> None:
+        """Switch it off."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ServiceState:
+    """All containers of a service are in another state."""
+
+    containers: Sequence[Container]
+    service: str
+    state: str
+    on: str
+    off: str
+
+    def is_on(self) -> bool:
+        return any(each.state == self.state for each in self.containers)
+
+    def turn_on(self) -> None:
+        compose(self.on, self.service)
+
+    def turn_off(self) -> None:
+        compose(self.off, self.service)
+
+
+@dataclass(frozen=True, slots=True)
+class _SlowService:
+    containers: Sequence[Container]
+    cores: float
+
+    def is_on(self) -> bool:
+        found = json.loads(run(("docker", "inspect", *self._ids())))
+        return any(each["HostConfig"]["CpuQuota"] > 0 for each in found)
+
+    def turn_on(self) -> None:
+        self._limit(round(self.cores * _PERIOD_MICROSECONDS))
+
+    def turn_off(self) -> None:
+        self._limit(_UNLIMITED)
+
+    def _limit(self, quota: int) -> None:
+        period = ("--cpu-period", str(_PERIOD_MICROSECONDS))
+        run(("docker", "update", *period, "--cpu-quota", str(quota), *self._ids()))
+
+    def _ids(self) -> Sequence[str]:
+        return [each.id for each in self.containers]
+
+
+@dataclass(frozen=True, slots=True)
+class _RulesFile:
+    name: str
+    text: str
+
+    def is_on(self) -> bool:
+        return self._path.exists()
+
+    def turn_on(self) -> None:
+        self._path.write_text(self.text, encoding="utf-8")
+
+    def turn_off(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+    @property
+    def _path(self) -> Path:
+        return _RULES / f"fault-{self.name}.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    container: SimulatorContainer
+    injection: FaultyTraffic
+
+    def is_on(self) -> bool:
+        return self.container.rate() is not None
+
+    def turn_on(self) -> None:
+        now = datetime.now(UTC)
+        # The simulator takes times of a day. Before an incident a game has to be known by its usual traffic.
+        hour = {
+            "from": f"{now + timedelta(minutes=_USUAL_MINUTES):%H:%M}",
+            "to": f"{now + timedelta(minutes=_MINUTES):%H:%M}",
+        }
+        title = load_games(REPOSITORY / "contracts/games.yaml").games[-1].game_name
+        arguments = [each.format(game=title, **hour) for each in self.injection.arguments]
+        self.container.start(self.injection.rate, _MINUTES, arguments)
+
+    def turn_off(self) -> None:
+        self.container.stop()
+
+
+def switch_of(fault: Fault) -> FaultSwitch:
+    """The switch of a fault in the running stack.
+
+    Raises:
+        StartupError: the stack does not run, or lacks the service.
+        StackError: docker is not available.
+    """
+    match fault.injection:
+        case StoppedService(service):
+            return _ServiceState(_containers_of(service), service, "exited", "stop", "start")
+        case PausedService(service):
+            return _ServiceState(_containers_of(service), service, "paused", "pause", "unpause")
+        case SlowService(service, cores):
+            return _SlowService(_containers_of(service), cores)
+        case BadRules(text):
+            return _RulesFile(fault.name, text)
+        case FaultyTraffic():
+            return _Traffic(SimulatorContainer(f"{LOAD}-{fault.name}"), fault.injection)
+
+
+def state_of(fault: Fault) -> FaultState:
+    """A fault as it is now.
+
+    Raises:
+        StartupError: the stack does not run, or lacks the service.
+        StackError: docker is not available.
+    """
+    consoles = f"https://127.0.0.1:{ports()['PROMETHEUS_PORT']}/consoles"
+    return FaultState(
+        fault=fault.name,
+        title=fault.title,
+        is_on=switch_of(fault).is_on(),
+        effect=fault.effect,
+        alerts=fault.alerts,
+        within_seconds=fault.within,
+        panel=fault.panel.title,
+        shows=fault.panel.shows,
+        dashboard=f"{consoles}/{fault.panel.dashboard}.html",
+        runbook=f"{consoles}/runbooks/{fault.runbook}.html" if fault.runbook else "",
+        remedy=fault.remedy or f"gamelake fault off {fault.name}",
+    )
+
+
+def as_text(states: Sequence[FaultState]) -> str:
+    """A line for each fault, and for one alone all of it."""
+    if len(states) == 1:
+        return _whole(states[0])
+    width = max(len(each.fault) for each in states)
+    return "\n".join(f"{'on ' if each.is_on else 'off'}  {each.fault:<{width}}  {each.title}" for each in states)
+
+
+def _whole(state: FaultState) -> str:
+    alerts = f"{', '.join(state.alerts)}, within {state.within_seconds} s" if state.alerts else "none"
+    rows = {
+        "fault": f"{state.fault} is {'on' if state.is_on else 'off'}: {state.title}",
+        "effect": state.effect,
+        "alerts": alerts,
+        "panel": f'"{state.panel}" has values {state.shows}, on {state.dashboard}',
+        "runbook": state.runbook or "none",
+        "remedy": state.remedy,
+    }
+    return "\n".join(f"{name:<8} {text}" for name, text in rows.items())
+
+
+def _containers_of(service: str) -> Sequence[Container]:
+    found = [each for each in containers() if each.service == service]
+    if not found:
+        raise StartupError(f"the stack does not run, or has no service {service}: make up starts all of them")
+    return found

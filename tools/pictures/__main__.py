@@ -1,0 +1,81 @@
+"""Makes the pictures in docs/pictures again: a run of the demo in a terminal, its report, and pages of `make dev`."""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx2
+
+from gamelake.model.errors import StartupError
+from gamelake.program import FAILED, OK, run
+from tools.embedded.service import REPOSITORY
+from tools.pictures.terminal import animated, record, shortened
+
+FOLDER = REPOSITORY / "docs/pictures"
+PORTAL = "http://127.0.0.1:17000"
+DEMO = ("make", "demo", "EVENTS=200000", "GAMES=5")
+QUESTION = "How many events came from each game, hour by hour?"
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_PYTHON = REPOSITORY / "build/browser/bin/python"
+_WIDTH, _HEIGHT = 1200, 760
+_SECONDS = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the pictures; gives the exit code.
+
+    Raises:
+        StartupError: Chromium is missing, or `make dev` does not run.
+    """
+    parser = argparse.ArgumentParser(prog="python -m tools.pictures", description=__doc__)
+    parser.add_argument("what", nargs="*", choices=("demo", "pages", []), help="some of them; default: all")
+    chosen = parser.parse_args(arguments).what or ["demo", "pages"]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if "pages" in chosen:
+        _need_the_portal()
+        _take(_pages_of_dev())
+    if "demo" in chosen:
+        frames, code = record(DEMO, " ".join(DEMO), REPOSITORY)
+        if code:
+            print("\n".join(frames[-1].lines), file=sys.stderr)
+            return FAILED
+        title = "make demo in a terminal: players are simulated, their events ingested, every record is checked"
+        (FOLDER / "demo.svg").write_text(animated(shortened(frames), title), encoding="utf-8")
+        _take([_task(f"file://{REPOSITORY}/build/demo/report.html", "report.png", "svg")])
+    print(f"the pictures are in {FOLDER.relative_to(REPOSITORY)}", flush=True)
+    return OK
+
+
+def _need_the_portal() -> None:
+    try:
+        httpx2.get(f"{PORTAL}/healthz", timeout=_SECONDS).raise_for_status()
+    except httpx2.HTTPError as error:
+        raise StartupError(f"{PORTAL} does not respond: start `make dev RATE=200 GAMES=5` and wait for rows") from error
+
+
+def _pages_of_dev() -> list[dict[str, object]]:
+    return [
+        _task(PORTAL, "portal.png", "#streams"),
+        _task(f"{PORTAL}/", "question.png", "[role=status]", press=f"Run: {QUESTION}"),
+        _task(f"{PORTAL}/lineage", "lineage.png", "svg"),
+    ]
+
+
+def _task(url: str, name: str, wait: str, press: str = "") -> dict[str, object]:
+    return {"url": url, "file": str(FOLDER / name), "width": _WIDTH, "height": _HEIGHT, "press": press, "wait": wait}
+
+
+def _take(tasks: Sequence[dict[str, object]]) -> None:
+    chromium = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if chromium is None or not _PYTHON.exists():
+        raise StartupError("Chromium or build/browser is missing: install the package chromium and run `make browser`")
+    script = str(Path(__file__).parent / "pages.py")
+    subprocess.run((str(_PYTHON), script, chromium, json.dumps(tasks)), check=True)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,163 @@
+"""A command in a terminal as an animated SVG: what it prints, at the times at which it did."""
+
+import os
+import pty
+import re
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from string import Template
+
+COLUMNS, ROWS = 110, 24
+# Longer waits are cut to this.
+LONGEST_PAUSE_SECONDS = 1.2
+_SHORTEST_FRAME_SECONDS = 0.15
+_LAST_FRAME_SECONDS = 6.0
+_CHARACTER, _LINE, _MARGIN = 7.8, 18, 14
+_CHUNK = 65_536
+# Control sequences of ECMA-48: colours, and what moves the cursor.
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+_PICTURE = Template("""\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 $width $height" role="img" aria-label="$title">
+<title>$title</title>
+<style>
+text { font: 13px ui-monospace, "DejaVu Sans Mono", monospace; fill: #e6e8eb; white-space: pre }
+rect { fill: #14171a }
+$rules
+</style>
+<rect width="$width" height="$height" rx="8"/>
+$groups
+</svg>
+""")
+_VISIBLE = Template("""\
+@keyframes f$number { 0% { visibility: $first } $begins% { visibility: visible } $ends% { visibility: $last } }
+#f$number { animation: f$number ${seconds}s step-end infinite; visibility: $last }""")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the terminal shows from a time on, in seconds since the command's start."""
+
+    at: float
+    lines: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Screen:
+    """The last lines of a terminal that knows line feeds and carriage returns; other controls are left out."""
+
+    columns: int = COLUMNS
+    rows: int = ROWS
+    _lines: list[str] = field(default_factory=lambda: [""])
+    _returned: bool = False
+
+    def write(self, text: str) -> None:
+        """Print text."""
+        for part in re.split(r"(\r\n|\n|\r)", _CONTROL.sub("", text)):
+            if part in {"\n", "\r\n"}:
+                self._lines.append("")
+                self._returned = False
+            elif part == "\r":
+                self._returned = True
+            elif part:
+                # A progress line is printed again from its first column on.
+                self._lines[-1] = part if self._returned else self._lines[-1] + part
+                self._returned = False
+        del self._lines[: -self.rows]
+
+    def lines(self) -> tuple[str, ...]:
+        """What is visible."""
+        return tuple(line[: self.columns] for line in self._lines)
+
+
+def record(command: Sequence[str], shown_as: str, folder: Path) -> tuple[list[Frame], int]:
+    """Run a command in a terminal; its frames, oldest first, and its exit code.
+
+    Args:
+        command: the program and its arguments.
+        shown_as: what a person would type.
+        folder: where it runs.
+    """
+    screen = Screen()
+    screen.write(f"$ {shown_as}\r\n")
+    frames = [Frame(0.0, screen.lines())]
+    started = time.monotonic()
+    ours, theirs = pty.openpty()
+    size = {"COLUMNS": str(COLUMNS), "LINES": str(ROWS), "TERM": "xterm"}
+    running = subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env={**os.environ, **size}
+    )
+    os.close(theirs)
+    for chunk in _chunks(ours):
+        screen.write(chunk)
+        frames.append(Frame(time.monotonic() - started, screen.lines()))
+    os.close(ours)
+    return frames, running.wait()
+
+
+def _chunks(terminal: int) -> Iterator[str]:
+    while True:
+        try:
+            chunk = os.read(terminal, _CHUNK)
+        except OSError:
+            # Linux reports the end of a terminal as an error.
+            return
+        if not chunk:
+            return
+        yield chunk.decode("utf-8", "replace")
+
+
+def shortened(frames: Sequence[Frame]) -> list[Frame]:
+    """The frames with long waits cut, and without those that are visible for too short to be seen."""
+    shorter = [Frame(0.0, frames[0].lines)]
+    before, now = frames[0].at, 0.0
+    for frame in frames[1:]:
+        now += min(frame.at - before, LONGEST_PAUSE_SECONDS)
+        before = frame.at
+        if frame.lines == shorter[-1].lines:
+            continue
+        if now - shorter[-1].at < _SHORTEST_FRAME_SECONDS:
+            shorter[-1] = Frame(shorter[-1].at, frame.lines)
+        else:
+            shorter.append(Frame(now, frame.lines))
+    return shorter
+
+
+def animated(frames: Sequence[Frame], title: str) -> str:
+    """The frames as an SVG that repeats; without animations it shows the last one.
+
+    Source: SVG 2, https://www.w3.org/TR/SVG2/, animated by CSS, https://www.w3.org/TR/css-animations-1/.
+    """
+    seconds = frames[-1].at + _LAST_FRAME_SECONDS
+    ends = [frame.at for frame in frames[1:]] + [seconds]
+    rules = [
+        _VISIBLE.substitute(
+            number=number,
+            seconds=f"{seconds:.2f}",
+            first="hidden" if number else "visible",
+            begins=f"{100 * frame.at / seconds:.3f}",
+            ends=f"{100 * end / seconds:.3f}",
+            last="visible" if end == seconds else "hidden",
+        )
+        for number, (frame, end) in enumerate(zip(frames, ends, strict=True))
+    ]
+    groups = [f'<g id="f{number}">{_texts(frame.lines)}</g>' for number, frame in enumerate(frames)]
+    return _PICTURE.substitute(
+        width=round(COLUMNS * _CHARACTER + 2 * _MARGIN),
+        height=ROWS * _LINE + 2 * _MARGIN,
+        title=escape(title),
+        rules="\n".join(rules),
+        groups="\n".join(groups),
+    )
+
+
+def _texts(lines: Sequence[str]) -> str:
+    return "".join(
+        f'<text x="{_MARGIN}" y="{_MARGIN + (row + 1) * _LINE - 5}">{escape(line)}</text>'
+        for row, line in enumerate(lines)
+        if line.strip()
+    )
