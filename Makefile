@@ -414,4 +414,4 @@ $(jars): compose/pom.xml compose/jars.sha256 $(wildcard compose/kafka/pom.xml co
 
 $(class_archive): $(environment) $(jars)
 	@echo "Archiving the classes that Spark loads"
-	@$(with_java) GAMELAKE_SPARK_JARS=$(@:.jsa=) PYSPARK_PYTHON=$(python) $(python) -m jobs.archive_classes >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@$(with_java) $(for_seconds) GAMELAKE_SPARK_JARS=$(@:.jsa=) PYSPARK_PYTHON=$(python) $(python) -m jobs.archive_classes >$@.log 2>&1 || { cat $@.log; exit 1; }
