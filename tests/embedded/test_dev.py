@@ -21,6 +21,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_PYTHON = REPOSITORY / "build" / "browser" / "bin" / "python"
 QUESTION = "events_per_hour"
 HOW_TO = sorted(str(page.relative_to(REPOSITORY)) for page in REPOSITORY.glob("docs/how-to/*.md"))
+SLOW_PAGES = {"docs/how-to/add-a-field.md", "docs/how-to/add-a-rule.md"}
 # With a rate that is known.
 RUNNING_STREAM = r'ingest_events</th><td><span class="good">runs</span></td><td class="number">\d'
 
@@ -157,7 +158,10 @@ def test_a_second_make_dev_names_what_is_in_its_way(platform: Dev, tmp_path: Pat
     assert directory.is_dir()
 
 
-@pytest.mark.parametrize("page", HOW_TO)
+# A page takes half a minute on a busy machine.
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow if page in SLOW_PAGES else ()) for page in HOW_TO]
+)
 def test_a_how_to_page_works_as_it_stands_there(page: str, reader: Reader) -> None:
     commands = [each for each in snippets(page) if not each.files and not each.text.startswith("cp ")]
 
