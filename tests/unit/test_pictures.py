@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tools.pictures.terminal import Frame, Screen, animated, record, shortened
+from tools.pictures.terminal import TerminalFrame, TerminalScreen, animated, record, shortened
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_a_line_that_is_printed_again_replaces_itself_and_colours_are_left_out() -> None:
-    screen = Screen()
+    screen = TerminalScreen()
 
     screen.write("10 rows\r20 rows")
     screen.write("\r30 rows\r\n\x1b[32mdone\x1b[0m\n")
@@ -19,7 +19,7 @@ def test_a_line_that_is_printed_again_replaces_itself_and_colours_are_left_out()
 
 
 def test_a_screen_keeps_as_many_lines_and_columns_as_it_has() -> None:
-    screen = Screen(columns=3, rows=2)
+    screen = TerminalScreen(columns=3, rows=2)
 
     screen.write("abcdef\nb\nc")
 
@@ -39,7 +39,13 @@ def test_a_recording_has_the_command_its_output_and_its_exit_code(tmp_path: Path
 
 
 def test_long_waits_are_cut_and_short_frames_left_out() -> None:
-    frames = [Frame(5.0, ("a",)), Frame(5.01, ("b",)), Frame(100.0, ("c",)), Frame(101.0, ("c",)), Frame(101.5, ("d",))]
+    frames = [
+        TerminalFrame(5.0, ("a",)),
+        TerminalFrame(5.01, ("b",)),
+        TerminalFrame(100.0, ("c",)),
+        TerminalFrame(101.0, ("c",)),
+        TerminalFrame(101.5, ("d",)),
+    ]
 
     shorter = shortened(frames)
 
@@ -47,7 +53,7 @@ def test_long_waits_are_cut_and_short_frames_left_out() -> None:
 
 
 def test_the_picture_is_xml_with_the_text_and_shows_the_last_frame_without_animations() -> None:
-    frames = [Frame(0.0, ("$ demo",)), Frame(1.0, ("$ demo", "1 < 2"))]
+    frames = [TerminalFrame(0.0, ("$ demo",)), TerminalFrame(1.0, ("$ demo", "1 < 2"))]
 
     picture = animated(frames, "a title")
 

@@ -39,7 +39,7 @@ _VISIBLE = Template("""\
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class TerminalFrame:
     """What the terminal shows from a time on, in seconds since the command's start."""
 
     at: float
@@ -47,7 +47,7 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Screen:
+class TerminalScreen:
     """The last lines of a terminal that knows line feeds and carriage returns; other controls are left out."""
 
     columns: int = COLUMNS
@@ -74,7 +74,7 @@ class Screen:
         return tuple(line[: self.columns] for line in self._lines)
 
 
-def record(command: Sequence[str], shown_as: str, folder: Path) -> tuple[list[Frame], int]:
+def record(command: Sequence[str], shown_as: str, folder: Path) -> tuple[list[TerminalFrame], int]:
     """Run a command in a terminal; its frames, oldest first, and its exit code.
 
     Args:
@@ -82,9 +82,9 @@ def record(command: Sequence[str], shown_as: str, folder: Path) -> tuple[list[Fr
         shown_as: what a person would type.
         folder: where it runs.
     """
-    screen = Screen()
+    screen = TerminalScreen()
     screen.write(f"$ {shown_as}\r\n")
-    frames = [Frame(0.0, screen.lines())]
+    frames = [TerminalFrame(0.0, screen.lines())]
     started = time.monotonic()
     ours, theirs = pty.openpty()
     size = {"COLUMNS": str(COLUMNS), "LINES": str(ROWS), "TERM": "xterm"}
@@ -94,7 +94,7 @@ def record(command: Sequence[str], shown_as: str, folder: Path) -> tuple[list[Fr
     os.close(theirs)
     for chunk in _chunks(ours):
         screen.write(chunk)
-        frames.append(Frame(time.monotonic() - started, screen.lines()))
+        frames.append(TerminalFrame(time.monotonic() - started, screen.lines()))
     os.close(ours)
     return frames, running.wait()
 
@@ -111,9 +111,9 @@ def _chunks(terminal: int) -> Iterator[str]:
         yield chunk.decode("utf-8", "replace")
 
 
-def shortened(frames: Sequence[Frame]) -> list[Frame]:
+def shortened(frames: Sequence[TerminalFrame]) -> list[TerminalFrame]:
     """The frames with long waits cut, and without those that are visible for too short to be seen."""
-    shorter = [Frame(0.0, frames[0].lines)]
+    shorter = [TerminalFrame(0.0, frames[0].lines)]
     before, now = frames[0].at, 0.0
     for frame in frames[1:]:
         now += min(frame.at - before, LONGEST_PAUSE_SECONDS)
@@ -121,13 +121,13 @@ def shortened(frames: Sequence[Frame]) -> list[Frame]:
         if frame.lines == shorter[-1].lines:
             continue
         if now - shorter[-1].at < _SHORTEST_FRAME_SECONDS:
-            shorter[-1] = Frame(shorter[-1].at, frame.lines)
+            shorter[-1] = TerminalFrame(shorter[-1].at, frame.lines)
         else:
-            shorter.append(Frame(now, frame.lines))
+            shorter.append(TerminalFrame(now, frame.lines))
     return shorter
 
 
-def animated(frames: Sequence[Frame], title: str) -> str:
+def animated(frames: Sequence[TerminalFrame], title: str) -> str:
     """The frames as an SVG that repeats; without animations it shows the last one.
 
     Source: SVG 2, https://www.w3.org/TR/SVG2/, animated by CSS, https://www.w3.org/TR/css-animations-1/.
