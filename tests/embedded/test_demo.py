@@ -117,8 +117,8 @@ def check_gateway(gateway: dict[str, Any], ledger: dict[str, Any]) -> None:
     assert gateway["personal_texts"] > 0
 
 
-def check_second_demo(directory: Path, first: dict[str, Any]) -> None:
-    """A demo goes on with the data of the first one, and all of both is there once."""
+def check_second_demo(directory: Path, first: dict[str, Any]) -> int:
+    """A demo goes on with the data of the first one, and all of both is there once; the rows of both."""
     printed, second = demo(directory)
 
     assert "Reconciliation: no differences" in printed
@@ -130,6 +130,7 @@ def check_second_demo(directory: Path, first: dict[str, Any]) -> None:
     for before, after in zip(first["games"], second["games"], strict=True):
         assert after["rows_in_table"] == before["rows"] + after["rows"]
     assert second["gateway"]["players_in_vault"] >= first["gateway"]["players_in_vault"] > 0
+    return int(first["totals"]["rows"] + second["totals"]["rows"])
 
 
 def test_a_second_demo_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
@@ -148,11 +149,15 @@ def test_a_demo_goes_on_where_that_of_the_previous_release_ended(tmp_path: Path,
     _, first = demo(tmp_path, previous_tree)
     tables = served(tmp_path, previous_tree)
 
-    check_second_demo(tmp_path, first)
+    rows = check_second_demo(tmp_path, first)
     refreshed = served(tmp_path)
 
     assert refreshed.keys() == tables.keys()
     assert set(refreshed.values()) <= {"merged", "partitions"}
+    lakehouse = tmp_path / "lakehouse"
+    arrived = open_table(Location(uri=lakehouse.as_uri()), "gold/kpi_late").to_pyarrow_table()["arrived"]
+    assert pc.sum(arrived).as_py() == rows
+    assert len(list((lakehouse / "_gamelake/kpis/generations").iterdir())) == 1
 
 
 def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
