@@ -6,6 +6,7 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces, Loops, SSLProtocols
 from granian.http import HTTP1Settings
 
+from gamelake.observability.faults import load_faults
 from gamelake.program import OK, run
 from gamelake.serving.sql.questions import load_questions
 from services.portal.settings import PortalSettings
@@ -19,11 +20,13 @@ def main() -> int:
     """Serve until stopped; gives the exit code.
 
     Raises:
-        GamelakeError: a setting, or the file of a question, has to be corrected first.
+        GamelakeError: a setting, or the file of a question or of the faults, has to be corrected first.
     """
     argparse.ArgumentParser(prog="python -m services.portal", description=__doc__).parse_args()
     settings = PortalSettings.from_env()
     load_questions(settings.sql / "questions")
+    if settings.faults is not None:
+        load_faults(settings.faults)
     certificate = None if settings.tls is None else settings.tls.certificate
     Granian(
         "services.portal.process:create",
