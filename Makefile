@@ -167,9 +167,6 @@ ps: ## List the stack's services and their status
 logs: ## Follow the logs: S=<service, empty for all>
 	@$(stack) logs --follow --tail 100 $(S)
 
-# The value is passed on unexpanded: SQL has its own dollars and quotes.
-sql: export QUERY := $(value Q)
-ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
 dbt: $(engines) ## Build the models of sql/dbt with DuckDB in build/dbt (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
 	@mkdir -p build/dbt && DBT_TARGET_PATH=build/dbt/target DBT_LOG_PATH=build/dbt/logs \
 	  build/engines/bin/dbt build --project-dir sql/dbt --profiles-dir sql/dbt
@@ -177,6 +174,9 @@ dbt: $(engines) ## Build the models of sql/dbt with DuckDB in build/dbt (GAMELAK
 pictures: $(environment) $(browser) ## Make docs/pictures again: W=<demo, pages (make dev must run); all if empty>
 	@$(python) -m tools.pictures $(W)
 
+# The value is passed on unexpanded: SQL has its own dollars and quotes.
+sql: export QUERY := $(value Q)
+ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
 sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables, with ON=dev those of make dev
 ifneq ($(filter duckdb spark,$(ENGINE)),)
 	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of $(AS_OF)) \

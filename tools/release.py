@@ -16,9 +16,9 @@ from pathlib import Path
 
 from gamelake.model.errors import StartupError
 from gamelake.program import OK, run
+from tools.embedded.service import REPOSITORY
 from tools.supply_chain.sbom import IMAGES, project_version
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 _SECTION = re.compile(r"^## (.+?) *\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 # Where the version is written a second time: a file, and what stands before it.
 _COPIES = (("compose/.env", "GAMELAKE_TAG="), ("deploy/helm/gamelake/Chart.yaml", "appVersion: "))

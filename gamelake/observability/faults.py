@@ -75,6 +75,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     runbook: str = ""
     remedy: str = ""
 
+    @property
+    def ended_by(self) -> str:
+        """The command that ends it: the runbook's, or the one that switches it off."""
+        return self.remedy or f"gamelake fault off {self.name}"
+
 
 class _Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: tuple[Fault, ...]

@@ -175,7 +175,7 @@ def _faults_part(faults: Sequence[Fault], consoles: str) -> str:
             f"<code>gamelake fault on {escape(each.name)}</code>",
             ", ".join(_runbook(name, consoles) for name in each.alerts) or "none",
             f'<a href="{escape(consoles)}/{escape(each.panel.dashboard)}.html">{escape(each.panel.title)}</a>',
-            f"<code>{escape(each.remedy or f'gamelake fault off {each.name}')}</code>",
+            f"<code>{escape(each.ended_by)}</code>",
         )
         for each in faults
     )

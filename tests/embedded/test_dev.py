@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,14 +10,14 @@ from typing import NoReturn
 
 import pytest
 
+from gamelake.model.errors import StartupError
 from tests.embedded.dev import JARS, SECONDS, START_SECONDS, Dev, Reader, copy_of_repository, dev, ids_by_sql
 from tests.eventually import eventually
 from tests.pages import snippets
 from tools.embedded.ports import free_port
 from tools.embedded.service import REPOSITORY
+from tools.pictures.browser import python_and_chromium
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BROWSER_PYTHON = REPOSITORY / "build" / "browser" / "bin" / "python"
 QUESTION = "events_per_hour"
 HOW_TO = sorted(str(page.relative_to(REPOSITORY)) for page in REPOSITORY.glob("docs/how-to/*.md"))
 SLOW_PAGES = {"docs/how-to/add-a-field.md", "docs/how-to/add-a-rule.md"}
@@ -90,18 +89,17 @@ def platform(reader: Reader) -> Dev:
 def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
     platform: Dev, missing_service: Callable[[str], NoReturn]
 ) -> None:
-    chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if chromium is None or not BROWSER_PYTHON.exists():
-        missing_service("Chromium or build/browser is missing: install the package chromium and run `make browser`")
+    try:
+        python, chromium = python_and_chromium()
+    except StartupError as error:
+        missing_service(str(error))
     if not (REPOSITORY / "build/docs/site/index.html").exists():
         missing_service("the docs site is missing: run `make docs`")
     # The question finds rows once there are some.
     eventually(lambda: "<caption>Result" in platform.ask(QUESTION), START_SECONDS)
     script = REPOSITORY / "tests" / "portal_in_a_browser.py"
 
-    ran = subprocess.run(
-        (str(BROWSER_PYTHON), str(script), chromium, platform.portal), capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run((python, str(script), chromium, platform.portal), capture_output=True, text=True, check=False)
 
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)

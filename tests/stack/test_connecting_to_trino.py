@@ -1,12 +1,12 @@
 """The snippet of docs/sql.md for Trino's Python client runs as it stands there."""
 
 import os
-import re
 import subprocess
 import sys
 
 import pytest
 
+from tests.pages import snippets
 from tests.stack.platform import ROOT
 
 pytestmark = pytest.mark.stack
@@ -14,8 +14,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.mark.usefixtures("stack")
 def test_the_snippet_of_trinos_client_runs_as_it_stands_in_the_page() -> None:
-    page = (ROOT / "docs/sql.md").read_text()
-    [code] = [code for code in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "trino" in code]
+    [code] = [each.text for each in snippets("docs/sql.md") if each.language == "python" and "trino" in each.text]
 
     # As the page says: with this variable `requests` trusts other authorities than the connection names.
     environment = {name: value for name, value in os.environ.items() if name != "REQUESTS_CA_BUNDLE"}

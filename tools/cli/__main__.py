@@ -15,7 +15,7 @@ from tools.cli.completion import SHELLS, script
 from tools.cli.jobs import COMMANDS
 from tools.cli.load import SimulatorContainer
 from tools.embedded.service import REPOSITORY
-from tools.stack import COMPOSE
+from tools.stack import COMPOSE, containers
 
 _NOTHING_DONE = 2
 _LONGEST_MINUTES = 24 * 60
@@ -146,13 +146,16 @@ def _fault(options: argparse.Namespace) -> int:
     known = load_faults(faults.FAULTS)
     name = getattr(options, "fault", None)
     chosen = list(known.values()) if name is None else [fault_named(known, name)]
+    running = containers()
     for fault in chosen:
-        switch = faults.switch_of(fault)
+        switch = faults.switch_of(fault, running)
         if options.action == "on" and not switch.is_on():
             switch.turn_on()
         elif options.action == "off" and switch.is_on():
             switch.turn_off()
-    states = [faults.state_of(fault) for fault in chosen]
+    if options.action in {"on", "off"}:
+        running = containers()
+    states = [faults.state_of(fault, running) for fault in chosen]
     _print(states if options.json else faults.as_text(states))
     return OK
 

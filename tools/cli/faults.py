@@ -14,7 +14,7 @@ from gamelake.model.games import load_games
 from gamelake.observability.faults import BadRules, Fault, FaultyTraffic, PausedService, SlowService, StoppedService
 from tools.cli.load import LOAD, SimulatorContainer
 from tools.embedded.service import REPOSITORY
-from tools.stack import Container, compose, containers, ports, run
+from tools.stack import Container, compose, ports, run
 
 FAULTS = REPOSITORY / "monitoring/faults.yaml"
 _RULES = REPOSITORY / "quality/rules"
@@ -137,28 +137,31 @@ class _Traffic:
         self.container.stop()
 
 
-def switch_of(fault: Fault) -> FaultSwitch:
+def switch_of(fault: Fault, running: Sequence[Container]) -> FaultSwitch:
     """The switch of a fault in the running stack.
+
+    Args:
+        fault: the fault.
+        running: the containers of the stack, as they are now.
 
     Raises:
         StartupError: the stack does not run, or lacks the service.
-        StackError: docker is not available.
     """
     match fault.injection:
         case StoppedService(service):
-            return _ServiceState(_containers_of(service), service, "exited", "stop", "start")
+            return _ServiceState(_of_service(service, running), service, "exited", "stop", "start")
         case PausedService(service):
-            return _ServiceState(_containers_of(service), service, "paused", "pause", "unpause")
+            return _ServiceState(_of_service(service, running), service, "paused", "pause", "unpause")
         case SlowService(service, cores):
-            return _SlowService(_containers_of(service), cores)
+            return _SlowService(_of_service(service, running), cores)
         case BadRules(text):
             return _RulesFile(fault.name, text)
         case FaultyTraffic():
             return _Traffic(SimulatorContainer(f"{LOAD}-{fault.name}"), fault.injection)
 
 
-def state_of(fault: Fault) -> FaultState:
-    """A fault as it is now.
+def state_of(fault: Fault, running: Sequence[Container]) -> FaultState:
+    """A fault as it is now; arguments as of `switch_of`.
 
     Raises:
         StartupError: the stack does not run, or lacks the service.
@@ -168,7 +171,7 @@ def state_of(fault: Fault) -> FaultState:
     return FaultState(
         fault=fault.name,
         title=fault.title,
-        is_on=switch_of(fault).is_on(),
+        is_on=switch_of(fault, running).is_on(),
         effect=fault.effect,
         alerts=fault.alerts,
         within_seconds=fault.within,
@@ -176,7 +179,7 @@ def state_of(fault: Fault) -> FaultState:
         shows=fault.panel.shows,
         dashboard=f"{consoles}/{fault.panel.dashboard}.html",
         runbook=f"{consoles}/runbooks/{fault.runbook}.html" if fault.runbook else "",
-        remedy=fault.remedy or f"gamelake fault off {fault.name}",
+        remedy=fault.ended_by,
     )
 
 
@@ -201,8 +204,8 @@ def _whole(state: FaultState) -> str:
     return "\n".join(f"{name:<8} {text}" for name, text in rows.items())
 
 
-def _containers_of(service: str) -> Sequence[Container]:
-    found = [each for each in containers() if each.service == service]
+def _of_service(service: str, running: Sequence[Container]) -> Sequence[Container]:
+    found = [each for each in running if each.service == service]
     if not found:
         raise StartupError(f"the stack does not run, or has no service {service}: make up starts all of them")
     return found

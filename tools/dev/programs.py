@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -221,18 +221,11 @@ def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
         "GAMELAKE_RULES": str(_RULES),
     }
     serving = shared | {"GAMELAKE_METRICS_PORT": str(ports.serving_metrics.start), "GAMELAKE_TRIGGER_SECONDS": "2"}
-    portal = shared | {
-        "PORTAL_PROBES": ",".join(
-            (
-                f"kafka=tcp://{kafka.bootstrap_servers}",
-                f"registry={registry.url}/subjects",
-                f"gateway={gateway.url}/readyz",
-                *(f"{name}={page}" for name, page in zip(("ingest", *_SERVED), metrics, strict=True)),
-            )
-        ),
-        "PORTAL_METRICS": ",".join(metrics),
-        # As soon as make docs has built it.
-        "PORTAL_DOCS": str(REPOSITORY / "build/docs/site"),
+    probes = {
+        "kafka": f"tcp://{kafka.bootstrap_servers}",
+        "registry": f"{registry.url}/subjects",
+        "gateway": f"{gateway.url}/readyz",
+        **dict(zip(("ingest", *_SERVED), metrics, strict=True)),
     }
     both = ("kafka", "registry")
     found = [
@@ -263,7 +256,7 @@ def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
     found.append(
         DevProgram(
             name="portal",
-            service=EmbeddedPortal(paths, ports.portal, portal),
+            service=EmbeddedPortal(paths, ports.portal, shared | _settings_of_portal(probes, metrics)),
             address=address(ports.portal),
             modules=("services.portal.__main__", "services.portal.process"),
         )
@@ -280,6 +273,15 @@ def importable() -> Mapping[str, str]:
     """PYTHONPATH with the repository, whatever directory the process was started in."""
     already = os.environ.get("PYTHONPATH")
     return {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), *([already] if already else [])])}
+
+
+def _settings_of_portal(probes: Mapping[str, str], metrics: Sequence[str]) -> dict[str, str]:
+    return {
+        "PORTAL_PROBES": ",".join(f"{name}={page}" for name, page in probes.items()),
+        "PORTAL_METRICS": ",".join(metrics),
+        # As soon as make docs has built it.
+        "PORTAL_DOCS": str(REPOSITORY / "build/docs/site"),
+    }
 
 
 def _settings_of_jobs(paths: DevPaths, backing: GatewayBackend) -> dict[str, str]:

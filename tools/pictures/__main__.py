@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,14 +12,13 @@ import httpx2
 from gamelake.model.errors import StartupError
 from gamelake.program import FAILED, OK, run
 from tools.embedded.service import REPOSITORY
+from tools.pictures.browser import python_and_chromium
 from tools.pictures.terminal import animated, record, shortened
 
 FOLDER = REPOSITORY / "docs/pictures"
 PORTAL = "http://127.0.0.1:17000"
 DEMO = ("make", "demo", "EVENTS=200000", "GAMES=5")
 QUESTION = "How many events came from each game, hour by hour?"
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_PYTHON = REPOSITORY / "build/browser/bin/python"
 _WIDTH, _HEIGHT = 1200, 760
 _SECONDS = 5
 
@@ -70,11 +68,9 @@ def _task(url: str, name: str, wait: str, press: str = "") -> dict[str, object]:
 
 
 def _take(tasks: Sequence[dict[str, object]]) -> None:
-    chromium = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if chromium is None or not _PYTHON.exists():
-        raise StartupError("Chromium or build/browser is missing: install the package chromium and run `make browser`")
+    python, chromium = python_and_chromium()
     script = str(Path(__file__).parent / "pages.py")
-    subprocess.run((str(_PYTHON), script, chromium, json.dumps(tasks)), check=True)
+    subprocess.run((python, script, chromium, json.dumps(tasks)), check=True)
 
 
 if __name__ == "__main__":

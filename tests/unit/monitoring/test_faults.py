@@ -58,10 +58,14 @@ def test_its_service_exists_and_the_simulator_takes_its_arguments(fault: Fault) 
 @pytest.mark.parametrize("fault", EVERY_FAULT)
 def test_the_document_has_it_as_the_file_does(fault: Fault) -> None:
     named = ", ".join(f"`{alert}`" for alert in fault.alerts) or "none"
-    remedy = fault.remedy or f"gamelake fault off {fault.name}"
 
     panel = f"{fault.panel.title}: {fault.panel.shows}"
-    assert f"| `{fault.name}` | {fault.title} | {named} | {panel} | `{remedy}` |" in PAGE
+    assert f"| `{fault.name}` | {fault.title} | {named} | {panel} | `{fault.ended_by}` |" in PAGE
+
+
+def test_a_fault_without_a_remedy_ends_by_switching_it_off() -> None:
+    assert FAULTS["gateway-down"].ended_by == "compose/stack.sh restart ingest"
+    assert FAULTS["duplicates"].ended_by == "gamelake fault off duplicates"
 
 
 def test_the_document_has_no_other_one() -> None:
