@@ -10,14 +10,15 @@ from tests.pages import snippets
 from tests.stack.platform import ROOT
 
 pytestmark = pytest.mark.stack
+# As the page says: with these variables `requests` trusts other authorities than the connection names.
+_OTHER_AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 @pytest.mark.usefixtures("stack")
 def test_the_snippet_of_trinos_client_runs_as_it_stands_in_the_page() -> None:
     [code] = [each.text for each in snippets("docs/sql.md") if each.language == "python" and "trino" in each.text]
 
-    # As the page says: with this variable `requests` trusts other authorities than the connection names.
-    environment = {name: value for name, value in os.environ.items() if name != "REQUESTS_CA_BUNDLE"}
+    environment = {name: value for name, value in os.environ.items() if name not in _OTHER_AUTHORITIES}
     run = subprocess.run(
         (sys.executable, "-c", code), cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
