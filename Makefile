@@ -326,7 +326,7 @@ rotate: ## Replace a secret of the running stack, all certificates, or all of bo
 lock: $(environment) | $(needs_maven) ## Update the lock files (development, images, engines, browser, docs site, Java) from pyproject.toml, and the hashes of the jars
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
-	@$(compile) --extra quality --extra services --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
+	@$(compile) --extra quality --extra services --extra traces --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
 	@$(call compile_group,engines)
 	@$(call compile_group,browser)
 	@$(call compile_group,docs)

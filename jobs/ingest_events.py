@@ -20,6 +20,7 @@ from gamelake.observability.metrics.endpoint import registry_of_process
 from gamelake.observability.metrics.listener import ProgressListener
 from gamelake.observability.metrics.stream import Observed
 from gamelake.observability.metrics.watch import observing
+from gamelake.observability.traces.batches import tracing_batches
 from gamelake.program import OK, run, stop_event
 from gamelake.quality.daily import QualityTable
 from gamelake.schemas.registry import SchemaRegistry
@@ -106,6 +107,7 @@ def run_ingest(
             observing(settings.telemetry, observed, settings.kafka, metrics) as telemetry,
             lineage_emitter(settings.lineage, query.reads.name, location, versions) as emitter,
             updating_quality_table(QualityTable(store, settings.stream, comments)) as quality,
+            tracing_batches(settings.traces, store, settings.stream) as tracer,
             sessions() as spark,
         ):
             if settings.telemetry.are_wanted:
@@ -114,7 +116,7 @@ def run_ingest(
             kind = RunKind.BATCH if mode is TriggerMode.AVAILABLE_NOW else RunKind.STREAMING
             lineage = IngestLineage(emitter, query.reads, source.generation.query_id, kind)
             lineage.begin(observed.recent)
-            body.observer = BatchObservers((telemetry, *query.observers(metrics), lineage, quality))
+            body.observer = BatchObservers((telemetry, *query.observers(metrics), lineage, quality, tracer))
             started = start(spark, settings, source, body, mode)
             if running is not None:
                 running.set()

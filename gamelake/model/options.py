@@ -1,5 +1,6 @@
-"""Options of metrics and lineage, which all jobs have, and of TLS on a process's own endpoints."""
+"""Options of metrics, lineage and traces, which programs share, and of TLS on a process's own endpoints."""
 
+import re
 import ssl
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,6 +8,8 @@ from pathlib import Path
 
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
+
+_MOST_EVENTS_A_TRACE = 16**7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,18 @@ class LineageOptions:
         return self.every > timedelta()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptions:
+    """How many events are traced: one in so many, a power of 16; 0: none."""
+
+    one_in: int = 0
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether any event is traced."""
+        return self.one_in > 0
+
+
 def telemetry_options(env: Environment) -> TelemetryOptions:
     """Read the options of metrics and heartbeat.
 
@@ -113,3 +128,15 @@ def lineage_options(env: Environment) -> LineageOptions:
         every=timedelta(seconds=env.number("GAMELAKE_LINEAGE_SECONDS", 3_600, 0, 86_400)),
         file=Path(file) if file else None,
     )
+
+
+def trace_options(env: Environment) -> TraceOptions:
+    """Read the options of traces.
+
+    Raises:
+        SettingsError: the variable is malformed.
+    """
+    one_in = env.whole("GAMELAKE_TRACE_ONE_IN", 0, 0, _MOST_EVENTS_A_TRACE)
+    if one_in and not re.fullmatch("10*", f"{one_in:x}"):
+        raise SettingsError(f"GAMELAKE_TRACE_ONE_IN is {one_in}; it must be 0 or a power of 16, such as 256 or 4096")
+    return TraceOptions(one_in=one_in)

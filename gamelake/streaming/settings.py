@@ -12,7 +12,14 @@ from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Kill
-from gamelake.model.options import LineageOptions, TelemetryOptions, lineage_options, telemetry_options
+from gamelake.model.options import (
+    LineageOptions,
+    TelemetryOptions,
+    TraceOptions,
+    lineage_options,
+    telemetry_options,
+    trace_options,
+)
 from gamelake.schemas.limits import SchemaLimits, schema_limits
 from gamelake.schemas.schema_cache import SchemaWait, schema_wait
 from gamelake.storage.settings import LakehouseSettings
@@ -42,6 +49,7 @@ class IngestSettings:
     dedup: DedupLimits = field(default_factory=DedupLimits)
     telemetry: TelemetryOptions = field(default_factory=TelemetryOptions)
     lineage: LineageOptions = field(default_factory=LineageOptions)
+    traces: TraceOptions = field(default_factory=TraceOptions)
     rules: Path | None = None
     files_stream: str = "ingest_files"
     spark_jars: Path | None = None
@@ -78,6 +86,7 @@ class IngestSettings:
             ),
             telemetry=telemetry_options(env),
             lineage=lineage_options(env),
+            traces=trace_options(env),
             rules=env.path("GAMELAKE_RULES"),
             files_stream=_stream_name(env.optional("GAMELAKE_FILES_STREAM", "ingest_files")),
             spark_jars=env.path("GAMELAKE_SPARK_JARS"),

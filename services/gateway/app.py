@@ -76,6 +76,7 @@ class App:
         if self._events is not None:
             self._events.producer.close(_SHUTDOWN_TIMEOUT)
             self._events.players.close()
+            self._events.tracer.close()
         if self._support is not None:
             self._support.audit.close(_SHUTDOWN_TIMEOUT)
             self._support.vault.close()

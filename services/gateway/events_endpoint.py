@@ -17,6 +17,7 @@ from services.gateway.quotas import Quotas
 from services.gateway.request_body import BodyReader, decompress
 from services.gateway.responses import Response, batch_response, refusal_response
 from services.gateway.settings import BodyLimits
+from services.gateway.traces import RequestTracer
 from services.gateway.validation import EventValidator
 
 
@@ -35,13 +36,14 @@ class EventsEndpoint:
     batcher: LoopBatcher[EventBatch, PreparationResult]
     players: PlayerStore
     producer: EventProducer
+    tracer: RequestTracer
 
     async def respond(self, scope: Any, protocol: Any) -> Response:  # noqa: ANN401 # RSGI's, which has no types
         """Process a request; an invalid one gets a response too."""
-        started = time.perf_counter()
+        started, arrived = time.perf_counter(), time.time_ns()
         try:
             # `_receive` returns before the wait for Kafka, so that the body's memory is free meanwhile.
-            response = await self._send(*await self._receive(scope, protocol))
+            response = await self._send(arrived, *await self._receive(scope, protocol))
         except RefusedError as error:
             response = refusal_response(error)
         metrics.count_request(response.status, time.perf_counter() - started)
@@ -69,17 +71,19 @@ class EventsEndpoint:
         raw_events = body_format.split(content, self.limits.events)
         return key, len(body), EventBatch(self.validator.game(key.game), body_format, raw_events)
 
-    async def _send(self, key: GameKey, size: int, batch: EventBatch) -> Response:
+    async def _send(self, arrived: int, key: GameKey, size: int, batch: EventBatch) -> Response:
         game, events = key.game, len(batch.raw_events)
         try:
             self.rates.take(game, key.rate, events, time.monotonic())
             with self.quotas.reserved(key, events, size, time.time()), self.capacity.reserved(events):
                 prepared = await self._prepare(batch)
                 accepted, rejections = len(prepared.records), prepared.rejections
+                traced, sent = self.tracer.traced_events(prepared.records), time.time_ns()
                 confirmed = self.producer.send(prepared.records)
                 # While Kafka confirms, the client's queue has the records: no second copy stays in memory.
                 del batch, prepared
                 await confirmed
+            self.tracer.acknowledged(traced, game, arrived, sent)
         except RateLimitedError:
             metrics.count_throttled(game, events)
             raise

@@ -30,6 +30,7 @@ from services.gateway.quotas import Quotas
 from services.gateway.request_body import BodyReader
 from services.gateway.settings import GatewaySettings
 from services.gateway.support_endpoint import SupportEndpoint
+from services.gateway.traces import request_tracer
 from services.gateway.validation import EventValidator
 
 # Under load some hundred events arrive during a pause, enough for columns. Clients that send single events would only
@@ -90,6 +91,7 @@ def create() -> App:
             batcher=LoopBatcher(preparer.prepare, _PACE),
             players=PlayerStore(cache, BatchedVault(open_vault(settings.vault.access), vault_keyring)),
             producer=EventProducer(settings.kafka, settings.topic, settings.queue),
+            tracer=request_tracer(settings.traces, schemas[-1].message),
         )
 
     def support_endpoint() -> SupportEndpoint:

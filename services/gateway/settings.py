@@ -12,6 +12,7 @@ from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
+from gamelake.model.options import TraceOptions, trace_options
 from gamelake.privacy.vault.settings import VaultSettings
 from gamelake.schemas.event_schemas import registry_writer
 from services.gateway.kafka_producer import QueueLimits
@@ -64,6 +65,7 @@ class GatewaySettings:
     quota_directory: Path | None
     body: BodyLimits
     queue: QueueLimits
+    traces: TraceOptions
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -105,6 +107,7 @@ class GatewaySettings:
                 bytes=read.whole("INGEST_MAX_WAITING_BYTES", 64 * _MIB, _MIB, 4096 * _MIB),
                 timeout=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
             ),
+            traces=trace_options(read),
         )
 
 
