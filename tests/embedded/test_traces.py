@@ -3,6 +3,7 @@
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -86,9 +87,7 @@ def traced_lakehouse(
     # The exporter of a job in this process reads this process's variables.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
     settings = {"GAMELAKE_TRACE_ONE_IN": str(ONE_IN)}
-    return Lakehouse(
-        tmp_path / "traced", lakehouse.bootstrap_servers, lakehouse.registry_url, gateway.topic, settings, lakehouse.spark
-    )
+    return replace(lakehouse, directory=tmp_path / "traced", topic=gateway.topic, settings=settings)
 
 
 def test_one_event_in_sixteen_is_followed_from_its_request_to_the_commit(

@@ -1,12 +1,13 @@
 """The spans of traced events in the batches of a stream: waiting in Kafka, the tasks, the commit."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from threading import BoundedSemaphore
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,7 +73,7 @@ class BatchTracer(BatchObserver):
         finally:
             self._free.release()
 
-    def _events(self, manifest: BatchManifest) -> Iterator[dict[str, object]]:
+    def _events(self, manifest: BatchManifest) -> Iterator[Mapping[str, Any]]:
         left = _MAX_EVENTS_OF_BATCH
         for entry in manifest.tables:
             if entry.table != SILVER_EVENTS:
@@ -93,23 +94,22 @@ def traced_rows(content: bytes, sample: EventSample) -> pa.Table:
     return rows.filter(pc.ends_with(rows["event_id"], sample.ending))
 
 
-def spans_of(event: dict[str, object], batch: CommittedBatch) -> Iterator[EventSpan]:
+def spans_of(event: Mapping[str, Any], batch: CommittedBatch) -> Iterator[EventSpan]:
     """The spans of one event of a batch, in the order of time.
 
     Args:
         event: a row of `traced_rows`.
         batch: the batch that it is in.
     """
-    arrived = event["ingest_time"]
-    assert isinstance(arrived, datetime)
+    arrived: datetime = event["ingest_time"]
     attributes: dict[str, str | int] = {
-        "gamelake.game": str(event["game_name"]),
+        "gamelake.game": event["game_name"],
         "gamelake.stream": batch.manifest.stream,
         "gamelake.batch": batch.manifest.batch_id,
         "messaging.system": "kafka",
         "messaging.destination.name": batch.manifest.topic,
         "messaging.destination.partition.id": str(event["kafka_partition"]),
-        "messaging.kafka.offset": int(str(event["kafka_offset"])),
+        "messaging.kafka.offset": event["kafka_offset"],
     }
     begins = (int(arrived.timestamp() * 10**6) * 1000, batch.began, batch.decided)
     ends = (batch.began, batch.decided, batch.committed)

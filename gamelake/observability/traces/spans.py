@@ -63,7 +63,8 @@ class SpanExporter:
             from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
         except ImportError as error:
             raise StartupError(
-                f"GAMELAKE_TRACE_ONE_IN is set, and OpenTelemetry can't be loaded ({error}): pip install 'gamelake[traces]'"
+                f"GAMELAKE_TRACE_ONE_IN is set, and OpenTelemetry can't be loaded: {error}. "
+                "Install it by pip install 'gamelake[traces]'"
             ) from error
         resource = Resource({"service.name": service}).merge(OTELResourceDetector().detect())
         return cls(BatchSpanProcessor(OTLPSpanExporter()), resource)
@@ -94,7 +95,7 @@ class SpanExporter:
 
     def close(self) -> None:
         """Export what waits, for some seconds at most."""
-        self._processor.shutdown()
+        self._processor.shutdown()  # type: ignore[no-untyped-call] # untyped
 
 
 @dataclass(frozen=True, slots=True)
