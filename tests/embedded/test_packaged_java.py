@@ -37,6 +37,8 @@ def java_home(missing_service: Callable[[str], NoReturn]) -> Path:
     return PACKAGED
 
 
+# Spark needs more of a Java than these two.
+@pytest.mark.slow
 def test_kafka_and_the_registry_run_on_it(java_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_home))
 
