@@ -137,6 +137,7 @@ def records_of(file: Path) -> int:
     return records
 
 
+@pytest.mark.slow
 def test_a_backlog_of_an_hour_is_copied_within_the_containers_memory(backlog: Lakehouse) -> None:
     landing = Landing(backlog, backlog.topic)
     with delivering(backlog, GAMELAKE_DELIVERY_SECONDS="1") as process:

@@ -168,6 +168,8 @@ def test_a_demo_goes_on_where_that_of_the_previous_release_ended(tmp_path: Path,
     assert len(list((lakehouse / "_gamelake/kpis/generations").iterdir())) == 1
 
 
+# Nor does Ctrl-C leave anything of `make dev`, which starts more.
+@pytest.mark.slow
 def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
     with subprocess.Popen(command(tmp_path), cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None

@@ -67,6 +67,7 @@ def test_kafka_killed_with_sigkill_comes_back_at_its_address_with_its_records(tm
         assert all_values(kafka, "events") == [b"first", b"second", b"third"]
 
 
+@pytest.mark.slow
 def test_kafka_of_a_later_run_has_the_records_of_the_earlier_one(tmp_path: Path) -> None:
     with EmbeddedKafka(tmp_path) as earlier:
         create_topic(earlier.bootstrap_servers, "events", 1)
@@ -76,6 +77,7 @@ def test_kafka_of_a_later_run_has_the_records_of_the_earlier_one(tmp_path: Path)
         assert all_values(later, "events") == [b"kept"]
 
 
+@pytest.mark.slow
 def test_a_schema_has_the_same_id_after_the_registry_was_killed(tmp_path: Path) -> None:
     with EmbeddedRegistry(tmp_path) as registry:
         before = id_of(A_SCHEMA, "started", registry)
@@ -99,8 +101,10 @@ def test_a_schema_has_the_same_id_in_a_later_run(tmp_path: Path) -> None:
     ("number", "options", "more"),
     [
         (signal.SIGKILL, (), set()),
-        (signal.SIGTERM, ("--gateway", "game-events"), {"gateway_url", "keys_file"}),
-        (signal.SIGINT, (), set()),
+        pytest.param(
+            signal.SIGTERM, ("--gateway", "game-events"), {"gateway_url", "keys_file"}, marks=pytest.mark.slow
+        ),
+        pytest.param(signal.SIGINT, (), set(), marks=pytest.mark.slow),
     ],
 )
 def test_nothing_is_left_running_when_the_parent_is_ended(

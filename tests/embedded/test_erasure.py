@@ -145,6 +145,8 @@ def platform(tmp_path: Path, lakehouse: Lakehouse, kafka: EmbeddedKafka) -> Iter
     gateway.process.stop()
 
 
+# Unit tests and Spark's erase players too, and a stack's test forgets one.
+@pytest.mark.slow
 def test_erased_data_is_nowhere_and_nothing_restores_it(platform: Platform, tmp_path: Path) -> None:
     people = [Person() for _ in range(PLAYERS)]
     gone, also_gone, stays = people[:3]

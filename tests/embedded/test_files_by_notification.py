@@ -119,7 +119,13 @@ def test_an_unreadable_file_becomes_a_dead_letter_with_its_reason(lakehouse: Lak
 
 @pytest.mark.parametrize(
     "step",
-    [Failpoint.AFTER_FILES, Failpoint.AFTER_SETTLE_RECORD, Failpoint.AFTER_MANIFEST, Failpoint.AFTER_TABLE_COMMIT],
+    [
+        Failpoint.AFTER_FILES,
+        # Those between the decision and the commits are passed as a stream of records passes them.
+        pytest.param(Failpoint.AFTER_SETTLE_RECORD, marks=pytest.mark.slow),
+        pytest.param(Failpoint.AFTER_MANIFEST, marks=pytest.mark.slow),
+        Failpoint.AFTER_TABLE_COMMIT,
+    ],
 )
 def test_a_job_that_is_killed_reads_each_file_once(lakehouse: Lakehouse, landing: Landing, step: Failpoint) -> None:
     every: list[str] = []

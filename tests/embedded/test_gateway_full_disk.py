@@ -32,6 +32,7 @@ def disk(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Iterator
         missing_service(str(error))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_503_and_all_accepted_events_are_there_afterwards(
     tmp_path: Path, disk: SmallDisk, registry: EmbeddedRegistry
 ) -> None:

@@ -84,7 +84,7 @@ def test_the_page_of_a_lakehouse_names_its_tables(lakehouse: Lakehouse) -> None:
         assert table in page
 
 
-@pytest.mark.parametrize(("name", "charts"), [("analyst", 5), ("engineer", 4)])
+@pytest.mark.parametrize(("name", "charts"), [("analyst", 5), pytest.param("engineer", 4, marks=pytest.mark.slow)])
 def test_a_notebook_runs_to_its_end_and_draws(lakehouse: Lakehouse, tmp_path: Path, name: str, charts: int) -> None:
     output = tmp_path / f"{name}.ipynb"
 

@@ -178,6 +178,7 @@ def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_continues(
     assert after.value("gamelake_stream_seconds_behind") == 0
 
 
+@pytest.mark.slow
 def test_a_restart_continues_with_the_lag_and_counts_from_zero(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
     sender.send_events(30, "Archery")
     lakehouse.ingest_in_a_process()

@@ -235,7 +235,8 @@ def all_values(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The environment of the others has 1.6 GB.
 @pytest.fixture(
     params=[
-        "Spark",
+        # Its plans for each column take a minute to compile.
+        pytest.param("Spark", marks=pytest.mark.slow),
         "Polars",
         "DataFusion",
         "DuckDB",

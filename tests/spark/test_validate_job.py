@@ -68,6 +68,7 @@ def _validate_in_this_process(
         return validate.main()
 
 
+@pytest.mark.slow
 def test_a_day_is_validated_held_back_and_released(
     spark: SparkSession,
     store: Store,
