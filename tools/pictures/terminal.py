@@ -5,7 +5,7 @@ import pty
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -13,7 +13,7 @@ from string import Template
 
 COLUMNS, ROWS = 110, 24
 # Longer waits are cut to this.
-LONGEST_PAUSE_SECONDS = 1.2
+LONGEST_PAUSE_SECONDS = 0.4
 _SHORTEST_FRAME_SECONDS = 0.15
 _LAST_FRAME_SECONDS = 6.0
 _CHARACTER, _LINE, _MARGIN = 7.8, 18, 14
@@ -29,6 +29,9 @@ text { font: 13px ui-monospace, "DejaVu Sans Mono", monospace; fill: #e6e8eb; wh
 rect { fill: #14171a }
 $rules
 </style>
+<defs>
+$lines
+</defs>
 <rect width="$width" height="$height" rx="8"/>
 $groups
 </svg>
@@ -145,19 +148,25 @@ def animated(frames: Sequence[TerminalFrame], title: str) -> str:
         )
         for number, (frame, end) in enumerate(zip(frames, ends, strict=True))
     ]
-    groups = [f'<g id="f{number}">{_texts(frame.lines)}</g>' for number, frame in enumerate(frames)]
+    # A line is in many frames, and in the file once.
+    numbers = {
+        line: number for number, line in enumerate(dict.fromkeys(line for each in frames for line in each.lines))
+    }
+    lines = [f'<text id="l{number}">{escape(line)}</text>' for line, number in numbers.items() if line.strip()]
+    groups = [f'<g id="f{number}">{_uses(frame.lines, numbers)}</g>' for number, frame in enumerate(frames)]
     return _PICTURE.substitute(
         width=round(COLUMNS * _CHARACTER + 2 * _MARGIN),
         height=ROWS * _LINE + 2 * _MARGIN,
         title=escape(title),
         rules="\n".join(rules),
+        lines="\n".join(lines),
         groups="\n".join(groups),
     )
 
 
-def _texts(lines: Sequence[str]) -> str:
+def _uses(lines: Sequence[str], numbers: Mapping[str, int]) -> str:
     return "".join(
-        f'<text x="{_MARGIN}" y="{_MARGIN + (row + 1) * _LINE - 5}">{escape(line)}</text>'
+        f'<use href="#l{numbers[line]}" x="{_MARGIN}" y="{_MARGIN + (row + 1) * _LINE - 5}"/>'
         for row, line in enumerate(lines)
         if line.strip()
     )
