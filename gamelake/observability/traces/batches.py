@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from threading import BoundedSemaphore
 from typing import Any
 
@@ -26,6 +27,7 @@ log = event_logger(__name__)
 # A stream that is behind is not slowed by its traces: batches beyond these are not traced.
 _MAX_WAITING_BATCHES = 10
 _MAX_EVENTS_OF_BATCH = 200
+_ROWS_AT_ONCE = 65_536
 _COLUMNS = ["event_id", "game_name", "ingest_time", "kafka_partition", "kafka_offset"]
 _NANOS = 10**9
 
@@ -65,7 +67,7 @@ class BatchTracer(BatchObserver):
 
     def _trace(self, batch: CommittedBatch) -> None:
         try:
-            for event in self._events(batch.manifest):
+            for event in islice(self._events(batch.manifest), _MAX_EVENTS_OF_BATCH):
                 for span in spans_of(event, batch):
                     self._exporter.export(span)
         except Exception:  # traces must not stop the stream
@@ -74,24 +76,20 @@ class BatchTracer(BatchObserver):
             self._free.release()
 
     def _events(self, manifest: BatchManifest) -> Iterator[Mapping[str, Any]]:
-        left = _MAX_EVENTS_OF_BATCH
         for entry in manifest.tables:
-            if entry.table != SILVER_EVENTS:
-                continue
-            for file in entry.files:
+            for file in entry.files if entry.table == SILVER_EVENTS else ():
                 content = self._store.get(f"{entry.table}/{file.path}")
-                if content is not None and left > 0:
-                    chosen = traced_rows(content, self._sample).slice(0, left)
-                    left -= len(chosen)
-                    yield from chosen.to_pylist()
+                if content is not None:
+                    yield from traced_rows(content, self._sample)
 
 
-def traced_rows(content: bytes, sample: EventSample) -> pa.Table:
+def traced_rows(content: bytes, sample: EventSample) -> Iterator[Mapping[str, Any]]:
     """The identity, game and time of the traced events of a file of `silver/events`, in the file's order."""
-    rows = pq.ParquetFile(pa.BufferReader(content)).read(_COLUMNS)
-    if "event_id" not in rows.column_names:  # another company's message may have none
-        return rows.slice(0, 0)
-    return rows.filter(pc.ends_with(rows["event_id"], sample.ending))
+    file = pq.ParquetFile(pa.BufferReader(content))
+    # Another company's message may have no ids.
+    if "event_id" in file.schema_arrow.names:
+        for rows in file.iter_batches(_ROWS_AT_ONCE, columns=_COLUMNS):
+            yield from rows.filter(pc.ends_with(rows["event_id"], sample.ending)).to_pylist()
 
 
 def spans_of(event: Mapping[str, Any], batch: CommittedBatch) -> Iterator[EventSpan]:
