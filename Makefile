@@ -50,7 +50,7 @@ jars := $(stamps)/jars
 # A JDK of the machine, or else a Java runtime from a Python package.
 java := $(stamps)/java
 packaged_java := build/java/release
-packaged_java_in_ci := $(if $(filter true,$(CI)),$(packaged_java))
+packaged_java_in_ci = $(if $(and $(filter true,$(CI)),$(filter 1,$(SLOW_TESTS))),$(packaged_java))
 needs_maven := $(java) $(filter build/%,$(MAVEN))
 
 # The machine's Helm, or the pinned one.

@@ -4,6 +4,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # the stubs lack it
 
@@ -71,6 +72,7 @@ def test_a_recreated_topic_stops_the_stream_until_its_use_is_confirmed(lakehouse
     assert lakehouse.reconciliation().problems == []
 
 
+@pytest.mark.slow
 def test_records_deleted_by_retention_stop_the_stream_until_they_are_skipped(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:

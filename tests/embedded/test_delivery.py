@@ -47,6 +47,7 @@ def delivered(landing: Landing) -> list[str]:
     return sorted(path.relative_to(landing.path).as_posix() for path in landing.path.rglob("*.zst"))
 
 
+@pytest.mark.slow
 def test_all_events_are_in_files_though_the_service_is_killed(
     lakehouse: Lakehouse, landing: Landing, sender: Sender
 ) -> None:

@@ -147,6 +147,7 @@ def test_the_tutorial_works_as_it_stands_there_while_make_dev_runs(reader: Reade
 
 
 # The last test, as it ends the platform; another one would take a minute of both cores to start.
+@pytest.mark.slow
 def test_events_are_rows_once_over_kills_changes_and_starts(reader: Reader) -> None:
     first, sent = reader.platform, []
     starts = {name: first.starts(name) for name in ("ingest", "gateway")}

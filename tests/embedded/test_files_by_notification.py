@@ -120,8 +120,8 @@ def test_an_unreadable_file_becomes_a_dead_letter_with_its_reason(lakehouse: Lak
 @pytest.mark.parametrize(
     "step",
     [
-        Failpoint.AFTER_FILES,
-        # Those between the decision and the commits are passed as a stream of records passes them.
+        # A stream of records passes them in the same way.
+        pytest.param(Failpoint.AFTER_FILES, marks=pytest.mark.slow),
         pytest.param(Failpoint.AFTER_SETTLE_RECORD, marks=pytest.mark.slow),
         pytest.param(Failpoint.AFTER_MANIFEST, marks=pytest.mark.slow),
         Failpoint.AFTER_TABLE_COMMIT,
@@ -158,6 +158,7 @@ def test_events_whose_file_came_first_are_not_doubled_by_kafka(
     assert lakehouse.reconciliation().problems == []
 
 
+@pytest.mark.slow
 def test_events_from_both_sources_at_once_are_ingested_once(
     lakehouse: Lakehouse, landing: Landing, sender: Sender
 ) -> None:

@@ -68,6 +68,7 @@ def test_events_accepted_by_several_processes_are_in_kafka_and_in_one_metric(
     assert [found[str(each["event_id"])] for some in sent for each in some] == [1] * BODIES * EVENTS
 
 
+@pytest.mark.slow
 def test_a_key_that_has_used_its_quota_is_refused_by_all_processes_until_it_is_raised(gateway: Gateway) -> None:
     set_quota(gateway, QUOTA)
     # Both processes have the quota from their start.

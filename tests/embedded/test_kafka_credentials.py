@@ -156,6 +156,7 @@ def test_a_topic_without_read_access_is_no_transient_error(lakehouse: Lakehouse)
     assert "the topic 'misspelt'" in job.log_text()
 
 
+@pytest.mark.slow
 def test_an_unavailable_kafka_at_the_start_is_a_transient_error(lakehouse: Lakehouse) -> None:
     lakehouse.bootstrap_servers = f"127.0.0.1:{free_port()}"
     job = lakehouse.start()

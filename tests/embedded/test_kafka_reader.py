@@ -305,6 +305,13 @@ def own_kafka(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Ite
     broker.stop()
 
 
+# The Python consumer is for machines without Rust.
+few_readers = pytest.mark.parametrize(
+    "reader_of", [NativeConsumer, pytest.param(PythonConsumer, marks=pytest.mark.slow)], indirect=True
+)
+
+
+@few_readers
 def test_reading_goes_on_after_the_broker_was_killed_and_started_again(
     own_kafka: EmbeddedKafka, reader_of: ReaderOf
 ) -> None:
@@ -368,6 +375,7 @@ def leaders(kafka: EmbeddedKafka) -> list[int]:
     return [each.leader for _, each in sorted(found.topics["events"].partitions.items())]
 
 
+@few_readers
 def test_a_partition_without_a_leader_delays_no_other_one_and_is_read_once_it_has_one(
     own_kafka: EmbeddedKafka, two_brokers: SecondBroker, reader_of: ReaderOf
 ) -> None:
@@ -387,6 +395,7 @@ def test_a_partition_without_a_leader_delays_no_other_one_and_is_read_once_it_ha
     assert len(read(patient, *ranges)) == len(read(reader, *ranges)) == 200
 
 
+@few_readers
 def test_a_slow_broker_is_waited_for_as_long_as_it_sends_something(
     own_kafka: EmbeddedKafka, two_brokers: SecondBroker, reader_of: ReaderOf
 ) -> None:
@@ -400,6 +409,7 @@ def test_a_slow_broker_is_waited_for_as_long_as_it_sends_something(
     assert time.monotonic() - started > patience
 
 
+@few_readers
 def test_a_broker_that_stays_away_is_reported_as_unavailable(own_kafka: EmbeddedKafka, reader_of: ReaderOf) -> None:
     create_topic(own_kafka.bootstrap_servers, "events", 1)
     send(own_kafka, "events", [bytes(900_000)] * 200)

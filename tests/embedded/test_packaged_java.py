@@ -50,6 +50,7 @@ def test_kafka_and_the_registry_run_on_it(java_home: Path, tmp_path: Path, monke
     assert commands == [str(java_home / "bin" / "java")] * 2
 
 
+@pytest.mark.slow
 def test_spark_writes_delta_tables_on_it_with_a_jar_that_was_built_on_it(java_home: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
     # Its output is relative to it.

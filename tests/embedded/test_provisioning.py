@@ -305,7 +305,9 @@ def test_a_restarted_kafka_is_the_same_cluster_with_the_same_rules(declared: Top
     assert declared.provision().lines[-1] == "topics: nothing to change"
 
 
-@pytest.mark.parametrize("reason", ["the secret is new", "the data is older than SCRAM"])
+@pytest.mark.parametrize(
+    "reason", ["the secret is new", pytest.param("the data is older than SCRAM", marks=pytest.mark.slow)]
+)
 def test_a_restarted_kafka_takes_the_admins_password_from_the_secret(declared: Topic, reason: str) -> None:
     if reason == "the data is older than SCRAM":
         declared.kafka.forget_admin()

@@ -94,6 +94,7 @@ def empty_registry(tmp_path: Path) -> Iterator[EmbeddedRegistry]:
         yield empty
 
 
+@pytest.mark.slow
 def test_a_platform_with_only_its_tables_left_is_restored_and_continues(
     tmp_path: Path,
     kafka: EmbeddedKafka,

@@ -162,6 +162,7 @@ def a_schedule(folder: Path, due: datetime) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_events_tables_and_maintenance_are_right_though_each_process_has_another_time(
     maintained: Lakehouse, gateway: EmbeddedGateway, game: Game, clocks: Clocks
 ) -> None:

@@ -57,6 +57,7 @@ def test_a_second_driver_is_rejected_and_the_reconciliation_has_no_differences(
     assert any(words in ended.log_text() for words in messages)
 
 
+@pytest.mark.slow
 def test_a_batch_without_disk_space_fails_whole_and_continues_with_space(
     lakehouse: Lakehouse, sender: Sender, disk: SmallDisk
 ) -> None:

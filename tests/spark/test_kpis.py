@@ -317,6 +317,7 @@ def test_compactions_and_erasures_of_silver_neither_stop_the_query_nor_count_any
     assert kpis.rows("kpi_daily") == expected["kpi_daily"]
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_after_it_has_written_goes_on_where_it_was(spark: SparkSession, kpis: Kpis) -> None:
     events = some_events(200, seed=7, lateness=100 * MINUTE)
     kpis.silver.append(events[:100])

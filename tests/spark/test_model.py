@@ -28,7 +28,9 @@ def _checked(missing_service: Callable[[str], NoReturn]) -> Check:
     return checked
 
 
-@pytest.mark.parametrize("bounds", ["sources", "sources-end", "drivers-end", "leases", "old-number"])
+@pytest.mark.parametrize(
+    "bounds", ["sources", "sources-end", "drivers-end", pytest.param("leases", marks=pytest.mark.slow), "old-number"]
+)
 def test_the_model_of_the_protocol_holds_within_small_bounds(checked: Check, bounds: str) -> None:
     done = checked(bounds)
 
@@ -45,7 +47,7 @@ def test_the_model_of_the_protocol_holds_within_small_bounds(checked: Check, bou
         ("drivers-large", "finish again", "NothingIsLost"),
         ("two-events", "withdrawal", "EachEventIsDecidedOnce"),
         ("old-number", "second listing", "EachEventIsDecidedOnce"),
-        ("leases", "withdrawal", "EachTokenHasOneHolder"),
+        pytest.param("leases", "withdrawal", "EachTokenHasOneHolder", marks=pytest.mark.slow),
         ("leases", "fence", "OnlyTheNewestHolderHasAnEffect"),
         ("leases", "token check", "OnlyTheNewestHolderHasAnEffect"),
     ],

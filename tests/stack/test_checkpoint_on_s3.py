@@ -99,6 +99,7 @@ def plan_the_same_batch(checkpoint: Checkpoint, proxy: FaultProxy) -> None:
         closing.result(SECONDS_TO_MEET)
 
 
+@pytest.mark.slow
 def test_with_sparks_own_manager_a_driver_overwrites_what_another_has_planned(
     spark_through_proxy: SparkSession, object_store: ObjectStore, bucket: str, proxy: FaultProxy
 ) -> None:

@@ -120,6 +120,7 @@ def duel(
     return Duel(spark_through_proxy, object_store, proxy, lakehouse, tmp_path)
 
 
+@pytest.mark.slow
 def test_with_deltas_default_log_store_a_driver_overwrites_the_commit_of_another(duel: Duel) -> None:
     duel.fight(Way.SPARK_DEFAULT)
 
