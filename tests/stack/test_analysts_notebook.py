@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from notebooks.running import run
 from notebooks.settings import REPOSITORY
 from tests.embedded.played import send_played
@@ -15,6 +17,8 @@ from tools.stack import trino_credentials, url
 NOTEBOOK = REPOSITORY / "notebooks/analyst.ipynb"
 
 
+# Without Trino it runs in a test that is not slow.
+@pytest.mark.slow
 def test_the_analysts_notebook_runs_over_trino(stack: Stack, tmp_path: Path) -> None:
     sender = stack_sender()
     send_played(sender, sender.register(contract_text(1)))

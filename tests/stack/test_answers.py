@@ -63,6 +63,7 @@ def test_gold_has_each_players_events_once_though_its_job_is_killed_in_between(s
     eventually(lambda: SUPPORT.records(counted) == [{"session_count": 4, "event_count": 5}], timeout=180)
 
 
+@pytest.mark.slow
 def test_the_key_figures_count_each_event_once_though_their_query_is_killed_in_between(
     stack: Stack, game: Game
 ) -> None:

@@ -54,7 +54,14 @@ class Load:
             self._failure = failure
 
 
-@pytest.mark.parametrize("victim", ["ingest-events", "spark-master", "spark-worker", "kafka", "object-store"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        "ingest-events",
+        "kafka",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("spark-master", "spark-worker", "object-store")),
+    ],
+)
 def test_a_service_killed_in_the_middle_of_a_load_loses_nothing_and_doubles_nothing(
     victim: str, stack: Stack, sender: Sender
 ) -> None:

@@ -56,6 +56,7 @@ def test_a_statement_is_answered_and_a_wrong_one_fails(stack: Stack) -> None:
 
 
 @pytest.mark.usefixtures("no_load")
+@pytest.mark.slow
 def test_a_load_is_set_replaced_and_stopped(stack: Stack) -> None:
     before = stack.event_ids().total()
 

@@ -45,6 +45,7 @@ def issued_at(service: str) -> datetime:
     return x509.load_pem_x509_certificate(text).not_valid_before_utc
 
 
+@pytest.mark.slow
 def test_a_password_and_certificates_are_replaced_under_load_and_no_event_is_lost(stack: Stack) -> None:
     if not is_encrypted():
         pytest.skip("TLS=0")

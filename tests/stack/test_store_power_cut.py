@@ -81,6 +81,7 @@ def content(name: str, size: int) -> bytes:
     return name.encode().ljust(size, b".")
 
 
+@pytest.mark.slow
 def test_a_store_that_syncs_keeps_each_acknowledged_object_whole(
     program: Path, disk: PowerCutDisk, tmp_path: Path
 ) -> None:

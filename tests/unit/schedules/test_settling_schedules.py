@@ -51,6 +51,7 @@ def test_an_event_of_both_sources_is_one_row_by_each_schedule_with_one_fault(one
     assert explore(exhaustive(one_event, faults, 1), one_event, faults) > 100
 
 
+@pytest.mark.slow
 def test_an_event_of_both_sources_is_one_row_by_random_schedules(one_event: Case) -> None:
     faults = Faults(kills=2, stalls=2, lost_replies=2)
 
@@ -87,6 +88,7 @@ def test_each_batch_is_committed_though_streams_add_columns_of_two_types_by_each
     assert explore(exhaustive(case, faults, 1), case, faults) > 100
 
 
+@pytest.mark.slow
 def test_each_batch_is_committed_though_streams_add_columns_of_two_types_by_random_schedules(lake: Lake) -> None:
     faults, case = Faults(kills=2, stalls=2, lost_replies=2), columns_of_two_types(lake, batches=2)
 
@@ -116,6 +118,7 @@ def test_identities_may_leave_the_window_of_the_files_stream_by_each_schedule_wi
     assert explore(exhaustive(case, faults, 1), case, faults) > 100
 
 
+@pytest.mark.slow
 def test_identities_may_leave_the_window_of_the_files_stream_by_random_schedules(lake: Lake) -> None:
     faults, case = Faults(kills=2, stalls=2, lost_replies=2), more_days_than_files_are_remembered(lake)
 
