@@ -1,11 +1,10 @@
 """A command in a terminal as an animated SVG: what it prints, at the times at which it did."""
 
 import os
-import pty
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -78,7 +77,7 @@ class TerminalScreen:
 
 
 def record(command: Sequence[str], shown_as: str, folder: Path) -> tuple[list[TerminalFrame], int]:
-    """Run a command in a terminal; its frames, oldest first, and its exit code.
+    """Run a command; its frames as a terminal would show them, oldest first, and its exit code.
 
     Args:
         command: the program and its arguments.
@@ -89,29 +88,20 @@ def record(command: Sequence[str], shown_as: str, folder: Path) -> tuple[list[Te
     screen.write(f"$ {shown_as}\r\n")
     frames = [TerminalFrame(0.0, screen.lines())]
     started = time.monotonic()
-    ours, theirs = pty.openpty()
-    size = {"COLUMNS": str(COLUMNS), "LINES": str(ROWS), "TERM": "xterm"}
-    running = subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env={**os.environ, **size}
-    )
-    os.close(theirs)
-    for chunk in _chunks(ours):
-        screen.write(chunk)
-        frames.append(TerminalFrame(time.monotonic() - started, screen.lines()))
-    os.close(ours)
-    return frames, running.wait()
-
-
-def _chunks(terminal: int) -> Iterator[str]:
-    while True:
-        try:
-            chunk = os.read(terminal, _CHUNK)
-        except OSError:
-            # Linux reports the end of a terminal as an error.
-            return
-        if not chunk:
-            return
-        yield chunk.decode("utf-8", "replace")
+    # No terminal: a program that redraws parts of one would need more of it than `TerminalScreen` has.
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUNBUFFERED": "1"},
+    ) as running:
+        assert running.stdout is not None  # noqa: S101 # for the type checker
+        while chunk := os.read(running.stdout.fileno(), _CHUNK):
+            screen.write(chunk.decode("utf-8", "replace"))
+            frames.append(TerminalFrame(time.monotonic() - started, screen.lines()))
+    return frames, running.returncode
 
 
 def shortened(frames: Sequence[TerminalFrame]) -> list[TerminalFrame]:
