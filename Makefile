@@ -225,9 +225,8 @@ format: $(environment) ## Format the code
 	@.venv/bin/ruff format .
 	@! command -v cargo-fmt >/dev/null || (cd native && cargo fmt)
 
-TESTS ?= tests/unit tests/spark tests/embedded
-test: setup $(engines_in_ci) $(browser_in_ci) $(packaged_java_in_ci) ## Run all tests that need no Docker: TESTS=<folders or files> TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
-	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) $(TESTS)
+test: setup $(engines_in_ci) $(browser_in_ci) $(packaged_java_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
+	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 	@$(call pytest,unit) $(spread) tests/unit

@@ -9,7 +9,7 @@ from pathlib import Path
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 
-_MOST_EVENTS_A_TRACE = 16**7
+_LARGEST_ONE_IN = 16**7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ def trace_options(env: Environment) -> TraceOptions:
     Raises:
         SettingsError: the variable is malformed.
     """
-    one_in = env.whole("GAMELAKE_TRACE_ONE_IN", 0, 0, _MOST_EVENTS_A_TRACE)
+    one_in = env.whole("GAMELAKE_TRACE_ONE_IN", 0, 0, _LARGEST_ONE_IN)
     if one_in and not re.fullmatch("10*", f"{one_in:x}"):
         raise SettingsError(f"GAMELAKE_TRACE_ONE_IN is {one_in}; it must be 0 or a power of 16, such as 256 or 4096")
     return TraceOptions(one_in=one_in)

@@ -22,14 +22,14 @@ class RequestTracer:
         """The ids of those events of a request's records that are traced."""
         return ()
 
-    def acknowledged(self, _events: Sequence[str], _game: str, _arrived: int, _prepared: int) -> None:
+    def acknowledged(self, events: Sequence[str], game: str, arrived: int, prepared: int) -> None:
         """Kafka has confirmed a request with traced events.
 
         Args:
-            _events: the ids of those that are traced.
-            _game: theirs.
-            _arrived: when the request did, in nanoseconds since 1970.
-            _prepared: when its records were sent to Kafka, in nanoseconds since 1970.
+            events: the ids of those that are traced.
+            game: theirs.
+            arrived: when the request did, in nanoseconds since 1970.
+            prepared: when its records were sent to Kafka, in nanoseconds since 1970.
         """
 
     def close(self) -> None:
@@ -59,12 +59,12 @@ class SampledRequestTracer(RequestTracer):
         ids = [self._parse(value[_FRAME_BYTES:]).event_id for value in values]  # type: ignore[attr-defined]
         return [each for each in ids if each.endswith(self._ending)]
 
-    def acknowledged(self, _events: Sequence[str], _game: str, _arrived: int, _prepared: int) -> None:
+    def acknowledged(self, events: Sequence[str], game: str, arrived: int, prepared: int) -> None:
         """Export the spans of a request's traced events, which ends now."""
         ended = time.time_ns()
-        attributes = {"gamelake.game": _game}
-        for event in _events:
-            parts = (("POST /v1/events", _arrived, ended), ("prepare", _arrived, _prepared), ("send", _prepared, ended))
+        attributes = {"gamelake.game": game}
+        for event in events:
+            parts = (("POST /v1/events", arrived, ended), ("prepare", arrived, prepared), ("send", prepared, ended))
             for number, (name, start, end) in enumerate(parts):
                 self._exporter.export(
                     EventSpan(

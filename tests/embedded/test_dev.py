@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -32,9 +32,42 @@ def _jars(missing_service: Callable[[str], NoReturn]) -> None:
         missing_service(f"{JARS} is missing: run `make setup`")
 
 
+# It starts the platform twice.
+@pytest.mark.slow
+def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> None:
+    directory, first_port = tmp_path / "my dev", free_port()
+
+    with dev(directory, first_port) as first:
+        first.wait_for_start()
+        sent = first.send(20)
+        eventually(lambda: sorted(first.rows()) == sorted(sent), SECONDS)
+
+        job = first.pid_of("jobs.ingest_events")
+        # As a process that the system kills for its memory.
+        subprocess.run(("/bin/kill", "-KILL", str(job)), check=True)
+        (REPOSITORY / "services" / "gateway" / "__main__.py").touch()
+        eventually(lambda: first.starts("ingest") == first.starts("gateway") == 2, START_SECONDS)
+        assert any(
+            re.match(r"ingest: ended with exit code 137; starts again after 1 s", line)
+            for line in first.lines("ingest")
+        )
+        assert "gateway: starts again, as __main__.py changed" in first.lines("gateway")
+        assert len(first.lines("kafka")) == len(first.lines("registry")) == len(first.lines("portal")) == 1
+        sent += first.send(20)
+        eventually(lambda: sorted(first.rows()) == sorted(sent), SECONDS)
+        first.stop()
+    assert sorted(ids_by_sql(directory)) == sorted(sent)
+
+    with dev(directory, first_port) as second:
+        second.wait_for_start()
+        sent += second.send(20)
+        eventually(lambda: sorted(second.rows()) == sorted(sent), SECONDS)
+        second.stop()
+
+
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """A running `make dev` with simulated players: leave it running, but for the last test.
+    """A running `make dev` with simulated players: leave it running.
 
     It runs in a copy of the repository, which has been changed already as the how-to pages say.
     """
@@ -144,39 +177,3 @@ def test_the_tutorial_works_as_it_stands_there_while_make_dev_runs(reader: Reade
     assert start.text == "make dev RATE=20 GAMES=3\n"
     reader.follow(steps)
     assert any(line.startswith("serving: starts again, as games.yaml") for line in reader.platform.lines("serving"))
-
-
-# The last test, as it ends the platform; another one would take a minute of both cores to start.
-@pytest.mark.slow
-def test_events_are_rows_once_over_kills_changes_and_starts(reader: Reader) -> None:
-    first, sent = reader.platform, []
-    starts = {name: first.starts(name) for name in ("ingest", "gateway")}
-    lines = {name: len(first.lines(name)) for name in ("kafka", "registry", "portal")}
-
-    sent += first.send(20)
-    eventually(lambda: are_rows_once(first.rows(), sent), SECONDS)
-    # As a process that the system kills for its memory.
-    subprocess.run(("/bin/kill", "-KILL", str(first.pid_of("jobs.ingest_events"))), check=True)
-    (reader.repository / "services" / "gateway" / "__main__.py").touch()
-    eventually(lambda: all(first.starts(name) == starts[name] + 1 for name in starts), START_SECONDS)
-    assert any(
-        re.match(r"ingest: ended with exit code 137; starts again after \d+ s", line) for line in first.lines("ingest")
-    )
-    assert "gateway: starts again, as __main__.py changed" in first.lines("gateway")
-    assert {name: len(first.lines(name)) for name in lines} == lines
-    sent += first.send(20)
-    eventually(lambda: are_rows_once(first.rows(), sent), SECONDS)
-    first.stop()
-    assert are_rows_once(ids_by_sql(first.directory), sent)
-
-    with dev(first.directory, first.first_port, repository=reader.repository) as second:
-        second.wait_for_start()
-        sent += second.send(20)
-        eventually(lambda: are_rows_once(second.rows(), sent), SECONDS)
-        second.stop()
-
-
-def are_rows_once(ids: Sequence[str], sent: Sequence[str]) -> bool:
-    """Whether each event that was sent is among the ids, and none of all players' is there twice."""
-    assert len(ids) == len(set(ids))
-    return set(sent) <= set(ids)
