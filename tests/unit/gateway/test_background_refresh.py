@@ -9,6 +9,7 @@ import pytest
 from services.gateway import app as app_module
 from services.gateway.app import App
 from services.gateway.quotas import Quotas
+from services.gateway.traces import RequestTracer
 from tests.logged import logged
 
 
@@ -32,7 +33,7 @@ def test_a_failed_refresh_is_not_the_last_one(
     monkeypatch.setattr(app_module, "_REFRESH_SECONDS", 0.001)
     players = PlayerStore()
     producer = SimpleNamespace(waiting_records=0, close=lambda _patience: None)
-    endpoint: Any = SimpleNamespace(players=players, producer=producer)
+    endpoint: Any = SimpleNamespace(players=players, producer=producer, tracer=RequestTracer())
     support: Any = SimpleNamespace(vault=players, audit=producer)
     keyring: Any = SimpleNamespace(refresh=lambda: None, all_keys=list)
     app = App(lambda: endpoint, lambda: support, keyring, Quotas(None))
