@@ -205,6 +205,7 @@ quality-daily: ## Let the running stack validate each day after it ends, hold go
 	@compose/urls.sh | grep 'Data Docs'
 
 portal: docs ## Start the portal of the running stack: one page of what runs, links, the docs site, questions to run
+	@mkdir -p -m 700 build/switchboard && mkdir -p -m 755 build/switchboard/socket
 	@$(stack) up --detach --wait --no-deps portal
 	@compose/urls.sh | grep 'Portal'
 

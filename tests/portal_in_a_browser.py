@@ -91,6 +91,21 @@ def without_portal(watched: Watched) -> str:
     return shown
 
 
+def set_load(watched: Watched, rate: str) -> dict[str, Any]:
+    """Choose a load by its button with the keyboard; the page then says what it is."""
+    button = watched.page.get_by_role("button", name=f"{rate} events per second", exact=True)
+    button.focus()
+    # The response is the page again.
+    with watched.page.expect_navigation():
+        watched.page.keyboard.press("Enter")
+    return {
+        "on": watched.page.inner_text("#status ul"),
+        "pressed": watched.page.locator("[aria-pressed=true]").all_inner_texts(),
+        "violations": watched.violations(),
+        "problems": watched.problems,
+    }
+
+
 def read_documents(page: Page) -> dict[str, Any]:
     """See the diagrams of the docs site's first page, and search all of it."""
     # The theme puts each diagram that it has drawn into an element of its own.
@@ -127,6 +142,9 @@ def main(chromium: str, url: str) -> None:
             found["without_script"] = home.page.inner_text("[role=status]")
         with opened(browser, url, viewport={"width": 320, "height": 640}) as home:
             found["wider_than_a_phone"] = home.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        with opened(browser, f"{url}/practice") as practice:
+            found["load"] = set_load(practice, "50")
+            found["hosts"] += practice.hosts
         with opened(browser, f"{url}/lineage") as lineage:
             found["lineage"] = lineage.page.locator("svg").count()
             found["problems"] += lineage.problems

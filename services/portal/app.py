@@ -4,7 +4,8 @@ Source: RSGI 1.5 (https://github.com/emmett-framework/granian/blob/master/docs/s
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -18,10 +19,27 @@ from gamelake.observability.faults import load_faults
 from gamelake.serving.sql.questions import Question
 from services.portal.docs import DOCS, DocsSite
 from services.portal.figures import FigureSource
+from services.portal.html import problem_page
 from services.portal.lineage import LineagePage, LineageUnavailableError, script_hashes
-from services.portal.pages import home_page, problem_page, question_page, status_part
+from services.portal.pages import home_page, question_page, status_part
+from services.portal.practice import (
+    FAULTS,
+    LOAD,
+    PRACTICE,
+    PRACTICE_STATUS,
+    TITLE,
+    Practice,
+    practice_page,
+    practice_status,
+)
 from services.portal.questions import PortalBusyError, QuestionFailedError, Questions
 from services.portal.settings import PortalSettings
+from services.portal.switchboard import (
+    LOADS,
+    Switchboard,
+    SwitchboardUnavailableError,
+    SwitchingFailedError,
+)
 
 log = event_logger("portal")
 
@@ -64,14 +82,26 @@ class PortalApp:
         self._questions = questions
         self._faults = tuple(load_faults(settings.faults).values()) if settings.faults else ()
         self._docs = DocsSite(settings.docs) if settings.docs else None
+        self._switchboard = Switchboard(settings.switchboard) if settings.switchboard else None
         lineage = LineagePage()
         self._pages: dict[str, Callable[[], PortalResponse]] = {
             "/": self._home,
             "/status": self._status,
             **{path: partial(_asset, path) for path in _ASSETS},
         }
+        self._links = dict(settings.links)
         if settings.has_lakehouse:
             self._pages["/lineage"] = lambda: _lineage(lineage.get())
+            self._links = {"Lineage of the tables": "/lineage", **self._links}
+        if self._docs is not None:
+            self._links = {"Documents": DOCS, **self._links}
+        self._changes: dict[str, Callable[[], None]] = {}
+        if self._faults or self._switchboard is not None:
+            self._pages[PRACTICE] = lambda: PortalResponse(practice_page(self._practice()))
+            self._pages[PRACTICE_STATUS] = lambda: PortalResponse(practice_status(self._practice()))
+            self._links = {TITLE: PRACTICE, **self._links}
+        if self._switchboard is not None:
+            self._changes = dict(_changes(self._switchboard, [each.name for each in self._faults]))
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
         """Process a request."""
@@ -108,26 +138,43 @@ class PortalApp:
             return self._document(path.removeprefix(DOCS)) if method == "GET" else _not_allowed("GET")
         if path.startswith(_QUESTIONS):
             return self._question(method, path.removeprefix(_QUESTIONS), headers)
+        if path in self._changes:
+            return self._change(method, self._changes[path], headers)
         page = self._pages.get(path)
         if page is None:
             return _problem(HTTPStatus.NOT_FOUND, "There is no such page.")
         return page() if method == "GET" else _not_allowed("GET")
 
     def _home(self) -> PortalResponse:
-        overview, questions = self._figures.overview(), self._questions.all()
-        has_lineage = self._settings.has_lakehouse
-        page = home_page(
-            overview,
-            questions,
-            {**({"Documents": DOCS} if self._docs is not None else {}), **self._settings.links},
-            self._faults,
-            self._settings.consoles,
-            has_lineage=has_lineage,
+        return PortalResponse(
+            home_page(self._figures.overview(), self._questions.all(), self._links, self._settings.consoles)
         )
-        return PortalResponse(page)
 
     def _status(self) -> PortalResponse:
         return PortalResponse(status_part(self._figures.overview(), self._settings.consoles))
+
+    def _practice(self) -> Practice:
+        states = None
+        if self._switchboard is not None:
+            with suppress(SwitchboardUnavailableError):
+                states = self._switchboard.states()
+        return Practice(self._figures.overview(), states, self._faults, self._settings.consoles)
+
+    def _change(self, method: str, change: Callable[[], None], headers: Mapping[str, str]) -> PortalResponse:
+        if method != "POST":
+            return _not_allowed("POST")
+        if not _is_from_own_page(headers):
+            return _problem(HTTPStatus.FORBIDDEN, "Only a page of the portal can switch this.")
+        try:
+            change()
+        except SwitchboardUnavailableError:
+            return _problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "Nothing can be switched: the program gamelake switchboard does not run.",
+            )
+        except SwitchingFailedError as error:
+            return _problem(HTTPStatus.BAD_GATEWAY, str(error))
+        return PortalResponse("", HTTPStatus.SEE_OTHER, more=(("location", PRACTICE),))
 
     def _document(self, path: str) -> PortalResponse:
         found = None if self._docs is None else self._docs.get(path)
@@ -159,6 +206,15 @@ class PortalApp:
         """Whether the name is the portal's: a page of another site may have had its name resolve to this machine."""
         host = urlsplit(f"//{headers.get('host', '')}").hostname
         return host in self._settings.names
+
+
+def _changes(switchboard: Switchboard, faults: Sequence[str]) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Each path that changes something, with the change: no other ones can be asked for."""
+    for rate in LOADS:
+        yield f"{LOAD}{rate}", partial(switchboard.set_load, rate)
+    for name in faults:
+        yield f"{FAULTS}{name}/on", partial(switchboard.switch, name, on=True)
+        yield f"{FAULTS}{name}/off", partial(switchboard.switch, name, on=False)
 
 
 def _is_from_own_page(headers: Mapping[str, str]) -> bool:

@@ -36,6 +36,7 @@ class PortalSettings:
         trino: None: questions are run by DuckDB.
         docs: the folder of the docs site; None: the portal has no documents.
         faults: the file of the faults to practise with; None: none are shown.
+        switchboard: the Unix socket of the program that switches load and faults; None: the portal changes nothing.
         consoles: where browsers find the dashboards and runbooks that Prometheus serves.
         has_lakehouse: whether the tables can be read without Trino, so that their lineage can be drawn.
     """
@@ -51,6 +52,7 @@ class PortalSettings:
     sql: Path
     docs: Path | None
     faults: Path | None
+    switchboard: Path | None
     consoles: str
     trino: TrinoAccess | None
     has_lakehouse: bool
@@ -76,6 +78,7 @@ class PortalSettings:
             sql=Path(env.optional("PORTAL_SQL", str(_SQL))),
             docs=_path(env, "PORTAL_DOCS"),
             faults=_path(env, "PORTAL_FAULTS"),
+            switchboard=_path(env, "PORTAL_SWITCHBOARD"),
             consoles=env.optional("PORTAL_CONSOLES_URL", "https://127.0.0.1:9090/consoles").rstrip("/"),
             trino=_trino(env) if env.optional("PORTAL_TRINO_URL", "") else None,
             has_lakehouse=bool(env.optional("GAMELAKE_LAKEHOUSE", "")),

@@ -10,10 +10,10 @@ import msgspec
 from gamelake.model.errors import GamelakeError, StartupError
 from gamelake.observability.faults import fault_named, load_faults
 from gamelake.program import FAILED, OK, run
-from tools.cli import credentials, faults, status
+from tools.cli import credentials, faults, status, switchboard
 from tools.cli.completion import SHELLS, script
 from tools.cli.jobs import COMMANDS
-from tools.cli.load import SimulatorContainer
+from tools.cli.load import GAMES, MINUTES, load, set_load
 from tools.embedded.service import REPOSITORY
 from tools.stack import COMPOSE, containers
 
@@ -56,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
     _add_load(command("load", "Show, set or stop the load of simulated players.", _load))
     _add_fault(command("fault", "List faults to practise with, and switch them on and off.", _fault))
+    command("switchboard", "Put switches for load and faults on the portal, until Ctrl-C.", _switchboard)
     command("doctor", "Check the machine and the lakehouse, with a remedy for each problem.", _doctor)
     completion = command("completion", "Print a script for a shell, which completes the commands.", _completion)
     completion.add_argument("shell", choices=SHELLS)
@@ -75,9 +76,12 @@ def _add_load(command: argparse.ArgumentParser) -> None:
     actions = command.add_subparsers(dest="action", metavar="ACTION")
     begun = actions.add_parser("set", help="start a load, or replace the one that runs")
     begun.add_argument("rate", type=_whole(1, 1_000_000), metavar="RATE", help="events per second")
-    begun.add_argument("--games", type=_whole(1, 30), default=30, help="games that are played; default: 30")
+    begun.add_argument("--games", type=_whole(1, 30), default=GAMES, help="games that are played; default: %(default)s")
     begun.add_argument(
-        "--minutes", type=_whole(1, _LONGEST_MINUTES), default=60, help="after which it ends by itself; default: 60"
+        "--minutes",
+        type=_whole(1, _LONGEST_MINUTES),
+        default=MINUTES,
+        help="after which it ends by itself; default: %(default)s",
     )
     actions.add_parser("stop", help="end the load")
 
@@ -129,12 +133,11 @@ def _sql(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> int:
-    container = SimulatorContainer()
     if options.action == "set":
-        container.start(options.rate, options.minutes, ("--target", "http", "--games", str(options.games)))
+        set_load(options.rate, options.games, options.minutes)
     elif options.action == "stop":
-        container.stop()
-    rate = container.rate()
+        set_load(0)
+    rate = load()
     if options.json:
         _print({"events_per_second": rate or 0})
     else:
@@ -147,16 +150,17 @@ def _fault(options: argparse.Namespace) -> int:
     name = getattr(options, "fault", None)
     chosen = list(known.values()) if name is None else [fault_named(known, name)]
     running = containers()
-    for fault in chosen:
-        switch = faults.switch_of(fault, running)
-        if options.action == "on" and not switch.is_on():
-            switch.turn_on()
-        elif options.action == "off" and switch.is_on():
-            switch.turn_off()
     if options.action in {"on", "off"}:
+        for fault in chosen:
+            faults.switch(fault, running, on=options.action == "on")
         running = containers()
     states = [faults.state_of(fault, running) for fault in chosen]
     _print(states if options.json else faults.as_text(states))
+    return OK
+
+
+def _switchboard(_: argparse.Namespace) -> int:
+    switchboard.serve()
     return OK
 
 

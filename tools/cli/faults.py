@@ -160,6 +160,22 @@ def switch_of(fault: Fault, running: Sequence[Container]) -> FaultSwitch:
             return _Traffic(SimulatorContainer(f"{LOAD}-{fault.name}"), fault.injection)
 
 
+def switch(fault: Fault, running: Sequence[Container], *, on: bool) -> None:
+    """Switch a fault of the running stack on or off; one that is so already stays; arguments as of `switch_of`.
+
+    Raises:
+        StartupError: the stack does not run, or lacks the service.
+        StackError: it could not be switched.
+    """
+    found = switch_of(fault, running)
+    if found.is_on() == on:
+        return
+    if on:
+        found.turn_on()
+    else:
+        found.turn_off()
+
+
 def state_of(fault: Fault, running: Sequence[Container]) -> FaultState:
     """A fault as it is now; arguments as of `switch_of`.
 

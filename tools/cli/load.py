@@ -9,6 +9,7 @@ from tools.stack import StackError, compose, run
 
 _RATE = "--rate"
 LOAD = "load"
+GAMES, MINUTES = 30, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,21 @@ class SimulatorContainer:
         """End it, if it runs."""
         if self.rate() is not None:
             run(("docker", "stop", self.full_name))
+
+
+def load() -> int | None:
+    """The events per second of the load; None: there is none."""
+    return SimulatorContainer().rate()
+
+
+def set_load(rate: int, games: int = GAMES, minutes: int = MINUTES) -> None:
+    """Replace the load by one of so many events per second, which ends by itself; 0 ends it.
+
+    Raises:
+        StackError: it could not be started or stopped.
+    """
+    container = SimulatorContainer()
+    if rate:
+        container.start(rate, minutes, ("--target", "http", "--games", str(games)))
+    else:
+        container.stop()

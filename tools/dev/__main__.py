@@ -5,17 +5,20 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from watchfiles import Change, watch
 
 from gamelake.model.errors import GamelakeError
 from tools.dev.directory import occupied
+from tools.dev.load import DevSwitches, LoadDial
 from tools.dev.options import DevError, DevOptions, DevPaths, parse
 from tools.dev.programs import CONTRACTS, programs
 from tools.dev.screen import DevScreen
 from tools.dev.supervisor import Supervisor
 from tools.embedded.ports import accepts_connections
 from tools.embedded.service import REPOSITORY
+from tools.switchboard import switchboard
 
 OK, FAILED = 0, 1
 _POLL_MILLISECONDS = 300
@@ -46,7 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: DevOptions, screen: DevScreen) -> None:
     _wait_for_ports(options)
     paths = DevPaths.under(options.directory)
-    supervisor = Supervisor(programs(options, paths), screen.print_line)
+    dial = LoadDial(options.rate)
+    # A socket's path has at most some hundred bytes, whatever directory a person chooses for the data.
+    with TemporaryDirectory(prefix="gamelake-") as folder:
+        socket = Path(folder) / "portal" / "switchboard.sock"
+        supervisor = Supervisor(programs(options, paths, dial, socket), screen.print_line)
+        with switchboard(socket, DevSwitches(dial, supervisor)):
+            _supervise(supervisor, paths, screen)
+
+
+def _supervise(supervisor: Supervisor, paths: DevPaths, screen: DevScreen) -> None:
     started = time.monotonic()
     is_announced = False
     try:

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -12,6 +12,7 @@ from pathlib import Path
 from gamelake.model.errors import ContractError
 from gamelake.model.games import load_games
 from tools.dev.imports import files_of
+from tools.dev.load import PLAYERS, LoadDial
 from tools.dev.options import DevOptions, DevPaths, address
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
@@ -86,11 +87,12 @@ class PythonJob(EmbeddedService):
 class PlayersProcess(EmbeddedService):
     """Players that send events to the gateway at a rate, from new seeds at each start."""
 
-    name = "players"
+    name = PLAYERS
 
-    def __init__(self, options: DevOptions, paths: DevPaths, gateway: EmbeddedGateway) -> None:
+    def __init__(self, options: DevOptions, paths: DevPaths, gateway: EmbeddedGateway, dial: LoadDial) -> None:
         super().__init__(paths.directory)
         self._options = options
+        self._dial = dial
         self._gateway = gateway
         self._log = paths.log("players")
 
@@ -102,7 +104,7 @@ class PlayersProcess(EmbeddedService):
             "--keys-file": str(self._gateway.keys_file),
             "--contracts": str(CONTRACTS),
             "--games": str(self._options.games),
-            "--rate": str(self._options.rate),
+            "--rate": str(self._dial.rate),
             "--events": str(_EVENTS),
             "--players": str(_PLAYERS),
             # The same seed would make events with the same ids again.
@@ -156,6 +158,7 @@ class DevProgram:
         needs: names of the programs that must be healthy before its first start.
         modules: whose files, with all that they import, it is made of; none for what is not ours.
         reads: folders whose changes need a restart, too.
+        is_wanted: whether it is to run at present.
     """
 
     name: str
@@ -164,6 +167,7 @@ class DevProgram:
     needs: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     reads: tuple[Path, ...] = field(default=(CONTRACTS,))
+    is_wanted: Callable[[], bool] = lambda: True
 
     def is_changed_by(self, changed: set[Path]) -> bool:
         """Whether one of these files is a part of it."""
@@ -205,8 +209,15 @@ class _Gateway(EmbeddedGateway):
         return replace(found, environment={**found.environment, "INGEST_CONTRACT_VERSION": str(max(versions))})
 
 
-def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
-    """All programs, each after those that it needs; the gateway's keys are made for games that have none."""
+def programs(options: DevOptions, paths: DevPaths, dial: LoadDial, switchboard: Path) -> list[DevProgram]:
+    """All programs, each after those that it needs; the gateway's keys are made for games that have none.
+
+    Args:
+        options: the command line.
+        paths: of the data directory.
+        dial: has the rate of the players.
+        switchboard: the socket by which the portal changes that rate.
+    """
     ports = options.ports
     kafka = _Kafka(paths.directory / "kafka", SYNCED, ports.kafka)
     registry = EmbeddedRegistry(paths.directory / "registry", ports.registry)
@@ -256,16 +267,20 @@ def programs(options: DevOptions, paths: DevPaths) -> list[DevProgram]:
     found.append(
         DevProgram(
             name="portal",
-            service=EmbeddedPortal(paths, ports.portal, shared | _settings_of_portal(probes, metrics)),
+            service=EmbeddedPortal(paths, ports.portal, shared | _settings_of_portal(probes, metrics, switchboard)),
             address=address(ports.portal),
             modules=("services.portal.__main__", "services.portal.process"),
         )
     )
-    if options.rate:
-        players = PlayersProcess(options, paths, gateway)
-        found.append(
-            DevProgram(name="players", service=players, needs=("gateway",), modules=("tools.simulator.__main__",))
+    found.append(
+        DevProgram(
+            name=PLAYERS,
+            service=PlayersProcess(options, paths, gateway, dial),
+            needs=("gateway",),
+            modules=("tools.simulator.__main__",),
+            is_wanted=dial.is_on,
         )
+    )
     return found
 
 
@@ -275,8 +290,9 @@ def importable() -> Mapping[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), *([already] if already else [])])}
 
 
-def _settings_of_portal(probes: Mapping[str, str], metrics: Sequence[str]) -> dict[str, str]:
+def _settings_of_portal(probes: Mapping[str, str], metrics: Sequence[str], switchboard: Path) -> dict[str, str]:
     return {
+        "PORTAL_SWITCHBOARD": str(switchboard),
         "PORTAL_PROBES": ",".join(f"{name}={page}" for name, page in probes.items()),
         "PORTAL_METRICS": ",".join(metrics),
         # As soon as make docs has built it.

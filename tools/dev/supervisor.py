@@ -1,6 +1,7 @@
 """Starts programs in the order of their needs, starts ended ones again with growing pauses, and stops all of them."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ class ProgramState(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     PAUSED = "paused"
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,11 @@ class SupervisedProgram:
         """Whether it was healthy, and has not ended."""
         return self._state is ProgramState.RUNNING
 
+    @property
+    def is_off(self) -> bool:
+        """Whether it does not run, as it is not wanted."""
+        return self._state is ProgramState.OFF
+
     def status(self) -> ProgramStatus:
         """The present status."""
         restarts = max(0, self._starts - 1)
@@ -73,12 +80,17 @@ class SupervisedProgram:
         )
 
     def poll(self, running: Iterable[str]) -> None:
-        """Start it if it is due, and notice that it is healthy, or has ended.
+        """Start it if it is due, stop it if it is not wanted, and notice that it is healthy, or has ended.
 
         Args:
             running: the names of the programs that are healthy.
         """
+        if not self.program.is_wanted():
+            self._switch_off()
+            return
         match self._state:
+            case ProgramState.OFF:
+                self._enter(ProgramState.WAITING)
             case ProgramState.WAITING if set(self.program.needs) <= set(running):
                 self._launch()
             case ProgramState.STARTING:
@@ -89,8 +101,8 @@ class SupervisedProgram:
                 self._launch()
 
     def restart(self, reason: str) -> None:
-        """Stop it, and start it at once; one that waits goes on waiting."""
-        if self._state is ProgramState.WAITING:
+        """Stop it, and start it at once; one that waits, or is not wanted, does not start."""
+        if self._state in {ProgramState.WAITING, ProgramState.OFF} or not self.program.is_wanted():
             return
         self._report(f"{self.program.name}: starts again, {reason}")
         self.program.service.stop()
@@ -100,6 +112,15 @@ class SupervisedProgram:
     def stop(self) -> None:
         """Stop it."""
         self.program.service.stop()
+
+    def _switch_off(self) -> None:
+        if self.is_off:
+            return
+        if self._state is not ProgramState.WAITING:
+            self._report(f"{self.program.name}: stops")
+            self.program.service.stop()
+        self._failures = 0
+        self._enter(ProgramState.OFF)
 
     def _launch(self) -> None:
         self._starts += 1
@@ -154,14 +175,24 @@ class Supervisor:
 
     def __init__(self, programs: Sequence[DevProgram], report: Callable[[str], None]) -> None:
         self._programs = [SupervisedProgram(program, report) for program in programs]
+        self._requests: deque[tuple[str, str]] = deque()
 
     @property
     def are_all_running(self) -> bool:
-        """Whether each one is healthy."""
-        return all(each.is_running for each in self._programs)
+        """Whether each one that is wanted is healthy."""
+        return all(each.is_running or each.is_off for each in self._programs)
+
+    def request_restart(self, name: str, reason: str) -> None:
+        """Have a program start again with the next poll; from any thread."""
+        self._requests.append((name, reason))
 
     def poll(self) -> None:
-        """Poll each program."""
+        """Start again what was requested, and poll each program."""
+        while self._requests:
+            name, reason = self._requests.popleft()
+            for each in self._programs:
+                if each.program.name == name:
+                    each.restart(reason)
         for each in self._programs:
             each.poll([other.program.name for other in self._programs if other.is_running])
 

@@ -1,4 +1,4 @@
-// Refreshes the figures of the first page; everything else works without it.
+// Refreshes the figures of a page; everything else works without it.
 "use strict";
 
 const status = document.getElementById("status");
@@ -7,7 +7,7 @@ async function refresh() {
   // What a person has focused or selected must not disappear.
   if (document.hidden || status.contains(document.activeElement)) return;
   try {
-    const response = await fetch("/status");
+    const response = await fetch(status.dataset.source);
     if (response.ok) status.innerHTML = await response.text();
   } catch {
     // The portal is away; the time under the figures says how old they are.
@@ -20,6 +20,6 @@ for (const form of document.querySelectorAll('form[method="post"]')) {
   form.addEventListener("submit", () => {
     const button = form.querySelector("button");
     button.setAttribute("aria-disabled", "true");
-    button.textContent = "Running";
+    button.textContent = button.dataset.busy;
   });
 }

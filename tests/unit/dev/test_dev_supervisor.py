@@ -1,13 +1,16 @@
 """Programs start after those that they need, start again after an end or a change, and all of them are stopped."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from gamelake.model.errors import StartupError
 from tests.eventually import eventually
+from tools.dev.load import DevSwitches, LoadDial
 from tools.dev.programs import DevProgram
 from tools.dev.supervisor import LONGEST_PAUSE, ProgramState, SupervisedProgram, Supervisor
 from tools.embedded.process import Program
@@ -139,3 +142,29 @@ def test_a_change_restarts_the_programs_that_it_is_a_part_of(script: Callable[..
     ]
     assert store.service.process.is_running()
     supervisor.stop()
+
+
+def test_a_program_that_is_not_wanted_is_off_until_it_is(script: Callable[..., DevProgram]) -> None:
+    dial = LoadDial(0)
+    players = replace(script("players"), is_wanted=dial.is_on)
+    supervisor = Supervisor([players], print)
+    switches = DevSwitches(dial, supervisor)
+
+    assert states(supervisor) == {"players": "off"}
+    assert supervisor.are_all_running
+
+    switches.set_load(50)
+    eventually(lambda: states(supervisor) == {"players": "running"})
+    first = players.service.process.pid
+    switches.set_load(200)
+    eventually(lambda: states(supervisor) == {"players": "running"} and players.service.process.pid != first)
+
+    switches.set_load(0)
+    assert states(supervisor) == {"players": "off"}
+    assert not players.service.process.is_running()
+    assert switches.states().load == 0
+
+
+def test_a_fault_of_the_stack_is_refused_by_name() -> None:
+    with pytest.raises(StartupError, match="make dev has no fault 'gateway-down'"):
+        DevSwitches(LoadDial(0), Supervisor([], print)).switch("gateway-down", on=True)

@@ -126,14 +126,18 @@ def test_alerts_that_fire_lead_to_their_runbooks_and_none_is_said_to_be_none() -
     assert "Alerts" not in status_part(Overview((), ()))
 
 
-def test_the_first_page_lists_the_faults_to_practise_with_where_their_file_is_given(settings: PortalSettings) -> None:
+def test_the_page_of_load_and_faults_is_there_where_faults_or_a_switchboard_are_given(
+    settings: PortalSettings, portal: PortalApp
+) -> None:
     faults = REPOSITORY / "monitoring/faults.yaml"
-    portal = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings))
+    with_faults = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings))
 
-    page = get(portal, "/").body
-
+    assert '<a href="/practice">Load and faults</a>' in get(with_faults, "/").body
+    page = get(with_faults, "/practice").body
     assert all(f"<code>gamelake fault on {name}</code>" in page for name in load_faults(faults))
-    Elements(page)
+    assert get(with_faults, "/practice/status").status == 200
+    assert get(portal, "/practice").status == 404
+    assert "/practice" not in get(portal, "/").body
 
 
 @pytest.fixture

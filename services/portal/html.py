@@ -1,0 +1,108 @@
+"""The frame and the elements of the portal's pages: complete without a script, for keyboards and screen readers."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from string import Template
+
+_FRAME = Template("""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>$title</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/portal.css">
+<script src="/portal.js" defer></script>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header><a href="/">Gamelake</a></header>
+<main id="content" tabindex="-1">
+$body
+</main>
+</body>
+</html>
+""")
+_UNKNOWN = "unknown"
+
+
+def page(title: str, body: str) -> str:
+    """A whole page; `title` is text, `body` is HTML."""
+    return _FRAME.substitute(title=escape(title), body=body)
+
+
+def problem_page(title: str, text: str) -> str:
+    """A page with a sentence."""
+    return page(f"{title} - Gamelake", f'<h1>{escape(title)}</h1>\n<p>{escape(text)}</p>\n<p><a href="/">Home</a></p>')
+
+
+def refreshed(part: str, source: str) -> str:
+    """A part of a page that the script replaces every few seconds by what it gets from `source`."""
+    return f'<div id="status" data-source="{escape(source)}">{part}</div>'
+
+
+def section(name: str, title: str, content: str) -> str:
+    """A section with a heading, to which `#name` leads; `content` is HTML."""
+    return f'<section aria-labelledby="{name}"><h2 id="{name}">{title}</h2>{content}</section>'
+
+
+def state(is_good: bool, good: str, bad: str) -> str:
+    """One of two words in the colour of a good or of a bad state."""
+    return f'<span class="good">{good}</span>' if is_good else f'<span class="bad">{bad}</span>'
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with thousands apart; None is unknown."""
+    return _UNKNOWN if value is None else f"{value:,.{digits}f}"
+
+
+def link(address: str, text: str) -> str:
+    """A link."""
+    return f'<a href="{escape(address)}">{escape(text)}</a>'
+
+
+def button(action: str, text: str, name: str, busy: str, *, is_pressed: bool | None = None) -> str:
+    """A button that posts an empty form.
+
+    Args:
+        action: the path.
+        text: what it says.
+        name: what a screen reader says, which tells it from the page's other buttons.
+        busy: what it says until the response is there.
+        is_pressed: for one that is the present choice, or another; None: it is no choice.
+    """
+    pressed = "" if is_pressed is None else f' aria-pressed="{str(is_pressed).lower()}"'
+    return (
+        f'<form method="post" action="{escape(action)}">'
+        f'<button aria-label="{escape(name)}" data-busy="{escape(busy)}"{pressed}>{escape(text)}</button></form>'
+    )
+
+
+def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int | None = None) -> str:
+    """A table of cells that are HTML; it scrolls by the keyboard where it is wider than the window.
+
+    Args:
+        caption: text.
+        columns: their headings, as HTML.
+        rows: the first cell of each is the row's heading.
+        numbers_from: the first of the columns with numbers.
+    """
+    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    body = "".join(
+        f"<tr>{''.join(_cell(place, cell, numbers_from) for place, cell in enumerate(row))}</tr>" for row in rows
+    )
+    label = escape(caption)
+    return (
+        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table><caption>{label}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(place: int, cell: str, numbers_from: int | None) -> str:
+    if place == 0:
+        return f'<th scope="row">{cell}</th>'
+    return (
+        f'<td class="number">{cell}</td>' if numbers_from is not None and place >= numbers_from else f"<td>{cell}</td>"
+    )
