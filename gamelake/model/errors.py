@@ -86,6 +86,10 @@ class KafkaUnavailableError(TransientError):
     """Kafka did not answer."""
 
 
+class StoreUnavailableError(TransientError):
+    """The object store does not take a write."""
+
+
 class TwiceTakenError(TransientError):
     """Concurrent streams have read the same events at every attempt."""
 

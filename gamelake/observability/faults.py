@@ -31,6 +31,12 @@ class SlowService(msgspec.Struct, frozen=True, tag_field="kind", tag="slow", for
     cores: Annotated[float, msgspec.Meta(ge=0.01, le=1)]
 
 
+class FullStore(msgspec.Struct, frozen=True, tag_field="kind", tag="full", forbid_unknown_fields=True):
+    """The object store takes no further object into a bucket, as when its disk is full."""
+
+    bucket: str
+
+
 class BadRules(msgspec.Struct, frozen=True, tag_field="kind", tag="rules", forbid_unknown_fields=True):
     """A file is added to the rules of data quality."""
 
@@ -68,7 +74,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: _Name
     title: str
     effect: str
-    injection: StoppedService | PausedService | SlowService | BadRules | FaultyTraffic
+    injection: StoppedService | PausedService | SlowService | FullStore | BadRules | FaultyTraffic
     panel: FaultPanel
     alerts: tuple[str, ...] = ()
     within: Annotated[int, msgspec.Meta(ge=0, le=3_600)] = 0

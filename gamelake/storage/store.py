@@ -12,10 +12,16 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, NotSupportedError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotSupportedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
 from obstore.store import LocalStore, S3Store
 
-from gamelake.model.errors import SettingsError, StoreError
+from gamelake.model.errors import SettingsError, StoreError, StoreUnavailableError
 from gamelake.storage.local_files import create_file, replace_file, sync
 
 _ALLOW_HTTP = "AWS_ALLOW_HTTP"
@@ -227,6 +233,7 @@ def require_put_if_absent(store: Store) -> None:
 
     Raises:
         StoreError: it does not, or these keys may not read or write it; the message names the store and the remedy.
+        StoreUnavailableError: it can't be reached, or is full.
     """
     try:
         kept = _keeps_the_first(store)
@@ -237,6 +244,11 @@ def require_put_if_absent(store: Store) -> None:
         ) from error
     except NotSupportedError as error:
         raise StoreError(_unfit(store)) from error
+    except (BaseError, OSError) as error:
+        raise StoreUnavailableError(
+            f"{store.location.uri} takes no write, by which a start tests it ({PROBE}). If it is full, free space or "
+            f"raise its limit (runbook ObjectStoreFilling); if it does not respond, start it: {error}"
+        ) from error
     if not kept:
         raise StoreError(_unfit(store))
 

@@ -81,6 +81,14 @@ class ObjectStoreAdmin:
         """Suspend versioning of a bucket."""
         _call("suspend versioning", lambda: self._s3.set_bucket_versioning(bucket, VersioningConfig(SUSPENDED)))
 
+    def quota(self, bucket: str) -> int:
+        """How many bytes a bucket may have; 0 is no limit."""
+        return int(json.loads(_call("show a quota", lambda: self._admin.bucket_quota_get(bucket)))["quota"])
+
+    def set_quota(self, bucket: str, size: int) -> None:
+        """Set how many bytes a bucket may have; 0 is no limit. Objects that are there stay."""
+        _call(f"set the quota of {bucket}", lambda: self._admin.bucket_quota_set(bucket, size))
+
     def expires_days(self, bucket: str) -> int | None:
         """After how many days objects of a bucket expire; None if never."""
         found = _call("show what expires", lambda: self._s3.get_bucket_lifecycle(bucket))

@@ -11,10 +11,20 @@ import msgspec
 
 from gamelake.model.errors import StartupError
 from gamelake.model.games import load_games
-from gamelake.observability.faults import BadRules, Fault, FaultyTraffic, PausedService, SlowService, StoppedService
+from gamelake.observability.faults import (
+    BadRules,
+    Fault,
+    FaultyTraffic,
+    FullStore,
+    PausedService,
+    SlowService,
+    StoppedService,
+)
+from services.provision.object_store import ObjectStoreAdmin, read_key
+from services.provision.provisioning import ServiceUnavailableError
 from tools.cli.load import LOAD, SimulatorContainer
 from tools.embedded.service import REPOSITORY
-from tools.stack import Container, compose, ports, run
+from tools.stack import SECRETS, Container, compose, ports, run, url
 
 FAULTS = REPOSITORY / "monitoring/faults.yaml"
 _RULES = REPOSITORY / "quality/rules"
@@ -96,6 +106,29 @@ class _SlowService:
 
 
 @dataclass(frozen=True, slots=True)
+class _FullStore:
+    """A limit that the smallest object exceeds: nothing fills the machine's own disk."""
+
+    bucket: str
+
+    def is_on(self) -> bool:
+        try:
+            return self._store().quota(self.bucket) > 0
+        except ServiceUnavailableError:
+            # It is stopped or hangs, by another fault.
+            return False
+
+    def turn_on(self) -> None:
+        self._store().set_quota(self.bucket, 1)
+
+    def turn_off(self) -> None:
+        self._store().set_quota(self.bucket, 0)
+
+    def _store(self) -> ObjectStoreAdmin:
+        return ObjectStoreAdmin(url("OBJECT_STORE_PORT"), read_key(SECRETS / "object-store-root"))
+
+
+@dataclass(frozen=True, slots=True)
 class _RulesFile:
     name: str
     text: str
@@ -154,6 +187,8 @@ def switch_of(fault: Fault, running: Sequence[Container]) -> FaultSwitch:
             return _ServiceState(_of_service(service, running), service, "paused", "pause", "unpause")
         case SlowService(service, cores):
             return _SlowService(_of_service(service, running), cores)
+        case FullStore(bucket):
+            return _FullStore(bucket)
         case BadRules(text):
             return _RulesFile(fault.name, text)
         case FaultyTraffic():
