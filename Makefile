@@ -96,8 +96,8 @@ dev: setup ## Run the platform without Docker until Ctrl-C, with data that stays
 dev-clean: $(environment) ## Remove the data of make dev, after asking (YES=1: don't ask, DRY_RUN=1: only show them)
 	@$(python) -m tools.dev.clean $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run)
 
-lineage: $(environment) ## Draw the lineage of all tables as one HTML page (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
-	@$(python) -m tools.lineage
+lineage: $(environment) ## Draw the lineage of all tables as one HTML page (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's; ON=stack: the stack's)
+	@$(python) -m tools.lineage $(if $(filter stack,$(ON)),--stack)
 
 # No process refreshes the gold tables of make demo; in the stack the service `serving` does.
 notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run both notebooks and keep their output under build/notebooks: N=<analyst, engineer>
@@ -205,7 +205,8 @@ quality-daily: ## Let the running stack validate each day after it ends, hold go
 	@compose/urls.sh | grep 'Data Docs'
 
 portal: docs ## Start the portal of the running stack: one page of what runs, links, the docs site, questions to run
-	@mkdir -p -m 700 build/switchboard && mkdir -p -m 755 build/switchboard/socket
+	@mkdir -p -m 700 build/switchboard && mkdir -p -m 755 build/switchboard/socket build/portal
+	@$(python) -m tools.lineage --stack --output build/portal/lineage.html >/dev/null || echo "The portal has no lineage yet: make portal draws it again."
 	@$(stack) up --detach --wait --no-deps portal
 	@compose/urls.sh | grep 'Portal'
 

@@ -83,14 +83,14 @@ class PortalApp:
         self._faults = tuple(load_faults(settings.faults).values()) if settings.faults else ()
         self._docs = DocsSite(settings.docs) if settings.docs else None
         self._switchboard = Switchboard(settings.switchboard) if settings.switchboard else None
-        lineage = LineagePage()
+        lineage = LineagePage(settings.lineage)
         self._pages: dict[str, Callable[[], PortalResponse]] = {
             "/": self._home,
             "/status": self._status,
             **{path: partial(_asset, path) for path in _ASSETS},
         }
         self._links = dict(settings.links)
-        if settings.has_lakehouse:
+        if settings.has_lakehouse or settings.lineage is not None:
             self._pages["/lineage"] = lambda: _lineage(lineage.get())
             self._links = {"Lineage of the tables": "/lineage", **self._links}
         if self._docs is not None:

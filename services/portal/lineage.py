@@ -1,4 +1,4 @@
-"""The lineage of the tables as a page, drawn by `python -m tools.lineage` in a process and kept for a minute."""
+"""The page of the tables' lineage: drawn by `python -m tools.lineage` in a process and kept for a minute, or a file."""
 
 import base64
 import hashlib
@@ -22,19 +22,29 @@ class LineageUnavailableError(GamelakeError):
 
 
 class LineagePage:
-    """The page of the lakehouse in the environment."""
+    """The page of the lakehouse in the environment, or of a file.
 
-    def __init__(self) -> None:
+    Args:
+        file: a page that was drawn by `tools.lineage`; None: draw it.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
         self._lock = threading.Lock()
         self._drawn_at = float("-inf")
         self._page = ""
 
     def get(self) -> str:
-        """The page, at most a minute old.
+        """The page, at most a minute old, or that of the file.
 
         Raises:
-            LineageUnavailableError: it can't be drawn.
+            LineageUnavailableError: it can't be drawn, or was not drawn yet.
         """
+        if self._file is not None:
+            try:
+                return self._file.read_text(encoding="utf-8")
+            except OSError as error:
+                raise LineageUnavailableError("The lineage is not drawn yet: make portal draws it.") from error
         with self._lock:
             if time.monotonic() - self._drawn_at > _KEPT_SECONDS:
                 self._page = _drawn()

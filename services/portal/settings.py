@@ -38,6 +38,8 @@ class PortalSettings:
         faults: the file of the faults to practise with; None: none are shown.
         switchboard: the Unix socket of the program that switches load and faults; None: the portal changes nothing.
         consoles: where browsers find the dashboards and runbooks that Prometheus serves.
+        lineage: the file of a page of the tables' lineage, which need not be there yet; None: it is drawn, where the
+            portal has the lakehouse.
         has_lakehouse: whether the tables can be read without Trino, so that their lineage can be drawn.
     """
 
@@ -55,6 +57,7 @@ class PortalSettings:
     switchboard: Path | None
     consoles: str
     trino: TrinoAccess | None
+    lineage: Path | None
     has_lakehouse: bool
     limits: QueryLimits = field(default_factory=QueryLimits)
 
@@ -81,6 +84,7 @@ class PortalSettings:
             switchboard=_path(env, "PORTAL_SWITCHBOARD"),
             consoles=env.optional("PORTAL_CONSOLES_URL", "https://127.0.0.1:9090/consoles").rstrip("/"),
             trino=_trino(env) if env.optional("PORTAL_TRINO_URL", "") else None,
+            lineage=_path(env, "PORTAL_LINEAGE"),
             has_lakehouse=bool(env.optional("GAMELAKE_LAKEHOUSE", "")),
             limits=QueryLimits(
                 time=timedelta(seconds=env.number("PORTAL_QUERY_SECONDS", 30, 1, 600)),

@@ -10,6 +10,7 @@ from gamelake.observability.lineage.recorded import recorded, recorded_in
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Store
 from tools.lineage.page import as_page
+from tools.stack import lakehouse
 
 OK, FAILED = 0, 1
 
@@ -18,10 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Draw the recorded lineage, and print the page's URI."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("build/lineage.html"), help="the page")
-    parser.add_argument("--file", type=Path, help="the file of GAMELAKE_LINEAGE_FILE, instead of the lakehouse's table")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--file", type=Path, help="the file of GAMELAKE_LINEAGE_FILE, instead of the lakehouse's table")
+    source.add_argument("--stack", action="store_true", help="the tables of the running stack, by Trino's key")
     options = parser.parse_args(arguments)
     try:
-        page = _page(options.file)
+        page = _page(options.file, of_stack=options.stack)
     except GamelakeError as error:
         print(f"gamelake: {error}", file=sys.stderr)
         return FAILED
@@ -31,10 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK
 
 
-def _page(file: Path | None) -> str:
+def _page(file: Path | None, *, of_stack: bool) -> str:
     if file is not None:
         return as_page(recorded_in(file), str(file))
-    location = LakehouseSettings.from_env().location
+    # Its key can only read.
+    location = lakehouse("trino") if of_stack else LakehouseSettings.from_env().location
     return as_page(recorded(Store(location)), location.uri)
 
 

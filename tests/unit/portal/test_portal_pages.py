@@ -231,6 +231,21 @@ def test_pages_run_no_script_but_their_own(portal: PortalApp) -> None:
         assert "http" not in get(portal, path).body
 
 
+def test_the_lineage_may_be_a_file_that_is_drawn_later(settings: PortalSettings, tmp_path: Path) -> None:
+    file = tmp_path / "lineage.html"
+    portal = PortalApp(replace(settings, has_lakehouse=False, lineage=file), Figures(), Questions(settings))
+
+    missing = get(portal, "/lineage")
+    file.write_text("<p>Drawn</p><script>draw()</script>")
+    drawn = get(portal, "/lineage")
+
+    assert missing.status == 503
+    assert "make portal draws it" in missing.body
+    assert drawn.body == "<p>Drawn</p><script>draw()</script>"
+    assert script_hashes("<script>draw()</script>")[0] in drawn.policy
+    assert "/lineage" in {link["href"] for link in Elements(get(portal, "/").body).all("a")}
+
+
 def test_scripts_of_the_lineage_are_named_by_their_hashes() -> None:
     # echo -n 'alert(1)' | openssl dgst -sha256 -binary | base64
     page = '<script type="application/json">{}</script><script>alert(1)</script>'
