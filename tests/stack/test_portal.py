@@ -74,7 +74,7 @@ def test_buttons_switch_a_fault_and_the_load_of_the_stack(switchboard: "subproce
         # After the redirect.
         assert press(f"/faults/{FAULT}/on") == 200
         assert is_on()
-        assert "A file of rules can't be read" in page("PORTAL_PORT", "/practice/status").text
+        assert "A file of rules can&#x27;t be read" in page("PORTAL_PORT", "/practice/status").text
         assert press("/load/10") == 200
         assert json.loads(gamelake("load", "--json")) == {"events_per_second": 10}
 
