@@ -21,9 +21,11 @@ MAVEN ?= $(or $(shell command -v mvn 2>/dev/null),build/apache-maven/bin/mvn)
 # Maven 3.8 on a new JDK warns about its own libraries at every start. An old JDK does not know the last option, hence the one before.
 maven_options := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+IgnoreUnrecognizedVMOptions --sun-misc-unsafe-memory-access=allow
 # By default Maven 3.9 reads poms one after the other.
-maven := $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" $(MAVEN) --quiet --batch-mode --threads 4 \
-  -Daether.dependencyCollector.impl=bf -Dmaven.artifact.threads=10 package --file
-fetch_jars = rm -rf build/jars/spark build/jars/kafka build/jars/model build/registry && $(maven) compose/pom.xml
+maven_goal := $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" $(MAVEN) --quiet --batch-mode --threads 4 \
+  -Daether.dependencyCollector.impl=bf -Dmaven.artifact.threads=10
+maven := $(maven_goal) package --file
+# The tests of our jar are `make test-java`: `make setup` does not wait for them.
+fetch_jars = rm -rf build/jars/spark build/jars/kafka build/jars/model build/registry && $(maven) compose/pom.xml -Dmaven.test.skip=true
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 # $(1): a dependency group, which has an environment of its own.
@@ -47,6 +49,7 @@ browser_in_ci := $(if $(filter true,$(CI)),$(browser))
 # Spark's JVMs map classes that are parsed and verified already, if this Java has archived them.
 class_archive := build/jars/spark.jsa
 jars := $(stamps)/jars
+java_tests := $(stamps)/java-tests
 # A JDK of the machine, or else a Java runtime from a Python package.
 java := $(stamps)/java
 packaged_java := build/java/release
@@ -72,7 +75,7 @@ export SLOW_TESTS
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup java lint format lock dbt pictures model test test-unit test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
+.PHONY: help setup java lint format lock dbt pictures model test test-unit test-java test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
 
 ##@ Start here
 
@@ -227,14 +230,17 @@ format: $(environment) ## Format the code
 	@.venv/bin/ruff format .
 	@! command -v cargo-fmt >/dev/null || (cd native && cargo fmt)
 
-test: setup $(engines_in_ci) $(browser_in_ci) $(packaged_java_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
+test: setup $(java_tests) $(engines_in_ci) $(browser_in_ci) $(packaged_java_in_ci) ## Run all tests that need no Docker: TEST_WORKERS=<processes, 2> (with CI=true a missing service fails instead of being skipped)
 	@$(with_java) $(for_seconds) $(call pytest,test) $(spread) tests/unit tests/spark tests/embedded
 
 test-unit: $(environment) ## Run the tests that open no socket and start no JVM
 	@$(call pytest,unit) $(spread) tests/unit
 
-test-spark: $(class_archive) $(engines_in_ci) ## Run the tests that need Spark
+test-spark: $(class_archive) $(java_tests) $(engines_in_ci) ## Run the tests that need Spark
 	@$(with_java) $(for_seconds) $(call pytest,spark) $(spread) tests/spark
+
+test-java: $(java_tests) ## Run the tests of our jar for Spark, if this Java can compile them
+	@:
 
 test-embedded: setup $(browser_in_ci) $(packaged_java_in_ci) ## Run the tests that need Kafka and the schema registry
 	@$(with_java) $(for_seconds) $(call pytest,embedded) $(spread) tests/embedded
@@ -411,6 +417,11 @@ $(jars): compose/pom.xml compose/jars.sha256 $(wildcard compose/kafka/pom.xml co
 	@echo "Fetching the jars of Spark, Kafka, the schema registry and TLC, building ours"
 	@$(fetch_jars)
 	@$(python) -m tools.supply_chain.jar_hashes check
+	@mkdir -p $(@D) && touch $@
+
+$(java_tests): $(jars)
+	@echo "Testing our jar"
+	@$(maven_goal) test --file compose/spark/logstore/pom.xml
 	@mkdir -p $(@D) && touch $@
 
 $(class_archive): $(environment) $(jars)
