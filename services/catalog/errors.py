@@ -1,16 +1,12 @@
 """Errors between the lakehouse and Trino, grouped by what they affect.
 
 GamelakeError
-├── TransientError           this run fails           StoreUnavailableError · TrinoUnavailableError
+├── TransientError           this run fails           StoreUnavailableError (gamelake/model) · TrinoUnavailableError
 └── TableError               this table waits         RegistrationRefusedError · ViewRefusedError ·
                                                      UnreadableLogError
 """
 
 from gamelake.model.errors import GamelakeError, TransientError
-
-
-class StoreUnavailableError(TransientError):
-    """The object store is not available, or its response cannot be used."""
 
 
 class TrinoUnavailableError(TransientError):

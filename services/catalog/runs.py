@@ -8,9 +8,9 @@ from threading import Event
 
 from obstore.exceptions import BaseError
 
-from gamelake.model.errors import TransientError
+from gamelake.model.errors import StoreUnavailableError, TransientError
 from gamelake.model.logs import event_logger
-from services.catalog.errors import StoreUnavailableError, TableError
+from services.catalog.errors import TableError
 from services.catalog.metrics import CatalogMetrics, CatalogRunOutcome
 from services.catalog.registration import Registrar
 from services.catalog.table_statistics import StatisticsTracker

@@ -69,7 +69,7 @@ def button(action: str, text: str, name: str, busy: str, *, is_pressed: bool | N
     Args:
         action: the path.
         text: what it says.
-        name: what a screen reader says, which tells it from the page's other buttons.
+        name: what a screen reader says, so unlike the page's other buttons.
         busy: what it says until the response is there.
         is_pressed: for one that is the present choice, or another; None: it is no choice.
     """

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from gamelake.model.errors import StoreUnavailableError
 from gamelake.model.naming import Layer
 from gamelake.storage.store import Location, Store
 from gamelake.trino import TrinoAccess
-from services.catalog.errors import RegistrationRefusedError, StoreUnavailableError, TrinoUnavailableError
+from services.catalog.errors import RegistrationRefusedError, TrinoUnavailableError
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations
 from services.catalog.runs import CatalogLoop, CatalogSteps, RunIntervals
