@@ -143,21 +143,23 @@ def url(port: str) -> str:
     return f"{scheme()}://{HOST}:{ports()[port]}"
 
 
-def page(port: str, path: str = "/") -> PageResponse:
-    """A page of Prometheus, Alertmanager, Spark or Data Docs, by the operator's certificate.
+def page(port: str, path: str = "/", method: str = "GET", seconds: int = _PAGE_SECONDS) -> PageResponse:
+    """A page of Prometheus, Alertmanager, Spark, Data Docs or the portal, by the operator's certificate.
 
     Args:
         port: the name of the published port in the settings.
         path: with its query.
+        method: GET, or POST without a body, as of a form without fields; redirects are followed.
+        seconds: how long to wait.
 
     Raises:
         OSError: the service does not respond.
     """
     context = ssl.create_default_context(cafile=AUTHORITY)
     context.load_cert_chain(_OPERATOR)
-    address = f"https://{HOST}:{ports()[port]}{path}"
+    request = urllib.request.Request(f"https://{HOST}:{ports()[port]}{path}", method=method)  # https
     try:
-        with urllib.request.urlopen(address, timeout=_PAGE_SECONDS, context=context) as response:  # https
+        with urllib.request.urlopen(request, timeout=seconds, context=context) as response:  # noqa: S310 # https
             return PageResponse(response.status, response.read().decode())
     except urllib.error.HTTPError as refused:
         with refused:

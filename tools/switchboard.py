@@ -52,7 +52,10 @@ def switchboard(path: Path, switches: Switches) -> Iterator[None]:
     Raises:
         StartupError: another program serves at the socket, or its path is too long.
     """
-    _make_room(path)
+    if len(os.fsencode(path)) > _LONGEST_PATH:
+        raise StartupError(f"the path of the socket {path} is longer than {_LONGEST_PATH} bytes: move the repository")
+    make_folder(path)
+    _remove_unserved(path)
     with _Server(str(path), _Handler) as server:
         server.switches = switches
         path.chmod(0o666)
@@ -66,11 +69,13 @@ def switchboard(path: Path, switches: Switches) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def _make_room(path: Path) -> None:
-    if len(os.fsencode(path)) > _LONGEST_PATH:
-        raise StartupError(f"the path of the socket {path} is longer than {_LONGEST_PATH} bytes: move the repository")
+def make_folder(path: Path) -> None:
+    """Make the folder of a socket, of which the portal's container has to find it; its parent is this user's alone."""
     path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.mkdir(mode=0o755, exist_ok=True)
+
+
+def _remove_unserved(path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
         try:
             other.connect(str(path))

@@ -89,17 +89,18 @@ class PortalApp:
             "/status": self._status,
             **{path: partial(_asset, path) for path in _ASSETS},
         }
-        self._links = dict(settings.links)
-        if settings.has_lakehouse or settings.lineage is not None:
-            self._pages["/lineage"] = lambda: _lineage(lineage.get())
-            self._links = {"Lineage of the tables": "/lineage", **self._links}
-        if self._docs is not None:
-            self._links = {"Documents": DOCS, **self._links}
-        self._changes: dict[str, Callable[[], None]] = {}
+        links: dict[str, str] = {}
         if self._faults or self._switchboard is not None:
             self._pages[PRACTICE] = lambda: PortalResponse(practice_page(self._practice()))
             self._pages[PRACTICE_STATUS] = lambda: PortalResponse(practice_status(self._practice()))
-            self._links = {TITLE: PRACTICE, **self._links}
+            links[TITLE] = PRACTICE
+        if self._docs is not None:
+            links["Documents"] = DOCS
+        if settings.has_lakehouse or settings.lineage is not None:
+            self._pages["/lineage"] = lambda: _lineage(lineage.get())
+            links["Lineage of the tables"] = "/lineage"
+        self._links = {**links, **settings.links}
+        self._changes: dict[str, Callable[[], None]] = {}
         if self._switchboard is not None:
             self._changes = dict(_changes(self._switchboard, [each.name for each in self._faults]))
 

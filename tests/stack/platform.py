@@ -1,5 +1,7 @@
 """The running stack, as a test sees and mistreats it."""
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +16,14 @@ from tools import stack as running
 ROOT = Path(__file__).parents[2]
 SECRETS = ROOT / "compose/secrets"
 _COMMAND_SECONDS = 300
+
+
+def gamelake(*arguments: str) -> str:
+    """The output of the command line `gamelake`, which has to succeed."""
+    command = (sys.executable, "-m", "gamelake", *arguments)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class Stack:

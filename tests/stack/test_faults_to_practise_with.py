@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +12,7 @@ import pytest
 from gamelake.observability.faults import Fault, FaultyTraffic, load_faults
 from monitoring.grafana.dashboards import PAGES
 from tests.eventually import eventually
-from tests.stack.platform import ROOT, Stack
+from tests.stack.platform import ROOT, Stack, gamelake
 from tests.stack.prometheus import Prometheus
 
 FAULTS = load_faults(ROOT / "monitoring/faults.yaml")
@@ -28,14 +27,6 @@ ENDS_WITHIN_SECONDS = 1500
 PROMETHEUS = Prometheus()
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("some_load")]
-
-
-def gamelake(*arguments: str) -> str:
-    """The output of a command that succeeds."""
-    command = (sys.executable, "-m", "gamelake", *arguments)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

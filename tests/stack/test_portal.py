@@ -2,29 +2,27 @@
 
 import json
 import signal
-import ssl
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
 
 from tests.eventually import eventually
-from tests.stack.platform import ROOT, Stack
-from tools.stack import AUTHORITY, COMPOSE, compose, page, ports
+from tests.stack.platform import ROOT, Stack, gamelake
+from tools.cli.switchboard import SOCKET
+from tools.stack import compose, page
+from tools.switchboard import make_folder
 
 FAULT = "bad-rule"
+SECONDS_TO_SWITCH = 200
 
 
 @pytest.fixture(scope="module", autouse=True)
 def portal(stack: Stack) -> Iterator[None]:
     """A running portal, as `make portal` starts it."""
     stack.await_health("prometheus")
-    socket = ROOT / "build/switchboard/socket"
-    socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    socket.mkdir(mode=0o755, exist_ok=True)
+    make_folder(SOCKET)
     compose("up", "--detach", "--wait", "--no-deps", "portal")
     yield
     compose("rm", "--force", "--stop", "portal")
@@ -45,23 +43,8 @@ def switchboard() -> Iterator["subprocess.Popen[str]"]:
 
 
 def press(path: str) -> int:
-    """Post the form of a button, as the operator's browser does; gives the status of the response."""
-    context = ssl.create_default_context(cafile=AUTHORITY)
-    context.load_cert_chain(COMPOSE / "certificates/operator.pem")
-    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
-    address = f"https://127.0.0.1:{ports()['PORTAL_PORT']}{path}"
-    try:
-        with opener.open(urllib.request.Request(address, data=b"", method="POST"), timeout=200) as response:
-            return int(response.status)
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return int(refused.code)
-
-
-def gamelake(*arguments: str) -> str:
-    """The output of a command that succeeds."""
-    command = (sys.executable, "-m", "gamelake", *arguments)
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    """Post the form of a button, as the operator's browser does; gives the status of the page that it leads to."""
+    return page("PORTAL_PORT", path, "POST", SECONDS_TO_SWITCH).status
 
 
 def is_on() -> bool:

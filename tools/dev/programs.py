@@ -13,7 +13,7 @@ from gamelake.model.errors import ContractError
 from gamelake.model.games import load_games
 from tools.dev.imports import files_of
 from tools.dev.load import PLAYERS, LoadDial
-from tools.dev.options import DevOptions, DevPaths, address
+from tools.dev.options import DevOptions, DevPaths, DevPorts, address
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.java import spark_environment
@@ -35,6 +35,8 @@ _RECORDS_PER_BATCH = 200_000
 # A running batch may end.
 _TIME_TO_END = timedelta(seconds=30)
 _PLAYERS = 20_000
+# What the gateway and the jobs need.
+_BACKING = ("kafka", "registry")
 _SERVED = ("gold", "kpis", "live_ops")
 _EVENTS = 10**9
 
@@ -225,63 +227,72 @@ def programs(options: DevOptions, paths: DevPaths, dial: LoadDial, switchboard: 
     gateway = _Gateway(paths.directory / "gateway", backing, port=ports.gateway)
     gateway.keep_keys_of_games()
     shared = _settings_of_jobs(paths, backing)
-    metrics = [f"{address(port)}/metrics" for port in (ports.ingest_metrics, *ports.serving_metrics)]
-    ingest = shared | {
-        "GAMELAKE_METRICS_PORT": str(ports.ingest_metrics),
-        "GAMELAKE_TRIGGER_SECONDS": "1",
-        "GAMELAKE_RULES": str(_RULES),
-    }
-    serving = shared | {"GAMELAKE_METRICS_PORT": str(ports.serving_metrics.start), "GAMELAKE_TRIGGER_SECONDS": "2"}
+    metrics = [_metrics_page(port) for port in (ports.ingest_metrics, *ports.serving_metrics)]
     probes = {
         "kafka": f"tcp://{kafka.bootstrap_servers}",
         "registry": f"{registry.url}/subjects",
         "gateway": f"{gateway.url}/readyz",
         **dict(zip(("ingest", *_SERVED), metrics, strict=True)),
     }
-    both = ("kafka", "registry")
-    found = [
+    return [
         DevProgram(name="kafka", service=kafka, address=kafka.bootstrap_servers),
         DevProgram(name="registry", service=registry, address=registry.url),
         DevProgram(
             name="gateway",
             service=gateway,
             address=gateway.url,
-            needs=both,
+            needs=_BACKING,
             modules=("services.gateway.__main__", "services.gateway.process"),
         ),
-        DevProgram(
-            name="ingest",
-            service=PythonJob(paths, "jobs.ingest_events", ingest),
-            address=metrics[0],
-            needs=both,
-            modules=("jobs.ingest_events", "gamelake.streaming.python_daemon"),
-        ),
-        DevProgram(
-            name="serving",
-            service=PythonJob(paths, "jobs.serving", serving, *(f".{name}" for name in _SERVED)),
-            address=metrics[1],
-            needs=both,
-            modules=("jobs.serving", "gamelake.streaming.python_daemon"),
-        ),
-    ]
-    found.append(
+        *_jobs(ports, paths, shared),
         DevProgram(
             name="portal",
             service=EmbeddedPortal(paths, ports.portal, shared | _settings_of_portal(probes, metrics, switchboard)),
             address=address(ports.portal),
             modules=("services.portal.__main__", "services.portal.process"),
-        )
-    )
-    found.append(
+        ),
         DevProgram(
             name=PLAYERS,
             service=PlayersProcess(options, paths, gateway, dial),
             needs=("gateway",),
             modules=("tools.simulator.__main__",),
             is_wanted=dial.is_on,
-        )
-    )
-    return found
+        ),
+    ]
+
+
+def _jobs(ports: DevPorts, paths: DevPaths, shared: Mapping[str, str]) -> list[DevProgram]:
+    ingest = {
+        **shared,
+        "GAMELAKE_METRICS_PORT": str(ports.ingest_metrics),
+        "GAMELAKE_TRIGGER_SECONDS": "1",
+        "GAMELAKE_RULES": str(_RULES),
+    }
+    serving = {
+        **shared,
+        "GAMELAKE_METRICS_PORT": str(ports.serving_metrics.start),
+        "GAMELAKE_TRIGGER_SECONDS": "2",
+    }
+    return [
+        DevProgram(
+            name="ingest",
+            service=PythonJob(paths, "jobs.ingest_events", ingest),
+            address=_metrics_page(ports.ingest_metrics),
+            needs=_BACKING,
+            modules=("jobs.ingest_events", "gamelake.streaming.python_daemon"),
+        ),
+        DevProgram(
+            name="serving",
+            service=PythonJob(paths, "jobs.serving", serving, *(f".{name}" for name in _SERVED)),
+            address=_metrics_page(ports.serving_metrics.start),
+            needs=_BACKING,
+            modules=("jobs.serving", "gamelake.streaming.python_daemon"),
+        ),
+    ]
+
+
+def _metrics_page(port: int) -> str:
+    return f"{address(port)}/metrics"
 
 
 def importable() -> Mapping[str, str]:
