@@ -76,11 +76,13 @@ class StateFiles(msgspec.Struct, frozen=True, kw_only=True):
         moment: the stream's event time after the batch (microseconds since 1970).
         shares: files of the changes, one for each task.
         carried: the file that the next batch starts from.
+        changed: how many players' states are in the files; older manifests have none.
     """
 
     moment: int
     shares: tuple[str, ...]
     carried: str
+    changed: int = 0
 
 
 class RuleCount(msgspec.Struct, frozen=True, kw_only=True):

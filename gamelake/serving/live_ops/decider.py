@@ -70,7 +70,8 @@ class LiveOpsDecider:
         counts = [decode_table(reading.counts) for reading in readings]
         judgement = self.watching.judge(counts, [reading.newest for reading in readings])
         publish_signals(self.signals, judgement.changes)
-        self.observer.judged(judgement, sum(report.states for report in reports))
+        changed = sum(report.states for report in reports)
+        self.observer.judged(judgement, changed)
         store = Store(self.reading.lakehouse)
         carried = write_table(store, file_prefix(plan.folder, plan.batch_id, "carried"), self.watching.carried())
         return Decision(
@@ -83,6 +84,7 @@ class LiveOpsDecider:
                 moment=max((report.moment for report in reports), default=plan.moment),
                 shares=tuple(report.path for report in reports),
                 carried=carried,
+                changed=changed,
             ),
         )
 

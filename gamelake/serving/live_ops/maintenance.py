@@ -16,7 +16,7 @@ from gamelake.model.logs import event_logger
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.serving.live_ops.plan import Base, StatePlan
 from gamelake.serving.live_ops.players import Keys
-from gamelake.serving.live_ops.refreshing import Refresher
+from gamelake.serving.live_ops.refreshing import Refresher, intervals_to_wait
 from gamelake.serving.live_ops.state_files import batch_of, read_table
 from gamelake.serving.live_ops.updating import keys_of_players
 from gamelake.serving.live_ops.watching import Watching
@@ -95,6 +95,7 @@ class StateKeeper:
     _carried: str = ""
     _moment: int = 0
     _taken: int = -1
+    _changed: int = 0
     _publishing: tuple[str, ...] = ()
     _refreshed_at: float = field(default_factory=time.monotonic)
     # A jump would leave minutes without events, which look like a game that is silent.
@@ -146,8 +147,12 @@ class StateKeeper:
         self._follow(manifest)
         self.forgotten.published(self._publishing)
         self._remove([carried] if carried and carried != self._carried else [])
-        if time.monotonic() - self._refreshed_at >= self.every.total_seconds():
+        if self._is_due():
             self.refresh()
+
+    def _is_due(self) -> bool:
+        waited = timedelta(seconds=time.monotonic() - self._refreshed_at)
+        return waited >= self.every * intervals_to_wait(self._base.players, self._changed)
 
     def refresh(self) -> None:
         """Bring the table of the states up to date with the last batch."""
@@ -156,6 +161,7 @@ class StateKeeper:
             segments = self._base.segments
             self._base, self._files = self.refresher.refresh(lambda: self._now(self._taken), self._newest_shares())
             self._changes.clear()
+            self._changed = 0
             kept = {*self._base.shares, *self._base.segments}
             self._remove([path for path in (*old, *segments) if path not in kept])
         self._refreshed_at = time.monotonic()
@@ -172,6 +178,7 @@ class StateKeeper:
         if state is not None:
             if manifest.batch_id > self._base.batch_id:
                 self._changes += [(manifest.batch_id, path) for path in state.shares]
+                self._changed += state.changed
             self._carried, self._moment = state.carried, max(self._moment, state.moment)
         self._taken = manifest.batch_id
 

@@ -17,7 +17,7 @@ from gamelake.serving.live_ops.hour import LastHour
 from gamelake.serving.live_ops.plan import StatePlan
 from gamelake.serving.live_ops.player_table import PLAYER_STATE, as_states
 from gamelake.serving.live_ops.players import STATE_SCHEMA, Keys, blank, share_of
-from gamelake.serving.live_ops.state_files import batch_of, read_change, read_table
+from gamelake.serving.live_ops.state_files import batch_of, read_changes, read_table
 from gamelake.storage.store import Store
 
 # Runs are merged until each is this many times the next one: fewer to search, more to merge.
@@ -123,9 +123,9 @@ class Share:
             memory = self._from_base()
         # Of one batch there are several files that concern us where it had another number of shares.
         known = memory.batch_id
-        for batch_id, path in self.plan.changes:
-            if batch_id > known and self._concerns(path):
-                memory.apply(path, *self._mine(*read_change(self.store, path)))
+        paths = [path for batch_id, path in self.plan.changes if batch_id > known and self._concerns(path)]
+        for path, change in zip(paths, read_changes(self.store, paths), strict=True):
+            memory.apply(path, *self._mine(*change))
         memory.unsaved = [each for each in memory.unsaved if each[0] > self.plan.base.batch_id]
         _memories[key] = memory
         return memory

@@ -15,7 +15,11 @@ BUCKETS = 32
 class Base(msgspec.Struct, frozen=True, kw_only=True):
     """The state as the table has it: the last batch in it, the files of that batch, and the purchases of the hour.
 
-    `moment` is the stream's time, `stream` says whose batches these are, and `segments` are files outside the table.
+    Attributes:
+        stream: whose batches these are.
+        moment: the stream's time (microseconds since 1970).
+        segments: files outside the table.
+        players: rows of the table; bases of older tables say 0.
     """
 
     stream: str = ""
@@ -23,6 +27,7 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     moment: int = 0
     shares: tuple[str, ...] = ()
     segments: tuple[str, ...] = ()
+    players: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,23 @@ from gamelake.storage.data_files import DataFile
 from gamelake.storage.store import Location, Store
 
 _ATTEMPTS = 20
+_FEW_PLAYERS = 100_000
+_ROWS_OF_A_CHANGE = 10
+_MOST_INTERVALS = 10
 _REPORT_TYPES = "report binary"
+
+
+def intervals_to_wait(players: int, changed: int) -> int:
+    """How many intervals lie between two refreshes of the table.
+
+    A refresh writes all players. So that it costs by those that change, a large table waits for a tenth of its players:
+    each change then pays for ten rows at most. The wait has an end, since the table is to be of the last minutes.
+
+    Args:
+        players: in the table.
+        changed: states that batches have changed since the last refresh, a player once for each batch.
+    """
+    return 1 if changed * _ROWS_OF_A_CHANGE >= players - _FEW_PLAYERS else _MOST_INTERVALS
 
 
 class BucketsWritten(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,14 +100,16 @@ class Refresher:
             now = plan()
             written = self._write(now)
             self.failpoints.reach(Failpoint.AFTER_FILES)
+            files = [file for each in written for file in each.files]
             base = Base(
                 stream=now.folder,
                 batch_id=now.batch_id,
                 moment=now.moment,
                 shares=shares,
                 segments=(*self._still_wanted(now), *(each.segment for each in written)),
+                players=sum(file.rows for file in files),
             )
-            if not self.table.replace([file for each in written for file in each.files], base):
+            if not self.table.replace(files, base):
                 self._discard(written)
                 raise CommitConflictError
             self.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)

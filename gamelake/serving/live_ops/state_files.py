@@ -1,6 +1,7 @@
 """The files of the state outside its table: what each batch changed, and the purchases of the last hour."""
 
 import uuid
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -54,14 +55,18 @@ def write_change(store: Store, prefix: str, states: pa.Table, purchases: pa.Tabl
     return path
 
 
-def read_change(store: Store, path: str) -> tuple[pa.Table, pa.Table]:
-    """Read a file of changes: states (columns of `STATE_SCHEMA`) and purchases (columns of `PURCHASES_SCHEMA`).
+def read_changes(store: Store, paths: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Read files of changes, many at a time: of each, in the order of `paths`, states and purchases.
+
+    Yields:
+        Columns of `STATE_SCHEMA` and of `PURCHASES_SCHEMA`.
 
     Raises:
-        StoreError: the file is gone.
+        StoreError: a file is gone.
     """
-    change = msgspec.msgpack.decode(_content(store, path), type=StateChange)
-    return decode_table(change.states), decode_table(change.purchases)
+    for path, content in zip(paths, store.get_all(paths), strict=True):
+        change = msgspec.msgpack.decode(_present(path, content), type=StateChange)
+        yield decode_table(change.states), decode_table(change.purchases)
 
 
 def write_table(store: Store, prefix: str, rows: pa.Table) -> str:
@@ -77,7 +82,7 @@ def read_table(store: Store, path: str) -> pa.Table:
     Raises:
         StoreError: the file is gone.
     """
-    return decode_table(_content(store, path))
+    return decode_table(_present(path, store.get(path)))
 
 
 def batch_of(path: str) -> int:
@@ -85,8 +90,7 @@ def batch_of(path: str) -> int:
     return int(path.rsplit("/", 1)[-1].partition("-")[0])
 
 
-def _content(store: Store, path: str) -> bytes:
-    content = store.get(path)
+def _present(path: str, content: bytes | None) -> bytes:
     if content is None:
         raise StoreError(
             f"{path} is gone, which the state of live operations needs: give GAMELAKE_STREAM another name, and it is "
