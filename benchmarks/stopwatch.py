@@ -51,12 +51,15 @@ def _cpu_seconds(root: int, kafka: int) -> tuple[float, float, float] | None:
         return None
     ticks = os.sysconf("SC_CLK_TCK")
     processes = _processes()
+    return _tree_ticks(processes, root) / ticks, _tree_ticks(processes, kafka) / ticks, machine_cpu_seconds()
+
+
+def machine_cpu_seconds() -> float:
+    """CPU seconds so far of all that runs on this machine; 0 on systems other than Linux."""
+    if not (_PROC / "stat").exists():
+        return 0.0
     machine = (_PROC / "stat").read_text().splitlines()[0].split()
-    return (
-        _tree_ticks(processes, root) / ticks,
-        _tree_ticks(processes, kafka) / ticks,
-        sum(int(machine[field]) for field in _BUSY) / ticks,
-    )
+    return sum(int(machine[field]) for field in _BUSY) / os.sysconf("SC_CLK_TCK")
 
 
 def _processes() -> dict[int, tuple[int, int]]:

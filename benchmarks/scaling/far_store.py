@@ -14,6 +14,7 @@ from statistics import median
 
 import pyarrow as pa
 
+from benchmarks.stopwatch import machine_cpu_seconds
 from benchmarks.year.listings import Listings
 from benchmarks.year.plan import SimulatedClock, YearPlan
 from benchmarks.year.stream import YearStream
@@ -34,6 +35,7 @@ _HEAD = (
     "commits",
     "decision and commits",
     "CPU of the driver",
+    "CPU of the machine",
     "its requests",
 )
 
@@ -60,24 +62,24 @@ def measure(far: FarStore, places: dict[int, tuple[Location, Location]], tables:
     streams = {
         at_once: YearStream(place, plan, clock, Listings(), files=near) for at_once, (place, near) in places.items()
     }
-    samples: dict[int, list[tuple[float, float, float, float, int]]] = {at_once: [] for at_once in streams}
+    samples: dict[int, list[tuple[float, ...]]] = {at_once: [] for at_once in streams}
     for number in range(_WARM_UP + rounds):
         for at_once, stream in streams.items():
             files = task_seconds(places[at_once][0], tables)
             stream.prepare(number)
             far.count_anew()
+            machine = machine_cpu_seconds()
             sample = stream.run_prepared(number)
+            cpu = sample.cpu_seconds, machine_cpu_seconds() - machine
             if number >= _WARM_UP:
-                samples[at_once].append(
-                    (files, sample.decide_seconds, sample.commit_seconds, sample.cpu_seconds, far.requests)
-                )
+                samples[at_once].append((files, sample.decide_seconds, sample.commit_seconds, *cpu, far.requests))
     print(f"{tables} tables, medians of {rounds} rounds (least to greatest), seconds")
     print(f"| {' | '.join(_HEAD)} |\n| {' | '.join('---' for _ in _HEAD)} |")
     for at_once, found in samples.items():
         times = [spread([each[part] for each in found]) for part in range(3)]
         whole = spread([decide + commit for _, decide, commit, *_ in found])
-        cpu, requests = (median([each[part] for each in found]) for part in (3, 4))
-        print(f"| {at_once} | {' | '.join(times)} | {whole} | {cpu:.2f} | {requests:.0f} |")
+        driver, machine, requests = (median([each[part] for each in found]) for part in (3, 4, 5))
+        print(f"| {at_once} | {' | '.join(times)} | {whole} | {driver:.2f} | {machine:.2f} | {requests:.0f} |")
     for stream in streams.values():
         stream.__exit__(None, None, None)
 
