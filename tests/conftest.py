@@ -85,4 +85,6 @@ def spark(missing_service: Callable[[str], NoReturn]) -> Iterator[SparkSession]:
 @pytest.fixture
 def checkpoints_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All tables get log checkpoints at the same versions, 49, 99 and so on; without this each table has its own."""
-    monkeypatch.setattr(tables, "is_log_checkpoint_due", lambda _, version: (version + 1) % CHECKPOINT_EVERY == 0)
+    monkeypatch.setattr(
+        tables, "is_log_checkpoint_due", lambda _table, version, _files: (version + 1) % CHECKPOINT_EVERY == 0
+    )

@@ -16,16 +16,24 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TableRefusedError, TransientError
 from gamelake.model.logs import event_logger
 from gamelake.storage.appends import (
-    CHECKPOINT_EVERY,
     BatchTransaction,
     TableHead,
+    commits_between_checkpoints,
     is_log_checkpoint_due,
     schema_of,
 )
 from gamelake.storage.columns import merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
-from gamelake.storage.delta_log import Action, TableMetadata, commit_info, encode_entry, entry_path, now_milliseconds
+from gamelake.storage.delta_log import (
+    Action,
+    TableMetadata,
+    commit_info,
+    encode_entry,
+    entry_path,
+    files_of_log_checkpoint,
+    now_milliseconds,
+)
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.readable_schemas import readable_schema, unreadable_schema
 from gamelake.storage.store import Location, Store
@@ -111,6 +119,8 @@ class DeltaTables:
         threads = max(1, self._store.at_once // _REQUESTS_A_CHECKPOINT)
         self._checkpoints = ThreadPoolExecutor(threads, thread_name_prefix="delta-checkpoints")
         self._unfinished: set[str] = set()
+        # Live files by the last log checkpoint of this process.
+        self._files: dict[str, int] = {}
         self.on_log_checkpoint_failure: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
@@ -263,25 +273,27 @@ class DeltaTables:
         describe(self._store, entry.table, self._comments(entry.table), newest)
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
-        """Write a log checkpoint every 50 commits: readers replay no more than that.
+        """Write a log checkpoint every 50 commits, for many files more rarely: readers replay no more than that.
 
         Where checkpoints are slower than commits, each table has one that waits or is written, which is of the version
         that is the newest when its turn comes, and readers replay more.
         """
-        if is_log_checkpoint_due(table, head.version) and table not in self._unfinished:
+        due = is_log_checkpoint_due(table, head.version, self._files.get(table, 0))
+        if due and table not in self._unfinished:
             self._unfinished.add(table)
             self._checkpoints.submit(self._write_log_checkpoint, table, head.version)
 
     def _write_log_checkpoint(self, table: str, version: int) -> None:
         try:
             open_table(self._location, table).create_checkpoint()
+            self._files[table] = files_of_log_checkpoint(self._store, table)
         except Exception as error:  # the rows are committed; readers replay more entries until the next one
             log.warning(
                 "log_checkpoint_failed",
                 table=table,
                 version=version,
                 error=error,
-                action=f"tries again after {CHECKPOINT_EVERY} commits",
+                action=f"tries again after {commits_between_checkpoints(self._files.get(table, 0))} commits",
             )
             self.on_log_checkpoint_failure()
         finally:

@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from msgspec import structs
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
+from gamelake.storage import appends
 from gamelake.storage import tables as storage_tables
 from gamelake.storage.appends import (
     CHECKPOINT_EVERY,
@@ -28,6 +29,7 @@ from gamelake.storage.delta_log import entry_path
 from gamelake.storage.store import Location, Store
 from gamelake.storage.table_features import TableUse
 from gamelake.storage.tables import CommitOutcome, open_table
+from tests.eventually import eventually
 from tests.logged import logged
 from tests.unit.storage.appends import TABLE, a_file, a_location, an_append, an_entry, some_rows, tables_in
 
@@ -131,6 +133,30 @@ def test_each_table_gets_a_log_checkpoint_every_fifty_commits_and_few_of_them_at
     assert all(len(each) == 4 for each in turns)
     assert all(later - earlier == CHECKPOINT_EVERY for each in turns for earlier, later in pairwise(each))
     assert max(Counter(each[0] for each in turns).values()) <= 4
+
+
+@pytest.mark.parametrize(("files", "commits"), [(0, 50), (1_999, 50), (2_000, 100), (10_000, 300), (1_000_000, 500)])
+def test_the_more_live_files_a_table_has_the_more_commits_lie_between_its_log_checkpoints(
+    files: int, commits: int
+) -> None:
+    turns = [version for version in range(2_000) if is_log_checkpoint_due(TABLE, version, files)]
+
+    assert {later - earlier for earlier, later in pairwise(turns)} == {commits}
+
+
+def test_a_log_checkpoint_that_names_many_files_delays_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appends, "_FILES_OF_AN_INTERVAL", 1)
+    log = tmp_path / TABLE / "_delta_log"
+    first, second = (version for version in range(1, 101) if is_log_checkpoint_due(TABLE, version))
+    with tables_in(tmp_path) as tables:
+        for batch in range(second + 1):
+            tables.append(an_append(tmp_path, some_rows(batch)), BatchTransaction("query-0", batch))
+            if batch == first:
+                eventually(lambda: any(log.glob("*.checkpoint.parquet")))
+
+    assert [int(each.name[:20]) for each in log.glob("*.checkpoint.parquet")] == [first]
 
 
 def test_writers_that_race_to_create_a_table_all_get_their_rows_in(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""Measures what a table's log checkpoint costs by its live files: `python -m benchmarks.scaling.log_checkpoints`.
+
+The table has the 12 common columns, and statistics of random ids. The commits since its former checkpoint are those of
+batches, one file each. The last column is arithmetic: what the driver needs of cores if a thousand such tables get a
+batch each two seconds. CPU seconds are of all threads of the process, so that what else the machine does changes them
+little.
+"""
+
+import argparse
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from statistics import median
+
+import pyarrow as pa
+
+from benchmarks.scaling.wide_batches import of_another_file, statistics
+from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.storage.appends import BatchTransaction, TableHead, commits_between_checkpoints
+from gamelake.storage.comments import NO_COMMENTS
+from gamelake.storage.data_files import DataFile, new_file_name
+from gamelake.storage.manifests import TableFiles
+from gamelake.storage.store import Location, Store
+from gamelake.storage.tables import delta_schema_json, open_table
+
+_SCHEMA = delta_schema_json(COMMON_SCHEMA.append(pa.field("event_date", pa.date32())))
+_TABLES, _BATCH = 1_000, timedelta(seconds=2)
+_TABLE, _DAY, _FILES_OF_A_COMMIT = "silver/events_of_a_game", "2026-06-01", 1_000
+
+
+class GrowingTable:
+    """A table whose files are named in its log and exist nowhere."""
+
+    def __init__(self, place: Location) -> None:
+        self._place, self._store = place, Store(place)
+        self._random, self._batch = Random(1), 0  # ids of a benchmark are no secret
+        self._size, self._statistics = statistics()
+        self._head: TableHead | None = None
+
+    def commit(self, files: int) -> None:
+        """Add files in one commit."""
+        self._batch += 1
+        entry = TableFiles(
+            table=_TABLE,
+            partition_by=("event_date",),
+            schema=_SCHEMA,
+            files=tuple(self._file() for _ in range(files)),
+        )
+        transaction = BatchTransaction("benchmark", self._batch)
+        if self._head is None:
+            self._head = TableHead.create(self._store, entry, transaction, NO_COMMENTS)
+        else:
+            self._head.put(self._store, entry, transaction)
+
+    def _file(self) -> DataFile:
+        return DataFile(
+            path=new_file_name(f"event_date={_DAY}"),
+            size=self._size,
+            rows=1,
+            partition={"event_date": _DAY},
+            statistics=of_another_file(self._statistics, self._random),
+        )
+
+    def checkpoint(self) -> None:
+        """Write a log checkpoint of the newest version, as the driver does."""
+        open_table(self._place, _TABLE).create_checkpoint()
+
+
+def measure(files: int, runs: int) -> None:
+    """Print a row for a table of so many files."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = GrowingTable(Location(uri=Path(folder).as_uri()))
+        for _ in range(files // _FILES_OF_A_COMMIT):
+            table.commit(_FILES_OF_A_COMMIT)
+        table.commit(files % _FILES_OF_A_COMMIT)
+        table.checkpoint()
+        between, cpu, seconds = commits_between_checkpoints(files), [], []
+        for _ in range(runs):
+            for _ in range(between):
+                table.commit(1)
+            started, cpu_started = time.perf_counter(), time.process_time()
+            table.checkpoint()
+            seconds.append(time.perf_counter() - started)
+            cpu.append(time.process_time() - cpu_started)
+    cores = median(cpu) * _TABLES / between / _BATCH.total_seconds()
+    print(f"| {files:,} | {between} | {median(seconds):.3f} | {median(cpu):.3f} | {cores:.2f} |", flush=True)
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, nargs="+", default=[100, 1_000, 10_000, 100_000])
+    parser.add_argument("--runs", type=int, default=5)
+    arguments = parser.parse_args()
+    print("| live files | commits between two | seconds | CPU seconds | cores for 1,000 tables |")
+    print("| --- | --- | --- | --- | --- |")
+    for files in arguments.files:
+        measure(files, arguments.runs)
+
+
+if __name__ == "__main__":
+    main()
