@@ -58,8 +58,9 @@ packaged_java := build/java/release
 packaged_java_in_ci = $(if $(and $(filter true,$(CI)),$(filter 1,$(SLOW_TESTS))),$(packaged_java))
 needs_maven := $(java) $(filter build/%,$(MAVEN))
 
-# The machine's Helm, or the pinned one.
-HELM ?= $(or $(shell command -v helm 2>/dev/null),build/helm/helm)
+# The machine's Helm, or that of the environment, where there is a wheel of it, or one that is built.
+packaged_helm := $(if $(filter Linux/x86_64,$(subst $() ,/,$(shell uname -sm))),.venv/bin/helm)
+HELM ?= $(or $(shell command -v helm 2>/dev/null),$(packaged_helm),build/helm/helm)
 helm_of := helm.sh/helm/v3
 
 stack := compose/stack.sh
@@ -269,7 +270,7 @@ test-long: setup ## Run all tests that need no Docker, for hours: more kills, lo
 test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
 	@$(with_java) $(for_seconds) tests/stack/run.sh
 
-chart-check: $(environment) $(filter build/helm/%,$(HELM)) ## Render, lint and validate the Helm chart with Helm (HELM=<its path>; without one it is built from source, two minutes)
+chart-check: $(environment) $(filter build/helm/%,$(HELM)) ## Render, lint and validate the Helm chart with Helm (HELM=<its path>; where there is no wheel of it, it is built from source)
 	@HELM='$(HELM)' $(call pytest,chart) tests/unit/chart
 
 test-oidc: $(environment) ## Bring up Trino with logins at Keycloak, run the tests of logins, and take both down

@@ -310,7 +310,10 @@ def test_a_bad_value_ends_the_installation_with_its_name(chart: Path) -> None:
     done = template(chart, "--set", "drivers.ingest-events.settings.GAMELAKE_TRIGGER_SECOND=1")
 
     assert done.returncode != 0
-    assert "additional properties 'GAMELAKE_TRIGGER_SECOND' not allowed" in done.stderr
+    # Older versions of Helm have other words for it.
+    complaint = next(line for line in done.stderr.splitlines() if "GAMELAKE_TRIGGER_SECOND" in line)
+    assert "additional propert" in complaint.lower()
+    assert "not allowed" in complaint
 
 
 @pytest.mark.parametrize(
